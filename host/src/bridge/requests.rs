@@ -1,0 +1,211 @@
+//! `sconce.requests/1`: what hooks ask for, and where each request is legal.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+
+use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
+use sconce_plugin_api::ext::{Request, RequestsTable};
+use sconce_plugin_api::{Phase, Point};
+
+use super::{Shared, refuse, shared};
+
+pub(super) static TABLE: RequestsTable = RequestsTable { request };
+
+/// Requests that the loop has not served yet.
+#[derive(Debug, Default)]
+pub struct Requests {
+    stop: RefCell<Option<Stop>>,
+    skip_batch: Cell<bool>,
+    skip_update: Cell<bool>,
+}
+
+/// A stop that somebody asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Why, for the user.
+    pub reason: String,
+    /// Whether the present epoch and its validation are still finished.
+    pub after_epoch: bool,
+    /// The hook that asked.
+    pub hook: String,
+}
+
+impl Requests {
+    /// Asks for a stop. The first reason counts; only a more urgent stop replaces an earlier one.
+    pub fn ask_stop(&self, stop: Stop) {
+        let mut asked = self.stop.borrow_mut();
+        let replaces = asked
+            .as_ref()
+            .is_none_or(|earlier| earlier.after_epoch && !stop.after_epoch);
+        if replaces {
+            *asked = Some(stop);
+        }
+    }
+
+    /// The stop that was asked for, if any.
+    pub fn stop(&self) -> Option<Stop> {
+        self.stop.borrow().clone()
+    }
+
+    /// Whether the training has to end at the end of this iteration.
+    pub fn stops_now(&self) -> bool {
+        self.stop.borrow().as_ref().is_some_and(|stop| !stop.after_epoch)
+    }
+
+    /// Whether the training has to end at the end of this epoch, if not sooner.
+    pub fn stops(&self) -> bool {
+        self.stop.borrow().is_some()
+    }
+
+    /// Whether the batch is to be left out; the question serves the request.
+    pub fn take_skip_batch(&self) -> bool {
+        self.skip_batch.take()
+    }
+
+    /// Whether the update is to be left out; the question serves the request.
+    pub fn take_skip_update(&self) -> bool {
+        self.skip_update.take()
+    }
+}
+
+unsafe extern "C" fn request(
+    context: *const c_void,
+    request: u32,
+    number: f64,
+    text: TextAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, in which text and
+    // error are borrowed.
+    unsafe {
+        let Some(shared) = shared(context) else {
+            return Status::INVALID.0;
+        };
+        let Some(request) = Request::from_number(request) else {
+            let message = format!("this host does not know the request {request}; update it");
+            return refuse(error, Status::UNSUPPORTED, &message);
+        };
+        if let Some(message) = why_not_here(shared, request) {
+            return refuse(error, Status::NOT_LEGAL_HERE, &message);
+        }
+        match ask(shared, request, number, text.read().unwrap_or_default()) {
+            Ok(()) => Status::OK.0,
+            Err(message) => refuse(error, Status::INVALID, &message),
+        }
+    }
+}
+
+fn ask(shared: &Shared<'_>, request: Request, number: f64, text: &str) -> Result<(), String> {
+    let requests = &shared.requests;
+    match request {
+        Request::Stop => requests.ask_stop(stop(shared, text, false)),
+        Request::StopAfterEpoch => requests.ask_stop(stop(shared, text, true)),
+        Request::SkipBatch => requests.skip_batch.set(true),
+        Request::SkipUpdate => requests.skip_update.set(true),
+        Request::SetLearningRate => {
+            if !number.is_finite() || number < 0.0 {
+                return Err(format!(
+                    "a learning rate is finite and not negative, found {number}"
+                ));
+            }
+            shared.learning_rate.set(number);
+        }
+        other => return Err(format!("this host does not serve `{}`", other.name())),
+    }
+    Ok(())
+}
+
+fn stop(shared: &Shared<'_>, reason: &str, after_epoch: bool) -> Stop {
+    Stop {
+        reason: reason.to_owned(),
+        after_epoch,
+        hook: shared.hook_name(),
+    }
+}
+
+/// Why a request is not legal at the present mount point, or nothing where it is.
+fn why_not_here(shared: &Shared<'_>, request: Request) -> Option<String> {
+    let (Some(point), phase) = (shared.point(), shared.phase()) else {
+        return Some(format!("`{}` can't be asked for at creation", request.name()));
+    };
+    if is_legal(request, point, phase) {
+        return None;
+    }
+    let where_it_is: Vec<&str> = Point::ALL
+        .iter()
+        .filter(|&&point| is_legal(request, point, Phase::Train))
+        .map(|point| point.name())
+        .collect();
+    Some(format!(
+        "`{}` is not legal at `{point}` ({phase}); it is at {}",
+        request.name(),
+        where_it_is.join(", ")
+    ))
+}
+
+/// The table of DESIGN.md, "what may be changed there".
+fn is_legal(request: Request, point: Point, phase: Phase) -> bool {
+    use Point as P;
+    match request {
+        Request::Stop | Request::StopAfterEpoch => !matches!(point, P::AfterRun | P::OnException),
+        Request::SkipBatch => point == P::BeforeIter,
+        Request::SkipUpdate => {
+            phase == Phase::Train
+                && matches!(point, P::AfterLoss | P::AfterBackward | P::BeforeUpdate)
+        }
+        Request::SetLearningRate => matches!(
+            point,
+            P::BeforeRun
+                | P::BeforeLoop
+                | P::AfterLoop
+                | P::BeforeEpoch
+                | P::AfterEpoch
+                | P::AfterCycle
+                | P::BeforeIter
+                | P::AfterIter
+                | P::BeforeUpdate
+        ),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_stop(reason: &str, after_epoch: bool) -> Stop {
+        Stop {
+            reason: reason.to_owned(),
+            after_epoch,
+            hook: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_first_reason_counts_unless_a_later_stop_is_more_urgent() {
+        let requests = Requests::default();
+        assert!(!requests.stops());
+        requests.ask_stop(a_stop("first", true));
+        requests.ask_stop(a_stop("second", true));
+        assert_eq!(requests.stop().map(|stop| stop.reason).as_deref(), Some("first"));
+        assert!(!requests.stops_now());
+        requests.ask_stop(a_stop("urgent", false));
+        requests.ask_stop(a_stop("late", false));
+        assert_eq!(requests.stop().map(|stop| stop.reason).as_deref(), Some("urgent"));
+        assert!(requests.stops_now());
+    }
+
+    #[test]
+    fn every_request_is_legal_somewhere_and_nothing_after_the_run() {
+        for request in Request::ALL {
+            assert!(
+                Point::ALL
+                    .iter()
+                    .any(|&point| is_legal(request, point, Phase::Train))
+            );
+            assert!(!is_legal(request, Point::AfterRun, Phase::Train));
+            assert!(!is_legal(request, Point::OnException, Phase::Train));
+        }
+        assert!(!is_legal(Request::SkipUpdate, Point::AfterLoss, Phase::Val));
+    }
+}

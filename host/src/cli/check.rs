@@ -1,0 +1,71 @@
+//! `sconce check`: everything but training.
+
+use clap::Args;
+use sconce_plugin_api::Phase;
+
+use super::{ManifestArgs, hooks_table, output};
+use crate::dispatch::HookSpec;
+use crate::exit;
+use crate::session::{self, Checked, Failure};
+use crate::task::Task;
+
+/// The arguments of `sconce check`.
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    manifest: ManifestArgs,
+}
+
+pub(super) fn check(arguments: &CheckArgs) -> u8 {
+    match try_check(arguments) {
+        Ok(()) => exit::DONE,
+        Err(failure) => {
+            output::diagnostics(&failure.diagnostics);
+            failure.code
+        }
+    }
+}
+
+fn try_check(arguments: &CheckArgs) -> Result<(), Failure> {
+    let ManifestArgs { file, set, plugins } = &arguments.manifest;
+    let checked = session::check(file, set, plugins)?;
+    output::diagnostics(&checked.warnings);
+    session::optimizer(&checked.manifest)?;
+    let Checked {
+        manifest,
+        hooks,
+        data,
+        ..
+    } = checked;
+    let task = session::build_task(&manifest, data)?;
+    let mut rows = vec![
+        row("run", format!("`{}` in {}", manifest.name, manifest.output.display())),
+        row("seed", manifest.seed.to_string()),
+        row("model", format!("{}, {} parameters", compact(&manifest.model), task.parameters().element_count())),
+        row("data", compact(&manifest.data)),
+    ];
+    for phase in [Phase::Train, Phase::Val, Phase::Test] {
+        if let Some(data) = task.data(phase) {
+            rows.push(row(phase.name(), format!("{} samples", data.len())));
+        }
+    }
+    rows.push(row("optimizer", compact(&manifest.optimizer)));
+    rows.push(row("train", compact(&manifest.train)));
+    for hook in &hooks {
+        let HookSpec { name, plugin, library, .. } = &hook.spec;
+        rows.push(row("hook", format!("{name}, from {plugin} in {}", library.display())));
+    }
+    output::table(&rows);
+    let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
+    output::line(&hooks_table::of_specs(&specs));
+    Ok(())
+}
+
+fn row(key: &str, value: String) -> Vec<String> {
+    vec![key.to_owned(), value]
+}
+
+/// A part of the manifest in one line.
+fn compact<T: serde::Serialize>(part: &T) -> String {
+    serde_json::to_string(part).unwrap_or_else(|error| error.to_string())
+}

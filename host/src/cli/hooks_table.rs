@@ -1,0 +1,48 @@
+//! The order of hooks at each mount point, as text.
+
+use std::fmt::Write;
+
+use sconce_plugin_api::{Phase, Point};
+
+use crate::dispatch::{Hook, HookSpec, order};
+
+/// The order of created hooks.
+pub(super) fn text(hooks: &[Hook]) -> String {
+    let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
+    of_specs(&specs)
+}
+
+/// For each mount point that a hook overrides: the hooks in the order in which they will run, with
+/// the phases where these differ.
+pub(super) fn of_specs(specs: &[&HookSpec]) -> String {
+    let mut text = String::from("hooks, in the order of their calls:");
+    if specs.is_empty() {
+        text.push_str(" none");
+    }
+    for &point in Point::ALL {
+        let mut orders: Vec<(Vec<&str>, Vec<usize>)> = Vec::new();
+        for phase in Phase::ALL {
+            let called = order(specs.iter().copied(), point, phase);
+            match orders.iter_mut().find(|(_, known)| *known == called) {
+                Some((phases, _)) => phases.push(phase.name()),
+                None => orders.push((vec![phase.name()], called)),
+            }
+        }
+        let several = orders.len() > 1;
+        for (phases, called) in orders.iter().filter(|(_, called)| !called.is_empty()) {
+            let names: Vec<String> = called
+                .iter()
+                .filter_map(|&index| specs.get(index))
+                .map(|spec| format!("{} ({})", spec.name, spec.priority))
+                .collect();
+            let phases = if several {
+                format!(" [{}]", phases.join(", "))
+            } else {
+                String::new()
+            };
+            // Writing to a text can't fail.
+            let _ = write!(text, "\n  {point}{phases}: {}", names.join(", "));
+        }
+    }
+    text
+}

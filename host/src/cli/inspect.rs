@@ -1,0 +1,73 @@
+//! `sconce inspect`: what one library is and has. Runs none of its code.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sconce_plugin_api::Priority;
+use sconce_plugin_api::metadata::HookMetadata;
+
+use super::output;
+use crate::exit;
+use crate::plugin::{Inspected, inspect};
+
+/// The arguments of `sconce inspect`.
+#[derive(Debug, Args)]
+pub(super) struct InspectArgs {
+    /// The library.
+    library: PathBuf,
+}
+
+pub(super) fn inspect_library(arguments: &InspectArgs) -> u8 {
+    match inspect(&arguments.library) {
+        Ok(plugin) => {
+            output::table(&plugin_rows(&plugin));
+            for hook in &plugin.metadata.hooks {
+                output::line("");
+                output::table(&hook_rows(hook));
+            }
+            exit::DONE
+        }
+        Err(refusal) => {
+            output::diagnostics(&[refusal.diagnostic()]);
+            exit::PLUGIN
+        }
+    }
+}
+
+fn plugin_rows(plugin: &Inspected) -> Vec<Vec<String>> {
+    let metadata = &plugin.metadata;
+    [
+        ("plugin", format!("{} {}", metadata.name, metadata.version)),
+        ("about", metadata.about.clone()),
+        ("file", format!("{}, {} bytes", plugin.path.display(), plugin.size)),
+        ("sha256", plugin.sha256.clone()),
+        (
+            "API",
+            format!("{} (ABI epoch {})", metadata.api_version, metadata.abi_epoch),
+        ),
+        ("compiler", metadata.rustc.clone()),
+        ("target", metadata.target.clone()),
+        ("panics", metadata.panic.clone()),
+    ]
+    .into_iter()
+    .filter(|(_, value)| !value.is_empty())
+    .map(|(key, value)| vec![key.to_owned(), value])
+    .collect()
+}
+
+fn hook_rows(hook: &HookMetadata) -> Vec<Vec<String>> {
+    let points: Vec<&str> = hook.points.iter().map(|point| point.name.as_str()).collect();
+    let priority = Priority::new(hook.priority).unwrap_or_default();
+    [
+        ("hook", hook.name.clone()),
+        ("about", hook.about.clone()),
+        ("priority", priority.to_string()),
+        ("called at", points.join(", ")),
+        ("publishes", hook.publishes.join(", ")),
+        ("requires", hook.requires.join(", ")),
+    ]
+    .into_iter()
+    .filter(|(_, value)| !value.is_empty())
+    .map(|(key, value)| vec![key.to_owned(), value])
+    .collect()
+}

@@ -1,0 +1,151 @@
+//! `sconce run`: trains what a manifest says.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sconce_plugin_api::Phase;
+
+use super::{ManifestArgs, hooks_table, output};
+use crate::bridge::Shared;
+use crate::diagnostic::Diagnostic;
+use crate::dispatch::Dispatcher;
+use crate::exit;
+use crate::log::{Level, Log, StderrLog};
+use crate::run::{Outcome, Report, RunError, Trainer};
+use crate::session::{self, Checked, Failure};
+use crate::task::Task;
+
+/// The arguments of `sconce run`.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    manifest: ManifestArgs,
+    /// The run's output directory, instead of the manifest's; relative to the current directory.
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &RunArgs) -> u8 {
+    match try_run(arguments) {
+        Ok(report) => conclude(&report),
+        Err(failure) => {
+            output::diagnostics(&failure.diagnostics);
+            failure.code
+        }
+    }
+}
+
+fn try_run(arguments: &RunArgs) -> Result<Report, Failure> {
+    let ManifestArgs { file, set, plugins } = &arguments.manifest;
+    let checked = session::check(file, set, plugins)?;
+    output::diagnostics(&checked.warnings);
+    set_threads(checked.manifest.threads);
+    let plan = checked.plan();
+    let Checked {
+        manifest,
+        hooks,
+        data,
+        ..
+    } = checked;
+    let mut task = session::build_task(&manifest, data)?;
+    let mut optimizer = session::optimizer(&manifest)?;
+    let directory = prepare_directory(arguments.output.as_ref().unwrap_or(&manifest.output))?;
+    save_manifest(&directory, &manifest.resolved())?;
+
+    let log = StderrLog { level: Level::Info };
+    let shared = Shared::new(&log);
+    let hooks = session::create_hooks(hooks, &manifest, &directory, &shared)?;
+    announce(&log, &manifest.name, &directory, &task);
+    log.log(Level::Info, "sconce", &hooks_table::text(&hooks));
+    let hooks = Dispatcher::new(hooks);
+    Ok(Trainer::new(&mut task, optimizer.as_mut(), hooks, &shared, plan).run())
+}
+
+/// Sets the threads of candle's pools, which read the environment at their first use.
+fn set_threads(threads: Option<usize>) {
+    if let Some(threads) = threads {
+        for name in ["RAYON_NUM_THREADS", "CANDLE_NUM_THREADS"] {
+            // SAFETY: no thread of ours runs yet: the pools start with the first tensor operation,
+            // and libraries opened so far have only been asked for their description.
+            unsafe { std::env::set_var(name, threads.to_string()) };
+        }
+    }
+}
+
+fn prepare_directory(directory: &Path) -> Result<PathBuf, Failure> {
+    fs_err::create_dir_all(directory)
+        .and_then(|()| fs_err::canonicalize(directory))
+        .map_err(|error| {
+            let problem = format!("the output directory can't be made: {error}");
+            Failure::usage(vec![Diagnostic::new(problem)])
+        })
+}
+
+fn save_manifest(directory: &Path, manifest: &serde_json::Value) -> Result<(), Failure> {
+    let text = format!("{manifest:#}\n");
+    fs_err::write(directory.join("manifest.json"), text).map_err(|error| {
+        let problem = format!("the run's manifest can't be saved: {error}");
+        Failure::usage(vec![Diagnostic::new(problem)])
+    })
+}
+
+fn announce(log: &StderrLog, name: &str, directory: &Path, task: &dyn Task) {
+    let sizes: Vec<String> = [Phase::Train, Phase::Val, Phase::Test]
+        .into_iter()
+        .filter_map(|phase| Some(format!("{} {phase}", task.data(phase)?.len())))
+        .collect();
+    let text = format!(
+        "run `{name}` in {}\n  {} parameters, samples: {}",
+        directory.display(),
+        task.parameters().element_count(),
+        sizes.join(", ")
+    );
+    log.log(Level::Info, "sconce", &text);
+}
+
+/// Prints how the run ended; its exit code.
+fn conclude(report: &Report) -> u8 {
+    let mut problems = Vec::new();
+    let code = match &report.outcome {
+        Outcome::Completed => {
+            output::line(&format!("completed: {}", amount(report)));
+            exit::DONE
+        }
+        Outcome::Stopped { reason, hook } => {
+            output::line(&format!("stopped by `{hook}` ({reason}): {}", amount(report)));
+            exit::DONE
+        }
+        Outcome::Failed(error) => {
+            problems.push(Diagnostic::new(error.to_string()));
+            match error {
+                RunError::Hook(_) => exit::HOOK,
+                _ => exit::TRAINING,
+            }
+        }
+    };
+    for (phase, metrics) in &report.metrics {
+        let metrics: Vec<String> = metrics
+            .iter()
+            .map(|(name, value)| format!("{name} {value:.4}"))
+            .collect();
+        output::line(&format!("  {phase}: {}", metrics.join(", ")));
+    }
+    problems.extend(
+        report
+            .late_faults
+            .iter()
+            .map(|fault| Diagnostic::new(fault.to_string())),
+    );
+    output::diagnostics(&problems);
+    if code == exit::DONE && !problems.is_empty() {
+        return exit::HOOK;
+    }
+    code
+}
+
+fn amount(report: &Report) -> String {
+    format!(
+        "{} epochs, {} iterations, {} updates in {:.1} s",
+        report.epochs, report.iterations, report.updates, report.seconds
+    )
+}

@@ -1,0 +1,100 @@
+//! Data in the manifest.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum DataConfig {
+    /// Images and labels in IDX files, the format of MNIST; plain or gzipped.
+    Idx(IdxConfig),
+    /// Digits from 0 to 9, drawn and distorted from the seed; nothing to download.
+    SyntheticDigits(SyntheticDigitsConfig),
+}
+
+/// Images and labels in IDX files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IdxConfig {
+    /// The file with the images: bytes of rank 3 (count, height, width) or 4 (count, channels,
+    /// height, width).
+    pub images: PathBuf,
+    /// The file with their labels: bytes of rank 1.
+    pub labels: PathBuf,
+    /// What is validated on: a part of these files or files of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub val: Option<Split>,
+    /// What is tested on: a part of these files or files of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<Split>,
+    /// The classes' names; their number bounds the labels. Default: the digits 0 to 9.
+    #[serde(default = "digits")]
+    #[schemars(length(min = 1, max = 256))]
+    pub classes: Vec<String>,
+}
+
+/// Where the data of a phase comes from: exactly one of `count`, `fraction`, or `images` with
+/// `labels`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Split {
+    /// So many samples, taken at random by the seed from the training files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    /// This share of the training files, taken at random by the seed; above 0 and below 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub fraction: Option<f64>,
+    /// A file with images of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<PathBuf>,
+    /// The file with their labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<PathBuf>,
+}
+
+/// Digits drawn and distorted from the seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SyntheticDigitsConfig {
+    /// Training samples.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub train: usize,
+    /// Validation samples; 0 for no validation.
+    #[schemars(range(max = 10_000_000))]
+    pub val: usize,
+    /// Test samples; 0 for no test.
+    #[schemars(range(max = 10_000_000))]
+    pub test: usize,
+    /// Width and height in pixels.
+    #[schemars(range(min = 16, max = 64))]
+    pub size: usize,
+    /// How much digits are rotated, sheared, stretched, shifted and bent: 0 not at all, 1 as the
+    /// default, up to 2.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub distortion: f64,
+    /// The amplitude of the noise on each pixel, from 0 to 1 of full brightness.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub noise: f64,
+}
+
+impl Default for SyntheticDigitsConfig {
+    fn default() -> Self {
+        SyntheticDigitsConfig {
+            train: 6000,
+            val: 1000,
+            test: 1000,
+            size: 28,
+            distortion: 1.0,
+            noise: 0.25,
+        }
+    }
+}
+
+/// The names of the ten digits.
+pub(super) fn digits() -> Vec<String> {
+    (0..10).map(|digit| digit.to_string()).collect()
+}

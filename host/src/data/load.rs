@@ -1,0 +1,110 @@
+//! From the manifest's description to data.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::config::digits;
+use super::images::Normalisation;
+use super::split::{self, Part};
+use super::{
+    DataConfig, Dataset, Error, IdxConfig, ImageDataset, Images, Splits,
+    SyntheticDigitsConfig, synthetic_digits,
+};
+
+/// Reads or makes the data. Relative paths start at `base`; everything random comes from `seed`.
+///
+/// # Errors
+///
+/// Whatever is wrong with files, labels or splits: nothing of that is left for the training to
+/// find.
+pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
+    match config {
+        DataConfig::Idx(config) => load_idx(config, base, seed),
+        DataConfig::SyntheticDigits(config) => load_digits(config, seed),
+    }
+}
+
+fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
+    let classes = &config.classes;
+    let images = Images::read(
+        &base.join(&config.images),
+        &base.join(&config.labels),
+        classes.len(),
+    )?;
+    let total = images.count();
+    let val = split::part(config.val.as_ref(), "val", total)?;
+    let test = split::part(config.test.as_ref(), "test", total)?;
+    let parts = split::split(seed, total, taken(&val), taken(&test))?;
+    let normalisation = Normalisation::of(&images, &parts.train);
+    let images = Arc::new(images);
+    let dataset = |images: &Arc<Images>, indices: Vec<u32>| -> Arc<dyn Dataset> {
+        Arc::new(ImageDataset::new(
+            Arc::clone(images),
+            indices,
+            normalisation.clone(),
+            classes.clone(),
+        ))
+    };
+    let phase = |part: &Part<'_>, indices: Vec<u32>| -> Result<Option<Arc<dyn Dataset>>, Error> {
+        Ok(match part {
+            Part::Nothing => None,
+            Part::Count(_) => Some(dataset(&images, indices)),
+            Part::Files(pixels, labels) => {
+                let pixels = base.join(pixels);
+                let own = Images::read(&pixels, &base.join(labels), classes.len())?;
+                same_shape(&images, &own, pixels)?;
+                let indices = (0..own.count() as u32).collect();
+                Some(dataset(&Arc::new(own), indices))
+            }
+        })
+    };
+    Ok(Splits {
+        train: dataset(&images, parts.train),
+        val: phase(&val, parts.val)?,
+        test: phase(&test, parts.test)?,
+    })
+}
+
+/// How many samples of the training files a part takes.
+fn taken(part: &Part<'_>) -> usize {
+    match part {
+        Part::Count(count) => *count,
+        Part::Files(..) | Part::Nothing => 0,
+    }
+}
+
+fn same_shape(training: &Images, own: &Images, file: PathBuf) -> Result<(), Error> {
+    if training.shape() == own.shape() {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        file,
+        wanted: training.shape().to_vec(),
+        found: own.shape().to_vec(),
+    })
+}
+
+fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Error> {
+    synthetic_digits::check(config)?;
+    let train = synthetic_digits::draw(config, seed, "train", config.train);
+    let all: Vec<u32> = (0..config.train as u32).collect();
+    let normalisation = Normalisation::of(&train, &all);
+    let dataset = |images: Images| -> Arc<dyn Dataset> {
+        let indices = (0..images.count() as u32).collect();
+        Arc::new(ImageDataset::new(
+            Arc::new(images),
+            indices,
+            normalisation.clone(),
+            digits(),
+        ))
+    };
+    let phase = |name: &str, count: usize| {
+        (count > 0).then(|| dataset(synthetic_digits::draw(config, seed, name, count)))
+    };
+    Ok(Splits {
+        val: phase("val", config.val),
+        test: phase("test", config.test),
+        train: dataset(train),
+    })
+}
+

@@ -1,0 +1,30 @@
+//! Data: read, split, normalised, and handed out in batches.
+
+mod config;
+mod dataset;
+mod error;
+mod idx;
+mod images;
+mod load;
+pub mod order;
+mod split;
+mod synthetic_digits;
+
+use std::sync::Arc;
+
+pub use config::{DataConfig, IdxConfig, Split, SyntheticDigitsConfig};
+pub use dataset::{Batch, Dataset};
+pub use error::Error;
+pub use images::{ImageDataset, Images};
+pub use load::load;
+
+/// The data of a task's phases.
+#[derive(Clone)]
+pub struct Splits {
+    /// What is trained on.
+    pub train: Arc<dyn Dataset>,
+    /// What is validated on during the training.
+    pub val: Option<Arc<dyn Dataset>>,
+    /// What is tested on at the end.
+    pub test: Option<Arc<dyn Dataset>>,
+}

@@ -1,0 +1,118 @@
+//! Digits that are drawn and distorted from a seed: data that needs no download.
+//!
+//! Sample i of a split depends on (seed, split, i) alone. The drawing uses nothing but addition,
+//! multiplication, division and square roots, which every processor rounds alike, so that the
+//! bytes are the same everywhere.
+
+mod render;
+mod shapes;
+
+use super::{Error, Images, SyntheticDigitsConfig};
+use crate::random::{self, Stream};
+use render::{Canvas, Pose};
+
+/// Whether the numbers are in their ranges.
+pub(super) fn check(config: &SyntheticDigitsConfig) -> Result<(), Error> {
+    let range = |key, range, found: f64, inside: bool| {
+        if inside {
+            Ok(())
+        } else {
+            Err(Error::Range { key, range, found })
+        }
+    };
+    let size = config.size as f64;
+    range("train", "at least 1", config.train as f64, config.train > 0)?;
+    range("size", "from 16 to 64", size, (16..=64).contains(&config.size))?;
+    let (distortion, noise) = (config.distortion, config.noise);
+    range("distortion", "from 0 to 2", distortion, (0.0..=2.0).contains(&distortion))?;
+    range("noise", "from 0 to 1", noise, (0.0..=1.0).contains(&noise))
+}
+
+/// Draws the samples of a split.
+pub(super) fn draw(
+    config: &SyntheticDigitsConfig,
+    seed: u64,
+    split: &str,
+    count: usize,
+) -> Images {
+    let size = config.size;
+    let purpose = format!("synthetic-digits/{split}");
+    let mut pixels = Vec::with_capacity(count * size * size);
+    let mut labels = Vec::with_capacity(count);
+    for index in 0..count {
+        let mut stream = random::stream(seed, &purpose, 0, index as u64);
+        let digit = stream.below(10) as u8;
+        sample(config, digit, &mut stream, &mut pixels);
+        labels.push(digit);
+    }
+    Images::new(pixels, [1, size, size], labels)
+}
+
+fn sample(config: &SyntheticDigitsConfig, digit: u8, stream: &mut Stream, pixels: &mut Vec<u8>) {
+    let bend = 0.05 * config.distortion;
+    let strokes = shapes::strokes(digit, |_| stream.uniform(-bend, bend));
+    let pose = Pose::draw(config.distortion, stream);
+    let width = stream.uniform(0.04, 0.04 + 0.04 * config.distortion);
+    let brightness = 1.0 - stream.uniform(0.0, 0.4 * config.distortion);
+    let canvas = Canvas {
+        size: config.size,
+        width,
+        brightness,
+        noise: config.noise,
+    };
+    canvas.paint(&pose.place(&strokes), stream, pixels);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small(config: &SyntheticDigitsConfig, seed: u64, split: &str, count: usize) -> Vec<u8> {
+        let images = draw(config, seed, split, count);
+        (0..count)
+            .filter_map(|index| images.image(index))
+            .flat_map(|(pixels, label)| pixels.iter().copied().chain([label]))
+            .collect()
+    }
+
+    #[test]
+    fn a_sample_depends_on_seed_split_and_index_alone() {
+        let config = SyntheticDigitsConfig::default();
+        let three = small(&config, 1, "train", 3);
+        let five = small(&config, 1, "train", 5);
+        assert_eq!(three[..], five[..three.len()]);
+        assert_ne!(three, small(&config, 2, "train", 3));
+        assert_ne!(three, small(&config, 1, "val", 3));
+    }
+
+    #[test]
+    fn all_digits_come_and_no_two_images_are_alike() {
+        let config = SyntheticDigitsConfig::default();
+        let images = draw(&config, 1, "train", 300);
+        let mut seen = [0; 10];
+        let mut all: Vec<&[u8]> = Vec::new();
+        for index in 0..300 {
+            let (pixels, label) = images.image(index).expect("an image");
+            seen[usize::from(label)] += 1;
+            all.push(pixels);
+        }
+        assert!(seen.iter().all(|&count: &i32| count > 10), "{seen:?}");
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 300);
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_told() {
+        let default = SyntheticDigitsConfig::default;
+        for (config, words) in [
+            (SyntheticDigitsConfig { size: 15, ..default() }, "`data.size` must be from 16 to 64, found 15"),
+            (SyntheticDigitsConfig { train: 0, ..default() }, "`data.train` must be at least 1"),
+            (SyntheticDigitsConfig { noise: -0.1, ..default() }, "`data.noise`"),
+            (SyntheticDigitsConfig { distortion: f64::NAN, ..default() }, "`data.distortion`"),
+        ] {
+            let error = check(&config).expect_err(words).to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

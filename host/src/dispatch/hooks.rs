@@ -1,0 +1,124 @@
+//! A hook as the host knows it: its manifest entry, its plugin, its instance.
+
+use std::path::PathBuf;
+
+use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::{Phase, Point, Priority};
+
+use crate::plugin::instance::Instance;
+
+/// What happens when a hook fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// The run ends, through `on_exception` and `after_run`.
+    #[default]
+    Fail,
+    /// The hook is off from then on.
+    Disable,
+    /// The fault is reported, and the hook goes on.
+    Ignore,
+}
+
+/// A hook's place in the run.
+#[derive(Clone, Debug)]
+pub struct HookSpec {
+    /// The manifest entry's unique name.
+    pub name: String,
+    /// The hook kind.
+    pub kind: String,
+    /// The plugin's name.
+    pub plugin: String,
+    /// The plugin's file.
+    pub library: PathBuf,
+    /// The priority in force.
+    pub priority: Priority,
+    /// What happens when it fails.
+    pub on_error: OnError,
+    /// The mount points that it overrides, without those that this host doesn't know.
+    pub points: Vec<Point>,
+    /// The phases in which it is called; `None` for all.
+    pub phases: Option<Vec<Phase>>,
+}
+
+impl HookSpec {
+    /// Whether the hook is called at a point in a phase.
+    ///
+    /// Points outside every phase are always of interest, whatever the filter says.
+    pub fn is_called_at(&self, point: Point, phase: Phase) -> bool {
+        let outside = matches!(
+            point,
+            Point::BeforeRun | Point::AfterRun | Point::OnException
+        );
+        let in_phase = self
+            .phases
+            .as_ref()
+            .is_none_or(|phases| phases.contains(&phase));
+        self.points.contains(&point) && (outside || in_phase)
+    }
+}
+
+/// A created hook.
+#[derive(Debug)]
+pub struct Hook {
+    /// Its place in the run.
+    pub spec: HookSpec,
+    /// The object in the plugin.
+    pub instance: Instance,
+    /// Switched off after a fault.
+    pub(super) disabled: bool,
+    /// How often it has failed.
+    pub(super) faults: u64,
+}
+
+impl Hook {
+    /// A hook that nothing has happened to yet.
+    pub fn new(spec: HookSpec, instance: Instance) -> Hook {
+        Hook {
+            spec,
+            instance,
+            disabled: false,
+            faults: 0,
+        }
+    }
+
+    /// Whether a fault has switched it off.
+    pub fn is_disabled(&self) -> bool {
+        self.disabled
+    }
+}
+
+/// When something happened, for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// At the creation of a hook.
+    Create,
+    /// At a mount point.
+    Point {
+        /// Which, if this host knows it.
+        point: Option<Point>,
+        /// The phase.
+        phase: Phase,
+        /// Training epochs finished.
+        epoch: u64,
+        /// Training iterations finished.
+        iteration: u64,
+    },
+    /// While its state was saved.
+    Save,
+    /// While its state was restored.
+    Load,
+    /// When it was dropped.
+    Drop,
+}
+
+impl Moment {
+    /// The moment that a view shows.
+    pub fn of(view: &ViewAbi) -> Moment {
+        Moment::Point {
+            point: Point::from_number(view.point),
+            phase: Phase::from_number(view.phase).unwrap_or(Phase::Train),
+            epoch: view.epoch,
+            iteration: view.iteration,
+        }
+    }
+}

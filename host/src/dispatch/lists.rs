@@ -1,0 +1,73 @@
+//! The order of calls, worked out once: a list per mount point and phase.
+
+use std::ffi::c_void;
+
+use sconce_plugin_api::{Phase, Point};
+
+use super::{Hook, HookSpec};
+use crate::plugin::instance::CallEntry;
+
+/// What a call needs of a hook, side by side in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) call: CallEntry,
+    pub(super) instance: *mut c_void,
+    /// The hook's index in the manifest's order.
+    pub(super) hook: usize,
+}
+
+/// The lists of all points and phases.
+#[derive(Debug)]
+pub(super) struct Lists {
+    lists: Vec<Vec<Slot>>,
+}
+
+impl Lists {
+    /// The lists over `hooks`, which stand in the manifest's order; disabled ones are in none.
+    pub(super) fn new(hooks: &[Hook]) -> Lists {
+        let lists = Point::ALL
+            .iter()
+            .flat_map(|&point| Phase::ALL.map(|phase| (point, phase)))
+            .map(|(point, phase)| list(hooks, point, phase))
+            .collect();
+        Lists { lists }
+    }
+
+    #[inline]
+    pub(super) fn at(&self, point: Point, phase: Phase) -> &[Slot] {
+        let index = point.number() as usize * Phase::ALL.len() + phase.number() as usize;
+        self.lists.get(index).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The indices of the hooks that are called at a point in a phase, in the order of their calls:
+/// by priority, equal ones as they stand in the manifest.
+pub fn order<'a>(
+    specs: impl IntoIterator<Item = &'a HookSpec>,
+    point: Point,
+    phase: Phase,
+) -> Vec<usize> {
+    let mut called: Vec<(usize, &HookSpec)> = specs
+        .into_iter()
+        .enumerate()
+        .filter(|(_, spec)| spec.is_called_at(point, phase))
+        .collect();
+    called.sort_by_key(|(_, spec)| spec.priority);
+    called.into_iter().map(|(index, _)| index).collect()
+}
+
+fn list(hooks: &[Hook], point: Point, phase: Phase) -> Vec<Slot> {
+    order(hooks.iter().map(|hook| &hook.spec), point, phase)
+        .into_iter()
+        .filter_map(|index| Some((index, hooks.get(index)?)))
+        .filter(|(_, hook)| !hook.disabled)
+        .map(|(index, hook)| {
+            let (instance, call) = hook.instance.entry();
+            Slot {
+                call,
+                instance,
+                hook: index,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,167 @@
+//! Calling hooks: per mount point and phase, a list of those that override it, in order.
+//!
+//! A mount point that nobody overrides has an empty list and costs one look at its length.
+
+mod fault;
+mod hooks;
+mod lists;
+
+use sconce_plugin_api::abi::{ErrorAbi, ViewAbi};
+use sconce_plugin_api::{Phase, Point};
+
+pub use fault::HookFault;
+pub use hooks::{Hook, HookSpec, Moment, OnError};
+pub use lists::order;
+use lists::{Lists, Slot};
+
+use crate::bridge::Shared;
+use crate::plugin::instance::EntryError;
+
+/// The hooks of a run, in the manifest's order, and the order of their calls.
+pub struct Dispatcher {
+    hooks: Vec<Hook>,
+    lists: Lists,
+    error: ErrorAbi,
+}
+
+impl Dispatcher {
+    /// A dispatcher over hooks in the manifest's order.
+    pub fn new(hooks: Vec<Hook>) -> Dispatcher {
+        let lists = Lists::new(&hooks);
+        Dispatcher {
+            hooks,
+            lists,
+            error: ErrorAbi::new(),
+        }
+    }
+
+    /// The hooks, in the manifest's order.
+    pub fn hooks(&self) -> &[Hook] {
+        &self.hooks
+    }
+
+    /// Calls the hooks of a point. The first fault of a hook whose policy is `fail` ends it; the
+    /// other policies' faults are reported and passed over.
+    #[inline]
+    pub fn call(
+        &mut self,
+        point: Point,
+        view: &mut ViewAbi,
+        shared: &Shared<'_>,
+    ) -> Result<(), HookFault> {
+        if self.lists.at(point, phase_of(view)).is_empty() {
+            return Ok(());
+        }
+        self.call_all(point, view, shared)
+    }
+
+    /// Calls every hook of a point, whatever happens, and gives back all faults.
+    pub fn call_every(
+        &mut self,
+        point: Point,
+        view: &mut ViewAbi,
+        shared: &Shared<'_>,
+    ) -> Vec<HookFault> {
+        let mut faults = Vec::new();
+        let mut from = 0;
+        while let Some((index, fault)) = self.call_from(from, point, view, shared) {
+            faults.push(fault);
+            from = index + 1;
+        }
+        faults
+    }
+
+    fn call_all(
+        &mut self,
+        point: Point,
+        view: &mut ViewAbi,
+        shared: &Shared<'_>,
+    ) -> Result<(), HookFault> {
+        match self.call_from(0, point, view, shared) {
+            Some((_, fault)) => Err(fault),
+            None => Ok(()),
+        }
+    }
+
+    /// Calls the hooks of a point from index `from` of its list on, to the first fault that ends
+    /// the run.
+    fn call_from(
+        &mut self,
+        from: usize,
+        point: Point,
+        view: &mut ViewAbi,
+        shared: &Shared<'_>,
+    ) -> Option<(usize, HookFault)> {
+        let phase = phase_of(view);
+        shared.enter(Some(point), phase);
+        view.context = shared.context();
+        view.point = point.number();
+        let mut index = from;
+        while let Some(&slot) = self.lists.at(point, phase).get(index) {
+            shared.set_hook(slot.hook);
+            view.learning_rate = shared.learning_rate.get();
+            // SAFETY: the instance is alive as long as its hook is in `self.hooks`, whose lists
+            // these are; view and error are lent for the call.
+            let status = unsafe {
+                (slot.call)(slot.instance, point.number(), &raw const *view, &raw mut self.error)
+            };
+            if status != 0 {
+                let fault = self.fault(slot, status, view);
+                if let Some(fault) = self.judge(slot, fault, shared) {
+                    return Some((index, fault));
+                }
+                // A disabled hook is gone from the list: its successor stands in its place.
+                if self.hooks.get(slot.hook).is_some_and(|hook| hook.disabled) {
+                    continue;
+                }
+            }
+            index += 1;
+        }
+        view.learning_rate = shared.learning_rate.get();
+        None
+    }
+
+    #[cold]
+    fn fault(&mut self, slot: Slot, status: u32, view: &ViewAbi) -> HookFault {
+        let error = EntryError::read(status, &mut self.error);
+        let spec = self.hooks.get(slot.hook).map(|hook| &hook.spec);
+        HookFault::new(spec, Moment::of(view), error)
+    }
+
+    /// What the hook's policy makes of a fault: gives it back where it ends the run.
+    #[cold]
+    fn judge(&mut self, slot: Slot, fault: HookFault, shared: &Shared<'_>) -> Option<HookFault> {
+        let hook = self.hooks.get_mut(slot.hook)?;
+        hook.faults += 1;
+        match hook.spec.on_error {
+            OnError::Fail => return Some(fault),
+            OnError::Disable => {
+                hook.disabled = true;
+                shared.warn(&format!("{fault}\n  `{}` is off from now on", hook.spec.name));
+                self.lists = Lists::new(&self.hooks);
+            }
+            // At the first, second, fourth … time: a hook that fails at each call would otherwise
+            // bury everything else.
+            OnError::Ignore if hook.faults.is_power_of_two() => {
+                shared.warn(&format!("{fault}\n  ignored ({} so far)", hook.faults));
+            }
+            OnError::Ignore => {}
+        }
+        None
+    }
+
+    /// Drops the hooks in reverse order; the faults of doing so.
+    pub fn close(self) -> Vec<HookFault> {
+        let mut faults = Vec::new();
+        for hook in self.hooks.into_iter().rev() {
+            if let Err(error) = hook.instance.close() {
+                faults.push(HookFault::new(Some(&hook.spec), Moment::Drop, error));
+            }
+        }
+        faults
+    }
+}
+
+fn phase_of(view: &ViewAbi) -> Phase {
+    Phase::from_number(view.phase).unwrap_or(Phase::Train)
+}

@@ -1,0 +1,12 @@
+//! Exit codes: part of the interface, for scripts.
+
+/// All went well, or a hook asked for the stop.
+pub const DONE: u8 = 0;
+/// The manifest, the data or the command line is wrong; nothing was trained.
+pub const USAGE: u8 = 2;
+/// A plugin was refused; nothing was trained.
+pub const PLUGIN: u8 = 3;
+/// A hook failed.
+pub const HOOK: u8 = 4;
+/// The training failed.
+pub const TRAINING: u8 = 7;

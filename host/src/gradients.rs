@@ -1,0 +1,203 @@
+//! The gradients of an update, in the registry's order; and the audit of the first ones.
+
+use candle_core::backprop::GradStore;
+use candle_core::{DType, Result, Tensor};
+
+use crate::parameters::Parameters;
+
+/// A gradient, or none, for each entry of the registry.
+#[derive(Clone, Debug)]
+pub struct Gradients {
+    tensors: Vec<Option<Tensor>>,
+}
+
+impl Gradients {
+    /// The gradients of the registry's trainable parameters in candle's store.
+    pub fn from_store(parameters: &Parameters, store: &GradStore) -> Gradients {
+        let gradient = |parameter: &crate::parameters::Parameter| {
+            let wanted = parameter.is_trainable();
+            wanted.then(|| store.get(parameter.tensor()).cloned()).flatten()
+        };
+        Gradients {
+            tensors: parameters.iter().map(gradient).collect(),
+        }
+    }
+
+    /// The gradient of the registry's entry at `index`.
+    pub fn at(&self, index: usize) -> Option<&Tensor> {
+        self.tensors.get(index)?.as_ref()
+    }
+
+    /// Replaces the gradient of the registry's entry at `index`.
+    pub fn set(&mut self, index: usize, gradient: Tensor) {
+        if let Some(place) = self.tensors.get_mut(index) {
+            *place = Some(gradient);
+        }
+    }
+
+    /// Adds another batch's gradients.
+    pub fn accumulate(&mut self, other: &Gradients) -> Result<()> {
+        for (sum, other) in self.tensors.iter_mut().zip(&other.tensors) {
+            match (&sum, other) {
+                (Some(left), Some(right)) => *sum = Some(left.add(right)?),
+                (None, Some(right)) => *sum = Some(right.clone()),
+                (_, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The Euclidean norm over all gradients, summed up in double precision in the registry's
+    /// order.
+    pub fn norm(&self) -> Result<f64> {
+        let mut squares = 0.0;
+        for gradient in self.tensors.iter().flatten() {
+            squares += square_sum(gradient)?;
+        }
+        Ok(squares.sqrt())
+    }
+
+    /// Looks for parameters that cannot learn.
+    pub fn audit(&self, parameters: &Parameters) -> Result<Audit> {
+        let mut audit = Audit::default();
+        for (parameter, gradient) in parameters.iter().zip(&self.tensors) {
+            if !parameter.is_trainable() {
+                continue;
+            }
+            audit.trainable += 1;
+            let name = parameter.name().to_owned();
+            match gradient.as_ref().map(square_sum).transpose()? {
+                None => audit.missing.push(name),
+                Some(sum) if !sum.is_finite() => audit.not_finite.push(name),
+                Some(0.0) => audit.zero.push(name),
+                Some(_) => {}
+            }
+        }
+        Ok(audit)
+    }
+}
+
+fn square_sum(tensor: &Tensor) -> Result<f64> {
+    tensor.to_dtype(DType::F64)?.sqr()?.sum_all()?.to_scalar()
+}
+
+/// What the gradient audit found: names of parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// How many trainable parameters there are.
+    pub trainable: usize,
+    /// Those that got no gradient.
+    pub missing: Vec<String>,
+    /// Those whose gradient has an infinity or not-a-number in it.
+    pub not_finite: Vec<String>,
+    /// Those whose gradient is all zeros.
+    pub zero: Vec<String>,
+}
+
+impl Audit {
+    /// Why the training can't go on, unless the manifest allows the parameters by name.
+    pub fn problem(&self, allowed: &[String]) -> Option<String> {
+        let missing: Vec<&String> = self
+            .missing
+            .iter()
+            .filter(|name| !allowed.contains(name))
+            .collect();
+        if !missing.is_empty() {
+            return Some(format!(
+                "{} of {} parameters got no gradient in the first iteration: {}\n  \
+                 an operation without a backward pass cuts it (in candle: the fused layer norm, \
+                 softmax_last_dim, rms_norm, rope, or a detach); use a layer that can be trained, \
+                 or name them in `train.allow_missing_gradients`",
+                missing.len(),
+                self.trainable,
+                list(&missing)
+            ));
+        }
+        if !self.not_finite.is_empty() {
+            let names: Vec<&String> = self.not_finite.iter().collect();
+            return Some(format!(
+                "gradients are infinite or not numbers in the first iteration: {}\n  \
+                 look for a learning rate or an initialisation that is too large, or for such \
+                 values in the data",
+                list(&names)
+            ));
+        }
+        None
+    }
+
+    /// What the user should know but the run survives.
+    pub fn warnings(&self) -> Option<String> {
+        let names: Vec<&String> = self.zero.iter().collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "all gradients are zero in the first iteration for {}; these parameters may not \
+                 learn",
+                list(&names)
+            )
+        })
+    }
+}
+
+/// The first few names, and how many more there are.
+fn list(names: &[&String]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect();
+    let rest = names.len().saturating_sub(SHOWN);
+    if rest == 0 {
+        shown.join(", ")
+    } else {
+        format!("{} and {rest} more", shown.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+
+    use super::*;
+    use crate::init::Init;
+
+    #[test]
+    fn the_audit_names_what_cannot_learn() {
+        let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
+        let mut scope = parameters.scope("m");
+        let used = scope.parameter("used", &[2], Init::ONES).expect("used");
+        let unused = scope.parameter("unused", &[2], Init::ONES).expect("unused");
+        let zeroed = scope.parameter("zeroed", &[2], Init::ONES).expect("zeroed");
+        scope.buffer("buffer", &[2], Init::ONES).expect("buffer");
+        let loss = used
+            .sqr()
+            .and_then(|t| t.add(&unused.detach()))
+            .and_then(|t| t.add(&zeroed.mul(&zeroed.zeros_like()?)?))
+            .and_then(|t| t.sum_all())
+            .expect("loss");
+        let store = loss.backward().expect("backward");
+        let gradients = Gradients::from_store(&parameters, &store);
+        let audit = gradients.audit(&parameters).expect("audit");
+        assert_eq!(audit.trainable, 3);
+        assert_eq!(audit.missing, ["m.unused"]);
+        assert_eq!(audit.zero, ["m.zeroed"]);
+        let problem = audit.problem(&[]).expect("a problem");
+        assert!(problem.contains("1 of 3 parameters got no gradient"), "{problem}");
+        assert!(problem.contains("`m.unused`"), "{problem}");
+        assert_eq!(audit.problem(&["m.unused".to_owned()]), None);
+        assert!(audit.warnings().is_some_and(|text| text.contains("m.zeroed")));
+        // The gradient of the sum of squares of two ones is (2, 2).
+        assert!((gradients.norm().expect("norm") - 8.0_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn accumulated_gradients_are_sums() {
+        let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
+        let weight = parameters.scope("m").parameter("w", &[3], Init::ONES).expect("w");
+        let gradients = |factor: f64| {
+            let loss = weight.affine(factor, 0.0).and_then(|t| t.sum_all()).expect("loss");
+            Gradients::from_store(&parameters, &loss.backward().expect("backward"))
+        };
+        let mut sum = gradients(1.0);
+        sum.accumulate(&gradients(2.5)).expect("sum");
+        let values: Vec<f64> = sum.at(0).expect("w").to_vec1().expect("numbers");
+        assert_eq!(values, [3.5; 3]);
+        assert!(sum.at(1).is_none());
+    }
+}

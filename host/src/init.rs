@@ -1,0 +1,141 @@
+//! Initialisations, by the names that PyTorch gives them.
+
+use crate::random::Stream;
+
+/// How a parameter gets its first values.
+///
+/// `fan_in` is the number of inputs of one output: the product of a weight's dimensions but the
+/// first; `fan_out` of the dimensions but the second. A vector has itself as both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Init {
+    /// All the same value.
+    Constant(f64),
+    /// Uniform from `low` to `high`.
+    Uniform {
+        /// The lowest value.
+        low: f64,
+        /// The value that all are below.
+        high: f64,
+    },
+    /// Normal.
+    Normal {
+        /// The mean.
+        mean: f64,
+        /// The standard deviation.
+        std: f64,
+    },
+    /// Uniform within ±√(6 / ((1 + a²) · `fan_in`)): He et al. (2015) for a leaky `ReLU` of slope
+    /// `a`. PyTorch's `Linear` and `Conv` weights use a = √5, which is ±1/√`fan_in`.
+    KaimingUniform {
+        /// The negative slope of the nonlinearity that follows.
+        a: f64,
+    },
+    /// Normal with variance 2 / ((1 + a²) · `fan_in`): He et al. (2015).
+    KaimingNormal {
+        /// The negative slope of the nonlinearity that follows.
+        a: f64,
+    },
+    /// Uniform within ±√(6 / (`fan_in` + `fan_out`)): Glorot and Bengio (2010).
+    XavierUniform,
+    /// Normal with variance 2 / (`fan_in` + `fan_out`): Glorot and Bengio (2010).
+    XavierNormal,
+    /// Uniform within ±1/√`fan_in` of another parameter: PyTorch's biases, whose own shape doesn't
+    /// tell it.
+    UniformFanIn {
+        /// The number of inputs of one output.
+        fan_in: usize,
+    },
+}
+
+impl Init {
+    /// All zeros.
+    pub const ZEROS: Init = Init::Constant(0.0);
+    /// All ones.
+    pub const ONES: Init = Init::Constant(1.0);
+
+    /// PyTorch's default for the weights of linear and convolution layers: `kaiming_uniform_` with
+    /// a = √5.
+    pub fn linear_weight() -> Init {
+        Init::KaimingUniform { a: 5.0_f64.sqrt() }
+    }
+
+    /// PyTorch's default for the biases of linear and convolution layers.
+    pub fn linear_bias(fan_in: usize) -> Init {
+        Init::UniformFanIn { fan_in }
+    }
+
+    /// The values of a parameter of this shape, in row-major order.
+    pub fn values(self, shape: &[usize], stream: &mut Stream) -> Vec<f64> {
+        let count: usize = shape.iter().product();
+        let mut draw = self.distribution(shape);
+        (0..count).map(|_| draw(stream)).collect()
+    }
+
+    fn distribution(self, shape: &[usize]) -> Box<dyn FnMut(&mut Stream) -> f64> {
+        let (fan_in, fan_out) = fans(shape);
+        let uniform = |bound: f64| -> Box<dyn FnMut(&mut Stream) -> f64> {
+            Box::new(move |stream| stream.uniform(-bound, bound))
+        };
+        let normal = |mean: f64, std: f64| -> Box<dyn FnMut(&mut Stream) -> f64> {
+            Box::new(move |stream| mean + std * stream.normal())
+        };
+        match self {
+            Init::Constant(value) => Box::new(move |_| value),
+            Init::Uniform { low, high } => Box::new(move |stream| stream.uniform(low, high)),
+            Init::Normal { mean, std } => normal(mean, std),
+            Init::KaimingUniform { a } => uniform((6.0 / ((1.0 + a * a) * fan_in)).sqrt()),
+            Init::KaimingNormal { a } => normal(0.0, (2.0 / ((1.0 + a * a) * fan_in)).sqrt()),
+            Init::XavierUniform => uniform((6.0 / (fan_in + fan_out)).sqrt()),
+            Init::XavierNormal => normal(0.0, (2.0 / (fan_in + fan_out)).sqrt()),
+            Init::UniformFanIn { fan_in } => uniform(1.0 / (fan_in.max(1) as f64).sqrt()),
+        }
+    }
+}
+
+/// `fan_in` and `fan_out`, at least 1.
+fn fans(shape: &[usize]) -> (f64, f64) {
+    let (outputs, inputs) = match shape {
+        [] => (1, 1),
+        [length] => (*length, *length),
+        [outputs, inputs, ..] => (*outputs, *inputs),
+    };
+    let receptive: usize = shape.iter().skip(2).product();
+    let fan = |maps: usize| (maps * receptive).max(1) as f64;
+    (fan(inputs), fan(outputs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::stream;
+
+    /// The bounds and the variance of a big weight.
+    fn measure(init: Init, shape: &[usize]) -> (f64, f64) {
+        let values = init.values(shape, &mut stream(1, "init/test", 0, 0));
+        let count = values.len() as f64;
+        let largest = values.iter().fold(0.0_f64, |largest, x| largest.max(x.abs()));
+        (largest, values.iter().map(|x| x * x).sum::<f64>() / count)
+    }
+
+    #[test]
+    fn bounds_and_variances_are_those_of_the_formulas() {
+        let shape = [128, 64, 3, 3];
+        let (fan_in, fan_out) = (576.0, 1152.0);
+        for (init, variance) in [
+            (Init::linear_weight(), 1.0 / fan_in / 3.0),
+            (Init::KaimingUniform { a: 0.0 }, 2.0 / fan_in),
+            (Init::KaimingNormal { a: 0.0 }, 2.0 / fan_in),
+            (Init::XavierUniform, 2.0 / (fan_in + fan_out)),
+            (Init::XavierNormal, 2.0 / (fan_in + fan_out)),
+            (Init::Normal { mean: 0.0, std: 0.5 }, 0.25),
+            (Init::Uniform { low: -3.0, high: 3.0 }, 3.0),
+            (Init::UniformFanIn { fan_in: 576 }, 1.0 / fan_in / 3.0),
+        ] {
+            let (_, found) = measure(init, &shape);
+            assert!((found / variance - 1.0).abs() < 0.02, "{init:?}: {found} {variance}");
+        }
+        let (largest, _) = measure(Init::linear_weight(), &shape);
+        assert!(largest <= 1.0 / fan_in.sqrt(), "{largest}");
+        assert_eq!(measure(Init::ONES, &[4]), (1.0, 1.0));
+    }
+}

@@ -1,0 +1,41 @@
+//! Sconce: a training host for candle models, with hooks from shared libraries.
+//!
+//! The binary is this library's [`cli::main`] and an allocator. A program with a task of its own
+//! uses the same parts: a [`task::Task`], an [`optim::Optimizer`], hooks from
+//! [`session`], and a [`run::Trainer`] that brings them together.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`manifest`] | the run manifest: read, checked, resolved |
+//! | [`plugin`] | plugins: found, inspected without running their code, opened |
+//! | [`dispatch`] | the order of hooks at each mount point, their calls, their faults |
+//! | [`bridge`] | the host's side of the boundary: what hooks may ask and read |
+//! | [`run`] | the loop |
+//! | [`task`], [`nn`], [`loss`], [`data`] | what is trained |
+//! | [`parameters`], [`gradients`], [`optim`], [`random`], [`init`] | in which way it can be repeated to the bit |
+//! | [`session`] | from a manifest to a run |
+
+#[expect(unsafe_code, reason = "the host's functions, called by plugins")]
+pub mod bridge;
+#[expect(unsafe_code, reason = "sets the number of threads before there are any")]
+pub mod cli;
+pub mod data;
+pub mod diagnostic;
+#[expect(unsafe_code, reason = "calls plugins")]
+pub mod dispatch;
+pub mod exit;
+pub mod gradients;
+pub mod init;
+pub mod log;
+pub mod loss;
+pub mod manifest;
+pub mod nearest;
+pub mod nn;
+pub mod optim;
+pub mod parameters;
+#[expect(unsafe_code, reason = "opens libraries and calls their entries")]
+pub mod plugin;
+pub mod random;
+pub mod run;
+pub mod session;
+pub mod task;

@@ -1,0 +1,198 @@
+//! A hook in the manifest: its name, or an object.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+
+use sconce_plugin_api::{Phase, Priority};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::priority::WrittenPriority;
+use crate::dispatch::OnError;
+
+/// An entry of `hooks`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HookEntry {
+    /// The entry's own name, unique: the key of the hook's state, times and messages.
+    pub name: String,
+    /// The hook's name, or `plugin/hook`.
+    pub hook: String,
+    /// Where it stands among the others; by default where its author put it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<WrittenPriority>,
+    /// What happens when it fails.
+    on_error: Policy,
+    /// The phases in which it is called; `None` for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phases: Option<Vec<PhaseName>>,
+    /// This file and no other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<PathBuf>,
+    /// The SHA-256 of the file's bytes: these and no others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// The hook's own configuration.
+    pub config: Map<String, Value>,
+}
+
+impl HookEntry {
+    /// Where the manifest puts the hook, if it says.
+    pub fn priority(&self) -> Option<Priority> {
+        self.priority.map(|written| written.0)
+    }
+
+    /// What happens when the hook fails.
+    pub fn on_error(&self) -> OnError {
+        match self.on_error {
+            Policy::Fail => OnError::Fail,
+            Policy::Disable => OnError::Disable,
+            Policy::Ignore => OnError::Ignore,
+        }
+    }
+
+    /// The phases in which the hook is called; `None` for all.
+    pub fn phases(&self) -> Option<Vec<Phase>> {
+        let phases = self.phases.as_ref()?;
+        Some(phases.iter().map(|name| name.phase()).collect())
+    }
+}
+
+/// What happens when a hook fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Policy {
+    /// The run ends, through `on_exception` and `after_run`.
+    #[default]
+    Fail,
+    /// The hook is off from then on, and the run goes on.
+    Disable,
+    /// The fault is reported, and the run goes on with the hook.
+    Ignore,
+}
+
+/// A phase by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PhaseName {
+    /// Training.
+    Train,
+    /// Validation.
+    Val,
+    /// The test.
+    Test,
+    /// Prediction.
+    Predict,
+}
+
+impl PhaseName {
+    /// The phase.
+    pub fn phase(self) -> Phase {
+        match self {
+            PhaseName::Train => Phase::Train,
+            PhaseName::Val => Phase::Val,
+            PhaseName::Test => Phase::Test,
+            PhaseName::Predict => Phase::Predict,
+        }
+    }
+}
+
+/// The object form of an entry.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Object {
+    /// The hook's name, or `plugin/hook` where two plugins have it.
+    #[schemars(length(min = 1))]
+    hook: String,
+    /// The entry's own name, unique. Default: the hook's, then `hook-2`, and so on.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    name: Option<String>,
+    /// `HIGHEST`, `HIGHER`, `HIGH`, `NORMAL`, `LOW`, `LOWER`, `LOWEST`, or 0 (first) to 100
+    /// (last). Default: the hook's.
+    #[serde(default)]
+    priority: Option<WrittenPriority>,
+    /// What happens when the hook fails.
+    #[serde(default)]
+    on_error: Policy,
+    /// The phases in which the hook is called. Default: all.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    phases: Option<Vec<PhaseName>>,
+    /// The library's file, rather than the one that is found in the directories.
+    #[serde(default)]
+    library: Option<PathBuf>,
+    /// The SHA-256 of the library's bytes, in 64 hexadecimal digits.
+    #[serde(default)]
+    #[schemars(regex(pattern = r"^[0-9a-fA-F]{64}$"))]
+    sha256: Option<String>,
+    /// The hook's own configuration.
+    #[serde(default)]
+    config: Map<String, Value>,
+}
+
+impl From<Object> for HookEntry {
+    fn from(object: Object) -> Self {
+        HookEntry {
+            // An empty name is filled in once all entries are known.
+            name: object.name.unwrap_or_default(),
+            hook: object.hook,
+            priority: object.priority,
+            on_error: object.on_error,
+            phases: object.phases,
+            library: object.library,
+            sha256: object.sha256,
+            config: object.config,
+        }
+    }
+}
+
+impl JsonSchema for HookEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "HookEntry".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let object = generator.subschema_for::<Object>().to_value();
+        let name = json!({"type": "string", "minLength": 1, "description": "The hook's name."});
+        let mut schema = Schema::default();
+        schema.insert("anyOf".to_owned(), json!([name, object]));
+        schema
+    }
+}
+
+impl<'de> Deserialize<'de> for HookEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Entry)
+    }
+}
+
+struct Entry;
+
+impl<'de> Visitor<'de> for Entry {
+    type Value = HookEntry;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a hook's name or an object")
+    }
+
+    fn visit_str<E: Error>(self, hook: &str) -> Result<Self::Value, E> {
+        Ok(HookEntry::from(Object {
+            hook: hook.to_owned(),
+            name: None,
+            priority: None,
+            on_error: Policy::default(),
+            phases: None,
+            library: None,
+            sha256: None,
+            config: Map::new(),
+        }))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        Object::deserialize(MapAccessDeserializer::new(map)).map(HookEntry::from)
+    }
+}

@@ -1,0 +1,90 @@
+//! The run manifest: strict JSON, checked as a whole before anything else happens.
+//!
+//! Its parts: [`TrainConfig`], [`HookEntry`], and those that stand beside what they describe,
+//! [`DataConfig`], [`ModelConfig`], [`OptimizerConfig`]. The types give the JSON Schema
+//! ([`json_schema`]), and the schema gives the errors ([`schema_check`]).
+
+mod hook_entry;
+mod load;
+mod overrides;
+mod priority;
+pub mod schema_check;
+mod source;
+mod train;
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use hook_entry::{HookEntry, PhaseName};
+pub use load::load;
+pub use source::Source;
+pub use train::TrainConfig;
+
+use crate::data::DataConfig;
+use crate::diagnostic::Place;
+use crate::nn::ModelConfig;
+use crate::optim::OptimizerConfig;
+
+/// A run manifest: what to train, how, and with which hooks.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The JSON Schema, for editors; not read.
+    #[serde(rename = "$schema", default, skip_serializing)]
+    pub schema: Option<String>,
+    /// The run's name. Default: the file's name without its ending.
+    #[serde(default)]
+    pub name: String,
+    /// The seed of everything random.
+    #[serde(default)]
+    pub seed: u64,
+    /// How many threads compute. Default: the machine's cores.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1024))]
+    pub threads: Option<usize>,
+    /// The run's output directory. Default: `runs/` and the run's name.
+    #[serde(default)]
+    pub output: PathBuf,
+    /// Directories with plugins, in the order in which they are searched.
+    #[serde(default)]
+    pub plugins: Vec<PathBuf>,
+    /// The model.
+    pub model: ModelConfig,
+    /// The data.
+    pub data: DataConfig,
+    /// The optimizer.
+    pub optimizer: OptimizerConfig,
+    /// How long and in which steps to train.
+    pub train: TrainConfig,
+    /// The hooks. At each mount point they run by priority, equal ones in this order.
+    #[serde(default)]
+    pub hooks: Vec<HookEntry>,
+    /// The directory of the manifest's file: relative paths start there.
+    #[serde(skip)]
+    pub base: PathBuf,
+    /// The text that it was read from.
+    #[serde(skip)]
+    pub source: Source,
+}
+
+impl Manifest {
+    /// The manifest with all defaults filled in.
+    pub fn resolved(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The place of a part of the manifest, as `hooks[1].config`.
+    pub fn place(&self, json_path: &str) -> Place {
+        self.source.place(json_path)
+    }
+}
+
+/// The manifest's JSON Schema, without references.
+pub fn json_schema() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<Manifest>().to_value()
+}

@@ -1,0 +1,53 @@
+//! How long and in which steps to train.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How long and in which steps to train.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Passes over the training data.
+    pub epochs: u64,
+    /// Samples per training batch.
+    #[serde(default = "default_batch_size")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub batch_size: usize,
+    /// Samples per batch in validation and test. Default: as in training.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub eval_batch_size: Option<usize>,
+    /// Batches per update of the parameters; what is left at an epoch's end is an update too.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub accumulate: usize,
+    /// Validate after every so many epochs, and after the last; 0 never.
+    #[serde(default = "one_epoch")]
+    pub validate_every: u64,
+    /// Validate before the first epoch too.
+    #[serde(default)]
+    pub initial_validation: bool,
+    /// Test after the training, where there is test data.
+    #[serde(default = "yes")]
+    pub test: bool,
+    /// The names of parameters that may go without a gradient; any other without one ends the run
+    /// in its first iteration.
+    #[serde(default)]
+    pub allow_missing_gradients: Vec<String>,
+}
+
+fn default_batch_size() -> usize {
+    64
+}
+
+fn one() -> usize {
+    1
+}
+
+fn one_epoch() -> u64 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}

@@ -1,0 +1,139 @@
+//! Optimizers in the manifest.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AdamW, Error, Optimizer, Sgd};
+
+/// The optimizer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum OptimizerConfig {
+    /// Stochastic gradient descent, with momentum on request.
+    Sgd {
+        /// The learning rate, above 0.
+        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        learning_rate: f64,
+        /// The momentum, from 0 (none) to below 1.
+        #[serde(default)]
+        #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+        momentum: f64,
+        /// How much of a new gradient the momentum leaves out, from 0 to 1.
+        #[serde(default)]
+        #[schemars(range(min = 0.0, max = 1.0))]
+        dampening: f64,
+        /// Nesterov's momentum.
+        #[serde(default)]
+        nesterov: bool,
+        /// Weight decay, added to the gradient; 0 or more.
+        #[serde(default)]
+        #[schemars(range(min = 0.0))]
+        weight_decay: f64,
+    },
+    /// Adam with decoupled weight decay.
+    #[serde(rename = "adamw")]
+    AdamW {
+        /// The learning rate, above 0.
+        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        learning_rate: f64,
+        /// How much of the gradients' average a step keeps, from 0 to below 1.
+        #[serde(default = "default_beta1")]
+        #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+        beta1: f64,
+        /// How much of the squared gradients' average a step keeps, from 0 to below 1.
+        #[serde(default = "default_beta2")]
+        #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+        beta2: f64,
+        /// What keeps the division from zero; above 0.
+        #[serde(default = "default_epsilon")]
+        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        epsilon: f64,
+        /// Weight decay, apart from the gradient; 0 or more.
+        #[serde(default = "default_weight_decay")]
+        #[schemars(range(min = 0.0))]
+        weight_decay: f64,
+    },
+}
+
+fn default_beta1() -> f64 {
+    0.9
+}
+
+fn default_beta2() -> f64 {
+    0.999
+}
+
+fn default_epsilon() -> f64 {
+    1e-8
+}
+
+fn default_weight_decay() -> f64 {
+    0.01
+}
+
+impl OptimizerConfig {
+    /// The optimizer, before its first step.
+    pub fn build(&self) -> Result<Box<dyn Optimizer>, Error> {
+        match *self {
+            OptimizerConfig::Sgd {
+                learning_rate,
+                momentum,
+                dampening,
+                nesterov,
+                weight_decay,
+            } => {
+                positive("learning_rate", learning_rate)?;
+                share("momentum", momentum)?;
+                not_negative("weight_decay", weight_decay)?;
+                if !(0.0..=1.0).contains(&dampening) {
+                    return Err(out_of_range("dampening", "from 0 to 1", dampening));
+                }
+                if nesterov && (momentum == 0.0 || dampening != 0.0) {
+                    return Err(Error::Nesterov);
+                }
+                let sgd = Sgd::new(learning_rate).with_momentum(momentum, dampening, nesterov);
+                Ok(Box::new(sgd.with_weight_decay(weight_decay)))
+            }
+            OptimizerConfig::AdamW {
+                learning_rate,
+                beta1,
+                beta2,
+                epsilon,
+                weight_decay,
+            } => {
+                positive("learning_rate", learning_rate)?;
+                share("beta1", beta1)?;
+                share("beta2", beta2)?;
+                positive("epsilon", epsilon)?;
+                not_negative("weight_decay", weight_decay)?;
+                let adamw = AdamW::new(learning_rate).with_betas(beta1, beta2, epsilon);
+                Ok(Box::new(adamw.with_weight_decay(weight_decay)))
+            }
+        }
+    }
+}
+
+fn positive(name: &'static str, found: f64) -> Result<(), Error> {
+    if found.is_finite() && found > 0.0 {
+        return Ok(());
+    }
+    Err(out_of_range(name, "above 0", found))
+}
+
+fn not_negative(name: &'static str, found: f64) -> Result<(), Error> {
+    if found.is_finite() && found >= 0.0 {
+        return Ok(());
+    }
+    Err(out_of_range(name, "0 or more", found))
+}
+
+fn share(name: &'static str, found: f64) -> Result<(), Error> {
+    if (0.0..1.0).contains(&found) {
+        return Ok(());
+    }
+    Err(out_of_range(name, "from 0 to below 1", found))
+}
+
+fn out_of_range(name: &'static str, range: &'static str, found: f64) -> Error {
+    Error::OutOfRange { name, range, found }
+}

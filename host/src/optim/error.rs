@@ -1,0 +1,43 @@
+//! Why an optimizer can't be made, step, or be restored.
+
+/// An optimizer's error.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A hyper-parameter is out of its range.
+    #[error("`{name}` must be {range}, found {found}")]
+    OutOfRange {
+        /// Its name.
+        name: &'static str,
+        /// Its range in words.
+        range: &'static str,
+        /// What was given.
+        found: f64,
+    },
+    /// Nesterov's momentum without momentum.
+    #[error("`nesterov` needs a `momentum` above 0 and a `dampening` of 0")]
+    Nesterov,
+    /// A step failed.
+    #[error("stepping `{parameter}`: {source}")]
+    Step {
+        /// The parameter's name.
+        parameter: String,
+        /// The error.
+        source: candle_core::Error,
+    },
+    /// A state to be restored has a name that this optimizer has no use for.
+    #[error("the saved optimizer state has `{0}`, which this model and optimizer don't")]
+    UnknownState(String),
+    /// A state to be restored has a wrong size.
+    #[error("the saved optimizer state `{name}` has {found} numbers, the parameter has {wanted}")]
+    StateSize {
+        /// The state's name.
+        name: String,
+        /// How many numbers it has.
+        found: usize,
+        /// How many it must have.
+        wanted: usize,
+    },
+    /// candle's error while the state was read or written.
+    #[error("the optimizer's state: {0}")]
+    State(#[from] candle_core::Error),
+}

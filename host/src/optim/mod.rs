@@ -1,0 +1,46 @@
+//! Optimizers: in place, one pass over each parameter, with a state that has names.
+//!
+//! candle's own make a dozen temporaries per parameter and hide their moments, so that a run could
+//! not be resumed.
+
+mod adamw;
+mod config;
+mod error;
+mod moments;
+mod sgd;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use candle_core::Tensor;
+
+pub use adamw::AdamW;
+pub use config::OptimizerConfig;
+pub use error::Error;
+pub use sgd::Sgd;
+
+use crate::gradients::Gradients;
+use crate::parameters::Parameters;
+
+/// Steps parameters by their gradients.
+pub trait Optimizer {
+    /// One step. Parameters without a gradient and frozen ones stay as they are.
+    fn step(&mut self, parameters: &Parameters, gradients: &Gradients) -> Result<(), Error>;
+
+    /// The learning rate.
+    fn learning_rate(&self) -> f64;
+
+    /// Sets the learning rate from the next step on.
+    fn set_learning_rate(&mut self, learning_rate: f64);
+
+    /// The state by name, as `fc1.weight.exp_avg`, and `step` (a scalar, u32… of PyTorch's count).
+    fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error>;
+
+    /// Restores what [`state`](Optimizer::state) gave; every name must be known and of the
+    /// parameter's size.
+    fn load_state(
+        &mut self,
+        parameters: &Parameters,
+        state: &[(String, Tensor)],
+    ) -> Result<(), Error>;
+}

@@ -1,0 +1,196 @@
+//! The optimizers against their formulas, written once more without any cleverness.
+
+use candle_core::{DType, Device, Tensor};
+
+use super::{AdamW, Optimizer, OptimizerConfig, Sgd};
+use crate::gradients::Gradients;
+use crate::init::Init;
+use crate::parameters::Parameters;
+use crate::random;
+
+const SIZE: usize = 7;
+const STEPS: u64 = 20;
+
+fn parameters(dtype: DType) -> Parameters {
+    let mut parameters = Parameters::new(11, dtype, &Device::Cpu);
+    let init = Init::Normal {
+        mean: 0.0,
+        std: 1.0,
+    };
+    parameters.scope("m").parameter("w", &[SIZE], init).expect("w");
+    parameters.scope("m").parameter("still", &[2], init).expect("still");
+    parameters
+}
+
+fn values(parameters: &Parameters, name: &str) -> Vec<f64> {
+    let tensor = parameters.get(name).expect("it is there").tensor();
+    tensor.to_dtype(DType::F64).and_then(|t| t.to_vec1()).expect("numbers")
+}
+
+/// The gradient of a step, the same for everybody.
+fn gradient(step: u64) -> Vec<f64> {
+    let mut stream = random::stream(4, "gradient", 0, step);
+    (0..SIZE).map(|_| stream.normal()).collect()
+}
+
+/// Gradients for `m.w` alone, as a strided view: optimizers must not count on contiguous ones.
+fn gradients(parameters: &Parameters, step: u64) -> Gradients {
+    let dtype = parameters.at(0).expect("w").tensor().dtype();
+    let wide: Vec<f64> = gradient(step).into_iter().flat_map(|g| [g, f64::NAN]).collect();
+    let strided = Tensor::from_vec(wide, (SIZE, 2), &Device::Cpu)
+        .and_then(|t| t.to_dtype(dtype))
+        .and_then(|t| t.narrow(1, 0, 1))
+        .and_then(|t| t.squeeze(1))
+        .expect("a view");
+    let loss = parameters.at(0).expect("w").tensor().sum_all().expect("a sum");
+    let mut gradients = Gradients::from_store(parameters, &loss.backward().expect("backward"));
+    gradients.set(0, strided);
+    gradients
+}
+
+fn train(optimizer: &mut dyn Optimizer, parameters: &Parameters, steps: std::ops::Range<u64>) {
+    for step in steps {
+        optimizer.step(parameters, &gradients(parameters, step)).expect("a step");
+    }
+}
+
+fn close(found: &[f64], expected: &[f64], tolerance: f64) {
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() <= tolerance, "{found} {expected}");
+    }
+}
+
+fn slow_sgd(start: &[f64], rate: f64, momentum: f64, dampening: f64, nesterov: bool, decay: f64) -> Vec<f64> {
+    let mut p = start.to_vec();
+    let mut buffer: Option<Vec<f64>> = None;
+    for step in 0..STEPS {
+        let mut d: Vec<f64> = gradient(step).iter().zip(&p).map(|(g, p)| g + decay * p).collect();
+        if momentum != 0.0 {
+            let next: Vec<f64> = match &buffer {
+                None => d.clone(),
+                Some(old) => old.iter().zip(&d).map(|(b, d)| momentum * b + (1.0 - dampening) * d).collect(),
+            };
+            d = if nesterov {
+                d.iter().zip(&next).map(|(d, b)| d + momentum * b).collect()
+            } else {
+                next.clone()
+            };
+            buffer = Some(next);
+        }
+        for (p, d) in p.iter_mut().zip(&d) {
+            *p -= rate * d;
+        }
+    }
+    p
+}
+
+#[test]
+fn sgd_is_its_formula() {
+    for (momentum, dampening, nesterov, decay) in [
+        (0.0, 0.0, false, 0.0),
+        (0.0, 0.0, false, 0.1),
+        (0.9, 0.0, false, 0.0),
+        (0.9, 0.5, false, 0.01),
+        (0.9, 0.0, true, 0.01),
+    ] {
+        let parameters = parameters(DType::F64);
+        let start = values(&parameters, "m.w");
+        let mut sgd = Sgd::new(0.05)
+            .with_momentum(momentum, dampening, nesterov)
+            .with_weight_decay(decay);
+        train(&mut sgd, &parameters, 0..STEPS);
+        let expected = slow_sgd(&start, 0.05, momentum, dampening, nesterov, decay);
+        close(&values(&parameters, "m.w"), &expected, 1e-12);
+    }
+}
+
+#[test]
+fn adamw_is_its_formula_in_both_precisions() {
+    for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 2e-6)] {
+        let parameters = parameters(dtype);
+        let mut p = values(&parameters, "m.w");
+        let (mut m, mut v) = (vec![0.0; SIZE], vec![0.0; SIZE]);
+        let (rate, beta1, beta2, epsilon, decay) = (0.01, 0.8, 0.95, 1e-6, 0.1);
+        for step in 0..STEPS {
+            let t = i32::try_from(step + 1).expect("small");
+            for (index, g) in gradient(step).iter().enumerate() {
+                p[index] -= rate * decay * p[index];
+                m[index] = beta1 * m[index] + (1.0 - beta1) * g;
+                v[index] = beta2 * v[index] + (1.0 - beta2) * g * g;
+                let m_hat = m[index] / (1.0 - beta1.powi(t));
+                let v_hat: f64 = v[index] / (1.0 - beta2.powi(t));
+                p[index] -= rate * m_hat / (v_hat.sqrt() + epsilon);
+            }
+        }
+        let mut adamw = AdamW::new(rate).with_betas(beta1, beta2, epsilon).with_weight_decay(decay);
+        train(&mut adamw, &parameters, 0..STEPS);
+        close(&values(&parameters, "m.w"), &p, tolerance);
+    }
+}
+
+#[test]
+fn what_has_no_gradient_or_is_frozen_stays() {
+    let mut parameters = parameters(DType::F32);
+    let before = (values(&parameters, "m.w"), values(&parameters, "m.still"));
+    parameters.set_frozen("m.w", true).expect("it is there");
+    train(&mut AdamW::new(0.1), &parameters, 0..3);
+    assert_eq!(before, (values(&parameters, "m.w"), values(&parameters, "m.still")));
+}
+
+#[test]
+fn a_restored_state_goes_on_with_the_same_bits() {
+    let configs = [
+        OptimizerConfig::Sgd {
+            learning_rate: 0.05,
+            momentum: 0.9,
+            dampening: 0.1,
+            nesterov: false,
+            weight_decay: 0.01,
+        },
+        serde_json::from_str(r#"{"kind": "adamw", "learning_rate": 0.01}"#).expect("a config"),
+    ];
+    for config in configs {
+        let whole = parameters(DType::F32);
+        train(config.build().expect("optimizer").as_mut(), &whole, 0..STEPS);
+
+        let halves = parameters(DType::F32);
+        let mut first = config.build().expect("optimizer");
+        train(first.as_mut(), &halves, 0..STEPS / 2);
+        let state = first.state(&halves).expect("a state");
+        assert!(state.iter().any(|(name, _)| name == "m.w.step"));
+        let mut second = config.build().expect("optimizer");
+        second.load_state(&halves, &state).expect("restored");
+        train(second.as_mut(), &halves, STEPS / 2..STEPS);
+        assert_eq!(values(&whole, "m.w"), values(&halves, "m.w"));
+    }
+}
+
+#[test]
+fn a_state_of_another_model_is_refused() {
+    let parameters = parameters(DType::F32);
+    let ones = |count: usize| Tensor::ones(count, DType::F32, &Device::Cpu).expect("ones");
+    for (name, tensor, words) in [
+        ("m.v.exp_avg", ones(SIZE), "`m.v.exp_avg`"),
+        ("m.w.momentum_buffer", ones(SIZE), "`m.w.momentum_buffer`"),
+        ("m.w.exp_avg", ones(3), "has 3 numbers, the parameter has 7"),
+    ] {
+        let state = vec![(name.to_owned(), tensor)];
+        let error = AdamW::new(0.1).load_state(&parameters, &state).expect_err(name);
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_told_by_name() {
+    for (json, words) in [
+        (r#"{"kind": "sgd", "learning_rate": -1}"#, "`learning_rate` must be above 0, found -1"),
+        (r#"{"kind": "sgd", "learning_rate": 1, "momentum": 1}"#, "`momentum` must be from 0 to below 1"),
+        (r#"{"kind": "sgd", "learning_rate": 1, "nesterov": true}"#, "`nesterov` needs a `momentum`"),
+        (r#"{"kind": "adamw", "learning_rate": 1, "beta2": 1.5}"#, "`beta2` must be"),
+        (r#"{"kind": "adamw", "learning_rate": 1, "epsilon": 0}"#, "`epsilon` must be above 0"),
+    ] {
+        let config: OptimizerConfig = serde_json::from_str(json).expect("a config");
+        let error = config.build().map(|_| ()).expect_err(json).to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}

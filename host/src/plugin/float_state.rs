@@ -1,0 +1,76 @@
+//! The processor's floating-point state around the loading of a library.
+//!
+//! A library that was linked with `-ffast-math` may switch denormal numbers off for the whole
+//! process in a constructor; training would go on with other bits.
+
+/// The control bits of the SSE unit: rounding mode, flush-to-zero, denormals-are-zero, masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloatState {
+    control: u32,
+}
+
+/// The sticky exception flags, which ordinary arithmetic sets.
+#[cfg(target_arch = "x86_64")]
+const FLAGS: u32 = 0x3f;
+
+impl FloatState {
+    /// The state of this thread.
+    pub fn read() -> FloatState {
+        FloatState {
+            control: read_control(),
+        }
+    }
+
+    /// Puts this state back if it has changed, and says what had.
+    pub fn restore(self) -> Option<&'static str> {
+        let now = FloatState::read();
+        if now == self {
+            return None;
+        }
+        write_control(self.control);
+        Some(
+            "changed the processor's floating-point mode (denormals or rounding) when it was \
+             opened; the mode was changed back",
+        )
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn read_control() -> u32 {
+    let mut control: u32 = 0;
+    // SAFETY: stores the control register to the place given.
+    unsafe {
+        std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack, preserves_flags));
+    }
+    control & !FLAGS
+}
+
+#[cfg(target_arch = "x86_64")]
+fn write_control(control: u32) {
+    // SAFETY: loads a value that was read from the register before.
+    unsafe {
+        std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack, preserves_flags));
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn read_control() -> u32 {
+    0
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn write_control(_control: u32) {}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_mode_is_seen_and_put_back() {
+        let before = FloatState::read();
+        assert_eq!(before.restore(), None);
+        write_control(before.control | 0x8040); // flush to zero, denormals are zero
+        assert!(before.restore().is_some());
+        assert_eq!(FloatState::read(), before);
+    }
+}

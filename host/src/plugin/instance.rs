@@ -1,0 +1,171 @@
+//! A created hook: the host's handle on an object that lives in a plugin.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use abi_stable::std_types::RVec;
+use sconce_plugin_api::abi::{ErrorAbi, HookAbi, HookTable, SetupAbi, Status, TextAbi, ViewAbi};
+
+use super::library::Library;
+
+/// Why a plugin's entry failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryError {
+    /// A [`Status`] number, as the plugin gave it.
+    pub status: u32,
+    /// The plugin's message.
+    pub message: String,
+    /// Where in the plugin's source, or empty.
+    pub place: String,
+}
+
+impl EntryError {
+    /// Whether the plugin's code panicked, rather than returning an error.
+    pub fn is_panic(&self) -> bool {
+        self.status == Status::PANIC.0
+    }
+
+    /// Copies what a plugin wrote; the message is cut at 4 KiB.
+    pub(crate) fn read(status: u32, error: &mut ErrorAbi) -> EntryError {
+        let error = std::mem::take(error);
+        EntryError {
+            status,
+            message: shortened(error.message.as_str()),
+            place: shortened(error.place.as_str()),
+        }
+    }
+}
+
+const LONGEST_MESSAGE: usize = 4096;
+
+fn shortened(text: &str) -> String {
+    if text.len() <= LONGEST_MESSAGE {
+        return text.to_owned();
+    }
+    let end = (0..=LONGEST_MESSAGE)
+        .rev()
+        .find(|&end| text.is_char_boundary(end))
+        .unwrap_or(0);
+    let head = text.get(..end).unwrap_or_default();
+    format!("{head}… ({} bytes in all)", text.len())
+}
+
+/// A hook in a plugin. Dropping it drops the plugin's object.
+#[derive(Debug)]
+pub struct Instance {
+    abi: HookAbi,
+}
+
+// The hook is `Send` (its trait demands it), and `&Instance` gives no access from elsewhere.
+// SAFETY: the plugin's object may move to another thread as long as one at a time uses it.
+unsafe impl Send for Instance {}
+
+impl Instance {
+    /// Creates a hook of `kind` with its configuration as JSON text.
+    pub fn create(
+        library: &Library,
+        kind: &str,
+        config: &str,
+        setup: &SetupAbi,
+    ) -> Result<Instance, EntryError> {
+        let mut error = ErrorAbi::new();
+        let mut abi = HookAbi {
+            instance: ptr::null_mut(),
+            table: ptr::null(),
+        };
+        // SAFETY: the root's layout was checked; all places are ours for the call.
+        let status = unsafe {
+            (library.root().create())(
+                TextAbi::new(kind),
+                TextAbi::new(config),
+                setup,
+                &raw mut abi,
+                &raw mut error,
+            )
+        };
+        if status != Status::OK.0 {
+            return Err(EntryError::read(status, &mut error));
+        }
+        if abi.table.is_null() {
+            return Err(EntryError {
+                status: Status::ERROR.0,
+                message: "the plugin answered that it created the hook, but handed over none".into(),
+                place: String::new(),
+            });
+        }
+        Ok(Instance { abi })
+    }
+
+    /// The hook's object and its entry for mount points, for the dispatcher's lists.
+    pub(crate) fn entry(&self) -> (*mut c_void, CallEntry) {
+        (self.abi.instance, self.table().call)
+    }
+
+    fn table(&self) -> &'static HookTable {
+        // SAFETY: checked not to be null at creation; tables live as long as their library, and
+        // libraries are never unloaded.
+        unsafe { &*self.abi.table }
+    }
+
+    /// The hook's state, for a checkpoint.
+    pub fn save_state(&mut self) -> Result<Vec<u8>, EntryError> {
+        let mut error = ErrorAbi::new();
+        let mut state = RVec::new();
+        // SAFETY: the instance is alive, and all places are ours for the call.
+        let status = unsafe {
+            (self.table().save_state)(self.abi.instance, &raw mut state, &raw mut error)
+        };
+        finish(status, &mut error)?;
+        Ok(state.into_vec())
+    }
+
+    /// Restores a state that [`save_state`](Instance::save_state) gave.
+    pub fn load_state(&mut self, state: &[u8]) -> Result<(), EntryError> {
+        let mut error = ErrorAbi::new();
+        // SAFETY: the instance is alive, and the bytes are borrowed for the call.
+        let status = unsafe {
+            (self.table().load_state)(
+                self.abi.instance,
+                state.as_ptr(),
+                state.len(),
+                &raw mut error,
+            )
+        };
+        finish(status, &mut error)
+    }
+
+    /// Drops the plugin's object, and tells whether that failed.
+    pub fn close(mut self) -> Result<(), EntryError> {
+        self.drop_object()
+    }
+
+    fn drop_object(&mut self) -> Result<(), EntryError> {
+        if self.abi.instance.is_null() {
+            return Ok(());
+        }
+        let instance = std::mem::replace(&mut self.abi.instance, ptr::null_mut());
+        let mut error = ErrorAbi::new();
+        // SAFETY: the instance is alive and never used again: the pointer is null from now on.
+        let status = unsafe { (self.table().drop)(instance, &raw mut error) };
+        finish(status, &mut error)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Whoever wants to know of a failure calls `close`.
+        drop(self.drop_object());
+    }
+}
+
+/// A hook's entry for all mount points.
+pub(crate) type CallEntry =
+    unsafe extern "C" fn(*mut c_void, u32, *const ViewAbi, *mut ErrorAbi) -> u32;
+
+fn finish(status: u32, error: &mut ErrorAbi) -> Result<(), EntryError> {
+    if status == Status::OK.0 {
+        Ok(())
+    } else {
+        Err(EntryError::read(status, error))
+    }
+}

@@ -1,0 +1,165 @@
+//! Opening a plugin's library: the gates that run its code.
+//!
+//! What can be proved from the file alone has been proved before ([`super::structure`],
+//! [`super::section`]). Libraries stay open as long as the process lives.
+
+use std::path::{Path, PathBuf};
+
+use abi_stable::library::{LibraryError, lib_header_from_path};
+use abi_stable::std_types::RString;
+use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, PluginRootRef, Status};
+use serde_json::Value;
+
+use super::float_state::FloatState;
+use super::refusal::{Cause, Refusal};
+
+/// An opened plugin whose types have the layout that this host was built with.
+#[derive(Clone)]
+pub struct Library {
+    path: PathBuf,
+    root: PluginRootRef,
+    warnings: Vec<String>,
+}
+
+impl Library {
+    /// Opens the library at `path`, which has passed the gates before.
+    ///
+    /// Opening the same file twice gives the same library; hooks are told apart by
+    /// [`create`](super::instance::Instance::create).
+    pub fn open(path: &Path) -> Result<Library, Refusal> {
+        let floats = FloatState::read();
+        let result = open_with_all_symbols(path).and_then(|()| root_of(path));
+        let warnings = floats
+            .restore()
+            .map(|changed| format!("`{}` {changed}", path.display()));
+        Ok(Library {
+            path: path.to_owned(),
+            root: result?,
+            warnings: warnings.into_iter().collect(),
+        })
+    }
+
+    /// Where the library is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What opening the library changed and the host changed back.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The plugin's description: its metadata, and under `hooks[].config_schema` the JSON Schema
+    /// of each hook's configuration. Runs the plugin's code.
+    pub fn describe(&self) -> Result<Value, Refusal> {
+        let mut text = RString::new();
+        let mut error = ErrorAbi::new();
+        // SAFETY: the layout of the root was checked; both places are ours for the call.
+        let status = unsafe { (self.root.describe())(&raw mut text, &raw mut error) };
+        if status != Status::OK.0 {
+            return Err(self.refuse(Cause::Describe(error.message.into_string())));
+        }
+        serde_json::from_str(&text).map_err(|error| self.refuse(Cause::Describe(error.to_string())))
+    }
+
+    pub(super) fn root(&self) -> PluginRootRef {
+        self.root
+    }
+
+    fn refuse(&self, cause: Cause) -> Refusal {
+        Refusal::new(&self.path, cause)
+    }
+}
+
+/// Opens the library with all symbols bound at once: `abi_stable` binds lazily, and then a missing
+/// function would end the process in mid-training.
+fn open_with_all_symbols(path: &Path) -> Result<(), Refusal> {
+    // SAFETY: loading runs the library's constructors; that the user trusts the plugins that the
+    // manifest lists is the condition of using any.
+    let library = unsafe { open_now(path) };
+    match library {
+        Ok(library) => {
+            // Never unloaded: hooks, their threads and thread-locals may outlive any moment at
+            // which unloading would be sound.
+            std::mem::forget(library);
+            Ok(())
+        }
+        Err(error) => Err(Refusal::new(path, Cause::Open(error.to_string()))),
+    }
+}
+
+/// # Safety
+///
+/// As for [`libloading::Library::new`].
+#[cfg(unix)]
+unsafe fn open_now(path: &Path) -> Result<libloading::os::unix::Library, libloading::Error> {
+    use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+    // SAFETY: passed on.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+}
+
+/// # Safety
+///
+/// As for [`libloading::Library::new`].
+#[cfg(not(unix))]
+unsafe fn open_now(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    // SAFETY: passed on.
+    unsafe { libloading::Library::new(path) }
+}
+
+/// The library's own root module. Not through `RootModule::load_from_file`, which hands out the
+/// first library of that type again.
+fn root_of(path: &Path) -> Result<PluginRootRef, Refusal> {
+    let refuse = |cause| Refusal::new(path, cause);
+    let header = lib_header_from_path(path).map_err(|error| refuse(header_cause(&error)))?;
+    if header.layout().is_none() {
+        return Err(refuse(Cause::LayoutMissing));
+    }
+    let version = header.version_strings().version.as_str();
+    let root = header
+        .init_root_module::<PluginRootRef>()
+        .map_err(|error| refuse(layout_cause(&error, version)))?;
+    if root.abi_epoch() != ABI_EPOCH {
+        return Err(refuse(Cause::AbiEpoch {
+            host: ABI_EPOCH,
+            plugin: root.abi_epoch(),
+        }));
+    }
+    Ok(root)
+}
+
+fn header_cause(error: &LibraryError) -> Cause {
+    match error {
+        LibraryError::GetSymbolError { .. } => Cause::NoRoot,
+        LibraryError::InvalidAbiHeader(header) => Cause::AbiStable {
+            plugin: format!("{}.{}", header.abi_major, header.abi_minor),
+        },
+        other => Cause::Open(other.to_string()),
+    }
+}
+
+fn layout_cause(error: &LibraryError, plugin: &str) -> Cause {
+    match error {
+        LibraryError::IncompatibleVersionNumber { .. } => Cause::ApiVersion {
+            host: API_VERSION.to_owned(),
+            plugin: plugin.to_owned(),
+        },
+        // The whole text is pages of type dumps; its first lines say which type differs.
+        LibraryError::AbiInstability(details) => Cause::Layout {
+            host: API_VERSION.to_owned(),
+            plugin: plugin.to_owned(),
+            details: first_lines(&details.to_string(), 12),
+        },
+        LibraryError::RootModule { err, .. } => Cause::Root(err.to_string()),
+        other => Cause::Root(other.to_string()),
+    }
+}
+
+fn first_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .take(count)
+        .collect();
+    lines.join("\n")
+}

@@ -1,0 +1,21 @@
+//! Plugins: found, inspected without running their code, opened, and their hooks created.
+//!
+//! A plugin goes through gates, each with an error of its own: its path, the structure of its
+//! file, its metadata and their compatibility, its fingerprint ([`inspect`]); then, with its code
+//! running, opening, the layout of its types ([`library`]), and the creation of hooks
+//! ([`instance`]).
+
+pub mod compatibility;
+mod fingerprint;
+mod float_state;
+pub mod inspect;
+pub mod instance;
+pub mod library;
+pub mod refusal;
+pub mod resolve;
+pub mod search;
+mod section;
+mod structure;
+
+pub use inspect::{Inspected, inspect};
+pub use refusal::{Cause, Refusal};

@@ -1,0 +1,175 @@
+//! From a hook's name to the library that has it.
+
+use std::path::PathBuf;
+
+use sconce_plugin_api::metadata::HookMetadata;
+
+use super::search::Inventory;
+use super::{Inspected, Refusal, compatibility, inspect};
+use crate::diagnostic::Diagnostic;
+use crate::nearest::nearest;
+
+/// What a manifest entry says of where its hook comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The hook's name, or `plugin/hook`.
+    pub hook: String,
+    /// This file and no other.
+    pub library: Option<PathBuf>,
+    /// These bytes and no others.
+    pub sha256: Option<String>,
+}
+
+/// A hook kind and the plugin that has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// The plugin.
+    pub plugin: Inspected,
+    /// The hook kind.
+    pub hook: HookMetadata,
+}
+
+/// Finds the library of a hook.
+///
+/// # Errors
+///
+/// All that is wrong: no such hook, several of that name, a file that is refused.
+pub fn resolve(request: &Request, inventory: &Inventory) -> Result<Resolved, Diagnostic> {
+    let (plugin_name, hook_name) = split(&request.hook);
+    let plugin = match &request.library {
+        Some(library) => from_library(library, plugin_name, hook_name)?,
+        None => from_inventory(request, inventory, plugin_name, hook_name)?,
+    };
+    let refused = |refusal: Refusal| refusal.diagnostic();
+    if let Some(pinned) = &request.sha256 {
+        plugin.check_fingerprint(pinned).map_err(refused)?;
+    }
+    let hook = plugin
+        .hook(hook_name)
+        .ok_or_else(|| not_in(&plugin, hook_name))?
+        .clone();
+    compatibility::check_hook(&hook)
+        .map_err(|cause| Refusal::new(&plugin.path, cause).diagnostic())?;
+    Ok(Resolved { plugin, hook })
+}
+
+/// The plugin's and the hook's name in `plugin/hook` or `hook`.
+fn split(name: &str) -> (Option<&str>, &str) {
+    match name.rsplit_once('/') {
+        Some((plugin, hook)) => (Some(plugin), hook),
+        None => (None, name),
+    }
+}
+
+fn from_library(
+    library: &PathBuf,
+    plugin_name: Option<&str>,
+    hook_name: &str,
+) -> Result<Inspected, Diagnostic> {
+    let plugin = inspect(library).map_err(|refusal| refusal.diagnostic())?;
+    match plugin_name {
+        Some(wanted) if wanted != plugin.metadata.name => Err(Diagnostic::new(format!(
+            "`{}` is the plugin `{}`, not `{wanted}`",
+            library.display(),
+            plugin.metadata.name
+        ))),
+        _ if plugin.hook(hook_name).is_none() => Err(not_in(&plugin, hook_name)),
+        _ => Ok(plugin),
+    }
+}
+
+fn not_in(plugin: &Inspected, hook: &str) -> Diagnostic {
+    let names: Vec<&str> = plugin.metadata.hooks.iter().map(|hook| hook.name.as_str()).collect();
+    let diagnostic = Diagnostic::new(format!(
+        "the plugin `{}` has no hook `{hook}`; it has {}",
+        plugin.path.display(),
+        quoted(&names)
+    ));
+    suggest(diagnostic, hook, &names)
+}
+
+fn from_inventory(
+    request: &Request,
+    inventory: &Inventory,
+    plugin_name: Option<&str>,
+    hook_name: &str,
+) -> Result<Inspected, Diagnostic> {
+    let mut found: Vec<&Inspected> = Vec::new();
+    for plugin in &inventory.plugins {
+        let named = plugin_name.is_none_or(|name| name == plugin.metadata.name);
+        // A copy of a plugin found before is no second plugin: the first directory wins.
+        let copy = found.iter().any(|earlier| earlier.sha256 == plugin.sha256);
+        if named && !copy && plugin.hook(hook_name).is_some() {
+            found.push(plugin);
+        }
+    }
+    // Of several, a pinned one is meant.
+    if let (Some(pinned), true) = (&request.sha256, found.len() > 1) {
+        found.retain(|plugin| plugin.sha256.eq_ignore_ascii_case(pinned));
+    }
+    match found.as_slice() {
+        [plugin] => Ok((*plugin).clone()),
+        [] => Err(nobody_has(&request.hook, hook_name, inventory)),
+        several => Err(ambiguous(hook_name, several)),
+    }
+}
+
+fn nobody_has(wanted: &str, hook_name: &str, inventory: &Inventory) -> Diagnostic {
+    let mut diagnostic = Diagnostic::new(format!("no plugin has a hook `{wanted}`"));
+    for directory in &inventory.directories {
+        diagnostic = diagnostic.note(format!("searched: {}", directory.display()));
+    }
+    if inventory.directories.is_empty() {
+        diagnostic = diagnostic.hint(
+            "no directory was searched: name one under `plugins`, with `--plugins`, or in \
+             SCONCE_PLUGIN_PATH",
+        );
+    }
+    for refusal in inventory.refused_plugins() {
+        diagnostic = diagnostic.note(format!("refused: {}", refusal.line()));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for plugin in &inventory.plugins {
+        names.extend(plugin.metadata.hooks.iter().map(|hook| hook.name.as_str()));
+    }
+    names.sort_unstable();
+    names.dedup();
+    if !names.is_empty() {
+        diagnostic = diagnostic.note(format!("hooks found: {}", quoted(&names)));
+    }
+    suggest(diagnostic, hook_name, &names)
+}
+
+fn ambiguous(hook_name: &str, several: &[&Inspected]) -> Diagnostic {
+    let mut diagnostic = Diagnostic::new(format!(
+        "the hook `{hook_name}` is ambiguous: {} plugins have it",
+        several.len()
+    ));
+    for plugin in several {
+        diagnostic = diagnostic.note(format!(
+            "`{}/{hook_name}` in {}",
+            plugin.metadata.name,
+            plugin.path.display()
+        ));
+    }
+    let same_name = several
+        .windows(2)
+        .all(|pair| matches!(pair, [a, b] if a.metadata.name == b.metadata.name));
+    diagnostic.hint(if same_name {
+        "name the file with `\"library\"`, or pin it with `\"sha256\"`"
+    } else {
+        "write the plugin's name in front, as `plugin/hook`, or name the file with `\"library\"`"
+    })
+}
+
+fn suggest(diagnostic: Diagnostic, wanted: &str, names: &[&str]) -> Diagnostic {
+    match nearest(wanted, names.iter().copied()) {
+        Some(name) => diagnostic.hint(format!("did you mean `{name}`?")),
+        None => diagnostic,
+    }
+}
+
+fn quoted(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}

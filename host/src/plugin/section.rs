@@ -1,0 +1,122 @@
+//! The metadata section: what a plugin says of itself, read without running any of it.
+
+use std::collections::BTreeSet;
+
+use object::{Object, ObjectSection};
+use sconce_plugin_api::Priority;
+use sconce_plugin_api::metadata::{MAGIC, PluginMetadata, SECTION, SECTION_MACHO};
+
+use super::Cause;
+
+/// The metadata in a library's bytes, whose structure has been checked.
+pub(super) fn read(bytes: &[u8]) -> Result<PluginMetadata, Cause> {
+    let file = object::File::parse(bytes).map_err(|error| Cause::Damaged(error.to_string()))?;
+    let section = [SECTION, SECTION_MACHO]
+        .iter()
+        .find_map(|name| file.section_by_name(name))
+        .ok_or(Cause::NoMetadata)?;
+    let data = section
+        .data()
+        .map_err(|error| Cause::Metadata(error.to_string()))?;
+    let metadata = parse(data).map_err(Cause::Metadata)?;
+    check(&metadata).map_err(Cause::Metadata)?;
+    Ok(metadata)
+}
+
+/// From magic, length and text to metadata. What stands behind the text is padding.
+pub(super) fn parse(section: &[u8]) -> Result<PluginMetadata, String> {
+    let rest = section
+        .strip_prefix(&MAGIC)
+        .ok_or("the section does not begin as it must")?;
+    let (length, rest) = rest
+        .split_first_chunk::<4>()
+        .ok_or("the section has no length")?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let text = rest
+        .get(..length)
+        .ok_or_else(|| format!("{length} bytes are announced, {} are there", rest.len()))?;
+    serde_json::from_slice(text).map_err(|error| error.to_string())
+}
+
+/// What the type can't say.
+fn check(metadata: &PluginMetadata) -> Result<(), String> {
+    if metadata.name.is_empty() {
+        return Err("the plugin has no name".to_owned());
+    }
+    if metadata.hooks.is_empty() {
+        return Err("the plugin has no hooks".to_owned());
+    }
+    let mut names = BTreeSet::new();
+    for hook in &metadata.hooks {
+        let name = &hook.name;
+        if name.is_empty() {
+            return Err("a hook has no name".to_owned());
+        }
+        if hook.priority > Priority::MAX {
+            return Err(format!("the hook `{name}` has the priority {}", hook.priority));
+        }
+        if !names.insert(name) {
+            return Err(format!("two hooks are called `{name}`"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(text: &str) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend((text.len() as u32).to_le_bytes());
+        bytes.extend(text.as_bytes());
+        bytes
+    }
+
+    fn metadata(hooks: &str) -> String {
+        format!(
+            r#"{{"name": "p", "version": "1", "abi_epoch": 1, "api_version": "1.0.0",
+            "rustc": "r", "target": "t", "panic": "unwind", "from_the_future": 1, "hooks": [{hooks}]}}"#
+        )
+    }
+
+    fn problem(bytes: &[u8]) -> String {
+        parse(bytes)
+            .and_then(|metadata| check(&metadata))
+            .expect_err("it is wrong")
+    }
+
+    #[test]
+    fn metadata_comes_back_with_padding_and_unknown_fields() {
+        let hook = r#"{"name": "h", "priority": 30, "points": [{"number": 99, "name": "later"}]}"#;
+        let mut bytes = section(&metadata(hook));
+        bytes.extend([0; 7]);
+        let read = parse(&bytes).expect("metadata");
+        assert_eq!(check(&read), Ok(()));
+        assert_eq!(read.hooks[0].points[0].number, 99);
+    }
+
+    #[test]
+    fn every_damage_is_told() {
+        let hook = |name: &str, priority: u8| {
+            format!(r#"{{"name": "{name}", "priority": {priority}, "points": []}}"#)
+        };
+        let two = format!("{},{}", hook("h", 1), hook("h", 2));
+        let mut short = section(&metadata(&hook("h", 1)));
+        short.pop();
+        for (bytes, words) in [
+            (b"nonsense and more".to_vec(), "does not begin as it must"),
+            (MAGIC.to_vec(), "has no length"),
+            (short, "are announced"),
+            (section("{"), "EOF"),
+            (section("{}"), "missing field"),
+            (section(&metadata("")), "has no hooks"),
+            (section(&metadata(&hook("", 1))), "a hook has no name"),
+            (section(&metadata(&hook("h", 101))), "the priority 101"),
+            (section(&metadata(&two)), "two hooks are called `h`"),
+        ] {
+            let text = problem(&bytes);
+            assert!(text.contains(words), "{text}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Passes that change no parameters: validation and test.
+
+use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::{Phase, Point};
+
+use super::{RunError, Trainer};
+use crate::data::order;
+
+impl Trainer<'_> {
+    /// One pass over the data of `phase`, in its natural order.
+    ///
+    /// A stop asked for meanwhile waits for its end, so that metrics are always whole.
+    pub(super) fn evaluate(&mut self, phase: Phase, initial: bool) -> Result<(), RunError> {
+        let Some(data) = self.task.data(phase) else {
+            return Ok(());
+        };
+        let (batch, batches) = (self.view.batch, self.view.batches);
+        if initial {
+            self.view.flags |= ViewAbi::INITIAL;
+        }
+        self.enter(phase);
+        self.call(Point::BeforeLoop)?;
+        self.shared.metrics.borrow_mut().begin(phase);
+        let size = self.plan.eval_batch_size;
+        self.begin_pass(data.len().div_ceil(size) as u64);
+        self.call(Point::BeforeEpoch)?;
+        for indices in order::natural(data.len()).chunks(size) {
+            let batch = data
+                .gather(indices)
+                .map_err(|error| RunError::data(&self.view, error))?;
+            self.view.batch_size = indices.len() as u64;
+            self.view.flags &= !ViewAbi::HAS_LOSS;
+            self.call(Point::BeforeIter)?;
+            if !self.shared.requests.take_skip_batch() {
+                self.forward(&batch, phase)?;
+            }
+            self.view.batch += 1;
+            self.call(Point::AfterIter)?;
+        }
+        self.view.batch_size = 0;
+        self.call(Point::AfterEpoch)?;
+        self.call(Point::AfterLoop)?;
+        self.view.flags &= !ViewAbi::INITIAL;
+        self.enter(Phase::Train);
+        (self.view.batch, self.view.batches) = (batch, batches);
+        Ok(())
+    }
+}

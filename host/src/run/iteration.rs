@@ -1,0 +1,160 @@
+//! One training iteration: forward, loss, backward, and an update where one is due.
+
+use candle_core::Tensor;
+use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::{Phase, Point};
+
+use super::{RunError, Trainer};
+use crate::data::{Batch, Dataset};
+use crate::gradients::Gradients;
+
+/// A batch of the training, and its part in an update.
+pub(super) struct MicroBatch<'a> {
+    pub(super) indices: &'a [u32],
+    /// Its share of the samples of its update: 1 without accumulation.
+    pub(super) share: f64,
+    /// Whether the update comes after it.
+    pub(super) updates: bool,
+}
+
+impl Trainer<'_> {
+    pub(super) fn iteration(
+        &mut self,
+        data: &dyn Dataset,
+        micro_batch: &MicroBatch<'_>,
+    ) -> Result<(), RunError> {
+        self.view.batch_size = micro_batch.indices.len() as u64;
+        self.view.flags &= !(ViewAbi::UPDATES | ViewAbi::HAS_LOSS);
+        if micro_batch.updates {
+            self.view.flags |= ViewAbi::UPDATES;
+        }
+        let batch = data
+            .gather(micro_batch.indices)
+            .map_err(|error| RunError::data(&self.view, error))?;
+        self.call(Point::BeforeIter)?;
+        if !self.shared.requests.take_skip_batch() {
+            let loss = self.forward(&batch, Phase::Train)?;
+            self.backward(&loss, micro_batch.share)?;
+        }
+        if micro_batch.updates {
+            self.update()?;
+        }
+        self.view.iteration += 1;
+        self.view.batch += 1;
+        self.view.samples += self.view.batch_size;
+        self.shared.clock.advance(self.view.iteration);
+        self.call(Point::AfterIter)
+    }
+
+    /// Outputs, loss and metrics of a batch, in any phase.
+    pub(super) fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor, RunError> {
+        let outputs = self
+            .task
+            .forward(batch, phase)
+            .map_err(|error| RunError::task("the forward pass", &self.view, error))?;
+        self.call(Point::AfterForward)?;
+        let loss = self
+            .measure(batch, &outputs, phase)
+            .map_err(|error| RunError::task("the loss", &self.view, error))?;
+        self.call(Point::AfterLoss)?;
+        Ok(loss)
+    }
+
+    /// Loss and metrics of a batch; both go to the view and the phase's metrics.
+    fn measure(
+        &mut self,
+        batch: &Batch,
+        outputs: &Tensor,
+        phase: Phase,
+    ) -> candle_core::Result<Tensor> {
+        let loss = self.task.loss(batch, outputs, phase)?;
+        let value = scalar(&loss)?;
+        let mut values = vec![0.0; self.means.len().saturating_sub(1)];
+        self.task.measure(batch, outputs, &mut values)?;
+        let values = std::iter::once(value).chain(values);
+        for ((_, mean), value) in self.means.iter_mut().zip(values) {
+            *mean = value;
+        }
+        self.view.loss = value;
+        self.view.flags |= ViewAbi::HAS_LOSS;
+        let mut metrics = self.shared.metrics.borrow_mut();
+        metrics.add(phase, batch.len(), &self.means);
+        Ok(loss)
+    }
+
+    /// The gradients of a batch, added to those of its update.
+    fn backward(&mut self, loss: &Tensor, share: f64) -> Result<(), RunError> {
+        let gradients = self
+            .gradients(loss, share)
+            .map_err(|error| RunError::task("the backward pass", &self.view, error))?;
+        self.audit(&gradients)?;
+        self.call(Point::AfterBackward)?;
+        match &mut self.accumulated {
+            None => self.accumulated = Some(gradients),
+            Some(accumulated) => accumulated
+                .accumulate(&gradients)
+                .map_err(|error| RunError::task("adding gradients up", &self.view, error))?,
+        }
+        Ok(())
+    }
+
+    /// The gradients of the batch's share in the mean over all samples of its update.
+    fn gradients(&self, loss: &Tensor, share: f64) -> candle_core::Result<Gradients> {
+        let is_whole = (share - 1.0).abs() < f64::EPSILON;
+        let store = if is_whole {
+            loss.backward()?
+        } else {
+            loss.affine(share, 0.0)?.backward()?
+        };
+        Ok(Gradients::from_store(self.task.parameters(), &store))
+    }
+
+    /// The gradient audit: once, in the first iteration.
+    fn audit(&mut self, gradients: &Gradients) -> Result<(), RunError> {
+        if self.audited {
+            return Ok(());
+        }
+        self.audited = true;
+        let audit = gradients
+            .audit(self.task.parameters())
+            .map_err(|error| RunError::task("the gradient audit", &self.view, error))?;
+        for warning in audit.warnings() {
+            self.shared.warn(&warning);
+        }
+        match audit.problem(&self.plan.allow_missing_gradients) {
+            Some(problem) => Err(RunError::Audit(problem)),
+            None => Ok(()),
+        }
+    }
+
+    /// Steps the parameters by the accumulated gradients, if there are any and no hook minds.
+    fn update(&mut self) -> Result<(), RunError> {
+        if self.accumulated.is_none() {
+            self.shared.requests.take_skip_update();
+            return Ok(());
+        }
+        self.call(Point::BeforeUpdate)?;
+        let Some(gradients) = self.accumulated.take() else {
+            return Ok(());
+        };
+        if self.shared.requests.take_skip_update() {
+            return Ok(());
+        }
+        self.optimizer
+            .set_learning_rate(self.shared.learning_rate.get());
+        self.optimizer
+            .step(self.task.parameters(), &gradients)
+            .map_err(|error| RunError::optimizer(&self.view, error))?;
+        self.view.update += 1;
+        self.call(Point::AfterUpdate)
+    }
+}
+
+/// A scalar of any float type.
+fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
+    use candle_core::DType;
+    match tensor.dtype() {
+        DType::F32 => tensor.to_scalar::<f32>().map(f64::from),
+        _ => tensor.to_dtype(DType::F64)?.to_scalar::<f64>(),
+    }
+}

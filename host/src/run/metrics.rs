@@ -1,0 +1,181 @@
+//! The metrics of every phase: means over the samples of a pass, and what hooks publish.
+
+use sconce_plugin_api::Phase;
+
+/// The longest name of a metric, in bytes.
+const LONGEST_NAME: usize = 256;
+
+/// The metrics of all phases.
+#[derive(Debug, Default)]
+pub struct MetricBoard {
+    phases: [PhaseMetrics; Phase::ALL.len()],
+}
+
+/// The metrics of one phase: of the pass under way, or of the last one.
+#[derive(Debug, Default)]
+pub struct PhaseMetrics {
+    /// All names that this phase has ever had. Plugins hold on to them until the end of the run,
+    /// so none is ever removed.
+    names: Vec<Box<str>>,
+    /// The values of this pass, in the order in which they first appeared in it.
+    values: Vec<Value>,
+    /// The sums behind the task's metrics, in the order in which the task names them.
+    sums: Vec<f64>,
+    samples: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    name: usize,
+    value: f64,
+    /// Computed by the task rather than published by a hook.
+    from_task: bool,
+}
+
+impl MetricBoard {
+    /// The metrics of a phase.
+    pub fn of(&self, phase: Phase) -> &PhaseMetrics {
+        // In range: the array has a place for each phase, and numbers count from 0.
+        let index = phase.number() as usize % Phase::ALL.len();
+        &self.phases[index]
+    }
+
+    fn of_mut(&mut self, phase: Phase) -> &mut PhaseMetrics {
+        let index = phase.number() as usize % Phase::ALL.len();
+        &mut self.phases[index]
+    }
+
+    /// A pass begins: what an earlier one left is forgotten.
+    pub fn begin(&mut self, phase: Phase) {
+        let metrics = self.of_mut(phase);
+        metrics.values.clear();
+        metrics.sums.clear();
+        metrics.samples = 0.0;
+    }
+
+    /// A batch is done: `means` are its task metrics, as (name, mean over the batch's samples),
+    /// the same names in the same order each time.
+    pub fn add(&mut self, phase: Phase, samples: usize, means: &[(&str, f64)]) {
+        let metrics = self.of_mut(phase);
+        let samples = samples as f64;
+        metrics.samples += samples;
+        metrics.sums.resize(means.len(), 0.0);
+        for (index, &(name, mean)) in means.iter().enumerate() {
+            let sum = metrics.sums[index] + mean * samples;
+            metrics.sums[index] = sum;
+            let value = sum / metrics.samples;
+            metrics.set(name, value, true);
+        }
+    }
+
+    /// A hook publishes a metric of the current phase.
+    ///
+    /// # Errors
+    ///
+    /// A message for the hook's author where the name is not one, or the task's.
+    pub fn publish(&mut self, phase: Phase, name: &str, value: f64) -> Result<(), String> {
+        if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+            return Err(format!(
+                "a metric's name has 1 to {LONGEST_NAME} bytes and no control characters, \
+                 found {name:?}"
+            ));
+        }
+        let metrics = self.of_mut(phase);
+        if metrics.find(name).is_some_and(|found| found.from_task) {
+            return Err(format!("the metric `{name}` is the task's"));
+        }
+        metrics.set(name, value, false);
+        Ok(())
+    }
+}
+
+impl PhaseMetrics {
+    /// How many metrics there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The metric at `index`, in the order of first appearance.
+    pub fn at(&self, index: usize) -> Option<(&str, f64)> {
+        let found = self.values.get(index)?;
+        Some((self.names.get(found.name)?, found.value))
+    }
+
+    /// The metric of this name.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.find(name).map(|found| found.value)
+    }
+
+    /// Names and values, in the order of first appearance.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        (0..self.len()).filter_map(|index| self.at(index))
+    }
+
+    fn find(&self, name: &str) -> Option<&Value> {
+        self.values
+            .iter()
+            .find(|value| self.names.get(value.name).is_some_and(|n| **n == *name))
+    }
+
+    fn set(&mut self, name: &str, value: f64, from_task: bool) {
+        let names = &self.names;
+        let same = |known: &&mut Value| names.get(known.name).is_some_and(|n| **n == *name);
+        if let Some(known) = self.values.iter_mut().find(same) {
+            known.value = value;
+            return;
+        }
+        let name = self.intern(name);
+        self.values.push(Value {
+            name,
+            value,
+            from_task,
+        });
+    }
+
+    fn intern(&mut self, name: &str) -> usize {
+        self.names
+            .iter()
+            .position(|known| **known == *name)
+            .unwrap_or_else(|| {
+                self.names.push(name.into());
+                self.names.len() - 1
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unequal_batches_count_by_their_samples() {
+        let mut board = MetricBoard::default();
+        board.begin(Phase::Train);
+        board.add(Phase::Train, 3, &[("loss", 1.0), ("accuracy", 1.0)]);
+        board.add(Phase::Train, 1, &[("loss", 5.0), ("accuracy", 0.0)]);
+        let metrics = board.of(Phase::Train);
+        assert_eq!(metrics.get("loss"), Some(2.0));
+        assert_eq!(metrics.get("accuracy"), Some(0.75));
+        assert_eq!(metrics.at(0), Some(("loss", 2.0)));
+        assert!(board.of(Phase::Val).is_empty());
+    }
+
+    #[test]
+    fn published_metrics_stand_beside_the_tasks_until_the_next_pass() {
+        let mut board = MetricBoard::default();
+        board.add(Phase::Val, 1, &[("loss", 1.0)]);
+        assert_eq!(board.publish(Phase::Val, "grad_norm", 2.0), Ok(()));
+        assert_eq!(board.publish(Phase::Val, "grad_norm", 3.0), Ok(()));
+        assert_eq!(board.of(Phase::Val).get("grad_norm"), Some(3.0));
+        assert!(board.publish(Phase::Val, "loss", 0.0).is_err());
+        assert!(board.publish(Phase::Val, "", 0.0).is_err());
+        assert!(board.publish(Phase::Val, "a\nb", 0.0).is_err());
+        board.begin(Phase::Val);
+        assert_eq!(board.of(Phase::Val).len(), 0);
+    }
+}

@@ -1,0 +1,18 @@
+//! A run: the loop over a task, with the mount points around its moments.
+
+mod clock;
+mod evaluate;
+mod failure;
+mod iteration;
+mod metrics;
+mod plan;
+mod report;
+mod train;
+mod trainer;
+
+pub use clock::Clock;
+pub use failure::{Origin, RunError};
+pub use metrics::{MetricBoard, PhaseMetrics};
+pub use plan::Plan;
+pub use report::{Outcome, Report};
+pub use trainer::Trainer;

@@ -1,0 +1,55 @@
+//! How a run ended.
+
+use sconce_plugin_api::Phase;
+
+use super::RunError;
+use crate::dispatch::HookFault;
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// All epochs were trained.
+    Completed,
+    /// It was stopped.
+    Stopped {
+        /// Why.
+        reason: String,
+        /// The hook that asked for it.
+        hook: String,
+    },
+    /// An error ended it.
+    Failed(RunError),
+}
+
+/// What there is to say of a run after its end.
+#[derive(Debug)]
+pub struct Report {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Faults of hooks after the end: in `on_exception`, in `after_run` and when they were dropped.
+    pub late_faults: Vec<HookFault>,
+    /// The metrics of each phase that ran, at the end of its last pass.
+    pub metrics: Vec<(Phase, Vec<(String, f64)>)>,
+    /// Training epochs finished.
+    pub epochs: u64,
+    /// Training iterations finished.
+    pub iterations: u64,
+    /// Updates finished.
+    pub updates: u64,
+    /// Seconds from start to end.
+    pub seconds: f64,
+}
+
+impl Report {
+    /// A metric of a phase by its name.
+    pub fn metric(&self, phase: Phase, name: &str) -> Option<f64> {
+        let (_, metrics) = self.metrics.iter().find(|(of, _)| *of == phase)?;
+        let (_, value) = metrics.iter().find(|(known, _)| known == name)?;
+        Some(*value)
+    }
+
+    /// Whether nothing went wrong, neither in the run nor after it.
+    pub fn is_success(&self) -> bool {
+        !matches!(self.outcome, Outcome::Failed(_)) && self.late_faults.is_empty()
+    }
+}

@@ -1,0 +1,165 @@
+//! A run from `before_run` to `after_run`.
+
+use std::ptr;
+
+use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
+use sconce_plugin_api::{Phase, Point};
+
+use super::{Outcome, Plan, Report, RunError};
+use crate::bridge::Shared;
+use crate::dispatch::{Dispatcher, HookFault};
+use crate::gradients::Gradients;
+use crate::optim::Optimizer;
+use crate::task::Task;
+
+/// Trains a task, and calls hooks at the mount points.
+pub struct Trainer<'run> {
+    pub(super) task: &'run mut dyn Task,
+    pub(super) optimizer: &'run mut dyn Optimizer,
+    pub(super) hooks: Dispatcher,
+    pub(super) shared: &'run Shared<'run>,
+    pub(super) plan: Plan,
+    /// The counters, and everything else that hooks read directly.
+    pub(super) view: ViewAbi,
+    /// The gradients of the micro-batches since the last update.
+    pub(super) accumulated: Option<Gradients>,
+    /// The names and means of a batch's metrics, `loss` first; kept to save allocations.
+    pub(super) means: Vec<(&'static str, f64)>,
+    pub(super) audited: bool,
+}
+
+impl<'run> Trainer<'run> {
+    /// A run of `task` by `plan`, which nothing has been done of yet.
+    pub fn new(
+        task: &'run mut dyn Task,
+        optimizer: &'run mut dyn Optimizer,
+        hooks: Dispatcher,
+        shared: &'run Shared<'run>,
+        plan: Plan,
+    ) -> Self {
+        shared.learning_rate.set(optimizer.learning_rate());
+        let mut means = vec![("loss", 0.0)];
+        means.extend(task.metrics().iter().map(|&name| (name, 0.0)));
+        let view = ViewAbi {
+            epochs: plan.epochs,
+            learning_rate: optimizer.learning_rate(),
+            ..ViewAbi::EMPTY
+        };
+        Trainer {
+            task,
+            optimizer,
+            hooks,
+            shared,
+            plan,
+            view,
+            accumulated: None,
+            means,
+            audited: false,
+        }
+    }
+
+    /// The hooks and the order of their calls.
+    pub fn hooks(&self) -> &Dispatcher {
+        &self.hooks
+    }
+
+    /// Runs to the end, whichever it is. `after_run` reaches every hook.
+    pub fn run(mut self) -> Report {
+        let result = self.body();
+        let mut late_faults = Vec::new();
+        if let Err(error) = &result {
+            late_faults.extend(self.tell_of(error));
+        }
+        let outcome = self.outcome(result);
+        late_faults.extend(self.finish(&outcome));
+        self.report(outcome, late_faults)
+    }
+
+    fn body(&mut self) -> Result<(), RunError> {
+        self.enter(Phase::Train);
+        self.call(Point::BeforeRun)?;
+        self.train()?;
+        if self.plan.test && self.task.data(Phase::Test).is_some() {
+            self.evaluate(Phase::Test, false)?;
+        }
+        Ok(())
+    }
+
+    /// Calls the hooks of a mount point with no payload.
+    #[inline]
+    pub(super) fn call(&mut self, point: Point) -> Result<(), RunError> {
+        Ok(self.hooks.call(point, &mut self.view, self.shared)?)
+    }
+
+    /// The phase that the view shows from now on.
+    pub(super) fn enter(&mut self, phase: Phase) {
+        self.view.phase = phase.number();
+        self.view.stream = TextAbi::new(phase.name());
+    }
+
+    /// `on_exception`.
+    fn tell_of(&mut self, error: &RunError) -> Vec<HookFault> {
+        let message = error.to_string();
+        let payload = FailureAbi {
+            origin: error.origin() as u32,
+            message: TextAbi::new(&message),
+            hook: TextAbi::new(error.hook().unwrap_or_default()),
+        };
+        self.view.payload = ptr::from_ref(&payload).cast();
+        let faults = self
+            .hooks
+            .call_every(Point::OnException, &mut self.view, self.shared);
+        self.view.payload = ptr::null();
+        faults
+    }
+
+    /// `after_run`.
+    fn finish(&mut self, outcome: &Outcome) -> Vec<HookFault> {
+        let (kind, reason) = match outcome {
+            Outcome::Completed => (0, String::new()),
+            Outcome::Stopped { reason, .. } => (1, reason.clone()),
+            Outcome::Failed(error) => (2, error.to_string()),
+        };
+        let payload = OutcomeAbi {
+            kind,
+            reason: TextAbi::new(&reason),
+        };
+        self.enter(Phase::Train);
+        self.view.payload = ptr::from_ref(&payload).cast();
+        let faults = self
+            .hooks
+            .call_every(Point::AfterRun, &mut self.view, self.shared);
+        self.view.payload = ptr::null();
+        faults
+    }
+
+    fn outcome(&self, result: Result<(), RunError>) -> Outcome {
+        match (result, self.shared.requests.stop()) {
+            (Err(error), _) => Outcome::Failed(error),
+            (Ok(()), Some(stop)) => Outcome::Stopped {
+                reason: stop.reason,
+                hook: stop.hook,
+            },
+            (Ok(()), None) => Outcome::Completed,
+        }
+    }
+
+    fn report(self, outcome: Outcome, mut late_faults: Vec<HookFault>) -> Report {
+        late_faults.extend(self.hooks.close());
+        let board = self.shared.metrics.borrow();
+        let of = |phase| {
+            let metrics = board.of(phase).iter();
+            let metrics: Vec<_> = metrics.map(|(name, value)| (name.to_owned(), value)).collect();
+            (!metrics.is_empty()).then_some((phase, metrics))
+        };
+        Report {
+            outcome,
+            late_faults,
+            metrics: Phase::ALL.into_iter().filter_map(of).collect(),
+            epochs: self.view.epoch,
+            iterations: self.view.iteration,
+            updates: self.view.update,
+            seconds: self.shared.clock.elapsed_seconds(),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Why there is no run: problems for people, and the exit code for scripts.
+
+use crate::diagnostic::Diagnostic;
+use crate::exit;
+
+/// Problems that keep a run from starting.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The exit code: the first problem's.
+    pub code: u8,
+    /// All problems.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Failure {
+    /// No problem yet.
+    pub(super) fn none() -> Failure {
+        Failure {
+            code: exit::DONE,
+            diagnostics: Vec::new(),
+        }
+    }
+
+    /// The manifest, the data or the command line is wrong.
+    pub fn usage(diagnostics: Vec<Diagnostic>) -> Failure {
+        Failure {
+            code: exit::USAGE,
+            diagnostics,
+        }
+    }
+
+    /// A plugin is refused.
+    pub fn plugin(diagnostics: Vec<Diagnostic>) -> Failure {
+        Failure {
+            code: exit::PLUGIN,
+            diagnostics,
+        }
+    }
+
+    /// Both failures' problems; the first one's code.
+    pub(super) fn and(mut self, other: Failure) -> Failure {
+        if self.code == exit::DONE {
+            self.code = other.code;
+        }
+        self.diagnostics.extend(other.diagnostics);
+        self
+    }
+}

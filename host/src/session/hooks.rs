@@ -1,0 +1,260 @@
+//! The manifest's hooks: found, opened, their configurations checked; then created.
+
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use sconce_plugin_api::abi::{SetupAbi, Status, TextAbi};
+use sconce_plugin_api::metadata::HookMetadata;
+use sconce_plugin_api::{Point, Priority};
+use serde_json::Value;
+
+use super::Failure;
+use crate::bridge::{self, Shared};
+use crate::diagnostic::Diagnostic;
+use crate::dispatch::{Hook, HookFault, HookSpec, Moment};
+use crate::manifest::{HookEntry, Manifest, schema_check};
+use crate::plugin::instance::{EntryError, Instance};
+use crate::plugin::library::Library;
+use crate::plugin::resolve::{Request, Resolved, resolve};
+use crate::plugin::search::{self, Inventory};
+
+/// A hook of the manifest with its opened library; not created yet.
+pub struct HookPlan {
+    /// Its place in the run.
+    pub spec: HookSpec,
+    /// The path of its entry in the manifest, as `hooks[1]`.
+    pub json_path: String,
+    library: Library,
+    /// Its kind's name in the plugin.
+    kind: String,
+    config: String,
+}
+
+/// Finds and opens the libraries of the manifest's hooks, and checks each configuration against its
+/// hook's schema.
+///
+/// # Errors
+///
+/// Every problem of every entry. No plugin's code runs while an entry can't be found.
+pub fn plan_hooks(
+    manifest: &Manifest,
+    directories: &[PathBuf],
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Vec<HookPlan>, Failure> {
+    if manifest.hooks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let from_environment = search::from_environment();
+    let all = directories.iter().chain(&manifest.plugins).chain(&from_environment);
+    let inventory = Inventory::search(all);
+    let mut problems = Vec::new();
+    let mut found = Vec::new();
+    for (index, entry) in manifest.hooks.iter().enumerate() {
+        match resolve(&request(entry), &inventory) {
+            Ok(resolved) => found.push((index, entry, resolved)),
+            Err(problem) => problems.push(placed(problem, manifest, &format!("hooks[{index}]"))),
+        }
+    }
+    if !problems.is_empty() {
+        problems.extend(inventory.problems);
+        return Err(Failure::plugin(problems));
+    }
+    warnings.extend(inventory.problems.into_iter().map(as_warning));
+    let mut plans = Vec::new();
+    let mut failure = Failure::none();
+    for (index, entry, resolved) in found {
+        match plan(index, entry, &resolved, manifest, warnings) {
+            Ok(plan) => plans.push(plan),
+            Err(problem) => failure = failure.and(problem),
+        }
+    }
+    if failure.diagnostics.is_empty() {
+        Ok(plans)
+    } else {
+        Err(failure)
+    }
+}
+
+fn request(entry: &HookEntry) -> Request {
+    Request {
+        hook: entry.hook.clone(),
+        library: entry.library.clone(),
+        sha256: entry.sha256.clone(),
+    }
+}
+
+fn as_warning(mut problem: Diagnostic) -> Diagnostic {
+    problem.is_warning = true;
+    problem
+}
+
+/// A problem with the place of its manifest entry, unless it has a better one.
+fn placed(problem: Diagnostic, manifest: &Manifest, json_path: &str) -> Diagnostic {
+    if problem.place.is_some() {
+        return problem;
+    }
+    problem.at(manifest.place(json_path))
+}
+
+fn plan(
+    index: usize,
+    entry: &HookEntry,
+    resolved: &Resolved,
+    manifest: &Manifest,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<HookPlan, Failure> {
+    let json_path = format!("hooks[{index}]");
+    let refused = |refusal: crate::plugin::Refusal| {
+        Failure::plugin(vec![placed(refusal.diagnostic(), manifest, &json_path)])
+    };
+    let library = Library::open(&resolved.plugin.path).map_err(refused)?;
+    warnings.extend(library.warnings().iter().map(Diagnostic::warning));
+    let description = library.describe().map_err(refused)?;
+    let config = Value::Object(entry.config.clone());
+    let problems = check_config(&config, &description, &resolved.hook, manifest, &json_path);
+    if !problems.is_empty() {
+        return Err(Failure::usage(problems));
+    }
+    let (points, unknown) = known_points(&resolved.hook);
+    warnings.extend(unknown);
+    if resolved.plugin.metadata.panic == "abort" {
+        warnings.push(Diagnostic::warning(format!(
+            "`{}` was built with `panic = \"abort\"`: a panic in it ends the whole process",
+            resolved.plugin.path.display()
+        )));
+    }
+    let default = Priority::new(resolved.hook.priority).unwrap_or_default();
+    Ok(HookPlan {
+        spec: HookSpec {
+            name: entry.name.clone(),
+            kind: resolved.hook.name.clone(),
+            plugin: resolved.plugin.metadata.name.clone(),
+            library: resolved.plugin.path.clone(),
+            priority: entry.priority().unwrap_or(default),
+            on_error: entry.on_error(),
+            points,
+            phases: entry.phases(),
+        },
+        json_path,
+        library,
+        kind: resolved.hook.name.clone(),
+        config: config.to_string(),
+    })
+}
+
+/// The configuration against the schema that the plugin gives for it.
+fn check_config(
+    config: &Value,
+    description: &Value,
+    hook: &HookMetadata,
+    manifest: &Manifest,
+    json_path: &str,
+) -> Vec<Diagnostic> {
+    let hooks = description.get("hooks").and_then(Value::as_array);
+    let schema = hooks
+        .into_iter()
+        .flatten()
+        .find(|known| known.get("name").and_then(Value::as_str) == Some(hook.name.as_str()))
+        .and_then(|known| known.get("config_schema"));
+    let Some(schema) = schema else {
+        return Vec::new();
+    };
+    schema_check::check(config, schema)
+        .into_iter()
+        .map(|problem| {
+            let path = if problem.path.is_empty() {
+                format!("{json_path}.config")
+            } else {
+                format!("{json_path}.config.{}", problem.path)
+            };
+            let place = if problem.is_key {
+                manifest.source.key_place(&path)
+            } else {
+                manifest.place(&path)
+            };
+            let message = format!("the configuration of `{}`: {}", hook.name, problem.message);
+            let mut diagnostic = Diagnostic::new(message).at(place);
+            if let Some(written) = manifest.source.override_of(&path) {
+                diagnostic = diagnostic.note(format!("set on the command line: `--set {written}`"));
+            }
+            match problem.hint {
+                Some(hint) => diagnostic.hint(hint),
+                None => diagnostic,
+            }
+        })
+        .collect()
+}
+
+/// The mount points that this host knows, and a warning of the others.
+fn known_points(hook: &HookMetadata) -> (Vec<Point>, Option<Diagnostic>) {
+    let mut known = Vec::new();
+    let mut unknown = Vec::new();
+    for point in &hook.points {
+        match Point::from_number(point.number) {
+            Some(point) => known.push(point),
+            None => unknown.push(format!("`{}`", point.name)),
+        }
+    }
+    let warning = (!unknown.is_empty()).then(|| {
+        Diagnostic::warning(format!(
+            "the hook `{}` wants to be called at {}, which this host doesn't know; update the host",
+            hook.name,
+            unknown.join(", ")
+        ))
+    });
+    (known, warning)
+}
+
+/// Creates the hooks in the manifest's order.
+///
+/// # Errors
+///
+/// Every hook that refuses; those created by then are dropped.
+pub fn create_hooks(
+    plans: Vec<HookPlan>,
+    manifest: &Manifest,
+    directory: &Path,
+    shared: &Shared<'_>,
+) -> Result<Vec<Hook>, Failure> {
+    let resolved = manifest.resolved().to_string();
+    let directory = directory.to_string_lossy().into_owned();
+    let mut hooks = Vec::new();
+    let mut problems = Vec::new();
+    for plan in plans {
+        shared.register(&plan.spec.name);
+        let setup = SetupAbi {
+            host: ptr::from_ref(bridge::root()),
+            context: shared.context(),
+            name: TextAbi::new(&plan.spec.name),
+            run_directory: TextAbi::new(&directory),
+            manifest: TextAbi::new(&resolved),
+            seed: manifest.seed,
+        };
+        match Instance::create(&plan.library, &plan.kind, &plan.config, &setup) {
+            Ok(instance) => hooks.push(Hook::new(plan.spec, instance)),
+            Err(error) => problems.push(not_created(&plan, error, manifest)),
+        }
+    }
+    if problems.is_empty() {
+        Ok(hooks)
+    } else {
+        Err(Failure::plugin(problems))
+    }
+}
+
+fn not_created(plan: &HookPlan, error: EntryError, manifest: &Manifest) -> Diagnostic {
+    if error.status == Status::CONFIG.0 {
+        // "`path`: message", by the contract of the plugin's side.
+        let (path, message) = error.message.split_once(": ").unwrap_or(("", &error.message));
+        let path = path.trim_matches('`');
+        let path = if path.is_empty() {
+            format!("{}.config", plan.json_path)
+        } else {
+            format!("{}.config.{path}", plan.json_path)
+        };
+        let message = format!("the configuration of `{}`: {message}", plan.kind);
+        return Diagnostic::new(message).at(manifest.place(&path));
+    }
+    let fault = HookFault::new(Some(&plan.spec), Moment::Create, error);
+    Diagnostic::new(fault.to_string()).at(manifest.place(&plan.json_path))
+}

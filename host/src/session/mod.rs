@@ -1,0 +1,76 @@
+//! From a manifest to a run: everything is checked before anything is created, and everything is
+//! created before anything is trained.
+
+mod build;
+mod failure;
+mod hooks;
+
+pub use build::{build_task, optimizer};
+pub use failure::Failure;
+pub use hooks::{HookPlan, create_hooks, plan_hooks};
+
+use std::path::{Path, PathBuf};
+
+use crate::data::{self, Splits};
+use crate::diagnostic::Diagnostic;
+use crate::manifest::{self, Manifest};
+use crate::run::Plan;
+
+/// A manifest with everything that it names, found and checked; nothing is created yet.
+pub struct Checked {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// Its hooks, in its order, with opened libraries.
+    pub hooks: Vec<HookPlan>,
+    /// Its data, read.
+    pub data: Splits,
+    /// What the user should know but need not mend.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads a manifest and checks all that it names: plugins, hook configurations, data.
+///
+/// # Errors
+///
+/// All problems at once, except that plugins and data are not looked at while the manifest itself
+/// has problems.
+pub fn check(file: &Path, overrides: &[String], plugins: &[PathBuf]) -> Result<Checked, Failure> {
+    let manifest = manifest::load(file, overrides).map_err(Failure::usage)?;
+    let mut warnings = Vec::new();
+    let hooks = plan_hooks(&manifest, plugins, &mut warnings);
+    let data = data::load(&manifest.data, &manifest.base, manifest.seed).map_err(|error| {
+        Failure::usage(vec![
+            Diagnostic::new(error.to_string()).at(manifest.place("data")),
+        ])
+    });
+    match (hooks, data) {
+        (Ok(hooks), Ok(data)) => Ok(Checked {
+            manifest,
+            hooks,
+            data,
+            warnings,
+        }),
+        (hooks, data) => {
+            let failures = [hooks.err(), data.err()].into_iter().flatten();
+            Err(failures.fold(Failure::none(), Failure::and))
+        }
+    }
+}
+
+impl Checked {
+    /// The numbers of the training.
+    pub fn plan(&self) -> Plan {
+        let train = &self.manifest.train;
+        Plan {
+            seed: self.manifest.seed,
+            epochs: train.epochs,
+            batch_size: train.batch_size,
+            eval_batch_size: train.eval_batch_size.unwrap_or(train.batch_size),
+            accumulate: train.accumulate,
+            validate_every: train.validate_every,
+            initial_validation: train.initial_validation,
+            test: train.test,
+            allow_missing_gradients: train.allow_missing_gradients.clone(),
+        }
+    }
+}

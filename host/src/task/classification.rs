@@ -1,0 +1,65 @@
+//! Classification: one class per sample, cross entropy, accuracy.
+
+use std::sync::Arc;
+
+use candle_core::{Result, Tensor};
+use sconce_plugin_api::Phase;
+
+use super::Task;
+use crate::data::{Batch, Dataset, Splits};
+use crate::loss;
+use crate::nn::Model;
+use crate::parameters::Parameters;
+
+/// A model that gives a logit per class, and data whose targets are classes.
+pub struct Classification {
+    model: Box<dyn Model>,
+    parameters: Parameters,
+    data: Splits,
+}
+
+impl Classification {
+    /// A task of `model`, whose parameters are in `parameters`, over `data`.
+    pub fn new(model: Box<dyn Model>, parameters: Parameters, data: Splits) -> Self {
+        Classification {
+            model,
+            parameters,
+            data,
+        }
+    }
+}
+
+impl Task for Classification {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
+        match phase {
+            Phase::Train => Some(Arc::clone(&self.data.train) as Arc<dyn Dataset>),
+            Phase::Val => self.data.val.clone(),
+            Phase::Test => self.data.test.clone(),
+            _ => None,
+        }
+    }
+
+    fn metrics(&self) -> &[&'static str] {
+        &["accuracy"]
+    }
+
+    fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor> {
+        self.model.forward(&batch.inputs, phase == Phase::Train)
+    }
+
+    fn loss(&mut self, batch: &Batch, outputs: &Tensor, _phase: Phase) -> Result<Tensor> {
+        loss::cross_entropy(outputs, &batch.targets)
+    }
+
+    fn measure(&mut self, batch: &Batch, outputs: &Tensor, means: &mut [f64]) -> Result<()> {
+        if let Some(accuracy) = means.first_mut() {
+            let correct = loss::correct_count(outputs, &batch.targets)?;
+            *accuracy = correct as f64 / batch.len().max(1) as f64;
+        }
+        Ok(())
+    }
+}

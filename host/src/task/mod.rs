@@ -1,0 +1,39 @@
+//! What is trained: model, data, loss and metrics.
+
+mod classification;
+
+use std::sync::Arc;
+
+use candle_core::{Result, Tensor};
+use sconce_plugin_api::Phase;
+
+pub use classification::Classification;
+
+use crate::data::{Batch, Dataset};
+use crate::parameters::Parameters;
+
+/// A task that the loop can train.
+///
+/// The loop calls, for every batch: [`forward`](Task::forward), [`loss`](Task::loss),
+/// [`measure`](Task::measure), and in training `backward` on the loss. Nothing here knows of hooks.
+pub trait Task {
+    /// The named parameters, which the optimizer steps and hooks see.
+    fn parameters(&self) -> &Parameters;
+
+    /// The data of a phase, or nothing where there is none.
+    fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>>;
+
+    /// The names of the metrics beside `loss`, always the same, in the order of
+    /// [`measure`](Task::measure).
+    fn metrics(&self) -> &[&'static str];
+
+    /// The model's outputs for a batch. Random parts (dropout) are on in [`Phase::Train`] alone.
+    fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor>;
+
+    /// The loss: the mean over the batch's samples, a scalar with a gradient.
+    fn loss(&mut self, batch: &Batch, outputs: &Tensor, phase: Phase) -> Result<Tensor>;
+
+    /// The metrics of a batch: means over its samples, one for each name of
+    /// [`metrics`](Task::metrics), written to `means`.
+    fn measure(&mut self, batch: &Batch, outputs: &Tensor, means: &mut [f64]) -> Result<()>;
+}

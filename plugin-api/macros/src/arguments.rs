@@ -1,0 +1,153 @@
+//! The arguments of `#[hook(…)]`.
+
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Result, Token};
+
+/// What stands in the parentheses, checked.
+#[derive(Default)]
+pub(crate) struct Arguments {
+    pub(crate) name: String,
+    pub(crate) about: String,
+    pub(crate) priority: u8,
+    pub(crate) publishes: Vec<String>,
+    pub(crate) requires: Vec<String>,
+}
+
+const LEVELS: [(&str, u8); 7] = [
+    ("HIGHEST", 0),
+    ("HIGHER", 10),
+    ("HIGH", 20),
+    ("NORMAL", 30),
+    ("LOW", 40),
+    ("LOWER", 50),
+    ("LOWEST", 60),
+];
+
+struct Argument {
+    key: Ident,
+    value: Expr,
+}
+
+impl Parse for Argument {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let key = input.parse()?;
+        input.parse::<Token![=]>()?;
+        Ok(Argument {
+            key,
+            value: input.parse()?,
+        })
+    }
+}
+
+impl Parse for Arguments {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let given = Punctuated::<Argument, Token![,]>::parse_terminated(input)?;
+        let mut arguments = Arguments {
+            priority: 30,
+            ..Arguments::default()
+        };
+        for argument in &given {
+            arguments.set(argument)?;
+        }
+        if arguments.name.is_empty() {
+            return Err(input.error(
+                "`#[hook]` needs a name: `#[hook(name = \"my-hook\", about = \"What it is for.\")]`",
+            ));
+        }
+        if arguments.about.is_empty() {
+            return Err(input.error(
+                "`#[hook]` needs a sentence on what the hook is for: `about = \"Stops on NaN.\"`",
+            ));
+        }
+        Ok(arguments)
+    }
+}
+
+impl Arguments {
+    fn set(&mut self, argument: &Argument) -> Result<()> {
+        let Argument { key, value } = argument;
+        match key.to_string().as_str() {
+            "name" => self.name = hook_name(value)?,
+            "about" => self.about = string(value)?.value(),
+            "priority" => self.priority = priority(value)?,
+            "publishes" => self.publishes = strings(value)?,
+            "requires" => self.requires = strings(value)?,
+            other => {
+                return Err(Error::new(
+                    key.span(),
+                    format!(
+                        "`#[hook]` has no argument `{other}`; \
+                         it has name, about, priority, publishes, requires"
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn string(value: &Expr) -> Result<LitStr> {
+    match value {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) => Ok(text.clone()),
+        other => Err(Error::new_spanned(other, "a string literal belongs here")),
+    }
+}
+
+fn strings(value: &Expr) -> Result<Vec<String>> {
+    match value {
+        Expr::Array(array) => array
+            .elems
+            .iter()
+            .map(|element| Ok(string(element)?.value()))
+            .collect(),
+        other => Err(Error::new_spanned(
+            other,
+            "a list of string literals belongs here: `[\"one\", \"two\"]`",
+        )),
+    }
+}
+
+fn hook_name(value: &Expr) -> Result<String> {
+    let literal = string(value)?;
+    let name = literal.value();
+    let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase());
+    let rest_is_well = name
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    if starts_well && rest_is_well && !name.ends_with('-') {
+        Ok(name)
+    } else {
+        Err(Error::new_spanned(
+            literal,
+            "a hook's name is made of lower-case words and hyphens, as \"early-stopping\"",
+        ))
+    }
+}
+
+fn priority(value: &Expr) -> Result<u8> {
+    let level = match value {
+        Expr::Lit(ExprLit {
+            lit: Lit::Int(number),
+            ..
+        }) => number.base10_parse::<u8>().ok().filter(|n| *n <= 100),
+        Expr::Path(path) => path.path.segments.last().and_then(|segment| {
+            let name = segment.ident.to_string();
+            LEVELS
+                .iter()
+                .find(|(level, _)| *level == name)
+                .map(|(_, number)| *number)
+        }),
+        _ => None,
+    };
+    level.ok_or_else(|| {
+        Error::new_spanned(
+            value,
+            "a priority is HIGHEST, HIGHER, HIGH, NORMAL, LOW, LOWER, LOWEST, or a number from 0 \
+             (first) to 100 (last)",
+        )
+    })
+}

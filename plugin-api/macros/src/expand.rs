@@ -1,0 +1,150 @@
+//! From an `impl Hook for …` block to the block and its `HookKind`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use serde_json::json;
+use syn::{Error, Ident, ImplItem, ItemImpl, parse_quote};
+
+use crate::arguments::Arguments;
+use crate::points::{self, PointMethod};
+
+/// The block as it was (with a `Config` where there is none) and its `HookKind`; or the errors,
+/// with the block beside them so that no other error hides them.
+pub(crate) fn expand(arguments: &Arguments, mut block: ItemImpl) -> TokenStream {
+    let methods = match overridden(&block) {
+        Ok(methods) => methods,
+        Err(error) => return error.to_compile_error(),
+    };
+    if !block.items.iter().any(|item| matches!(item, ImplItem::Type(_))) {
+        block
+            .items
+            .push(parse_quote!(type Config = ::sconce_plugin_api::NoConfig;));
+    }
+    let kind = kind(arguments, &block, &methods);
+    quote! { #block #kind }
+}
+
+/// The mount points among the block's methods.
+fn overridden(block: &ItemImpl) -> Result<Vec<&'static PointMethod>, Error> {
+    let is_hook = block.trait_.as_ref().is_some_and(|(_, path, _)| {
+        path.segments
+            .last()
+            .is_some_and(|segment| segment.ident == "Hook")
+    });
+    if !is_hook {
+        return Err(Error::new_spanned(
+            &block.self_ty,
+            "`#[hook]` belongs on a block `impl Hook for …`",
+        ));
+    }
+    if !block.generics.params.is_empty() {
+        return Err(Error::new_spanned(
+            &block.generics,
+            "a hook kind is one concrete type: `#[hook]` can't stand on a generic `impl` block",
+        ));
+    }
+    let mut methods = Vec::new();
+    let mut errors: Option<Error> = None;
+    for item in &block.items {
+        let ImplItem::Fn(function) = item else { continue };
+        let name = &function.sig.ident;
+        match points::find(&name.to_string()) {
+            Some(point) => methods.push(point),
+            None if points::OTHERS.iter().any(|other| name == other) => {}
+            None => combine(&mut errors, unknown(name)),
+        }
+    }
+    if !block.items.iter().any(is_new) {
+        combine(
+            &mut errors,
+            Error::new_spanned(
+                &block.self_ty,
+                "a hook needs `fn new(config: Self::Config, setup: &Setup<'_>) -> Result<Self>`",
+            ),
+        );
+    }
+    errors.map_or(Ok(methods), Err)
+}
+
+fn is_new(item: &ImplItem) -> bool {
+    matches!(item, ImplItem::Fn(function) if function.sig.ident == "new")
+}
+
+fn combine(errors: &mut Option<Error>, error: Error) {
+    match errors {
+        Some(errors) => errors.combine(error),
+        None => *errors = Some(error),
+    }
+}
+
+fn unknown(name: &Ident) -> Error {
+    let hint = points::nearest(&name.to_string()).map_or_else(
+        || "helper functions belong in an `impl` block of their own".to_owned(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Error::new(name.span(), format!("`{name}` is not a mount point; {hint}"))
+}
+
+/// The `HookKind` implementation.
+fn kind(arguments: &Arguments, block: &ItemImpl, methods: &[&PointMethod]) -> TokenStream {
+    let self_type = &block.self_ty;
+    let name = &arguments.name;
+    let metadata = metadata(arguments, methods);
+    let arms = methods.iter().map(|point| arm(point));
+    quote! {
+        impl ::sconce_plugin_api::HookKind for #self_type {
+            const NAME: &'static str = #name;
+            const METADATA: &'static str = #metadata;
+
+            #[inline]
+            fn dispatch(
+                &mut self,
+                point: u32,
+                call: &mut ::sconce_plugin_api::export::Call<'_>,
+            ) -> ::sconce_plugin_api::Result<()> {
+                match point {
+                    #(#arms)*
+                    _ => ::core::result::Result::Ok(()),
+                }
+            }
+        }
+    }
+}
+
+fn arm(point: &PointMethod) -> TokenStream {
+    let number = point.number;
+    let method = Ident::new(point.name, Span::call_site());
+    match point.payload {
+        None => quote! {
+            #number => ::sconce_plugin_api::Hook::#method(self, &mut call.view()),
+        },
+        Some(payload) => {
+            let payload = format_ident!("{payload}");
+            quote! {
+                #number => {
+                    let payload = call.#payload()?;
+                    ::sconce_plugin_api::Hook::#method(self, &mut call.view(), &payload)
+                }
+            }
+        }
+    }
+}
+
+/// A `HookMetadata` as JSON.
+fn metadata(arguments: &Arguments, methods: &[&PointMethod]) -> String {
+    let mut methods: Vec<_> = methods.iter().collect();
+    methods.sort_by_key(|point| point.number);
+    let points: Vec<_> = methods
+        .iter()
+        .map(|point| json!({"number": point.number, "name": point.name}))
+        .collect();
+    json!({
+        "name": arguments.name,
+        "about": arguments.about,
+        "priority": arguments.priority,
+        "points": points,
+        "publishes": arguments.publishes,
+        "requires": arguments.requires,
+    })
+    .to_string()
+}

@@ -1,0 +1,32 @@
+//! The attribute macro of `sconce-plugin-api`; use it through that crate.
+
+mod arguments;
+mod expand;
+mod points;
+
+use proc_macro::TokenStream;
+use syn::{ItemImpl, parse_macro_input};
+
+/// Makes an `impl Hook for …` block a hook kind that a plugin can export.
+///
+/// ```text
+/// #[hook(name = "good-enough", about = "Stops when it is good enough.", priority = LOW)]
+/// impl Hook for GoodEnough { … }
+/// ```
+///
+/// | argument | meaning |
+/// |---|---|
+/// | `name` | the name that manifests use: lower-case words with hyphens; required |
+/// | `about` | what it is for, in one sentence; required |
+/// | `priority` | the default order: `HIGHEST`, `HIGHER`, `HIGH`, `NORMAL` (default), `LOW`, `LOWER`, `LOWEST`, or 0 to 100 |
+/// | `publishes` | the metrics that it publishes: `["grad_norm"]` |
+/// | `requires` | host extensions that it can't do without: `["sconce.metrics/1"]` |
+///
+/// The mount points that the hook subscribes to are the methods that stand in the block. A block
+/// without `type Config` gets `type Config = NoConfig`.
+#[proc_macro_attribute]
+pub fn hook(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let arguments = parse_macro_input!(arguments as arguments::Arguments);
+    let block = parse_macro_input!(item as ItemImpl);
+    expand::expand(&arguments, block).into()
+}

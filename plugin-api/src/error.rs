@@ -1,0 +1,152 @@
+//! The error of hook authors: any error becomes one by `?`, and remembers where.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::panic::Location;
+
+/// What a hook's methods return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a hook failed: a message for people, with the place in the hook's source.
+///
+/// Any `std` error becomes one through `?`; [`Error::new`] and [`bail!`](crate::bail) make one
+/// from a text.
+///
+/// ```
+/// use sconce_plugin_api::{Error, Result};
+///
+/// fn port(text: &str) -> Result<u16> {
+///     Ok(text.parse::<u16>()?)
+/// }
+///
+/// let error: Error = port("eighty").unwrap_err();
+/// assert_eq!(error.message(), "invalid digit found in string");
+/// assert!(error.place().file().ends_with("error.rs"));
+/// ```
+pub struct Error {
+    message: String,
+    place: &'static Location<'static>,
+}
+
+impl Error {
+    /// An error that says `message`: a lower-case fragment, as "can't open `metrics.csv`".
+    #[track_caller]
+    #[cold]
+    pub fn new(message: impl fmt::Display) -> Self {
+        Error {
+            message: message.to_string(),
+            place: Location::caller(),
+        }
+    }
+
+    /// Puts `context` in front: "context: message".
+    #[cold]
+    pub fn context(mut self, context: impl fmt::Display) -> Self {
+        self.message = format!("{context}: {}", self.message);
+        self
+    }
+
+    /// What failed.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Where in the hook's source the error was made or became one of this type.
+    pub fn place(&self) -> &'static Location<'static> {
+        self.place
+    }
+}
+
+impl<E: StdError> From<E> for Error {
+    #[track_caller]
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            message = format!("{message}: {cause}");
+            source = cause.source();
+        }
+        Error {
+            message,
+            place: Location::caller(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.message, self.place)
+    }
+}
+
+/// Adds context to a failed result.
+///
+/// ```
+/// use sconce_plugin_api::{Context, Result};
+///
+/// fn read() -> Result<String> {
+///     std::fs::read_to_string("no/such/file").context("can't read the word list")
+/// }
+///
+/// assert!(read().unwrap_err().message().starts_with("can't read the word list: "));
+/// ```
+pub trait Context<T> {
+    /// Turns the error into one that says "context: error".
+    #[track_caller]
+    fn context(self, context: impl fmt::Display) -> Result<T>;
+
+    /// The same, with a context that is only made where it is needed.
+    #[track_caller]
+    fn with_context<C: fmt::Display>(self, context: impl FnOnce() -> C) -> Result<T>;
+}
+
+impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
+    #[track_caller]
+    fn context(self, context: impl fmt::Display) -> Result<T> {
+        match self {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                let error: Error = error.into();
+                Err(error.context(context))
+            }
+        }
+    }
+
+    #[track_caller]
+    fn with_context<C: fmt::Display>(self, context: impl FnOnce() -> C) -> Result<T> {
+        match self {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                let error: Error = error.into();
+                Err(error.context(context()))
+            }
+        }
+    }
+}
+
+/// Returns from the function with an [`Error`] made from a format string.
+///
+/// ```
+/// use sconce_plugin_api::{Result, bail};
+///
+/// fn check(window: usize) -> Result<()> {
+///     if window == 0 {
+///         bail!("`window` must be at least 1, found {window}");
+///     }
+///     Ok(())
+/// }
+///
+/// assert!(check(0).is_err());
+/// ```
+#[macro_export]
+macro_rules! bail {
+    ($($argument:tt)*) => {
+        return ::core::result::Result::Err($crate::Error::new(::core::format_args!($($argument)*)))
+    };
+}

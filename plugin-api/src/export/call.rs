@@ -1,0 +1,58 @@
+//! One call of a hook: the view with the mount point's payload.
+
+use crate::abi::{ErrorAbi, FailureAbi, OutcomeAbi, Status, ViewAbi};
+use crate::ext::Tables;
+use crate::{Error, Failure, Outcome, Result, TaskView};
+
+/// What a call brings, before the mount point says which method it goes to.
+#[doc(hidden)]
+pub struct Call<'task> {
+    abi: &'task ViewAbi,
+    tables: &'task Tables,
+}
+
+impl<'task> Call<'task> {
+    pub(crate) fn new(abi: &'task ViewAbi, tables: &'task Tables) -> Self {
+        Call { abi, tables }
+    }
+
+    /// The view of the running task.
+    #[inline]
+    pub fn view(&self) -> TaskView<'task> {
+        TaskView::new(self.abi, self.tables)
+    }
+
+    /// The payload of `after_run`.
+    pub fn outcome(&self) -> Result<Outcome<'task>> {
+        // SAFETY: at `after_run` a payload is an `OutcomeAbi` whose texts live as long as the
+        // call; `#[hook]` asks for it there alone.
+        unsafe {
+            let payload: Option<&'task OutcomeAbi> = self.abi.payload.cast::<OutcomeAbi>().as_ref();
+            payload.map(|payload| Outcome::read(payload))
+        }
+        .ok_or_else(|| Error::new("the host called `after_run` without an outcome"))
+    }
+
+    /// The payload of `on_exception`.
+    pub fn failure(&self) -> Result<Failure<'task>> {
+        // SAFETY: at `on_exception` a payload is a `FailureAbi` whose texts live as long as the
+        // call; `#[hook]` asks for it there alone.
+        unsafe {
+            let payload: Option<&'task FailureAbi> = self.abi.payload.cast::<FailureAbi>().as_ref();
+            payload.map(|payload| Failure::read(payload))
+        }
+        .ok_or_else(|| Error::new("the host called `on_exception` without an error"))
+    }
+}
+
+/// Turns the host's answer into a result whose error points at the hook's line.
+#[track_caller]
+pub(crate) fn outcome(status: u32, error: &ErrorAbi) -> Result<()> {
+    if status == Status::OK.0 {
+        return Ok(());
+    }
+    if error.message.is_empty() {
+        return Err(Error::new(format_args!("the host answered with status {status}")));
+    }
+    Err(Error::new(&error.message))
+}

@@ -1,0 +1,135 @@
+//! The fence around every entry: no panic crosses the boundary.
+//!
+//! A cdylib has its own copy of std, so the host could not catch what starts here, and
+//! `abi_stable` would end the process. Inside the fence a panic becomes an error with message and place.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
+use std::sync::OnceLock;
+use std::thread::{self, ThreadId};
+
+use abi_stable::std_types::RString;
+
+use crate::abi::{ErrorAbi, Status};
+use crate::{Error, Result};
+
+thread_local! {
+    /// Where the last panic on this thread came from.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// The thread that the host calls on: its panics are reported, not printed.
+static TRAINING_THREAD: OnceLock<ThreadId> = OnceLock::new();
+
+/// A failure as it crosses the boundary: its status, and what goes into the [`ErrorAbi`].
+pub(crate) struct Refused {
+    pub(crate) status: Status,
+    pub(crate) error: Error,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Refused {
+            status: Status::ERROR,
+            error,
+        }
+    }
+}
+
+/// Runs `body` and answers with a status; errors and panics are written to `error`.
+///
+/// # Safety
+///
+/// `error` must be null or lead to an [`ErrorAbi`] that nothing else uses meanwhile.
+#[doc(hidden)]
+#[inline]
+pub unsafe fn fence(error: *mut ErrorAbi, body: impl FnOnce() -> Result<()>) -> u32 {
+    // SAFETY: passed on.
+    unsafe { fence_with(error, || body().map_err(Refused::from)) }
+}
+
+/// As [`fence`], for bodies that choose the status.
+///
+/// # Safety
+///
+/// As for [`fence`].
+#[inline]
+pub(crate) unsafe fn fence_with(
+    error: *mut ErrorAbi,
+    body: impl FnOnce() -> std::result::Result<(), Refused>,
+) -> u32 {
+    // Unwind safety: after a panic the host treats the hook's state as the hook left it, and says
+    // so to the user; memory safety doesn't depend on it.
+    match panic::catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => Status::OK.0,
+        Ok(Err(refused)) => {
+            let place = refused.error.place().to_string();
+            // SAFETY: passed on.
+            unsafe { write(error, refused.error.message(), &place) };
+            refused.status.0
+        }
+        Err(payload) => {
+            // SAFETY: passed on.
+            unsafe { panicked(error, payload) };
+            Status::PANIC.0
+        }
+    }
+}
+
+/// Reports a panic.
+///
+/// # Safety
+///
+/// As for [`fence`].
+#[cold]
+unsafe fn panicked(error: *mut ErrorAbi, payload: Box<dyn Any + Send>) {
+    let message = text_of(payload.as_ref());
+    let place = PLACE.with_borrow_mut(Option::take).unwrap_or_default();
+    // SAFETY: passed on.
+    unsafe { write(error, &message, &place) };
+    // A payload's own drop may panic too; it is forgotten rather than risked.
+    std::mem::forget(payload);
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> String {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a panic whose payload is no text".to_owned()
+    }
+}
+
+/// # Safety
+///
+/// As for [`fence`].
+#[cold]
+unsafe fn write(error: *mut ErrorAbi, message: &str, place: &str) {
+    // SAFETY: the caller's promise.
+    if let Some(error) = unsafe { error.as_mut() } {
+        error.message = RString::from(message);
+        error.place = RString::from(place);
+    }
+}
+
+/// From now on a panic on this thread is kept for the report instead of printed: inside a plugin
+/// all code of this thread runs behind the fence. Other threads' panics are printed as ever.
+pub(crate) fn keep_panics_of_this_thread() {
+    if TRAINING_THREAD.set(thread::current().id()).is_ok() {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if TRAINING_THREAD.get() == Some(&thread::current().id()) {
+                keep(info);
+            } else {
+                previous(info);
+            }
+        }));
+    }
+}
+
+fn keep(info: &PanicHookInfo<'_>) {
+    let place = info.location().map(ToString::to_string);
+    PLACE.with_borrow_mut(|kept| *kept = place);
+}

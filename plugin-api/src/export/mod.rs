@@ -1,0 +1,19 @@
+//! The plugin's side of the boundary: what [`export_plugin!`](crate::export_plugin) is made of.
+
+mod call;
+mod create;
+mod describe;
+mod fence;
+mod section;
+mod table;
+
+pub use call::Call;
+pub(crate) use call::outcome;
+#[doc(hidden)]
+pub use create::{Kind, create_from, kind};
+#[doc(hidden)]
+pub use describe::describe;
+#[doc(hidden)]
+pub use fence::fence;
+#[doc(hidden)]
+pub use section::{Bytes, metadata, section};

@@ -1,0 +1,63 @@
+//! Extensions: the host's functions, in tables that are frozen under a name and a revision.
+//!
+//! One file per extension: its table (what crosses the boundary), then what authors see of it.
+//! A plugin asks for the tables once, at the creation of a hook; a table that the host lacks makes
+//! an error of the methods that need it, or refuses the plugin if its hook `requires` it.
+
+mod log;
+mod metrics;
+mod requests;
+mod run;
+
+use std::ffi::c_void;
+
+pub use log::{Level, LogTable};
+pub use metrics::{MetricAbi, MetricsTable};
+pub use requests::{Request, RequestsTable};
+pub use run::RunTable;
+
+use crate::abi::{HostRoot, TextAbi};
+
+/// The extensions that this version of the API knows how to use.
+pub const KNOWN: [&str; 4] = [LogTable::ID, MetricsTable::ID, RequestsTable::ID, RunTable::ID];
+
+/// A table of the host's, frozen under its identifier.
+///
+/// # Safety
+///
+/// The type must be the `repr(C)` table that has been frozen under `ID`: whatever answers a query
+/// for `ID` hands out a pointer to exactly this layout.
+pub unsafe trait Extension: 'static {
+    /// Name and revision, as `sconce.log/1`.
+    const ID: &'static str;
+}
+
+/// The host's tables, asked for once per hook.
+#[derive(Clone, Copy)]
+pub(crate) struct Tables {
+    pub(crate) log: Option<&'static LogTable>,
+    pub(crate) metrics: Option<&'static MetricsTable>,
+    pub(crate) requests: Option<&'static RequestsTable>,
+    pub(crate) run: Option<&'static RunTable>,
+}
+
+impl Tables {
+    /// Asks the host for every table that this version knows.
+    pub(crate) fn query(host: &HostRoot) -> Tables {
+        Tables {
+            log: query(host),
+            metrics: query(host),
+            requests: query(host),
+            run: query(host),
+        }
+    }
+}
+
+fn query<T: Extension>(host: &HostRoot) -> Option<&'static T> {
+    // SAFETY: the identifier is a literal; the host answers with null or a table that lives as
+    // long as the process and has the layout frozen under `ID` (the contract of `Extension`).
+    unsafe {
+        let table: *const c_void = (host.query)(TextAbi::new(T::ID));
+        table.cast::<T>().as_ref()
+    }
+}

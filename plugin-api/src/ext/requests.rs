@@ -1,0 +1,76 @@
+//! `sconce.requests/1`: what a hook may ask the run to do.
+
+use std::ffi::c_void;
+
+use super::Extension;
+use crate::abi::{ErrorAbi, TextAbi};
+
+/// The table of `sconce.requests/1`. Frozen; the set of requests is open.
+#[repr(C)]
+#[derive(Debug)]
+pub struct RequestsTable {
+    /// Asks for the [`Request`] of this number, with its number and text arguments.
+    pub request: unsafe extern "C" fn(
+        context: *const c_void,
+        request: u32,
+        number: f64,
+        text: TextAbi,
+        error: *mut ErrorAbi,
+    ) -> u32,
+}
+
+// SAFETY: this is the table of that identifier.
+unsafe impl Extension for RequestsTable {
+    const ID: &'static str = "sconce.requests/1";
+}
+
+impl RequestsTable {
+    /// The extension's identifier.
+    pub const ID: &'static str = <Self as Extension>::ID;
+}
+
+/// The requests that this version of the API knows, with their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum Request {
+    /// Stop after this iteration; the text is the reason.
+    Stop = 1,
+    /// Stop after this epoch and its validation; the text is the reason.
+    StopAfterEpoch = 2,
+    /// Leave this batch out.
+    SkipBatch = 3,
+    /// Leave this update out.
+    SkipUpdate = 4,
+    /// Set the learning rate to the number.
+    SetLearningRate = 5,
+}
+
+impl Request {
+    /// All requests of this version of the API.
+    pub const ALL: [Request; 5] = [
+        Request::Stop,
+        Request::StopAfterEpoch,
+        Request::SkipBatch,
+        Request::SkipUpdate,
+        Request::SetLearningRate,
+    ];
+
+    /// The request with this number.
+    pub fn from_number(number: u32) -> Option<Request> {
+        Request::ALL
+            .into_iter()
+            .find(|request| *request as u32 == number)
+    }
+
+    /// How messages call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Request::Stop => "stop",
+            Request::StopAfterEpoch => "stop_after_epoch",
+            Request::SkipBatch => "skip_batch",
+            Request::SkipUpdate => "skip_update",
+            Request::SetLearningRate => "set_learning_rate",
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The [`Hook`] trait: what an author writes.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::{Failure, Outcome, Result, Setup, TaskView};
+
+/// An object that the host calls at mount points of a run.
+///
+/// Put [`#[hook(…)]`](macro@crate::hook) on the `impl` block and list the type in
+/// [`export_plugin!`](crate::export_plugin). Write only the methods you need: the attribute reads
+/// off the block which ones are there, and the host never calls the others, so that a mount point
+/// nobody uses costs nothing.
+///
+/// The items fall into three groups: **creation** ([`Config`](Hook::Config), [`new`](Hook::new)),
+/// **state** ([`save_state`](Hook::save_state), [`load_state`](Hook::load_state)) and **mount
+/// points**, in the order of a run.
+///
+/// For every method:
+/// - It is called on the training thread, never on two at once.
+/// - Hooks at the same point run by priority, lower first; equal ones in the manifest's order.
+/// - An error or a panic is reported with the hook, its file, the mount point, epoch and iteration.
+///   What happens then is the manifest's choice (`on_error`): `fail` ends the run through
+///   `on_exception` and `after_run`, `disable` goes on without the hook, `ignore` goes on with it.
+/// - What is asked for (a stop, a learning rate) is served after all hooks of the point have run,
+///   unless its documentation says otherwise.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a hook",
+    note = "write `#[hook(name = \"…\", about = \"…\")] impl Hook for {Self} {{ … }}`"
+)]
+pub trait Hook: Send + Sized + 'static {
+    /// The configuration: what stands under `config` in the manifest entry. Use [`NoConfig`] where
+    /// there is none (leaving the type out of a `#[hook]` block says that too).
+    type Config: DeserializeOwned + JsonSchema;
+
+    /// Creates the hook. Once per manifest entry, before anything is trained; the same library
+    /// listed twice gives two independent hooks. The host has checked the configuration against
+    /// the type's JSON Schema, ranges included: only what a schema can't say is left to check.
+    ///
+    /// # Errors
+    ///
+    /// Refuses the manifest entry: the run does not start.
+    fn new(config: Self::Config, setup: &Setup<'_>) -> Result<Self>;
+
+    /// The hook's state, for checkpoints: whatever [`load_state`](Hook::load_state) needs to go on
+    /// as if nothing had happened. [`state::to_bytes`](crate::state::to_bytes) helps.
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    /// Restores a state that [`save_state`](Hook::save_state) wrote, also one of an older version
+    /// of this hook.
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let _ = state;
+        Ok(())
+    }
+
+    /// Once, first: model and data are there, nothing has been trained.
+    /// May set the learning rate.
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// Before the whole training, each validation, the test (see [`TaskView::phase`]).
+    /// May set the learning rate.
+    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// Before each pass over a phase's data. May set the learning rate.
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// Before each batch; its size is known. May skip the batch and set the learning rate.
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// The batch's outputs exist, its loss does not.
+    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// The batch's loss and metrics exist. May skip the update.
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// Training only: the batch's gradients exist, parameters are unchanged. Under accumulation
+    /// called for each micro-batch. May skip the update.
+    fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// Training only: the gradients of all micro-batches are summed up, the optimizer is about to
+    /// step. May set the learning rate and skip the update.
+    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// Training only: the parameters have been stepped; [`TaskView::update`] counts it.
+    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// After each batch; [`TaskView::iteration`] and [`TaskView::batch`] count it.
+    /// May set the learning rate.
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// After each pass over a phase's data: its metrics are final. For training it comes before
+    /// that epoch's validation, and also when a stop has broken the epoch off
+    /// ([`TaskView::is_whole`]). May set the learning rate.
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// A training epoch and, where due, its validation are both over: all metrics of this epoch
+    /// are final. May set the learning rate.
+    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// After the whole training, each validation, the test. May set the learning rate.
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// An error ends the run; `after_run` follows.
+    fn on_exception(&mut self, task: &mut TaskView<'_>, failure: &Failure<'_>) -> Result<()> {
+        let _ = (task, failure);
+        Ok(())
+    }
+
+    /// Once, last, with the outcome: called for **every** hook once `before_run` has been, whether
+    /// the run completed, was stopped or failed.
+    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+        let _ = (task, outcome);
+        Ok(())
+    }
+}
+
+/// The configuration of a hook that has none: an empty object.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoConfig {}
+
+/// What [`#[hook]`](macro@crate::hook) adds to a [`Hook`]: its metadata, and the way from a mount
+/// point's number to the method.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no hook metadata",
+    label = "not a hook kind",
+    note = "put `#[hook(name = \"…\", about = \"…\")]` on its `impl Hook for {Self}` block"
+)]
+pub trait HookKind: Hook {
+    /// The name that manifests use.
+    const NAME: &'static str;
+
+    /// A [`HookMetadata`](crate::metadata::HookMetadata) as JSON.
+    const METADATA: &'static str;
+
+    /// Calls the method of a mount point; nothing for points that the hook doesn't override.
+    #[doc(hidden)]
+    fn dispatch(&mut self, point: u32, call: &mut crate::export::Call<'_>) -> Result<()>;
+}

@@ -1,0 +1,113 @@
+//! Everything a hook author needs to plug into a Sconce training run.
+//!
+//! A **hook** is an object that the host calls at *mount points* of a run: before and after the
+//! run, each epoch, each batch, between forward pass, loss, gradients and update. A **plugin** is a
+//! shared library with one or more hooks. The host is a prebuilt binary; a plugin can be built by
+//! any compiler version, and nothing has to be rebuilt when either side grows.
+//!
+//! A whole plugin, in a crate with `crate-type = ["cdylib"]`:
+//!
+//! ```
+//! use sconce_plugin_api::prelude::*;
+//!
+//! /// What stands under `config` in the manifest.
+//! #[derive(Deserialize, JsonSchema)]
+//! #[serde(default, deny_unknown_fields)]
+//! struct Config {
+//!     /// Stop when the validation accuracy reaches this, from 0 to 1.
+//!     accuracy: f64,
+//! }
+//!
+//! impl Default for Config {
+//!     fn default() -> Self {
+//!         Config { accuracy: 0.99 }
+//!     }
+//! }
+//!
+//! struct GoodEnough {
+//!     accuracy: f64,
+//! }
+//!
+//! #[hook(name = "good-enough", about = "Stops the run when it is good enough.")]
+//! impl Hook for GoodEnough {
+//!     type Config = Config;
+//!
+//!     fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+//!         Ok(GoodEnough { accuracy: config.accuracy })
+//!     }
+//!
+//!     fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!         match task.metric_of(Phase::Val, "accuracy") {
+//!             Some(accuracy) if accuracy >= self.accuracy => task.stop("good enough"),
+//!             _ => Ok(()),
+//!         }
+//!     }
+//! }
+//!
+//! export_plugin!(GoodEnough);
+//! # fn main() {}
+//! ```
+//!
+//! In the manifest: `"hooks": [{"hook": "good-enough", "config": {"accuracy": 0.97}}]`.
+//!
+//! - [`Hook`]: the methods, when each is called and what may be done there.
+//! - [`hook`](macro@hook), [`export_plugin!`]: the two macros.
+//! - [`TaskView`]: what a hook sees and may ask. [`Setup`]: what it learns at its creation.
+//! - [`Error`], [`bail!`], [`Context`]: how it fails.
+//! - [`Priority`]: in which order hooks run. [`state`]: what goes into checkpoints.
+//! - [`abi`], [`ext`], [`metadata`]: the boundary itself, for hosts.
+
+// The derive macros and `export_plugin!` speak of this crate by its name.
+extern crate self as sconce_plugin_api;
+
+#[expect(unsafe_code, reason = "the boundary")]
+pub mod abi;
+mod error;
+#[expect(unsafe_code, reason = "the plugin's entries")]
+#[doc(hidden)]
+pub mod export;
+#[expect(unsafe_code, reason = "the host's tables")]
+pub mod ext;
+mod hook;
+mod macros;
+pub mod metadata;
+mod phase;
+mod point;
+mod priority;
+#[expect(unsafe_code, reason = "reads the host's data")]
+mod setup;
+pub mod state;
+#[expect(unsafe_code, reason = "reads the host's data and calls its tables")]
+mod view;
+
+pub use error::{Context, Error, Result};
+pub use hook::{Hook, HookKind, NoConfig};
+pub use phase::Phase;
+pub use point::Point;
+pub use priority::Priority;
+pub use sconce_plugin_macros::hook;
+pub use setup::Setup;
+pub use view::{Failure, Metrics, Origin, Outcome, TaskView};
+
+/// What a plugin's source begins with: `use sconce_plugin_api::prelude::*;`.
+///
+/// `Deserialize` and `JsonSchema` are the derive macros of `serde` and `schemars`, which a plugin
+/// with a configuration lists among its own dependencies.
+pub mod prelude {
+    pub use crate::{
+        Context, Error, Failure, Hook, NoConfig, Origin, Outcome, Phase, Point, Priority, Result,
+        Setup, TaskView, bail, export_plugin, hook, state,
+    };
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
+}
+
+#[doc(hidden)]
+pub mod __private {
+    pub use abi_stable::library::{
+        __call_root_module_loader, CheckTypeLayout, LibHeader, ROOT_MODULE_LOADER_NAME,
+        RootModuleResult,
+    };
+    pub use abi_stable::prefix_type::PrefixTypeTrait;
+    pub use abi_stable::std_types::RString;
+}

@@ -1,0 +1,99 @@
+//! [`export_plugin!`](crate::export_plugin): the one line that makes a library a plugin.
+
+/// Exports hooks from a shared library: `export_plugin!(First, Second);`, once per crate.
+///
+/// Each type has a [`Hook`](crate::Hook) implementation with
+/// [`#[hook]`](macro@crate::hook). The crate needs `crate-type = ["cdylib"]` in its `Cargo.toml`.
+///
+/// The macro writes the root module that hosts look for, and the metadata section that tells them
+/// what is inside without running any of it.
+#[macro_export]
+macro_rules! export_plugin {
+    ($($hook:ty),+ $(,)?) => {
+        #[doc(hidden)]
+        const _: () = {
+            use $crate::__private as private;
+            use $crate::{abi, export};
+
+            const PANIC: &str = if cfg!(panic = "abort") { "abort" } else { "unwind" };
+
+            const fn build<const N: usize>() -> export::Bytes<N> {
+                export::metadata::<N>(
+                    env!("CARGO_PKG_NAME"),
+                    env!("CARGO_PKG_VERSION"),
+                    env!("CARGO_PKG_DESCRIPTION"),
+                    PANIC,
+                    &[$(<$hook as $crate::HookKind>::METADATA),+],
+                )
+            }
+
+            const LENGTH: usize = build::<0>().length();
+            static METADATA: export::Bytes<LENGTH> = build();
+
+            #[used]
+            #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".sconce.plugin"))]
+            #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__sconce_plugin"))]
+            static SECTION: [u8; LENGTH + 12] = export::section(build::<LENGTH>().text());
+
+            static KINDS: &[export::Kind] = &[$(export::kind::<$hook>()),+];
+
+            unsafe extern "C" fn describe(
+                description: *mut private::RString,
+                error: *mut abi::ErrorAbi,
+            ) -> u32 {
+                // SAFETY: the host's promise of `PluginRoot::describe`.
+                unsafe { export::describe(METADATA.text(), KINDS, description, error) }
+            }
+
+            unsafe extern "C" fn create(
+                kind: abi::TextAbi,
+                config: abi::TextAbi,
+                setup: *const abi::SetupAbi,
+                hook: *mut abi::HookAbi,
+                error: *mut abi::ErrorAbi,
+            ) -> u32 {
+                // SAFETY: the host's promise of `PluginRoot::create`.
+                unsafe { export::create_from(KINDS, kind, config, setup, hook, error) }
+            }
+
+            unsafe extern "C" fn query(_extension: abi::TextAbi) -> *const ::core::ffi::c_void {
+                ::core::ptr::null()
+            }
+
+            fn root() -> abi::PluginRootRef {
+                use private::PrefixTypeTrait as _;
+                abi::PluginRoot {
+                    abi_epoch: abi::ABI_EPOCH,
+                    describe,
+                    create,
+                    query,
+                }
+                .leak_into_prefix()
+            }
+
+            extern "C" fn erased_root() -> private::RootModuleResult {
+                private::__call_root_module_loader(root)
+            }
+
+            // The name that abi_stable looks for, `ROOT_MODULE_LOADER_NAME`.
+            #[unsafe(export_name = "_1as_0lib_1header_0root_bmodule_bloader")]
+            pub static ROOT: private::LibHeader =
+                // SAFETY: `erased_root` hands out a `PluginRootRef`, erased by abi_stable itself.
+                unsafe {
+                    private::LibHeader::from_constructor::<abi::PluginRootRef>(
+                        erased_root,
+                        private::CheckTypeLayout::Yes,
+                    )
+                };
+        };
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_exported_symbol_is_the_one_that_hosts_look_for() {
+        let name = crate::__private::ROOT_MODULE_LOADER_NAME;
+        assert!(include_str!("macros.rs").contains(&format!("export_name = \"{name}\"")));
+    }
+}

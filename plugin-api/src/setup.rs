@@ -1,0 +1,81 @@
+//! What a hook learns at its creation.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::abi::SetupAbi;
+use crate::abi::TextAbi;
+use crate::ext::{Level, Tables};
+use crate::{Context, Result};
+
+/// What a hook learns at its creation: where it stands in the manifest, and the run's directory.
+///
+/// ```
+/// use sconce_plugin_api::{Result, Setup};
+///
+/// fn log_file(setup: &Setup<'_>) -> std::path::PathBuf {
+///     setup.run_directory().join(format!("{}.log", setup.name()))
+/// }
+/// ```
+pub struct Setup<'setup> {
+    abi: &'setup SetupAbi,
+    tables: &'setup Tables,
+}
+
+impl<'setup> Setup<'setup> {
+    pub(crate) fn new(abi: &'setup SetupAbi, tables: &'setup Tables) -> Self {
+        Setup { abi, tables }
+    }
+
+    /// The unique name of the manifest entry: the key of the hook's state, times and messages.
+    pub fn name(&self) -> &'setup str {
+        // SAFETY: the host keeps its texts for the whole call.
+        unsafe { self.abi.name.read() }.unwrap_or_default()
+    }
+
+    /// The run's output directory, absolute. It exists; hooks write what they produce below it.
+    pub fn run_directory(&self) -> &'setup Path {
+        // SAFETY: the host keeps its texts for the whole call.
+        Path::new(unsafe { self.abi.run_directory.read() }.unwrap_or_default())
+    }
+
+    /// The run's seed. Draw random numbers from it and the counters, and the run stays repeatable.
+    pub fn seed(&self) -> u64 {
+        self.abi.seed
+    }
+
+    /// The resolved manifest. Parses it: call once.
+    pub fn manifest(&self) -> Result<Value> {
+        // SAFETY: the host keeps its texts for the whole call.
+        let text = unsafe { self.abi.manifest.read() }.unwrap_or_default();
+        serde_json::from_str(text).context("the host's manifest can't be read")
+    }
+
+    /// The host's name and version, as `sconce 0.1.0`.
+    pub fn host_version(&self) -> &'static str {
+        // SAFETY: the host's root and its texts live as long as the process.
+        unsafe { self.abi.host.as_ref().and_then(|host| host.version.read()) }.unwrap_or_default()
+    }
+
+    /// Says something to the user through the host, under the hook's name.
+    pub fn info(&self, message: impl fmt::Display) {
+        log(self.tables, self.abi.context, Level::Info, &message.to_string());
+    }
+
+    /// Warns the user.
+    pub fn warn(&self, message: impl fmt::Display) {
+        log(self.tables, self.abi.context, Level::Warn, &message.to_string());
+    }
+}
+
+/// Logs through the host; a host without a log hears nothing.
+pub(crate) fn log(tables: &Tables, context: *const c_void, level: Level, message: &str) {
+    if let Some(table) = tables.log {
+        // SAFETY: the context is the one that the host handed over for this call; the message is
+        // borrowed for the call.
+        unsafe { (table.log)(context, level as u32, TextAbi::new(message)) };
+    }
+}

@@ -1,0 +1,119 @@
+//! What stands under `config` in the manifest entry.
+
+use sconce_plugin_api::prelude::*;
+
+/// When the `console` hook prints a line, and what the numbers look like.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// A line every so many training iterations, counted from the start of each epoch.
+    /// 0: none. Default 50.
+    pub(crate) interval: u64,
+    /// A line at the end of each pass over a phase's data. Default true.
+    pub(crate) by_epoch: bool,
+    /// The loss in an interval's line is the mean over so many iterations, from 1 (the last
+    /// iteration alone) to 100000; it goes on over the ends of epochs. Default 10.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(crate) window: usize,
+    /// No line for what is left over at the end of an epoch when the interval doesn't divide it.
+    /// Default true.
+    pub(crate) ignore_last: bool,
+    /// A line every 5 iterations during the first 100 of the run, where the interval is longer.
+    /// Default false.
+    pub(crate) denser_at_first: bool,
+    /// Decimal places of losses, metrics and the learning rate, from 0 to 17. Default 4.
+    #[schemars(range(max = 17))]
+    pub(crate) digits: u8,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            interval: 50,
+            by_epoch: true,
+            window: 10,
+            ignore_last: true,
+            denser_at_first: false,
+            digits: 4,
+        }
+    }
+}
+
+impl Config {
+    /// Refuses what the types allow but no console can do.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Config { window, digits, .. } = *self;
+        if !(1..=100_000).contains(&window) {
+            bail!("`window` must be from 1 to 100000 iterations, found {window}");
+        }
+        if digits > 17 {
+            bail!("`digits` must be from 0 to 17 decimal places, found {digits}");
+        }
+        Ok(())
+    }
+
+    /// Whether an interval ends with training iteration `iteration` of the run, which is batch
+    /// `batch` of `batches` in its epoch (all from 1).
+    pub(crate) fn is_due(&self, iteration: u64, batch: u64, batches: u64) -> bool {
+        if self.interval == 0 {
+            return false;
+        }
+        let dense = self.denser_at_first && iteration <= 100 && batch.is_multiple_of(5);
+        let last = !self.ignore_last && batch == batches;
+        dense || last || batch.is_multiple_of(self.interval)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The batches that get a line in two epochs of 12 batches.
+    fn lines(config: &Config) -> Vec<u64> {
+        (1..=24)
+            .filter(|&iteration| config.is_due(iteration, (iteration - 1) % 12 + 1, 12))
+            .collect()
+    }
+
+    #[test]
+    fn lines_come_at_intervals_of_each_epoch() {
+        let config = |interval, ignore_last, denser_at_first| Config {
+            interval,
+            ignore_last,
+            denser_at_first,
+            ..Config::default()
+        };
+        let cases = [
+            (config(8, true, false), vec![8, 20]),
+            (config(8, false, false), vec![8, 12, 20, 24]),
+            (config(6, false, false), vec![6, 12, 18, 24]),
+            (config(8, true, true), vec![5, 8, 10, 17, 20, 22]),
+            (config(50, true, false), vec![]),
+            (config(0, false, true), vec![]),
+        ];
+        for (config, expected) in cases {
+            assert_eq!(lines(&config), expected, "interval {}", config.interval);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let window = |window| Config {
+            window,
+            ..Config::default()
+        };
+        let digits = Config {
+            digits: 18,
+            ..Config::default()
+        };
+        assert!(Config::default().check().is_ok());
+        for (config, named) in [
+            (window(0), "`window`"),
+            (window(100_001), "`window`"),
+            (digits, "`digits`"),
+        ] {
+            let refusal = config.check().map_err(|error| error.message().to_owned());
+            assert!(refusal.is_err_and(|message| message.contains(named)));
+        }
+    }
+}

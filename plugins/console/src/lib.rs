@@ -1,0 +1,126 @@
+//! The `console` hook: a line every so many iterations, one per epoch and phase, one at the end.
+//!
+//! ```text
+//! training 5 epochs
+//! epoch 1/5  batch  50/141  loss 1.2032  accuracy 0.6428  lr 1.0000e-3  61440 samples/s  eta 0:00:01
+//! epoch 1/5  train  loss 0.9713  accuracy 0.7324  0.15 s  60123 samples/s
+//! epoch 1/5  val  loss 0.5120  accuracy 0.8570  0.01 s  181241 samples/s
+//! completed in 0:00:01: 5 epochs, 705 iterations
+//! ```
+//!
+//! In an interval's line the loss is the mean over the last `window` iterations, every other metric
+//! the mean over the epoch so far. In an epoch's line all are means over the whole pass. A
+//! validation's line carries the number of training epochs finished before it; the line of an epoch
+//! that a stop broke off says after which batch.
+
+#![forbid(unsafe_code)]
+
+mod config;
+mod line;
+mod measure;
+mod report;
+
+use sconce_plugin_api::prelude::*;
+
+use config::Config;
+use measure::{Meter, Window};
+
+struct Console {
+    config: Config,
+    losses: Window,
+    /// Since the last interval's line.
+    interval: Meter,
+    /// Since the training epoch began.
+    training: Meter,
+    /// Since the pass of another phase began. It may lie within a training epoch.
+    evaluation: Meter,
+}
+
+#[hook(
+    name = "console",
+    about = "Prints loss, metrics, learning rate, speed and time left, by iterations and epochs.",
+    priority = LOW
+)]
+impl Hook for Console {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        config.check()?;
+        Ok(Console {
+            losses: Window::new(config.window),
+            config,
+            interval: Meter::default(),
+            training: Meter::default(),
+            evaluation: Meter::default(),
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        task.info(report::begin(task));
+        Ok(())
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let meter = Meter::start(task.elapsed());
+        if task.phase() == Phase::Train {
+            self.training = meter;
+            self.interval = meter;
+        } else {
+            self.evaluation = meter;
+        }
+        Ok(())
+    }
+
+    /// Here and not at `after_iter`, so that a skipped batch doesn't count the loss before it twice.
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if let (Phase::Train, Some(loss)) = (task.phase(), task.loss()) {
+            self.losses.push(loss);
+        }
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            self.evaluation.add(task.batch_size());
+            return Ok(());
+        }
+        self.training.add(task.batch_size());
+        self.interval.add(task.batch_size());
+        let config = &self.config;
+        if config.is_due(task.iteration(), task.batch(), task.batches()) {
+            let now = task.elapsed();
+            let speed = self.interval.speed(now);
+            let loss = self.losses.mean();
+            task.info(report::interval(task, config.digits, loss, speed));
+            self.interval = Meter::start(now);
+        }
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let now = task.elapsed();
+        let is_training = task.phase() == Phase::Train;
+        let pass = if is_training {
+            self.training
+        } else {
+            self.evaluation
+        };
+        if self.config.by_epoch {
+            let (time, speed) = (pass.time(now), pass.speed(now));
+            task.info(report::epoch(task, self.config.digits, time, speed));
+        }
+        if !is_training {
+            // The speed of training is that of training alone.
+            self.training.leave_out(pass.time(now));
+            self.interval.leave_out(pass.time(now));
+        }
+        Ok(())
+    }
+
+    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+        task.info(report::end(task, outcome));
+        Ok(())
+    }
+}
+
+export_plugin!(Console);

@@ -1,0 +1,110 @@
+//! What is measured between two lines: the loss, smoothed, and the speed.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The losses of the last iterations.
+pub(crate) struct Window {
+    losses: VecDeque<f64>,
+    size: usize,
+}
+
+impl Window {
+    /// An empty window over `size` iterations, at least one.
+    pub(crate) fn new(size: usize) -> Self {
+        let losses = VecDeque::with_capacity(size);
+        Window { losses, size }
+    }
+
+    /// Takes a loss in; the oldest one goes where the window is full.
+    pub(crate) fn push(&mut self, loss: f64) {
+        if self.losses.len() == self.size {
+            self.losses.pop_front();
+        }
+        self.losses.push_back(loss);
+    }
+
+    /// The mean; nothing before the first loss. It is summed up anew each time, so that a loss
+    /// that is not a number is forgotten as soon as it has left the window.
+    pub(crate) fn mean(&self) -> Option<f64> {
+        let count = self.losses.len();
+        (count > 0).then(|| self.losses.iter().sum::<f64>() / count as f64)
+    }
+}
+
+/// Counts samples from a moment on. Moments are times since the run began.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Meter {
+    since: Duration,
+    samples: u64,
+}
+
+impl Meter {
+    /// Begins to measure now.
+    pub(crate) fn start(now: Duration) -> Self {
+        Meter {
+            since: now,
+            samples: 0,
+        }
+    }
+
+    /// Counts samples.
+    pub(crate) fn add(&mut self, samples: u64) {
+        self.samples += samples;
+    }
+
+    /// Leaves out a time in which something else was done.
+    pub(crate) fn leave_out(&mut self, pause: Duration) {
+        self.since += pause;
+    }
+
+    /// The time measured.
+    pub(crate) fn time(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.since)
+    }
+
+    /// Samples per second; nothing where no time has passed.
+    pub(crate) fn speed(&self, now: Duration) -> Option<f64> {
+        let seconds = self.time(now).as_secs_f64();
+        (seconds > 0.0).then(|| self.samples as f64 / seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_is_over_the_last_losses() {
+        let mut window = Window::new(3);
+        assert_eq!(window.mean(), None);
+        let cases = [(3.0, 3.0), (6.0, 4.5), (0.0, 3.0), (9.0, 5.0)];
+        for (loss, mean) in cases {
+            window.push(loss);
+            assert_eq!(window.mean(), Some(mean));
+        }
+    }
+
+    #[test]
+    fn a_loss_that_is_no_number_leaves_the_window() {
+        let mut window = Window::new(2);
+        window.push(f64::NAN);
+        assert!(window.mean().is_some_and(f64::is_nan));
+        window.push(1.0);
+        window.push(3.0);
+        assert_eq!(window.mean(), Some(2.0));
+    }
+
+    #[test]
+    fn speed_is_samples_over_the_time_that_counts() {
+        let seconds = Duration::from_secs;
+        let mut meter = Meter::start(seconds(10));
+        meter.add(64);
+        meter.add(36);
+        assert_eq!(meter.speed(seconds(10)), None);
+        assert_eq!(meter.speed(seconds(12)), Some(50.0));
+        meter.leave_out(seconds(3));
+        assert_eq!(meter.time(seconds(18)), seconds(5));
+        assert_eq!(meter.speed(seconds(18)), Some(20.0));
+    }
+}

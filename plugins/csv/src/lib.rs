@@ -1,0 +1,140 @@
+//! The `csv` hook: one row per pass over a phase's data, one file per phase: `train.csv`, `val.csv`,
+//! `test.csv`.
+//!
+//! ```text
+//! epoch,iteration,update,learning_rate,loss,accuracy
+//! 0,0,0,0.001,2.3104,0.0982
+//! 1,141,141,0.001,0.5127,0.8561
+//! ```
+//!
+//! - `epoch`, `iteration` and `update` count what is finished, as everywhere: the row of a
+//!   validation carries the epoch that it validates, an initial validation 0. The row of a training
+//!   epoch that a stop broke off has the epoch of the row before, and its own iteration.
+//! - A phase with several data sets has a file for each, `val-clean.csv`.
+//! - The header is written with the first row. A metric that first appears later has no column:
+//!   a warning names it, once. Listed under `variables`, it has one from the start.
+//! - Each row is written through to the file, so that a crash loses none.
+//! - A resumed run goes on after the rows that its checkpoint knew of.
+
+#![forbid(unsafe_code)]
+
+mod config;
+mod number;
+mod row;
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::state;
+
+use config::Config;
+use row::Row;
+use table::{Saved, Table};
+
+struct Csv {
+    config: Config,
+    directory: PathBuf,
+    /// By file name. Opened with their first rows: only then are the metrics known.
+    tables: BTreeMap<String, Table>,
+    /// Of tables that the run had before it was resumed and that are not open again.
+    saved: BTreeMap<String, Saved>,
+}
+
+#[hook(
+    name = "csv",
+    about = "Writes a row of metrics per epoch, one file per phase.",
+    priority = LOW
+)]
+impl Hook for Csv {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        config.check()?;
+        Ok(Csv {
+            directory: setup.run_directory().join(&config.directory),
+            config,
+            tables: BTreeMap::new(),
+            saved: BTreeMap::new(),
+        })
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        let mut open = BTreeMap::new();
+        for (name, table) in &self.tables {
+            open.insert(name, table.save()?);
+        }
+        state::to_bytes(&(open, &self.saved))
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let (open, waiting): (BTreeMap<String, Saved>, BTreeMap<String, Saved>) =
+            state::from_bytes(bytes)?;
+        self.tables.clear();
+        self.saved = waiting;
+        self.saved.extend(open);
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let row = Row {
+            epoch: task.epoch(),
+            iteration: task.iteration(),
+            update: task.update(),
+            learning_rate: task.learning_rate(),
+            elapsed: task.elapsed().as_secs_f64(),
+            metrics: task.metrics_of(task.phase()).collect(),
+        };
+        let name = file_name(task.phase().name(), task.stream());
+        for warning in self.write(name, &row)? {
+            task.warn(warning);
+        }
+        Ok(())
+    }
+}
+
+impl Csv {
+    fn write(&mut self, name: String, row: &Row<'_>) -> Result<Vec<String>> {
+        if let Some(table) = self.tables.get_mut(&name) {
+            return table.write(row, &self.config);
+        }
+        let saved = self.saved.remove(&name);
+        let path = self.directory.join(&name);
+        let mut table = Table::open(path, row, &self.config, saved)?;
+        let warnings = table.write(row, &self.config)?;
+        self.tables.insert(name, table);
+        Ok(warnings)
+    }
+}
+
+/// `val.csv`; `val-clean.csv` where the data set has a name of its own.
+fn file_name(phase: &str, stream: &str) -> String {
+    if stream == phase || stream.is_empty() {
+        return format!("{phase}.csv");
+    }
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let stream: String = stream
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .collect();
+    format!("{phase}-{stream}.csv")
+}
+
+export_plugin!(Csv);
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn files_are_named_after_phase_and_data_set() {
+        let cases = [
+            ("val", "val.csv"),
+            ("", "val.csv"),
+            ("clean", "val-clean.csv"),
+            ("../a b", "val-.._a_b.csv"),
+        ];
+        for (stream, expected) in cases {
+            assert_eq!(super::file_name("val", stream), expected);
+        }
+    }
+}

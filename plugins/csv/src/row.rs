@@ -1,0 +1,167 @@
+//! Rows and columns: what stands in a table, as text.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::number::number;
+
+/// Where a run stands at the end of a pass: all that a row can hold.
+pub(crate) struct Row<'task> {
+    /// Training epochs finished.
+    pub(crate) epoch: u64,
+    /// Training batches finished.
+    pub(crate) iteration: u64,
+    /// Optimizer steps finished.
+    pub(crate) update: u64,
+    /// The optimizer's learning rate.
+    pub(crate) learning_rate: f64,
+    /// Seconds since the run began.
+    pub(crate) elapsed: f64,
+    /// The pass's metrics, in the order of their first appearance.
+    pub(crate) metrics: Vec<(&'task str, f64)>,
+}
+
+/// One column of a table; its name in the header says what it holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub(crate) enum Column {
+    Epoch,
+    Iteration,
+    Update,
+    LearningRate,
+    Elapsed,
+    Metric(String),
+}
+
+impl Column {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Column::Epoch => "epoch",
+            Column::Iteration => "iteration",
+            Column::Update => "update",
+            Column::LearningRate => "learning_rate",
+            Column::Elapsed => "elapsed",
+            Column::Metric(name) => name,
+        }
+    }
+
+    /// What stands in this column; nothing for a metric without a value.
+    pub(crate) fn cell(&self, row: &Row<'_>, digits: Option<u8>) -> Option<String> {
+        Some(match self {
+            Column::Epoch => row.epoch.to_string(),
+            Column::Iteration => row.iteration.to_string(),
+            Column::Update => row.update.to_string(),
+            Column::LearningRate => number(row.learning_rate, digits),
+            Column::Elapsed => number(row.elapsed, digits),
+            Column::Metric(name) => {
+                let mut metrics = row.metrics.iter();
+                let &(_, value) = metrics.find(|(metric, _)| metric == name)?;
+                number(value, digits)
+            }
+        })
+    }
+}
+
+impl From<String> for Column {
+    fn from(name: String) -> Self {
+        match name.as_str() {
+            "epoch" => Column::Epoch,
+            "iteration" => Column::Iteration,
+            "update" => Column::Update,
+            "learning_rate" => Column::LearningRate,
+            "elapsed" => Column::Elapsed,
+            _ => Column::Metric(name),
+        }
+    }
+}
+
+impl From<Column> for String {
+    fn from(column: Column) -> Self {
+        column.name().to_owned()
+    }
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The columns of a new table: the counters, then the chosen metrics or all those of `row`.
+///
+/// A metric that is called like a counter gets no column: two of one name help nobody.
+pub(crate) fn choose(row: &Row<'_>, variables: Option<&[String]>, elapsed: bool) -> Vec<Column> {
+    let mut columns = vec![
+        Column::Epoch,
+        Column::Iteration,
+        Column::Update,
+        Column::LearningRate,
+    ];
+    if elapsed {
+        columns.push(Column::Elapsed);
+    }
+    let metrics: Vec<String> = match variables {
+        Some(variables) => variables.to_vec(),
+        None => row
+            .metrics
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect(),
+    };
+    let metrics = metrics.into_iter().map(Column::from);
+    columns.extend(metrics.filter(|column| matches!(column, Column::Metric(_))));
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row<'task>(metrics: &[(&'task str, f64)]) -> Row<'task> {
+        Row {
+            epoch: 2,
+            iteration: 282,
+            update: 141,
+            learning_rate: 1e-3,
+            elapsed: 1.5,
+            metrics: metrics.to_vec(),
+        }
+    }
+
+    fn names(columns: &[Column]) -> Vec<&str> {
+        columns.iter().map(Column::name).collect()
+    }
+
+    #[test]
+    fn columns_are_the_counters_and_then_the_metrics() {
+        let row = row(&[("loss", 0.5), ("epoch", 9.0), ("accuracy", 0.75)]);
+        let all = choose(&row, None, false);
+        let counters = ["epoch", "iteration", "update", "learning_rate"];
+        assert_eq!(names(&all)[..4], counters);
+        assert_eq!(names(&all)[4..], ["loss", "accuracy"]);
+
+        let variables = ["f1", "loss"].map(String::from);
+        let chosen = choose(&row, Some(&variables), true);
+        assert_eq!(names(&chosen)[4..], ["elapsed", "f1", "loss"]);
+    }
+
+    #[test]
+    fn cells_are_what_their_columns_say() {
+        let row = row(&[("loss", 0.1), ("accuracy", 1.0)]);
+        let cases = [
+            ("epoch", Some("2")),
+            ("iteration", Some("282")),
+            ("update", Some("141")),
+            ("learning_rate", Some("0.001")),
+            ("elapsed", Some("1.5")),
+            ("loss", Some("0.1")),
+            ("accuracy", Some("1")),
+            ("f1", None),
+        ];
+        for (name, expected) in cases {
+            let cell = Column::from(name.to_owned()).cell(&row, None);
+            assert_eq!(cell.as_deref(), expected, "{name}");
+        }
+    }
+}

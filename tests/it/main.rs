@@ -1,0 +1,25 @@
+//! The integration tests. Each module is one topic:
+//!
+//! | module | what must hold |
+//! |---|---|
+//! | `training` | the quickstart learns, MNIST learns, two runs give the same bits |
+//! | `order` | which mount points are called, in which order, with which counters |
+//! | `requests` | what hooks ask for is served, or refused with a reason |
+//! | `faults` | a hook that fails or panics anywhere ends as a message with its name |
+//! | `bad_manifests` | every wrong manifest is told before anything is trained |
+//! | `bad_data` | every wrong data file too |
+//! | `bad_plugins` | and every wrong plugin |
+//! | `plugins` | names, copies, instances, the outside plugin |
+//! | `commands` | `check`, `plugins`, `inspect` |
+//! | `author` | what the macros write is what the API says |
+
+mod author;
+mod bad_data;
+mod bad_manifests;
+mod bad_plugins;
+mod commands;
+mod faults;
+mod order;
+mod plugins;
+mod requests;
+mod training;

@@ -1,0 +1,37 @@
+//! What the integration tests and benchmarks share: the built workspace, runs in directories of
+//! their own, manifests.
+
+mod build;
+mod manifest;
+mod sconce;
+
+use std::path::PathBuf;
+
+pub use build::{Artifacts, artifacts};
+pub use manifest::{digits, edit, tiny};
+pub use sconce::{Finished, Workplace};
+
+/// The workspace's root.
+pub fn workspace() -> PathBuf {
+    let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().map(PathBuf::from).unwrap_or(tests)
+}
+
+/// The real MNIST images and labels of `../shared/data`, where they are; says so where they are
+/// not.
+pub fn shared_mnist() -> Option<(PathBuf, PathBuf)> {
+    let data = workspace().join("../shared/data");
+    let images = data.join("mnist-10k-images-idx3-ubyte.gz");
+    let labels = data.join("mnist-10k-labels-idx1-ubyte.gz");
+    if images.is_file() && labels.is_file() {
+        return Some((images, labels));
+    }
+    say("skipped: ../shared/data with the MNIST images is not here");
+    None
+}
+
+/// Tells the reader of a test's output something.
+#[expect(clippy::print_stderr, reason = "tests talk to whoever runs them")]
+pub fn say(text: &str) {
+    eprintln!("{text}");
+}

@@ -1,0 +1,162 @@
+//! A directory of its own with a manifest and plugins, and the binary run in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::build::{artifacts, library_name};
+
+/// A directory for one test, gone with it.
+pub struct Workplace {
+    directory: TempDir,
+}
+
+/// What a run of the binary left.
+#[derive(Debug)]
+pub struct Finished {
+    /// The exit code; -1 where a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Workplace {
+    /// A directory with the libraries of `plugins` (package names) in `plugins/`.
+    ///
+    /// # Panics
+    ///
+    /// Where the machine gives no such directory.
+    pub fn new(plugins: &[&str]) -> Workplace {
+        let place = Workplace {
+            directory: tempfile::tempdir().expect("a temporary directory can be made"),
+        };
+        fs::create_dir(place.path("plugins")).expect("a directory can be made");
+        for package in plugins {
+            place.add_plugin(package, "plugins");
+        }
+        place
+    }
+
+    /// Puts a package's library into a directory below this one; returns its path.
+    ///
+    /// # Panics
+    ///
+    /// Where it can't be copied.
+    pub fn add_plugin(&self, package: &str, directory: &str) -> PathBuf {
+        let directory = self.path(directory);
+        fs::create_dir_all(&directory).expect("a directory can be made");
+        let target = directory.join(library_name(package));
+        let source = artifacts().plugin(package);
+        fs::hard_link(&source, &target)
+            .or_else(|_| fs::copy(&source, &target).map(drop))
+            .unwrap_or_else(|error| panic!("can't copy {}: {error}", source.display()));
+        target
+    }
+
+    /// A path below the directory.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.directory.path().join(relative)
+    }
+
+    /// Writes `manifest.json`.
+    ///
+    /// # Panics
+    ///
+    /// Where it can't be written.
+    pub fn write(&self, manifest: &Value) -> PathBuf {
+        let text = serde_json::to_string_pretty(manifest).expect("a value is JSON");
+        self.write_text("manifest.json", &text)
+    }
+
+    /// Writes a file.
+    ///
+    /// # Panics
+    ///
+    /// Where it can't be written.
+    pub fn write_text(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).expect("a file can be written");
+        path
+    }
+
+    /// Reads a file below the directory.
+    ///
+    /// # Panics
+    ///
+    /// Where it is not there.
+    pub fn read(&self, name: &str) -> String {
+        let path = self.path(name);
+        fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("can't read {}: {error}", path.display()))
+    }
+
+    /// Runs `sconce` with these arguments in the directory.
+    ///
+    /// # Panics
+    ///
+    /// Where the binary can't be started.
+    pub fn sconce<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Finished {
+        let output = Command::new(artifacts().sconce())
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env_remove("SCONCE_PLUGIN_PATH")
+            .env("NO_COLOR", "1")
+            .output()
+            .expect("the binary can be started");
+        Finished::from(output)
+    }
+
+    /// Writes the manifest and runs `sconce run` on it.
+    pub fn run(&self, manifest: &Value) -> Finished {
+        self.write(manifest);
+        self.sconce(&["run", "manifest.json"])
+    }
+
+    /// The lines of a JSON-lines file in the run's output directory.
+    ///
+    /// # Panics
+    ///
+    /// Where the file is not there or has another line.
+    pub fn records(&self, file: &str) -> Vec<Value> {
+        let text = self.read(&format!("out/{file}"));
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("each line is JSON"))
+            .collect()
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+impl From<Output> for Finished {
+    fn from(output: Output) -> Self {
+        Finished {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Finished {
+    /// Asserts the exit code and that standard error has each of `words`.
+    ///
+    /// # Panics
+    ///
+    /// Where it is otherwise; shows what was printed.
+    #[track_caller]
+    pub fn expect(self, code: i32, words: &[&str]) -> Self {
+        assert_eq!(self.code, code, "exit code\n{}", self.stderr);
+        for word in words {
+            assert!(self.stderr.contains(word), "no {word:?} in:\n{}", self.stderr);
+        }
+        self
+    }
+}
