@@ -16,7 +16,9 @@ impl Gradients {
     pub fn from_store(parameters: &Parameters, store: &GradStore) -> Gradients {
         let gradient = |parameter: &crate::parameters::Parameter| {
             let wanted = parameter.is_trainable();
-            wanted.then(|| store.get(parameter.tensor()).cloned()).flatten()
+            wanted
+                .then(|| store.get(parameter.tensor()).cloned())
+                .flatten()
         };
         Gradients {
             tensors: parameters.iter().map(gradient).collect(),
@@ -126,7 +128,7 @@ impl Audit {
     }
 
     /// What the user should know but the run survives.
-    pub fn warnings(&self) -> Option<String> {
+    pub fn warning(&self) -> Option<String> {
         let names: Vec<&String> = self.zero.iter().collect();
         (!names.is_empty()).then(|| {
             format!(
@@ -178,10 +180,17 @@ mod tests {
         assert_eq!(audit.missing, ["m.unused"]);
         assert_eq!(audit.zero, ["m.zeroed"]);
         let problem = audit.problem(&[]).expect("a problem");
-        assert!(problem.contains("1 of 3 parameters got no gradient"), "{problem}");
+        assert!(
+            problem.contains("1 of 3 parameters got no gradient"),
+            "{problem}"
+        );
         assert!(problem.contains("`m.unused`"), "{problem}");
         assert_eq!(audit.problem(&["m.unused".to_owned()]), None);
-        assert!(audit.warnings().is_some_and(|text| text.contains("m.zeroed")));
+        assert!(
+            audit
+                .warning()
+                .is_some_and(|text| text.contains("m.zeroed"))
+        );
         // The gradient of the sum of squares of two ones is (2, 2).
         assert!((gradients.norm().expect("norm") - 8.0_f64.sqrt()).abs() < 1e-12);
     }
@@ -189,9 +198,15 @@ mod tests {
     #[test]
     fn accumulated_gradients_are_sums() {
         let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
-        let weight = parameters.scope("m").parameter("w", &[3], Init::ONES).expect("w");
+        let weight = parameters
+            .scope("m")
+            .parameter("w", &[3], Init::ONES)
+            .expect("w");
         let gradients = |factor: f64| {
-            let loss = weight.affine(factor, 0.0).and_then(|t| t.sum_all()).expect("loss");
+            let loss = weight
+                .affine(factor, 0.0)
+                .and_then(|t| t.sum_all())
+                .expect("loss");
             Gradients::from_store(&parameters, &loss.backward().expect("backward"))
         };
         let mut sum = gradients(1.0);

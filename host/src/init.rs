@@ -113,7 +113,9 @@ mod tests {
     fn measure(init: Init, shape: &[usize]) -> (f64, f64) {
         let values = init.values(shape, &mut stream(1, "init/test", 0, 0));
         let count = values.len() as f64;
-        let largest = values.iter().fold(0.0_f64, |largest, x| largest.max(x.abs()));
+        let largest = values
+            .iter()
+            .fold(0.0_f64, |largest, x| largest.max(x.abs()));
         (largest, values.iter().map(|x| x * x).sum::<f64>() / count)
     }
 
@@ -127,12 +129,27 @@ mod tests {
             (Init::KaimingNormal { a: 0.0 }, 2.0 / fan_in),
             (Init::XavierUniform, 2.0 / (fan_in + fan_out)),
             (Init::XavierNormal, 2.0 / (fan_in + fan_out)),
-            (Init::Normal { mean: 0.0, std: 0.5 }, 0.25),
-            (Init::Uniform { low: -3.0, high: 3.0 }, 3.0),
+            (
+                Init::Normal {
+                    mean: 0.0,
+                    std: 0.5,
+                },
+                0.25,
+            ),
+            (
+                Init::Uniform {
+                    low: -3.0,
+                    high: 3.0,
+                },
+                3.0,
+            ),
             (Init::UniformFanIn { fan_in: 576 }, 1.0 / fan_in / 3.0),
         ] {
             let (_, found) = measure(init, &shape);
-            assert!((found / variance - 1.0).abs() < 0.02, "{init:?}: {found} {variance}");
+            assert!(
+                (found / variance - 1.0).abs() < 0.02,
+                "{init:?}: {found} {variance}"
+            );
         }
         let (largest, _) = measure(Init::linear_weight(), &shape);
         assert!(largest <= 1.0 / fan_in.sqrt(), "{largest}");

@@ -17,7 +17,10 @@
 
 #[expect(unsafe_code, reason = "the host's functions, called by plugins")]
 pub mod bridge;
-#[expect(unsafe_code, reason = "sets the number of threads before there are any")]
+#[expect(
+    unsafe_code,
+    reason = "sets the number of threads before there are any"
+)]
 pub mod cli;
 pub mod data;
 pub mod diagnostic;

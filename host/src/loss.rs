@@ -23,7 +23,9 @@ pub fn correct_count(logits: &Tensor, targets: &Tensor) -> Result<usize> {
     let predicted: Vec<u32> = logits.argmax(D::Minus1)?.to_vec1()?;
     let targets: Vec<u32> = targets.to_vec1()?;
     let pairs = predicted.iter().zip(&targets);
-    Ok(pairs.filter(|(predicted, target)| predicted == target).count())
+    Ok(pairs
+        .filter(|(predicted, target)| predicted == target)
+        .count())
 }
 
 #[cfg(test)]
@@ -62,7 +64,10 @@ mod tests {
                     slow(&moved, &[1, 0])
                 };
                 let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
-                assert!((slope - gradient[row][column]).abs() < 1e-9, "{row} {column}");
+                assert!(
+                    (slope - gradient[row][column]).abs() < 1e-9,
+                    "{row} {column}"
+                );
             }
         }
     }
@@ -82,6 +87,9 @@ mod tests {
     fn a_prediction_is_the_largest_logit() {
         let logits = Tensor::new(&[[1.0_f32, 2.0], [5.0, 2.0], [0.0, 0.0]], &Device::Cpu);
         let logits = logits.expect("logits");
-        assert_eq!(correct_count(&logits, &targets(&[1, 1, 0])).expect("count"), 2);
+        assert_eq!(
+            correct_count(&logits, &targets(&[1, 1, 0])).expect("count"),
+            2
+        );
     }
 }

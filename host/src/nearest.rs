@@ -12,13 +12,19 @@
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(&name.to_lowercase(), &wanted.to_lowercase()), name))
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&name.to_lowercase(), &wanted.to_lowercase()),
+                name,
+            )
+        })
         .filter(|(distance, name)| is_near(*distance, wanted, name))
         .min()
         .map(|(_, name)| name)
 }
 
 fn is_near(distance: usize, wanted: &str, name: &str) -> bool {
-    let contains = wanted.len() >= 3 && name.contains(wanted) || name.len() >= 3 && wanted.contains(name);
+    let contains =
+        wanted.len() >= 3 && name.contains(wanted) || name.len() >= 3 && wanted.contains(name);
     contains || distance * 3 <= wanted.chars().count().max(name.chars().count())
 }

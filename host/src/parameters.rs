@@ -242,7 +242,9 @@ mod tests {
         let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
         for name in [first, second] {
             let mut layer = parameters.scope(name);
-            layer.parameter("weight", &[3, 2], Init::linear_weight()).expect("weight");
+            layer
+                .parameter("weight", &[3, 2], Init::linear_weight())
+                .expect("weight");
             layer.buffer("mean", &[3], Init::ZEROS).expect("mean");
         }
         parameters
@@ -250,7 +252,10 @@ mod tests {
 
     fn values(parameters: &Parameters, name: &str) -> Vec<f64> {
         let tensor = parameters.get(name).expect("it is there").tensor();
-        tensor.flatten_all().and_then(|t| t.to_vec1()).expect("numbers")
+        tensor
+            .flatten_all()
+            .and_then(|t| t.to_vec1())
+            .expect("numbers")
     }
 
     #[test]
@@ -260,19 +265,38 @@ mod tests {
         assert_eq!(names, ["a.weight", "a.mean", "b.weight", "b.mean"]);
         let other = two_layers("b", "a");
         assert_eq!(values(&parameters, "a.weight"), values(&other, "a.weight"));
-        assert_ne!(values(&parameters, "a.weight"), values(&parameters, "b.weight"));
+        assert_ne!(
+            values(&parameters, "a.weight"),
+            values(&parameters, "b.weight")
+        );
         assert_eq!(parameters.element_count(), 12);
     }
 
     #[test]
     fn mistyped_and_doubled_names_are_told() {
         let mut parameters = two_layers("a", "b");
-        let error = parameters.get("a.wieght").expect_err("mistyped").to_string();
-        assert_eq!(error, "no parameter is called `a.wieght`; did you mean `a.weight`?");
+        let error = parameters
+            .get("a.wieght")
+            .expect_err("mistyped")
+            .to_string();
+        assert_eq!(
+            error,
+            "no parameter is called `a.wieght`; did you mean `a.weight`?"
+        );
         let again = parameters.scope("a").parameter("weight", &[1], Init::ONES);
-        assert!(again.expect_err("doubled").to_string().contains("registered twice"));
+        assert!(
+            again
+                .expect_err("doubled")
+                .to_string()
+                .contains("registered twice")
+        );
         assert!(parameters.set_frozen("a.weight", true).is_ok());
-        assert!(!parameters.get("a.weight").expect("it is there").is_trainable());
+        assert!(
+            !parameters
+                .get("a.weight")
+                .expect("it is there")
+                .is_trainable()
+        );
         assert!(parameters.set_frozen("c.weight", true).is_err());
     }
 }

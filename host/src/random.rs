@@ -5,7 +5,7 @@
 //! from one never moves another, so neither the order of construction nor the number of threads
 //! changes any bits.
 //!
-//! **The scheme is a promise** (a golden test holds it): the key of ChaCha8 is the SHA-256 of
+//! **The scheme is a promise** (a golden test holds it): the key of `ChaCha8` is the SHA-256 of
 //! `"sconce.random/1"`, the seed (u64, little endian), the purpose's length in bytes (u64, little
 //! endian), the purpose in UTF-8, the epoch and the iteration (u64 each, little endian); stream and
 //! block number start at 0. What is made of the words is defined here, not by the `rand` crate,
@@ -151,7 +151,12 @@ mod tests {
             assert_eq!(sorted, [0, 1, 2, 3, 4]);
             first[permutation[0] as usize] += 1;
         }
-        assert!(first.iter().all(|&count: &i32| (count - 10_000).abs() < 500), "{first:?}");
+        assert!(
+            first
+                .iter()
+                .all(|&count: &i32| (count - 10_000).abs() < 500),
+            "{first:?}"
+        );
         assert!(stream.permutation(0).is_empty());
         assert_eq!(stream.below(0), 0);
     }

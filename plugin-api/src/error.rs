@@ -21,7 +21,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// let error: Error = port("eighty").unwrap_err();
 /// assert_eq!(error.message(), "invalid digit found in string");
-/// assert!(error.place().file().ends_with("error.rs"));
+/// assert!(error.place().line() > 0);
 /// ```
 pub struct Error {
     message: String,

@@ -99,7 +99,10 @@ impl Point {
     /// assert_eq!(Point::from_name("after_epok"), None);
     /// ```
     pub fn from_name(name: &str) -> Option<Point> {
-        Point::ALL.iter().copied().find(|point| point.name() == name)
+        Point::ALL
+            .iter()
+            .copied()
+            .find(|point| point.name() == name)
     }
 }
 

@@ -62,12 +62,22 @@ impl<'setup> Setup<'setup> {
 
     /// Says something to the user through the host, under the hook's name.
     pub fn info(&self, message: impl fmt::Display) {
-        log(self.tables, self.abi.context, Level::Info, &message.to_string());
+        log(
+            self.tables,
+            self.abi.context,
+            Level::Info,
+            &message.to_string(),
+        );
     }
 
     /// Warns the user.
     pub fn warn(&self, message: impl fmt::Display) {
-        log(self.tables, self.abi.context, Level::Warn, &message.to_string());
+        log(
+            self.tables,
+            self.abi.context,
+            Level::Warn,
+            &message.to_string(),
+        );
     }
 }
 

@@ -17,8 +17,15 @@ fn fault(at: &str, how: &str) -> Value {
 
 /// The points that a run without errors calls.
 fn points_of_a_good_run() -> impl Iterator<Item = &'static str> {
-    let unused = ["module_forward", "module_backward", "before_save_checkpoint",
-        "after_save_checkpoint", "after_load_checkpoint", "epoch_profile", "on_exception"];
+    let unused = [
+        "module_forward",
+        "module_backward",
+        "before_save_checkpoint",
+        "after_save_checkpoint",
+        "after_load_checkpoint",
+        "epoch_profile",
+        "on_exception",
+    ];
     Point::ALL
         .iter()
         .map(|point| point.name())
@@ -31,12 +38,25 @@ fn a_panic_at_every_mount_point_names_hook_file_point_epoch_and_iteration() {
         let (place, finished) = run(fault(point, "panic"));
         let at = format!("hook `bad` panicked at `{point}`");
         let told = format!("told to panic at {point}");
-        finished.expect(4, &[&at, &told, "epoch ", "iteration ", "sconce_fixture_faults", "src/lib.rs:"]);
+        finished.expect(
+            4,
+            &[
+                &at,
+                &told,
+                "epoch ",
+                "iteration ",
+                "sconce_fixture_faults",
+                "src/lib.rs:",
+            ],
+        );
         let last = place.records("record.jsonl").pop().expect("calls");
         assert_eq!(last["point"], "after_run", "after a panic at {point}");
         if point != "after_run" {
             let detail = last["detail"].as_str().unwrap_or_default();
-            assert!(detail.starts_with("failed: hook `bad` panicked"), "{detail}");
+            assert!(
+                detail.starts_with("failed: hook `bad` panicked"),
+                "{detail}"
+            );
         }
     }
 }
@@ -44,7 +64,13 @@ fn a_panic_at_every_mount_point_names_hook_file_point_epoch_and_iteration() {
 #[test]
 fn an_error_is_told_with_the_line_it_came_from() {
     let (_place, finished) = run(fault("after_epoch", "error"));
-    finished.expect(4, &["hook `bad` failed at `after_epoch` (train), epoch 1, iteration 3: told to fail", "src/lib.rs:"]);
+    finished.expect(
+        4,
+        &[
+            "hook `bad` failed at `after_epoch` (train), epoch 1, iteration 3: told to fail",
+            "src/lib.rs:",
+        ],
+    );
     let (_place, finished) = run(fault("after_epoch", "wrapped"));
     finished.expect(4, &["invalid digit found in string", "src/lib.rs:"]);
     let (_place, finished) = run(fault("after_epoch", "panic-with-number"));
@@ -59,15 +85,28 @@ fn a_panic_at_creation_keeps_the_run_from_starting() {
     for how in ["panic", "error"] {
         let (place, finished) = run(fault("new", how));
         finished.expect(3, &["`bad`", "at new", "sconce_fixture_faults", "hooks[1]"]);
-        assert!(place.read("out/record.jsonl").is_empty(), "nothing was called");
+        assert!(
+            place.read("out/record.jsonl").is_empty(),
+            "nothing was called"
+        );
     }
 }
 
 #[test]
 fn a_panic_in_drop_is_told_at_the_end_of_a_whole_run() {
     let (place, finished) = run(fault("drop", "panic"));
-    let finished = finished.expect(4, &["hook `bad` panicked when it was dropped", "told to panic at drop"]);
-    assert!(finished.stdout.starts_with("completed: 2 epochs"), "{}", finished.stdout);
+    let finished = finished.expect(
+        4,
+        &[
+            "hook `bad` panicked when it was dropped",
+            "told to panic at drop",
+        ],
+    );
+    assert!(
+        finished.stdout.starts_with("completed: 2 epochs"),
+        "{}",
+        finished.stdout
+    );
     let last = place.records("record.jsonl").pop().expect("calls");
     assert_eq!(last["detail"], "completed");
 }
@@ -85,26 +124,50 @@ fn a_panic_while_handling_an_error_hides_neither() {
         let finished = place.run(&edit(tiny(), "/hooks", hooks));
         (place, finished)
     };
-    let finished = finished.expect(4, &[
-        "hook `bad` failed at `after_loss`",
-        "hook `worse` panicked at `on_exception`",
-        "hook `worst` panicked at `after_run`",
-    ]);
-    let first = finished.stderr.find("`bad` failed").expect("the first error");
-    let second = finished.stderr.find("`worse` panicked").expect("the second");
+    let finished = finished.expect(
+        4,
+        &[
+            "hook `bad` failed at `after_loss`",
+            "hook `worse` panicked at `on_exception`",
+            "hook `worst` panicked at `after_run`",
+        ],
+    );
+    let first = finished
+        .stderr
+        .find("`bad` failed")
+        .expect("the first error");
+    let second = finished
+        .stderr
+        .find("`worse` panicked")
+        .expect("the second");
     assert!(first < second, "the first error comes first");
-    let points: Vec<Value> = place.records("record.jsonl").iter().map(|c| c["point"].clone()).collect();
-    assert_eq!(points[points.len() - 2..], ["on_exception", "after_run"], "every hook is told");
+    let points: Vec<Value> = place
+        .records("record.jsonl")
+        .iter()
+        .map(|c| c["point"].clone())
+        .collect();
+    assert_eq!(
+        points[points.len() - 2..],
+        ["on_exception", "after_run"],
+        "every hook is told"
+    );
 }
 
 #[test]
 fn a_hook_may_be_switched_off_or_ignored_instead() {
-    for (policy, words) in [("disable", "`bad` is off from now on"), ("ignore", "ignored (4 so far)")] {
+    for (policy, words) in [
+        ("disable", "`bad` is off from now on"),
+        ("ignore", "ignored (4 so far)"),
+    ] {
         let mut hook = fault("after_iter", "panic");
         hook["on_error"] = json!(policy);
         let (place, finished) = run(hook);
         let finished = finished.expect(0, &["hook `bad` panicked at `after_iter`", words]);
-        assert!(finished.stdout.starts_with("completed: 2 epochs"), "{}", finished.stdout);
+        assert!(
+            finished.stdout.starts_with("completed: 2 epochs"),
+            "{}",
+            finished.stdout
+        );
         let told = finished.stderr.matches("hook `bad` panicked").count();
         // 3 + 2 iterations an epoch, and 1 in the test; ignored ones are told at 1, 2, 4, 8.
         assert_eq!(told, if policy == "disable" { 1 } else { 4 }, "{policy}");
@@ -121,9 +184,10 @@ fn other_hooks_of_the_point_still_run_after_a_disabled_one() {
             "config": {"at": "before_epoch"}, "priority": "HIGH"})
     };
     let hooks = json!([bad("first"), bad("second"), "recorder"]);
-    place
-        .run(&edit(tiny(), "/hooks", hooks))
-        .expect(0, &["`first` is off from now on", "`second` is off from now on"]);
+    place.run(&edit(tiny(), "/hooks", hooks)).expect(
+        0,
+        &["`first` is off from now on", "`second` is off from now on"],
+    );
     let epochs = place
         .records("record.jsonl")
         .iter()

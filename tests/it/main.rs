@@ -12,6 +12,15 @@
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `author` | what the macros write is what the API says |
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::too_many_lines,
+    reason = "tables of cases read best as they are"
+)]
+#![allow(
+    clippy::expect_used,
+    reason = "a test that finds its machine broken may say so by panicking"
+)]
 
 mod author;
 mod bad_data;

@@ -72,10 +72,15 @@ fn the_whole_order_of_two_epochs_with_accumulation_validation_and_test() {
     // 3 batches an epoch, an update after every second and at the epoch's end.
     let manifest = edit(tiny(), "/train/accumulate", json!(2));
     let manifest = edit(manifest, "/hooks", json!(["recorder"]));
-    let mut expected = vec!["before_run(train) 0/0/0/0".to_owned(), "before_loop(train) 0/0/0/0".to_owned()];
+    let mut expected = vec![
+        "before_run(train) 0/0/0/0".to_owned(),
+        "before_loop(train) 0/0/0/0".to_owned(),
+    ];
     for epoch in 0..2 {
         let (iteration, update) = (epoch * 3, epoch * 2);
-        expected.push(format!("before_epoch(train) {epoch}/{iteration}/{update}/0"));
+        expected.push(format!(
+            "before_epoch(train) {epoch}/{iteration}/{update}/0"
+        ));
         expected.extend(trained(epoch, iteration, update, 0, false));
         expected.extend(trained(epoch, iteration + 1, update, 1, true));
         expected.extend(trained(epoch, iteration + 2, update + 1, 2, true));
@@ -102,7 +107,13 @@ fn an_error_in_mid_epoch_leads_through_on_exception_to_after_run() {
         ]),
     );
     let calls = record(&manifest);
-    let tail: Vec<&str> = calls.iter().rev().take(3).rev().map(String::as_str).collect();
+    let tail: Vec<&str> = calls
+        .iter()
+        .rev()
+        .take(3)
+        .rev()
+        .map(String::as_str)
+        .collect();
     assert_eq!(
         tail,
         [
@@ -138,13 +149,20 @@ fn hooks_run_by_priority_and_equal_ones_in_the_manifests_order() {
         .take(6)
         .filter_map(|call| call["hook"].as_str().map(str::to_owned))
         .collect();
-    assert_eq!(first_calls, ["first", "nearly-first", "b", "recorder", "c", "last"]);
+    assert_eq!(
+        first_calls,
+        ["first", "nearly-first", "b", "recorder", "c", "last"]
+    );
 }
 
 #[test]
 fn a_phase_filter_leaves_the_other_phases_out() {
     let place = Workplace::new(&["sconce-fixture-recorder"]);
-    let manifest = edit(tiny(), "/hooks", json!([{"hook": "recorder", "phases": ["val"]}]));
+    let manifest = edit(
+        tiny(),
+        "/hooks",
+        json!([{"hook": "recorder", "phases": ["val"]}]),
+    );
     place.run(&manifest).expect(0, &[]);
     let records = place.records("record.jsonl");
     assert!(records.iter().any(|call| call["point"] == "after_loss"));
@@ -168,7 +186,11 @@ fn losses_metrics_and_sizes_are_those_of_the_moment() {
             .collect()
     };
     // The epoch's loss is the mean over samples, also where the last batch is smaller.
-    let losses: Vec<f64> = of("after_loss", "val").iter().take(2).filter_map(|c| c["loss"].as_f64()).collect();
+    let losses: Vec<f64> = of("after_loss", "val")
+        .iter()
+        .take(2)
+        .filter_map(|c| c["loss"].as_f64())
+        .collect();
     let mean = (losses[0] * 8.0 + losses[1] * 2.0) / 10.0;
     let initial = of("after_epoch", "val")[0];
     assert_eq!(initial["initial"], true);

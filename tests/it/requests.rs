@@ -28,14 +28,30 @@ fn points(place: &Workplace, phase: &str) -> Vec<String> {
 fn a_stop_ends_the_training_after_the_iteration_and_tests_all_the_same() {
     let (place, finished) = ask(json!({"at": "after_loss", "what": "stop", "text": "enough"}));
     let finished = finished.expect(0, &[]);
-    assert!(finished.stdout.contains("stopped by `asker` (enough)"), "{}", finished.stdout);
+    assert!(
+        finished.stdout.contains("stopped by `asker` (enough)"),
+        "{}",
+        finished.stdout
+    );
     let train = points(&place, "train");
     assert_eq!(
         train[train.len() - 5..],
-        ["after_iter", "after_epoch", "after_cycle", "after_loop", "after_run"]
+        [
+            "after_iter",
+            "after_epoch",
+            "after_cycle",
+            "after_loop",
+            "after_run"
+        ]
     );
-    assert_eq!(train.iter().filter(|point| *point == "after_iter").count(), 1);
-    assert!(points(&place, "val").is_empty(), "a partial epoch is not validated");
+    assert_eq!(
+        train.iter().filter(|point| *point == "after_iter").count(),
+        1
+    );
+    assert!(
+        points(&place, "val").is_empty(),
+        "a partial epoch is not validated"
+    );
     assert!(!points(&place, "test").is_empty());
     let last = place.records("record.jsonl").pop().expect("calls");
     assert_eq!(last["detail"], "stopped: enough");
@@ -47,7 +63,10 @@ fn a_stop_after_the_epoch_finishes_the_epoch_and_its_validation() {
     let (place, finished) =
         ask(json!({"at": "before_iter", "what": "stop_after_epoch", "text": "enough"}));
     finished.expect(0, &[]);
-    let iterations = points(&place, "train").iter().filter(|p| *p == "after_iter").count();
+    let iterations = points(&place, "train")
+        .iter()
+        .filter(|p| *p == "after_iter")
+        .count();
     assert_eq!(iterations, 3);
     assert!(!points(&place, "val").is_empty());
 }
@@ -57,8 +76,15 @@ fn a_skipped_batch_has_no_forward_pass_but_counts() {
     let (place, finished) = ask(json!({"at": "before_iter", "what": "skip_batch"}));
     finished.expect(0, &[]);
     let train = points(&place, "train");
-    assert!(!train.iter().any(|point| point == "after_forward" || point == "before_update"));
-    assert_eq!(train.iter().filter(|point| *point == "after_iter").count(), 6);
+    assert!(
+        !train
+            .iter()
+            .any(|point| point == "after_forward" || point == "before_update")
+    );
+    assert_eq!(
+        train.iter().filter(|point| *point == "after_iter").count(),
+        6
+    );
 }
 
 #[test]
@@ -77,8 +103,9 @@ fn a_skipped_update_leaves_the_parameters_alone() {
 
 #[test]
 fn a_learning_rate_holds_at_once_and_stays() {
-    let (place, finished) =
-        ask(json!({"at": "before_update", "what": "set_learning_rate", "number": 0.125, "after_iteration": 2}));
+    let (place, finished) = ask(
+        json!({"at": "before_update", "what": "set_learning_rate", "number": 0.125, "after_iteration": 2}),
+    );
     finished.expect(0, &[]);
     let records = place.records("record.jsonl");
     let rates: Vec<f64> = records
@@ -91,7 +118,8 @@ fn a_learning_rate_holds_at_once_and_stays() {
 
 #[test]
 fn a_published_metric_is_seen_by_later_hooks_until_the_next_pass() {
-    let (place, finished) = ask(json!({"at": "after_loss", "what": "publish", "text": "grad_norm", "number": 2.5}));
+    let (place, finished) =
+        ask(json!({"at": "after_loss", "what": "publish", "text": "grad_norm", "number": 2.5}));
     finished.expect(0, &[]);
     let records = place.records("record.jsonl");
     let seen = |point: &str| -> Vec<bool> {
@@ -102,15 +130,31 @@ fn a_published_metric_is_seen_by_later_hooks_until_the_next_pass() {
             .collect()
     };
     assert_eq!(seen("after_epoch"), [true, true]);
-    assert_eq!(seen("before_epoch"), [false, false], "a new pass begins without it");
+    assert_eq!(
+        seen("before_epoch"),
+        [false, false],
+        "a new pass begins without it"
+    );
 }
 
 #[test]
 fn an_illegal_request_is_an_error_that_names_hook_and_point() {
     for (what, at, words) in [
-        ("skip_batch", "after_loss", "`skip_batch` is not legal at `after_loss` (train); it is at before_iter"),
-        ("skip_update", "before_iter", "`skip_update` is not legal at `before_iter` (train)"),
-        ("set_learning_rate", "after_loss", "`set_learning_rate` is not legal at `after_loss` (train)"),
+        (
+            "skip_batch",
+            "after_loss",
+            "`skip_batch` is not legal at `after_loss` (train); it is at before_iter",
+        ),
+        (
+            "skip_update",
+            "before_iter",
+            "`skip_update` is not legal at `before_iter` (train)",
+        ),
+        (
+            "set_learning_rate",
+            "after_loss",
+            "`set_learning_rate` is not legal at `after_loss` (train)",
+        ),
         ("stop", "after_run", "`stop` is not legal at `after_run`"),
     ] {
         let (_place, finished) = ask(json!({"at": at, "what": what}));
@@ -122,9 +166,18 @@ fn an_illegal_request_is_an_error_that_names_hook_and_point() {
 #[test]
 fn arguments_out_of_range_are_errors() {
     for (config, words) in [
-        (json!({"at": "before_run", "what": "set_learning_rate", "number": -1.0}), "finite and not negative, found -1"),
-        (json!({"at": "after_loss", "what": "publish", "text": ""}), "a metric's name has 1 to 256 bytes"),
-        (json!({"at": "after_loss", "what": "publish", "text": "loss"}), "the metric `loss` is the task's"),
+        (
+            json!({"at": "before_run", "what": "set_learning_rate", "number": -1.0}),
+            "finite and not negative, found -1",
+        ),
+        (
+            json!({"at": "after_loss", "what": "publish", "text": ""}),
+            "a metric's name has 1 to 256 bytes",
+        ),
+        (
+            json!({"at": "after_loss", "what": "publish", "text": "loss"}),
+            "the metric `loss` is the task's",
+        ),
     ] {
         let (_place, finished) = ask(config);
         finished.expect(4, &[words]);

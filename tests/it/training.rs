@@ -30,13 +30,32 @@ fn the_digits_are_at_chance_first_and_learned_in_five_epochs() {
     let manifest = edit(digits(), "/hooks", json!(["console", "csv"]));
     let manifest = edit(manifest, "/train/initial_validation", json!(true));
     let finished = place.run(&manifest).expect(0, &["epoch"]);
-    assert!(finished.stdout.starts_with("completed: 5 epochs"), "{}", finished.stdout);
+    assert!(
+        finished.stdout.starts_with("completed: 5 epochs"),
+        "{}",
+        finished.stdout
+    );
     let first = place.read("out/val.csv");
     let rows: Vec<&str> = first.lines().collect();
-    assert_eq!(rows.len(), 1 + 1 + 5, "header, initial validation, five epochs:\n{first}");
-    let column = rows[0].split(',').position(|name| name == "accuracy").expect("accuracy");
-    let untrained: f64 = rows[1].split(',').nth(column).expect("a cell").parse().expect("a number");
-    assert!(untrained < 0.3, "an untrained model is near chance, found {untrained}");
+    assert_eq!(
+        rows.len(),
+        1 + 1 + 5,
+        "header, initial validation, five epochs:\n{first}"
+    );
+    let column = rows[0]
+        .split(',')
+        .position(|name| name == "accuracy")
+        .expect("accuracy");
+    let untrained: f64 = rows[1]
+        .split(',')
+        .nth(column)
+        .expect("a cell")
+        .parse()
+        .expect("a number");
+    assert!(
+        untrained < 0.3,
+        "an untrained model is near chance, found {untrained}"
+    );
     let trained = last(&place, "val.csv", "accuracy");
     assert!(trained > 0.95, "validation accuracy {trained}");
     assert!(last(&place, "test.csv", "accuracy") > 0.93);
@@ -66,15 +85,16 @@ fn bits(seed: u64, threads: u64) -> String {
     let place = Workplace::new(&["sconce-fixture-recorder"]);
     let manifest = edit(tiny(), "/seed", json!(seed));
     let manifest = edit(manifest, "/threads", json!(threads));
-    let manifest = edit(manifest, "/optimizer", json!({"kind": "adamw", "learning_rate": 0.01}));
+    let manifest = edit(
+        manifest,
+        "/optimizer",
+        json!({"kind": "adamw", "learning_rate": 0.01}),
+    );
     let manifest = edit(manifest, "/hooks", json!(["recorder"]));
     place.run(&manifest).expect(0, &[]);
     let record = place.read("out/record.jsonl");
     assert!(record.lines().count() > 50);
-    Sha256::digest(record.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    format!("{:x?}", Sha256::digest(record.as_bytes()))
 }
 
 #[test]
@@ -88,7 +108,9 @@ fn two_runs_of_the_same_manifest_end_in_the_same_bits() {
 #[test]
 fn a_run_without_hooks_and_a_run_without_epochs_are_runs_too() {
     let place = Workplace::new(&["sconce-fixture-recorder"]);
-    place.run(&tiny()).expect(0, &["hooks, in the order of their calls: none"]);
+    place
+        .run(&tiny())
+        .expect(0, &["hooks, in the order of their calls: none"]);
     let manifest = edit(tiny(), "/train/epochs", json!(0));
     let manifest = edit(manifest, "/hooks", json!(["recorder"]));
     place.run(&manifest).expect(0, &[]);
@@ -98,7 +120,10 @@ fn a_run_without_hooks_and_a_run_without_epochs_are_runs_too() {
         .filter(|call| call["phase"] == "train")
         .filter_map(|call| call["point"].as_str().map(str::to_owned))
         .collect();
-    assert_eq!(points, ["before_run", "before_loop", "after_loop", "after_run"]);
+    assert_eq!(
+        points,
+        ["before_run", "before_loop", "after_loop", "after_run"]
+    );
 }
 
 #[test]
@@ -106,7 +131,14 @@ fn values_on_the_command_line_win_over_the_manifest() {
     let place = Workplace::new(&["sconce-fixture-recorder"]);
     let manifest = edit(tiny(), "/hooks", json!(["recorder"]));
     place.write(&manifest);
-    let arguments = ["run", "manifest.json", "--set", "train.epochs=1", "--output", "elsewhere"];
+    let arguments = [
+        "run",
+        "manifest.json",
+        "--set",
+        "train.epochs=1",
+        "--output",
+        "elsewhere",
+    ];
     place.sconce(&arguments).expect(0, &[]);
     let record = place.read("elsewhere/record.jsonl");
     assert!(record.contains("\"epochs\":1"));

@@ -35,7 +35,10 @@ pub fn artifacts() -> &'static Artifacts {
             cargo.env("CARGO_TARGET_DIR", target);
         }
         let status = cargo.status().expect("cargo can be run");
-        assert!(status.success(), "building the binary and the plugins failed");
+        assert!(
+            status.success(),
+            "building the binary and the plugins failed"
+        );
         Artifacts { directory }
     })
 }

@@ -1,6 +1,11 @@
 //! What the integration tests and benchmarks share: the built workspace, runs in directories of
 //! their own, manifests.
+#![allow(
+    clippy::expect_used,
+    reason = "a test that finds its machine broken may say so by panicking"
+)]
 
+pub mod bench;
 mod build;
 mod manifest;
 mod sconce;

@@ -155,7 +155,11 @@ impl Finished {
     pub fn expect(self, code: i32, words: &[&str]) -> Self {
         assert_eq!(self.code, code, "exit code\n{}", self.stderr);
         for word in words {
-            assert!(self.stderr.contains(word), "no {word:?} in:\n{}", self.stderr);
+            assert!(
+                self.stderr.contains(word),
+                "no {word:?} in:\n{}",
+                self.stderr
+            );
         }
         self
     }

@@ -85,7 +85,11 @@ unsafe extern "C" fn publish(
             return Status::INVALID.0;
         };
         let Some(name) = name.read() else {
-            return refuse(error, Status::INVALID, "the metric's name is not valid UTF-8");
+            return refuse(
+                error,
+                Status::INVALID,
+                "the metric's name is not valid UTF-8",
+            );
         };
         let published = shared
             .metrics

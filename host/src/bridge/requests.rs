@@ -49,7 +49,10 @@ impl Requests {
 
     /// Whether the training has to end at the end of this iteration.
     pub fn stops_now(&self) -> bool {
-        self.stop.borrow().as_ref().is_some_and(|stop| !stop.after_epoch)
+        self.stop
+            .borrow()
+            .as_ref()
+            .is_some_and(|stop| !stop.after_epoch)
     }
 
     /// Whether the training has to end at the end of this epoch, if not sooner.
@@ -126,7 +129,10 @@ fn stop(shared: &Shared<'_>, reason: &str, after_epoch: bool) -> Stop {
 /// Why a request is not legal at the present mount point, or nothing where it is.
 fn why_not_here(shared: &Shared<'_>, request: Request) -> Option<String> {
     let (Some(point), phase) = (shared.point(), shared.phase()) else {
-        return Some(format!("`{}` can't be asked for at creation", request.name()));
+        return Some(format!(
+            "`{}` can't be asked for at creation",
+            request.name()
+        ));
     };
     if is_legal(request, point, phase) {
         return None;
@@ -187,11 +193,17 @@ mod tests {
         assert!(!requests.stops());
         requests.ask_stop(a_stop("first", true));
         requests.ask_stop(a_stop("second", true));
-        assert_eq!(requests.stop().map(|stop| stop.reason).as_deref(), Some("first"));
+        assert_eq!(
+            requests.stop().map(|stop| stop.reason).as_deref(),
+            Some("first")
+        );
         assert!(!requests.stops_now());
         requests.ask_stop(a_stop("urgent", false));
         requests.ask_stop(a_stop("late", false));
-        assert_eq!(requests.stop().map(|stop| stop.reason).as_deref(), Some("urgent"));
+        assert_eq!(
+            requests.stop().map(|stop| stop.reason).as_deref(),
+            Some("urgent")
+        );
         assert!(requests.stops_now());
     }
 

@@ -39,9 +39,19 @@ fn try_check(arguments: &CheckArgs) -> Result<(), Failure> {
     } = checked;
     let task = session::build_task(&manifest, data)?;
     let mut rows = vec![
-        row("run", format!("`{}` in {}", manifest.name, manifest.output.display())),
+        row(
+            "run",
+            format!("`{}` in {}", manifest.name, manifest.output.display()),
+        ),
         row("seed", manifest.seed.to_string()),
-        row("model", format!("{}, {} parameters", compact(&manifest.model), task.parameters().element_count())),
+        row(
+            "model",
+            format!(
+                "{}, {} parameters",
+                compact(&manifest.model),
+                task.parameters().element_count()
+            ),
+        ),
         row("data", compact(&manifest.data)),
     ];
     for phase in [Phase::Train, Phase::Val, Phase::Test] {
@@ -52,8 +62,16 @@ fn try_check(arguments: &CheckArgs) -> Result<(), Failure> {
     rows.push(row("optimizer", compact(&manifest.optimizer)));
     rows.push(row("train", compact(&manifest.train)));
     for hook in &hooks {
-        let HookSpec { name, plugin, library, .. } = &hook.spec;
-        rows.push(row("hook", format!("{name}, from {plugin} in {}", library.display())));
+        let HookSpec {
+            name,
+            plugin,
+            library,
+            ..
+        } = &hook.spec;
+        rows.push(row(
+            "hook",
+            format!("{name}, from {plugin} in {}", library.display()),
+        ));
     }
     output::table(&rows);
     let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();

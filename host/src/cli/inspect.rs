@@ -39,15 +39,22 @@ fn plugin_rows(plugin: &Inspected) -> Vec<Vec<String>> {
     [
         ("plugin", format!("{} {}", metadata.name, metadata.version)),
         ("about", metadata.about.clone()),
-        ("file", format!("{}, {} bytes", plugin.path.display(), plugin.size)),
+        (
+            "file",
+            format!("{}, {} bytes", plugin.path.display(), plugin.size),
+        ),
         ("sha256", plugin.sha256.clone()),
         (
             "API",
-            format!("{} (ABI epoch {})", metadata.api_version, metadata.abi_epoch),
+            format!(
+                "{} (ABI epoch {})",
+                metadata.api_version, metadata.abi_epoch
+            ),
         ),
         ("compiler", metadata.rustc.clone()),
         ("target", metadata.target.clone()),
         ("panics", metadata.panic.clone()),
+        ("needs", plugin.needed.join(", ")),
     ]
     .into_iter()
     .filter(|(_, value)| !value.is_empty())
@@ -56,7 +63,11 @@ fn plugin_rows(plugin: &Inspected) -> Vec<Vec<String>> {
 }
 
 fn hook_rows(hook: &HookMetadata) -> Vec<Vec<String>> {
-    let points: Vec<&str> = hook.points.iter().map(|point| point.name.as_str()).collect();
+    let points: Vec<&str> = hook
+        .points
+        .iter()
+        .map(|point| point.name.as_str())
+        .collect();
     let priority = Priority::new(hook.priority).unwrap_or_default();
     [
         ("hook", hook.name.clone()),

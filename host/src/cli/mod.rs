@@ -42,7 +42,7 @@ struct ManifestArgs {
     /// Sets a value of the manifest: `train.epochs=3`, `hooks[0].config.every=5`.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// A directory to look for plugins in, before the manifest's and those of SCONCE_PLUGIN_PATH.
+    /// A directory to look for plugins in, before the manifest's and those of `SCONCE_PLUGIN_PATH`.
     #[arg(long = "plugins", value_name = "DIR")]
     plugins: Vec<PathBuf>,
 }

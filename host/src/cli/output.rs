@@ -1,5 +1,6 @@
 //! Printing: results to standard output, everything else to standard error.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
 use crate::diagnostic::{Diagnostic, render};
@@ -28,7 +29,8 @@ pub(super) fn table(rows: &[Vec<String>]) {
     for row in rows {
         let mut text = String::new();
         for (cell, width) in row.iter().zip(&widths) {
-            text.push_str(&format!("{cell:width$}  "));
+            // Writing to a text can't fail.
+            let _ = write!(text, "{cell:width$}  ");
         }
         line(text.trim_end());
     }

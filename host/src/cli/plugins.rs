@@ -12,7 +12,7 @@ use crate::plugin::search::{self, Inventory};
 /// The arguments of `sconce plugins`.
 #[derive(Debug, Args)]
 pub(super) struct PluginsArgs {
-    /// Directories with plugins, before those of SCONCE_PLUGIN_PATH. Default: the current one.
+    /// Directories with plugins, before those of `SCONCE_PLUGIN_PATH`. Default: the current one.
     directories: Vec<PathBuf>,
 }
 
@@ -23,7 +23,11 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
         directories.push(PathBuf::from("."));
     }
     let inventory = Inventory::search(&directories);
-    let mut rows = vec![["HOOK", "PRIORITY", "PLUGIN", "VERSION", "ABOUT", "FILE"].map(String::from).to_vec()];
+    let mut rows = vec![
+        ["HOOK", "PRIORITY", "PLUGIN", "VERSION", "ABOUT", "FILE"]
+            .map(String::from)
+            .to_vec(),
+    ];
     for plugin in &inventory.plugins {
         for hook in &plugin.metadata.hooks {
             rows.push(vec![
@@ -41,7 +45,10 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
     } else {
         output::line("no plugins found");
     }
-    let refused: Vec<_> = inventory.refused_plugins().map(|refusal| refusal.diagnostic()).collect();
+    let refused: Vec<_> = inventory
+        .refused_plugins()
+        .map(super::super::plugin::refusal::Refusal::diagnostic)
+        .collect();
     output::diagnostics(&refused);
     output::diagnostics(&inventory.problems);
     if !inventory.problems.is_empty() {

@@ -89,7 +89,7 @@ fn save_manifest(directory: &Path, manifest: &serde_json::Value) -> Result<(), F
     })
 }
 
-fn announce(log: &StderrLog, name: &str, directory: &Path, task: &dyn Task) {
+fn announce(log: &dyn Log, name: &str, directory: &Path, task: &dyn Task) {
     let sizes: Vec<String> = [Phase::Train, Phase::Val, Phase::Test]
         .into_iter()
         .filter_map(|phase| Some(format!("{} {phase}", task.data(phase)?.len())))
@@ -112,7 +112,10 @@ fn conclude(report: &Report) -> u8 {
             exit::DONE
         }
         Outcome::Stopped { reason, hook } => {
-            output::line(&format!("stopped by `{hook}` ({reason}): {}", amount(report)));
+            output::line(&format!(
+                "stopped by `{hook}` ({reason}): {}",
+                amount(report)
+            ));
             exit::DONE
         }
         Outcome::Failed(error) => {

@@ -84,7 +84,10 @@ impl Source {
             return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
         }
         let mut start = Vec::new();
-        file.by_ref().take(2).read_to_end(&mut start).map_err(failed)?;
+        file.by_ref()
+            .take(2)
+            .read_to_end(&mut start)
+            .map_err(failed)?;
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
         let gzipped = start == [0x1f, 0x8b];
         let file = BufReader::new(file);
@@ -239,7 +242,11 @@ fn looks_like(magic: [u8; 4]) -> &'static str {
         [0xff, 0xd8, ..] => "a JPEG image",
         [b'P', b'K', ..] => "a zip archive",
         [b'<', ..] => "a web page or XML",
-        magic if magic.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) => {
+        magic
+            if magic
+                .iter()
+                .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) =>
+        {
             "text"
         }
         _ => "something else",
@@ -276,7 +283,9 @@ mod tests {
     }
 
     fn error(bytes: &[u8], role: Role) -> String {
-        read(file(bytes).path(), role).expect_err("it is wrong").to_string()
+        read(file(bytes).path(), role)
+            .expect_err("it is wrong")
+            .to_string()
     }
 
     #[test]
@@ -293,13 +302,19 @@ mod tests {
         let plain = images();
         for length in 0..plain.len() {
             let text = error(&plain[..length], Role::Images);
-            assert!(text.contains("truncated") && text.contains(&format!("found {length}")), "{text}");
+            assert!(
+                text.contains("truncated") && text.contains(&format!("found {length}")),
+                "{text}"
+            );
         }
         let packed = gzip(&plain);
         for length in 2..packed.len() {
             let text = error(&packed[..length], Role::Images);
             // The checksum at the end may be cut off too.
-            assert!(text.contains("truncated") || text.contains("damaged"), "{length}: {text}");
+            assert!(
+                text.contains("truncated") || text.contains("damaged"),
+                "{length}: {text}"
+            );
         }
     }
 
@@ -318,9 +333,21 @@ mod tests {
             (b"hello there".to_vec(), Role::Images, "(text)"),
             (b"\x89PNG\r\n".to_vec(), Role::Images, "a PNG image"),
             (with(2, 0x0d), Role::Images, "IDX type 0x0d"),
-            (images(), Role::Labels, "has 3 dimensions, labels have 1; are images and labels exchanged?"),
-            (with(3, 1), Role::Images, "has 1 dimensions, images have 3 or 4"),
-            (with(4, 0xff), Role::Images, "more than a file of 76 bytes can hold"),
+            (
+                images(),
+                Role::Labels,
+                "has 3 dimensions, labels have 1; are images and labels exchanged?",
+            ),
+            (
+                with(3, 1),
+                Role::Images,
+                "has 1 dimensions, images have 3 or 4",
+            ),
+            (
+                with(4, 0xff),
+                Role::Images,
+                "more than a file of 76 bytes can hold",
+            ),
             (with(7, 0), Role::Images, "has no samples"),
             (with(7, 6), Role::Images, "88 bytes expected, found 76"),
             (longer, Role::Images, "goes on after the 76 bytes"),
@@ -328,9 +355,16 @@ mod tests {
             let text = error(&bytes, role);
             assert!(text.contains(words), "{text}");
         }
-        let text = read(Path::new("/no/such/file"), Role::Images).expect_err("missing").to_string();
+        let text = read(Path::new("/no/such/file"), Role::Images)
+            .expect_err("missing")
+            .to_string();
         assert!(text.contains("can't read `/no/such/file`"), "{text}");
-        assert!(read(Path::new("/"), Role::Images).expect_err("a directory").to_string().contains("directory"));
+        assert!(
+            read(Path::new("/"), Role::Images)
+                .expect_err("a directory")
+                .to_string()
+                .contains("directory")
+        );
     }
 
     #[test]
@@ -339,6 +373,9 @@ mod tests {
         let middle = packed.len() / 2;
         packed[middle] ^= 0xff;
         let text = error(&packed, Role::Images);
-        assert!(text.contains("damaged") || text.contains("truncated"), "{text}");
+        assert!(
+            text.contains("damaged") || text.contains("truncated"),
+            "{text}"
+        );
     }
 }

@@ -51,7 +51,10 @@ impl Images {
         if u32::try_from(count).is_err() {
             return Err(Error::TooMany(count as u64));
         }
-        let wrong = marks.bytes.iter().position(|&label| usize::from(label) >= classes);
+        let wrong = marks
+            .bytes
+            .iter()
+            .position(|&label| usize::from(label) >= classes);
         if let Some(index) = wrong {
             return Err(Error::Label {
                 file: labels.to_owned(),
@@ -103,7 +106,11 @@ impl Normalisation {
         let mean = sum as f64 / count;
         let variance = squares as f64 / count - mean * mean;
         // Images of a single value have nothing to scale by.
-        let deviation = if variance > 1e-9 { variance.sqrt() } else { 255.0 };
+        let deviation = if variance > 1e-9 {
+            variance.sqrt()
+        } else {
+            255.0
+        };
         let mut table = Box::new([0.0; 256]);
         for (value, place) in table.iter_mut().enumerate() {
             *place = ((value as f64 - mean) / deviation) as f32;

@@ -7,8 +7,8 @@ use super::config::digits;
 use super::images::Normalisation;
 use super::split::{self, Part};
 use super::{
-    DataConfig, Dataset, Error, IdxConfig, ImageDataset, Images, Splits,
-    SyntheticDigitsConfig, synthetic_digits,
+    DataConfig, Dataset, Error, IdxConfig, ImageDataset, Images, Splits, SyntheticDigitsConfig,
+    synthetic_digits,
 };
 
 /// Reads or makes the data. Relative paths start at `base`; everything random comes from `seed`.
@@ -107,4 +107,3 @@ fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Erro
         train: dataset(train),
     })
 }
-

@@ -53,7 +53,9 @@ pub(super) fn part<'a>(
                     found: fraction,
                 });
             }
-            Ok(Part::Count(((total as f64 * fraction).round() as usize).max(1)))
+            Ok(Part::Count(
+                ((total as f64 * fraction).round() as usize).max(1),
+            ))
         }
         (None, None, Some(images), Some(labels)) => Ok(Part::Files(images, labels)),
         _ => Err(Error::SplitForm { phase }),
@@ -92,7 +94,10 @@ mod tests {
     #[test]
     fn parts_have_their_sizes_and_share_nothing() {
         let parts = split(1, 100, 20, 10).expect("parts");
-        assert_eq!((parts.train.len(), parts.val.len(), parts.test.len()), (70, 20, 10));
+        assert_eq!(
+            (parts.train.len(), parts.val.len(), parts.test.len()),
+            (70, 20, 10)
+        );
         let mut all = [parts.train.clone(), parts.val.clone(), parts.test.clone()].concat();
         all.sort_unstable();
         all.dedup();
@@ -115,18 +120,29 @@ mod tests {
             ..Split::default()
         };
         assert_eq!(part(None, "val", 10).expect("none"), Part::Nothing);
-        assert_eq!(part(Some(&count(3)), "val", 10).expect("count"), Part::Count(3));
-        assert_eq!(part(Some(&fraction(0.25)), "val", 10).expect("fraction"), Part::Count(3));
+        assert_eq!(
+            part(Some(&count(3)), "val", 10).expect("count"),
+            Part::Count(3)
+        );
+        assert_eq!(
+            part(Some(&fraction(0.25)), "val", 10).expect("fraction"),
+            Part::Count(3)
+        );
         let mut both = count(3);
         both.fraction = Some(0.5);
-        let mut half = Split::default();
-        half.images = Some("images".into());
+        let half = Split {
+            images: Some("images".into()),
+            ..Split::default()
+        };
         for (split, words) in [
             (both, "`data.val` must have exactly one of"),
             (half, "`data.val` must have exactly one of"),
             (Split::default(), "`data.val` must have exactly one of"),
             (count(0), "`data.val.count` must be at least 1"),
-            (fraction(1.0), "`data.val.fraction` must be above 0 and below 1"),
+            (
+                fraction(1.0),
+                "`data.val.fraction` must be above 0 and below 1",
+            ),
             (fraction(f64::NAN), "`data.val.fraction`"),
         ] {
             let error = part(Some(&split), "val", 10).expect_err(words).to_string();

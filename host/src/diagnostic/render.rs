@@ -54,13 +54,18 @@ fn group(diagnostic: &Diagnostic) -> Group<'_> {
 }
 
 /// The line with what is meant, and its place.
-fn snippet<'a>(place: &'a Place, span: &Range<usize>) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+fn snippet<'a>(
+    place: &'a Place,
+    span: &Range<usize>,
+) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
     let (line, start) = line_at(&place.text, span.start);
-    let end = place.text[start..].find('\n').map_or(place.text.len(), |end| start + end);
+    let end = place.text[start..]
+        .find('\n')
+        .map_or(place.text.len(), |end| start + end);
     let shown = window(&place.text, start..end, span);
     let marked = span.start.clamp(shown.start, shown.end)..span.end.clamp(shown.start, shown.end);
-    let annotation = AnnotationKind::Primary
-        .span(marked.start - shown.start..marked.end - shown.start);
+    let annotation =
+        AnnotationKind::Primary.span(marked.start - shown.start..marked.end - shown.start);
     // The column of a cut line would be that of the cut: the path says the true one.
     let column = place.text[start..span.start.min(end)].chars().count() + 1;
     let path = if shown.start == start {
@@ -153,6 +158,9 @@ error: unknown key `epohcs`
             place.span = None;
         }
         let found = text(&[diagnostic], false);
-        assert!(found.contains("in run.json") && found.contains("at train"), "{found}");
+        assert!(
+            found.contains("in run.json") && found.contains("at train"),
+            "{found}"
+        );
     }
 }

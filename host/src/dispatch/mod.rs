@@ -103,7 +103,12 @@ impl Dispatcher {
             // SAFETY: the instance is alive as long as its hook is in `self.hooks`, whose lists
             // these are; view and error are lent for the call.
             let status = unsafe {
-                (slot.call)(slot.instance, point.number(), &raw const *view, &raw mut self.error)
+                (slot.call)(
+                    slot.instance,
+                    point.number(),
+                    &raw const *view,
+                    &raw mut self.error,
+                )
             };
             if status != 0 {
                 let fault = self.fault(slot, status, view);
@@ -137,7 +142,10 @@ impl Dispatcher {
             OnError::Fail => return Some(fault),
             OnError::Disable => {
                 hook.disabled = true;
-                shared.warn(&format!("{fault}\n  `{}` is off from now on", hook.spec.name));
+                shared.warn(&format!(
+                    "{fault}\n  `{}` is off from now on",
+                    hook.spec.name
+                ));
                 self.lists = Lists::new(&self.hooks);
             }
             // At the first, second, fourth … time: a hook that fails at each call would otherwise

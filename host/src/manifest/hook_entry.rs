@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
-use sconce_plugin_api::{Phase, Priority};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use sconce_plugin_api::{Phase, Priority};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};

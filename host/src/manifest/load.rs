@@ -40,8 +40,10 @@ pub fn load(path: &Path, overrides: &[String]) -> Result<Manifest, Vec<Diagnosti
 
 fn read(path: &Path) -> Result<String, Diagnostic> {
     let failed = |reason: String| {
-        let mut problem =
-            Diagnostic::new(format!("can't read the manifest `{}`: {reason}", path.display()));
+        let mut problem = Diagnostic::new(format!(
+            "can't read the manifest `{}`: {reason}",
+            path.display()
+        ));
         if let Ok(absolute) = std::path::absolute(path)
             && absolute != path
         {
@@ -54,11 +56,16 @@ fn read(path: &Path) -> Result<String, Diagnostic> {
         return Err(failed("it is a directory".to_owned()));
     }
     if size.len() > LONGEST {
-        return Err(failed(format!("it has {} bytes, the limit is {LONGEST}", size.len())));
+        return Err(failed(format!(
+            "it has {} bytes, the limit is {LONGEST}",
+            size.len()
+        )));
     }
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
     if bytes.starts_with(b"\xef\xbb\xbf") {
-        return Err(failed("it begins with a byte order mark; save it without one".to_owned()));
+        return Err(failed(
+            "it begins with a byte order mark; save it without one".to_owned(),
+        ));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -74,7 +81,10 @@ fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
     serde_json::from_str(text).map_err(|error| {
         let source = Source::unparsed(path, text);
         let start = offset(text, error.line(), error.column());
-        let end = text[start..].chars().next().map_or(start, |c| start + c.len_utf8());
+        let end = text[start..]
+            .chars()
+            .next()
+            .map_or(start, |c| start + c.len_utf8());
         let message = error.to_string();
         // The place says line and column.
         let message = message
@@ -92,7 +102,11 @@ fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
 
 /// The byte at a line and column of `serde_json`, both from 1, columns in bytes.
 fn offset(text: &str, line: usize, column: usize) -> usize {
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let start: usize = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum();
     let wanted = (start + column.saturating_sub(1)).min(text.len());
     (0..=wanted)
         .rev()
@@ -131,9 +145,11 @@ fn deserialize(document: Value, source: &Source) -> Result<Manifest, Diagnostic>
 /// Fills in what depends on the file's name and on all hooks.
 fn complete(manifest: &mut Manifest, path: &Path) -> Result<(), Vec<Diagnostic>> {
     let parent = path.parent().unwrap_or(Path::new(""));
-    manifest.base = parent.to_owned();
+    parent.clone_into(&mut manifest.base);
     if manifest.name.is_empty() {
-        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let stem = path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned());
         manifest.name = stem.unwrap_or_else(|| "run".to_owned());
     }
     if manifest.output.as_os_str().is_empty() {

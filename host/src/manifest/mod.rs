@@ -85,6 +85,10 @@ impl Manifest {
 
 /// The manifest's JSON Schema, without references.
 pub fn json_schema() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    settings.into_generator().into_root_schema_for::<Manifest>().to_value()
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings
+        .into_generator()
+        .into_root_schema_for::<Manifest>()
+        .to_value()
 }

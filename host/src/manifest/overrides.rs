@@ -116,10 +116,19 @@ mod tests {
     fn values_are_set_where_the_path_leads() {
         assert_eq!(after("train.epochs=3").expect("set")["train"]["epochs"], 3);
         assert_eq!(after("name=digits").expect("set")["name"], "digits");
-        assert_eq!(after("hooks[1].config.every=5").expect("set")["hooks"][1]["config"]["every"], 5);
+        assert_eq!(
+            after("hooks[1].config.every=5").expect("set")["hooks"][1]["config"]["every"],
+            5
+        );
         let named = after("hooks[0].priority=LOW").expect("set");
-        assert_eq!(named["hooks"][0], json!({"hook": "console", "priority": "LOW"}));
-        assert_eq!(after("plugins=[\"a\"]").expect("set")["plugins"], json!(["a"]));
+        assert_eq!(
+            named["hooks"][0],
+            json!({"hook": "console", "priority": "LOW"})
+        );
+        assert_eq!(
+            after("plugins=[\"a\"]").expect("set")["plugins"],
+            json!(["a"])
+        );
         assert_eq!(after("name=a=b").expect("set")["name"], "a=b");
     }
 

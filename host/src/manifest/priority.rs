@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use sconce_plugin_api::Priority;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use sconce_plugin_api::Priority;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A priority as the manifest writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WrittenPriority(pub Priority);
+pub(super) struct WrittenPriority(pub Priority);
 
 impl JsonSchema for WrittenPriority {
     fn schema_name() -> Cow<'static, str> {

@@ -42,10 +42,7 @@ fn explain(error: &ValidationError<'_>, schema: &Value, problems: &mut Vec<Probl
             let known = known_keys(error, schema);
             problems.extend(unexpected.iter().map(|key| unknown_key(&path, key, &known)));
         }
-        ValidationErrorKind::AnyOf { context } => {
-            choose(context, error, schema, problems);
-        }
-        ValidationErrorKind::OneOfNotValid { context } => {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             choose(context, error, schema, problems);
         }
         _ => problems.push(plain(error, path)),
@@ -79,9 +76,10 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
             (format!("must be below {limit}, found {found}"), None)
         }
         ValidationErrorKind::MinLength { limit: 1 } => ("must not be empty".to_owned(), None),
-        ValidationErrorKind::MinItems { limit } => {
-            (format!("needs at least {limit} elements, found {found}"), None)
-        }
+        ValidationErrorKind::MinItems { limit } => (
+            format!("needs at least {limit} elements, found {found}"),
+            None,
+        ),
         ValidationErrorKind::Pattern { pattern } => {
             (format!("{found} does not have the form `{pattern}`"), None)
         }
@@ -96,10 +94,21 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
 }
 
 fn one_of(options: &Value, found: &Value) -> (String, Option<String>) {
-    let names: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let names: Vec<&str> = options
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    let message = format!("expected one of {}, found {}", quoted.join(", "), shortened(found));
-    let near = found.as_str().and_then(|found| nearest(found, names.iter().copied()));
+    let message = format!(
+        "expected one of {}, found {}",
+        quoted.join(", "),
+        shortened(found)
+    );
+    let near = found
+        .as_str()
+        .and_then(|found| nearest(found, names.iter().copied()));
     (message, near.map(did_you_mean))
 }
 
@@ -110,9 +119,9 @@ fn did_you_mean(name: &str) -> String {
 fn unknown_key(path: &str, key: &str, known: &[String]) -> Problem {
     let near = nearest(key, known.iter().map(String::as_str));
     let list: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
-    let hint = near.map(did_you_mean).or_else(|| {
-        (!list.is_empty()).then(|| format!("known here: {}", list.join(", ")))
-    });
+    let hint = near
+        .map(did_you_mean)
+        .or_else(|| (!list.is_empty()).then(|| format!("known here: {}", list.join(", "))));
     Problem {
         path: super::source::join(path, key),
         is_key: true,
@@ -125,9 +134,12 @@ fn unknown_key(path: &str, key: &str, known: &[String]) -> Problem {
 fn known_keys(error: &ValidationError<'_>, schema: &Value) -> Vec<String> {
     let pointer = error.schema_path().as_str();
     let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
-    let properties = schema.pointer(parent).and_then(|schema| schema.get("properties"));
+    let properties = schema
+        .pointer(parent)
+        .and_then(|schema| schema.get("properties"));
     let keys = properties.and_then(Value::as_object);
-    keys.map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
+    keys.map(|keys| keys.keys().cloned().collect())
+        .unwrap_or_default()
 }
 
 /// Of several forms that a value may have, tells the problems of the one that was meant: by its
@@ -158,7 +170,7 @@ fn choose(
 fn is_other_form(problem: &ValidationError<'_>, here: &str) -> bool {
     let at = problem.instance_path().as_str();
     match problem.kind() {
-        ValidationErrorKind::Constant { .. } => tag(at, here).is_some(),
+        ValidationErrorKind::Constant { .. } => at == here || tag(at, here).is_some(),
         ValidationErrorKind::Type { .. } => at == here,
         _ => false,
     }
@@ -182,10 +194,8 @@ fn no_form(
     for problem in branches.iter().flatten() {
         match problem.kind() {
             ValidationErrorKind::Constant { expected_value } => {
-                if let Some(name) = tag(problem.instance_path().as_str(), here) {
-                    key = Some(name.to_owned());
-                    tags.push((**expected_value).clone());
-                }
+                key = tag(problem.instance_path().as_str(), here).or(key);
+                tags.push((**expected_value).clone());
             }
             ValidationErrorKind::Type { kind } if problem.instance_path().as_str() == here => {
                 expected.push(types(kind));
@@ -194,11 +204,15 @@ fn no_form(
         }
     }
     let path = pretty(here);
-    if let Some(key) = key {
-        let found = error.instance().get(&key).cloned().unwrap_or_default();
-        let (message, hint) = one_of(&Value::Array(tags), &found);
+    if !tags.is_empty() {
+        // The tag's value, or the value itself where it is one of several texts.
+        let (path, found) = match key {
+            Some(key) => (super::source::join(&path, key), error.instance().get(key)),
+            None => (path, Some(&**error.instance())),
+        };
+        let (message, hint) = one_of(&Value::Array(tags), found.unwrap_or(&Value::Null));
         return Problem {
-            path: super::source::join(&path, &key),
+            path,
             is_key: false,
             message,
             hint,

@@ -76,7 +76,8 @@ impl Source {
 
     /// Notes that the value at `json_path` came from the command line.
     pub(super) fn set_override(&mut self, json_path: &str, written: &str) {
-        self.overridden.insert(json_path.to_owned(), written.to_owned());
+        self.overridden
+            .insert(json_path.to_owned(), written.to_owned());
     }
 
     /// What was written on the command line for the value at `json_path` or around it.

@@ -137,7 +137,10 @@ mod tests {
     fn inputs_of_another_size_are_told_with_the_layer() {
         let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
         let mlp = Mlp::new(&mut parameters, 7, &[], 4, Activation::Relu).expect("model");
-        let error = mlp.forward(&inputs(2).0, false).expect_err("wrong size").to_string();
+        let error = mlp
+            .forward(&inputs(2).0, false)
+            .expect_err("wrong size")
+            .to_string();
         assert!(error.contains("`fc1` takes 7 numbers a sample"), "{error}");
         assert!(error.contains("[2, 1, 2, 3]"), "{error}");
     }
@@ -146,7 +149,10 @@ mod tests {
     fn names_and_shapes_are_those_of_pytorch() {
         let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
         Mlp::new(&mut parameters, 784, &[256], 10, Activation::Relu).expect("model");
-        let found: Vec<_> = parameters.iter().map(|p| (p.name(), p.tensor().dims())).collect();
+        let found: Vec<_> = parameters
+            .iter()
+            .map(|p| (p.name(), p.tensor().dims()))
+            .collect();
         let expected: [(&str, &[usize]); 4] = [
             ("fc1.weight", &[256, 784]),
             ("fc1.bias", &[256]),

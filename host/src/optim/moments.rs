@@ -66,7 +66,7 @@ impl Moments {
             if entry.steps == 0 {
                 continue;
             }
-            let steps = Tensor::new(entry.steps as i64, &Device::Cpu)?;
+            let steps = Tensor::new(entry.steps.cast_signed(), &Device::Cpu)?;
             state.push((format!("{}.step", parameter.name()), steps));
             for (name, moment) in self.names.iter().zip(&entry.moments) {
                 if moment.is_used() {

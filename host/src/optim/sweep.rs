@@ -99,11 +99,15 @@ impl InplaceOp1 for InPlace<'_> {
         match (storage, gradient) {
             (CpuStorage::F32(parameter), CpuStorage::F32(gradient)) => {
                 let gradient = slice(gradient, gradient_layout)?;
-                self.sweep.borrow_mut().f32(slice_mut(parameter, layout)?, gradient);
+                self.sweep
+                    .borrow_mut()
+                    .f32(slice_mut(parameter, layout)?, gradient);
             }
             (CpuStorage::F64(parameter), CpuStorage::F64(gradient)) => {
                 let gradient = slice(gradient, gradient_layout)?;
-                self.sweep.borrow_mut().f64(slice_mut(parameter, layout)?, gradient);
+                self.sweep
+                    .borrow_mut()
+                    .f64(slice_mut(parameter, layout)?, gradient);
             }
             (storage, _) => bail!("parameters of type {} can't be stepped", name(storage)),
         }

@@ -17,14 +17,23 @@ fn parameters(dtype: DType) -> Parameters {
         mean: 0.0,
         std: 1.0,
     };
-    parameters.scope("m").parameter("w", &[SIZE], init).expect("w");
-    parameters.scope("m").parameter("still", &[2], init).expect("still");
+    parameters
+        .scope("m")
+        .parameter("w", &[SIZE], init)
+        .expect("w");
+    parameters
+        .scope("m")
+        .parameter("still", &[2], init)
+        .expect("still");
     parameters
 }
 
 fn values(parameters: &Parameters, name: &str) -> Vec<f64> {
     let tensor = parameters.get(name).expect("it is there").tensor();
-    tensor.to_dtype(DType::F64).and_then(|t| t.to_vec1()).expect("numbers")
+    tensor
+        .to_dtype(DType::F64)
+        .and_then(|t| t.to_vec1())
+        .expect("numbers")
 }
 
 /// The gradient of a step, the same for everybody.
@@ -36,13 +45,21 @@ fn gradient(step: u64) -> Vec<f64> {
 /// Gradients for `m.w` alone, as a strided view: optimizers must not count on contiguous ones.
 fn gradients(parameters: &Parameters, step: u64) -> Gradients {
     let dtype = parameters.at(0).expect("w").tensor().dtype();
-    let wide: Vec<f64> = gradient(step).into_iter().flat_map(|g| [g, f64::NAN]).collect();
+    let wide: Vec<f64> = gradient(step)
+        .into_iter()
+        .flat_map(|g| [g, f64::NAN])
+        .collect();
     let strided = Tensor::from_vec(wide, (SIZE, 2), &Device::Cpu)
         .and_then(|t| t.to_dtype(dtype))
         .and_then(|t| t.narrow(1, 0, 1))
         .and_then(|t| t.squeeze(1))
         .expect("a view");
-    let loss = parameters.at(0).expect("w").tensor().sum_all().expect("a sum");
+    let loss = parameters
+        .at(0)
+        .expect("w")
+        .tensor()
+        .sum_all()
+        .expect("a sum");
     let mut gradients = Gradients::from_store(parameters, &loss.backward().expect("backward"));
     gradients.set(0, strided);
     gradients
@@ -50,7 +67,9 @@ fn gradients(parameters: &Parameters, step: u64) -> Gradients {
 
 fn train(optimizer: &mut dyn Optimizer, parameters: &Parameters, steps: std::ops::Range<u64>) {
     for step in steps {
-        optimizer.step(parameters, &gradients(parameters, step)).expect("a step");
+        optimizer
+            .step(parameters, &gradients(parameters, step))
+            .expect("a step");
     }
 }
 
@@ -60,15 +79,30 @@ fn close(found: &[f64], expected: &[f64], tolerance: f64) {
     }
 }
 
-fn slow_sgd(start: &[f64], rate: f64, momentum: f64, dampening: f64, nesterov: bool, decay: f64) -> Vec<f64> {
+fn slow_sgd(
+    start: &[f64],
+    rate: f64,
+    momentum: f64,
+    dampening: f64,
+    nesterov: bool,
+    decay: f64,
+) -> Vec<f64> {
     let mut p = start.to_vec();
     let mut buffer: Option<Vec<f64>> = None;
     for step in 0..STEPS {
-        let mut d: Vec<f64> = gradient(step).iter().zip(&p).map(|(g, p)| g + decay * p).collect();
+        let mut d: Vec<f64> = gradient(step)
+            .iter()
+            .zip(&p)
+            .map(|(g, p)| g + decay * p)
+            .collect();
         if momentum != 0.0 {
             let next: Vec<f64> = match &buffer {
                 None => d.clone(),
-                Some(old) => old.iter().zip(&d).map(|(b, d)| momentum * b + (1.0 - dampening) * d).collect(),
+                Some(old) => old
+                    .iter()
+                    .zip(&d)
+                    .map(|(b, d)| momentum * b + (1.0 - dampening) * d)
+                    .collect(),
             };
             d = if nesterov {
                 d.iter().zip(&next).map(|(d, b)| d + momentum * b).collect()
@@ -122,7 +156,9 @@ fn adamw_is_its_formula_in_both_precisions() {
                 p[index] -= rate * m_hat / (v_hat.sqrt() + epsilon);
             }
         }
-        let mut adamw = AdamW::new(rate).with_betas(beta1, beta2, epsilon).with_weight_decay(decay);
+        let mut adamw = AdamW::new(rate)
+            .with_betas(beta1, beta2, epsilon)
+            .with_weight_decay(decay);
         train(&mut adamw, &parameters, 0..STEPS);
         close(&values(&parameters, "m.w"), &p, tolerance);
     }
@@ -134,7 +170,10 @@ fn what_has_no_gradient_or_is_frozen_stays() {
     let before = (values(&parameters, "m.w"), values(&parameters, "m.still"));
     parameters.set_frozen("m.w", true).expect("it is there");
     train(&mut AdamW::new(0.1), &parameters, 0..3);
-    assert_eq!(before, (values(&parameters, "m.w"), values(&parameters, "m.still")));
+    assert_eq!(
+        before,
+        (values(&parameters, "m.w"), values(&parameters, "m.still"))
+    );
 }
 
 #[test]
@@ -151,7 +190,11 @@ fn a_restored_state_goes_on_with_the_same_bits() {
     ];
     for config in configs {
         let whole = parameters(DType::F32);
-        train(config.build().expect("optimizer").as_mut(), &whole, 0..STEPS);
+        train(
+            config.build().expect("optimizer").as_mut(),
+            &whole,
+            0..STEPS,
+        );
 
         let halves = parameters(DType::F32);
         let mut first = config.build().expect("optimizer");
@@ -175,7 +218,9 @@ fn a_state_of_another_model_is_refused() {
         ("m.w.exp_avg", ones(3), "has 3 numbers, the parameter has 7"),
     ] {
         let state = vec![(name.to_owned(), tensor)];
-        let error = AdamW::new(0.1).load_state(&parameters, &state).expect_err(name);
+        let error = AdamW::new(0.1)
+            .load_state(&parameters, &state)
+            .expect_err(name);
         assert!(error.to_string().contains(words), "{error}");
     }
 }
@@ -183,11 +228,26 @@ fn a_state_of_another_model_is_refused() {
 #[test]
 fn numbers_out_of_range_are_told_by_name() {
     for (json, words) in [
-        (r#"{"kind": "sgd", "learning_rate": -1}"#, "`learning_rate` must be above 0, found -1"),
-        (r#"{"kind": "sgd", "learning_rate": 1, "momentum": 1}"#, "`momentum` must be from 0 to below 1"),
-        (r#"{"kind": "sgd", "learning_rate": 1, "nesterov": true}"#, "`nesterov` needs a `momentum`"),
-        (r#"{"kind": "adamw", "learning_rate": 1, "beta2": 1.5}"#, "`beta2` must be"),
-        (r#"{"kind": "adamw", "learning_rate": 1, "epsilon": 0}"#, "`epsilon` must be above 0"),
+        (
+            r#"{"kind": "sgd", "learning_rate": -1}"#,
+            "`learning_rate` must be above 0, found -1",
+        ),
+        (
+            r#"{"kind": "sgd", "learning_rate": 1, "momentum": 1}"#,
+            "`momentum` must be from 0 to below 1",
+        ),
+        (
+            r#"{"kind": "sgd", "learning_rate": 1, "nesterov": true}"#,
+            "`nesterov` needs a `momentum`",
+        ),
+        (
+            r#"{"kind": "adamw", "learning_rate": 1, "beta2": 1.5}"#,
+            "`beta2` must be",
+        ),
+        (
+            r#"{"kind": "adamw", "learning_rate": 1, "epsilon": 0}"#,
+            "`epsilon` must be above 0",
+        ),
     ] {
         let config: OptimizerConfig = serde_json::from_str(json).expect("a config");
         let error = config.build().map(|_| ()).expect_err(json).to_string();

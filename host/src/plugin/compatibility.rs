@@ -64,9 +64,28 @@ fn is_missing(feature: &str) -> bool {
         };
     }
     missing!(
-        "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi1",
-        "bmi2", "lzcnt", "movbe", "aes", "sha", "avx512f", "avx512bw", "avx512cd", "avx512dq",
-        "avx512vl", "avx512vnni", "avx512bf16"
+        "sse3",
+        "ssse3",
+        "sse4.1",
+        "sse4.2",
+        "popcnt",
+        "avx",
+        "avx2",
+        "fma",
+        "f16c",
+        "bmi1",
+        "bmi2",
+        "lzcnt",
+        "movbe",
+        "aes",
+        "sha",
+        "avx512f",
+        "avx512bw",
+        "avx512cd",
+        "avx512dq",
+        "avx512vl",
+        "avx512vnni",
+        "avx512bf16"
     )
 }
 

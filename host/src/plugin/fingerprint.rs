@@ -8,11 +8,13 @@ use super::Cause;
 
 /// The SHA-256 of `bytes` in lower-case hexadecimal digits.
 pub(super) fn fingerprint(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
-        // Writing to a text can't fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |mut text, byte| {
+            // Writing to a text can't fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 /// Whether a file's fingerprint is the pinned one.

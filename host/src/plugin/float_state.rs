@@ -5,7 +5,7 @@
 
 /// The control bits of the SSE unit: rounding mode, flush-to-zero, denormals-are-zero, masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FloatState {
+pub(super) struct FloatState {
     control: u32,
 }
 
@@ -15,14 +15,14 @@ const FLAGS: u32 = 0x3f;
 
 impl FloatState {
     /// The state of this thread.
-    pub fn read() -> FloatState {
+    pub(super) fn read() -> FloatState {
         FloatState {
             control: read_control(),
         }
     }
 
     /// Puts this state back if it has changed, and says what had.
-    pub fn restore(self) -> Option<&'static str> {
+    pub(super) fn restore(self) -> Option<&'static str> {
         let now = FloatState::read();
         if now == self {
             return None;

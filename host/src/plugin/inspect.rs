@@ -15,6 +15,8 @@ pub struct Inspected {
     pub sha256: String,
     /// The size of its file in bytes.
     pub size: u64,
+    /// The names of the libraries that it needs.
+    pub needed: Vec<String>,
     /// What it says of itself.
     pub metadata: PluginMetadata,
 }
@@ -35,13 +37,14 @@ impl Inspected {
 pub fn inspect(path: &Path) -> Result<Inspected, Refusal> {
     let refuse = |cause| Refusal::new(path, cause);
     let bytes = read(path).map_err(refuse)?;
-    structure::check(&bytes).map_err(refuse)?;
+    let structure = structure::prove(&bytes).map_err(|fault| refuse(Cause::Structure(fault)))?;
     let metadata = section::read(&bytes).map_err(refuse)?;
     compatibility::check(&metadata).map_err(refuse)?;
     Ok(Inspected {
         path: path.to_owned(),
         sha256: fingerprint::fingerprint(&bytes),
         size: bytes.len() as u64,
+        needed: structure.needed,
         metadata,
     })
 }

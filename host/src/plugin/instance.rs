@@ -89,7 +89,8 @@ impl Instance {
         if abi.table.is_null() {
             return Err(EntryError {
                 status: Status::ERROR.0,
-                message: "the plugin answered that it created the hook, but handed over none".into(),
+                message: "the plugin answered that it created the hook, but handed over none"
+                    .into(),
                 place: String::new(),
             });
         }
@@ -112,9 +113,8 @@ impl Instance {
         let mut error = ErrorAbi::new();
         let mut state = RVec::new();
         // SAFETY: the instance is alive, and all places are ours for the call.
-        let status = unsafe {
-            (self.table().save_state)(self.abi.instance, &raw mut state, &raw mut error)
-        };
+        let status =
+            unsafe { (self.table().save_state)(self.abi.instance, &raw mut state, &raw mut error) };
         finish(status, &mut error)?;
         Ok(state.into_vec())
     }

@@ -27,6 +27,9 @@ impl Library {
     /// Opening the same file twice gives the same library; hooks are told apart by
     /// [`create`](super::instance::Instance::create).
     pub fn open(path: &Path) -> Result<Library, Refusal> {
+        // The system's loader looks a bare file name up in its own directories.
+        let path = &std::fs::canonicalize(path)
+            .map_err(|error| Refusal::new(path, Cause::Read(error.to_string())))?;
         let floats = FloatState::read();
         let result = open_with_all_symbols(path).and_then(|()| root_of(path));
         let warnings = floats
@@ -84,8 +87,19 @@ fn open_with_all_symbols(path: &Path) -> Result<(), Refusal> {
             std::mem::forget(library);
             Ok(())
         }
-        Err(error) => Err(Refusal::new(path, Cause::Open(error.to_string()))),
+        Err(error) => Err(Refusal::new(path, Cause::Open(with_sources(&error)))),
     }
+}
+
+/// An error and what is behind it: the system's own words are the last.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }
 
 /// # Safety

@@ -16,6 +16,9 @@ pub mod resolve;
 pub mod search;
 mod section;
 mod structure;
+#[cfg(test)]
+mod test_libraries;
 
 pub use inspect::{Inspected, inspect};
 pub use refusal::{Cause, Refusal};
+pub use structure::{Format, StructureFault};

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::structure::StructureFault;
 use crate::diagnostic::Diagnostic;
 
 /// A plugin's file and why it is refused.
@@ -22,30 +23,9 @@ pub enum Cause {
     /// It is no regular file.
     #[error("it is {0}, not a file")]
     NotAFile(&'static str),
-    /// It is something else than a shared library.
-    #[error("it is {0}, not a shared library")]
-    NotALibrary(String),
-    /// It is a library for another machine.
-    #[error("it is built for {plugin}, this host runs on {host}")]
-    Architecture {
-        /// The machine of the file.
-        plugin: String,
-        /// The machine of this process.
-        host: String,
-    },
-    /// It ends before its own structure says.
-    #[error("it is truncated: {what} ends at byte {end}, the file has {size}")]
-    Truncated {
-        /// Which part of the structure.
-        what: String,
-        /// Where that part ends.
-        end: u64,
-        /// The file's size.
-        size: u64,
-    },
-    /// Its structure contradicts itself.
-    #[error("it is damaged: {0}")]
-    Damaged(String),
+    /// It is no whole shared library for this machine.
+    #[error("{0}")]
+    Structure(StructureFault),
     /// It has no metadata section.
     #[error("it is a shared library, but no Sconce plugin")]
     NoMetadata,
@@ -86,7 +66,9 @@ pub enum Cause {
         host: &'static str,
     },
     /// Its bytes are not those that the manifest pins.
-    #[error("its bytes are not those that the manifest pins\n  pinned: {pinned}\n  found:  {found}")]
+    #[error(
+        "its bytes are not those that the manifest pins\n  pinned: {pinned}\n  found:  {found}"
+    )]
     Fingerprint {
         /// The manifest's.
         pinned: String,
@@ -131,10 +113,7 @@ impl Cause {
     fn gate(&self) -> &'static str {
         match self {
             Cause::Read(_) | Cause::NotAFile(_) => "path",
-            Cause::NotALibrary(_)
-            | Cause::Architecture { .. }
-            | Cause::Truncated { .. }
-            | Cause::Damaged(_) => "structure",
+            Cause::Structure(_) => "structure",
             Cause::NoMetadata | Cause::Metadata(_) => "metadata",
             Cause::AbiEpoch { .. }
             | Cause::ApiVersion { .. }
@@ -154,11 +133,7 @@ impl Cause {
     /// What to do about it.
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Cause::Truncated { .. } | Cause::Damaged(_) => "build or copy it again",
-            Cause::NotALibrary(_) => {
-                "a plugin is a crate with `crate-type = [\"cdylib\"]`; name the library it builds"
-            }
-            Cause::Architecture { .. } => "build it on this machine, or for its target",
+            Cause::Structure(fault) => fault.hint(),
             Cause::NoMetadata => {
                 "a plugin calls `export_plugin!(…)` of sconce-plugin-api in its crate"
             }

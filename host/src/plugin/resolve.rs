@@ -1,6 +1,6 @@
 //! From a hook's name to the library that has it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sconce_plugin_api::metadata::HookMetadata;
 
@@ -62,7 +62,7 @@ fn split(name: &str) -> (Option<&str>, &str) {
 }
 
 fn from_library(
-    library: &PathBuf,
+    library: &Path,
     plugin_name: Option<&str>,
     hook_name: &str,
 ) -> Result<Inspected, Diagnostic> {
@@ -79,7 +79,12 @@ fn from_library(
 }
 
 fn not_in(plugin: &Inspected, hook: &str) -> Diagnostic {
-    let names: Vec<&str> = plugin.metadata.hooks.iter().map(|hook| hook.name.as_str()).collect();
+    let names: Vec<&str> = plugin
+        .metadata
+        .hooks
+        .iter()
+        .map(|hook| hook.name.as_str())
+        .collect();
     let diagnostic = Diagnostic::new(format!(
         "the plugin `{}` has no hook `{hook}`; it has {}",
         plugin.path.display(),

@@ -27,7 +27,9 @@ pub fn from_environment() -> Vec<PathBuf> {
     std::env::var_os(VARIABLE)
         .map(|value| {
             let directories = std::env::split_paths(&value);
-            directories.filter(|path| !path.as_os_str().is_empty()).collect()
+            directories
+                .filter(|path| !path.as_os_str().is_empty())
+                .collect()
         })
         .unwrap_or_default()
 }

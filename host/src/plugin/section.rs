@@ -10,7 +10,7 @@ use super::Cause;
 
 /// The metadata in a library's bytes, whose structure has been checked.
 pub(super) fn read(bytes: &[u8]) -> Result<PluginMetadata, Cause> {
-    let file = object::File::parse(bytes).map_err(|error| Cause::Damaged(error.to_string()))?;
+    let file = object::File::parse(bytes).map_err(|error| Cause::Metadata(error.to_string()))?;
     let section = [SECTION, SECTION_MACHO]
         .iter()
         .find_map(|name| file.section_by_name(name))
@@ -53,7 +53,10 @@ fn check(metadata: &PluginMetadata) -> Result<(), String> {
             return Err("a hook has no name".to_owned());
         }
         if hook.priority > Priority::MAX {
-            return Err(format!("the hook `{name}` has the priority {}", hook.priority));
+            return Err(format!(
+                "the hook `{name}` has the priority {}",
+                hook.priority
+            ));
         }
         if !names.insert(name) {
             return Err(format!("two hooks are called `{name}`"));

@@ -118,7 +118,7 @@ impl Trainer<'_> {
         let audit = gradients
             .audit(self.task.parameters())
             .map_err(|error| RunError::task("the gradient audit", &self.view, error))?;
-        for warning in audit.warnings() {
+        if let Some(warning) = audit.warning() {
             self.shared.warn(&warning);
         }
         match audit.problem(&self.plan.allow_missing_gradients) {

@@ -18,14 +18,14 @@ pub struct PhaseMetrics {
     /// so none is ever removed.
     names: Vec<Box<str>>,
     /// The values of this pass, in the order in which they first appeared in it.
-    values: Vec<Value>,
+    values: Vec<Entry>,
     /// The sums behind the task's metrics, in the order in which the task names them.
     sums: Vec<f64>,
     samples: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Value {
+struct Entry {
     name: usize,
     value: f64,
     /// Computed by the task rather than published by a hook.
@@ -116,7 +116,7 @@ impl PhaseMetrics {
         (0..self.len()).filter_map(|index| self.at(index))
     }
 
-    fn find(&self, name: &str) -> Option<&Value> {
+    fn find(&self, name: &str) -> Option<&Entry> {
         self.values
             .iter()
             .find(|value| self.names.get(value.name).is_some_and(|n| **n == *name))
@@ -124,13 +124,13 @@ impl PhaseMetrics {
 
     fn set(&mut self, name: &str, value: f64, from_task: bool) {
         let names = &self.names;
-        let same = |known: &&mut Value| names.get(known.name).is_some_and(|n| **n == *name);
+        let same = |known: &&mut Entry| names.get(known.name).is_some_and(|n| **n == *name);
         if let Some(known) = self.values.iter_mut().find(same) {
             known.value = value;
             return;
         }
         let name = self.intern(name);
-        self.values.push(Value {
+        self.values.push(Entry {
             name,
             value,
             from_task,

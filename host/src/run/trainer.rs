@@ -149,7 +149,9 @@ impl<'run> Trainer<'run> {
         let board = self.shared.metrics.borrow();
         let of = |phase| {
             let metrics = board.of(phase).iter();
-            let metrics: Vec<_> = metrics.map(|(name, value)| (name.to_owned(), value)).collect();
+            let metrics: Vec<_> = metrics
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect();
             (!metrics.is_empty()).then_some((phase, metrics))
         };
         Report {

@@ -45,7 +45,10 @@ pub fn plan_hooks(
         return Ok(Vec::new());
     }
     let from_environment = search::from_environment();
-    let all = directories.iter().chain(&manifest.plugins).chain(&from_environment);
+    let all = directories
+        .iter()
+        .chain(&manifest.plugins)
+        .chain(&from_environment);
     let inventory = Inventory::search(all);
     let mut problems = Vec::new();
     let mut found = Vec::new();
@@ -245,7 +248,10 @@ pub fn create_hooks(
 fn not_created(plan: &HookPlan, error: EntryError, manifest: &Manifest) -> Diagnostic {
     if error.status == Status::CONFIG.0 {
         // "`path`: message", by the contract of the plugin's side.
-        let (path, message) = error.message.split_once(": ").unwrap_or(("", &error.message));
+        let (path, message) = error
+            .message
+            .split_once(": ")
+            .unwrap_or(("", &error.message));
         let path = path.trim_matches('`');
         let path = if path.is_empty() {
             format!("{}.config", plan.json_path)

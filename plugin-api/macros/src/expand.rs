@@ -15,10 +15,14 @@ pub(crate) fn expand(arguments: &Arguments, mut block: ItemImpl) -> TokenStream 
         Ok(methods) => methods,
         Err(error) => return error.to_compile_error(),
     };
-    if !block.items.iter().any(|item| matches!(item, ImplItem::Type(_))) {
-        block
-            .items
-            .push(parse_quote!(type Config = ::sconce_plugin_api::NoConfig;));
+    if !block
+        .items
+        .iter()
+        .any(|item| matches!(item, ImplItem::Type(_)))
+    {
+        block.items.push(parse_quote!(
+            type Config = ::sconce_plugin_api::NoConfig;
+        ));
     }
     let kind = kind(arguments, &block, &methods);
     quote! { #block #kind }
@@ -46,7 +50,9 @@ fn overridden(block: &ItemImpl) -> Result<Vec<&'static PointMethod>, Error> {
     let mut methods = Vec::new();
     let mut errors: Option<Error> = None;
     for item in &block.items {
-        let ImplItem::Fn(function) = item else { continue };
+        let ImplItem::Fn(function) = item else {
+            continue;
+        };
         let name = &function.sig.ident;
         match points::find(&name.to_string()) {
             Some(point) => methods.push(point),
@@ -82,7 +88,10 @@ fn unknown(name: &Ident) -> Error {
         || "helper functions belong in an `impl` block of their own".to_owned(),
         |near| format!("did you mean `{near}`?"),
     );
-    Error::new(name.span(), format!("`{name}` is not a mount point; {hint}"))
+    Error::new(
+        name.span(),
+        format!("`{name}` is not a mount point; {hint}"),
+    )
 }
 
 /// The `HookKind` implementation.

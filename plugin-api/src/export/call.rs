@@ -52,7 +52,9 @@ pub(crate) fn outcome(status: u32, error: &ErrorAbi) -> Result<()> {
         return Ok(());
     }
     if error.message.is_empty() {
-        return Err(Error::new(format_args!("the host answered with status {status}")));
+        return Err(Error::new(format_args!(
+            "the host answered with status {status}"
+        )));
     }
     Err(Error::new(&error.message))
 }

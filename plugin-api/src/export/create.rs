@@ -36,8 +36,12 @@ pub const fn kind<H: HookKind>() -> Kind {
 
 /// The JSON Schema of a configuration, without references, so that hosts find each key's place.
 fn schema<H: HookKind>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    settings.into_generator().into_root_schema_for::<H::Config>().to_value()
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings
+        .into_generator()
+        .into_root_schema_for::<H::Config>()
+        .to_value()
 }
 
 /// The body of a plugin's `create` entry.
@@ -110,7 +114,11 @@ fn read_config<H: HookKind>(config: &str) -> Result<H::Config, Refused> {
         let message = message
             .rsplit_once(" at line ")
             .map_or(message.as_str(), |(message, _)| message);
-        let path = if path == "." { String::new() } else { format!("`{path}`") };
+        let path = if path == "." {
+            String::new()
+        } else {
+            format!("`{path}`")
+        };
         Refused {
             status: Status::CONFIG,
             error: Error::new(format_args!("{path}: {message}")),

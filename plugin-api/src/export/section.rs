@@ -51,7 +51,11 @@ impl<const N: usize> Bytes<N> {
     }
 
     const fn member(self, key: &str, value: &str) -> Self {
-        self.raw("\"").raw(key).raw("\":\"").escaped(value).raw("\",")
+        self.raw("\"")
+            .raw(key)
+            .raw("\":\"")
+            .escaped(value)
+            .raw("\",")
     }
 
     /// A comma-separated text as an array of strings.

@@ -19,7 +19,12 @@ pub use run::RunTable;
 use crate::abi::{HostRoot, TextAbi};
 
 /// The extensions that this version of the API knows how to use.
-pub const KNOWN: [&str; 4] = [LogTable::ID, MetricsTable::ID, RequestsTable::ID, RunTable::ID];
+pub const KNOWN: [&str; 4] = [
+    LogTable::ID,
+    MetricsTable::ID,
+    RequestsTable::ID,
+    RunTable::ID,
+];
 
 /// A table of the host's, frozen under its identifier.
 ///

@@ -77,14 +77,8 @@ impl<'task> TaskView<'task> {
         let table = Self::table(self.tables.metrics, MetricsTable::ID)?;
         let mut error = ErrorAbi::new();
         // SAFETY: the context came with this view; name and error are borrowed for the call.
-        let status = unsafe {
-            (table.publish)(
-                self.abi.context,
-                TextAbi::new(name),
-                value,
-                &raw mut error,
-            )
-        };
+        let status =
+            unsafe { (table.publish)(self.abi.context, TextAbi::new(name), value, &raw mut error) };
         outcome(status, &error)
     }
 }

@@ -88,7 +88,9 @@ impl<'task> TaskView<'task> {
     }
 
     fn lacks(id: &str) -> Error {
-        Error::new(format_args!("the host lacks the extension `{id}`; update the host"))
+        Error::new(format_args!(
+            "the host lacks the extension `{id}`; update the host"
+        ))
     }
 
     fn table<T>(table: Option<&'static T>, id: &str) -> Result<&'static T> {

@@ -22,19 +22,24 @@ pub(super) fn check(config: &SyntheticDigitsConfig) -> Result<(), Error> {
     };
     let size = config.size as f64;
     range("train", "at least 1", config.train as f64, config.train > 0)?;
-    range("size", "from 16 to 64", size, (16..=64).contains(&config.size))?;
+    range(
+        "size",
+        "from 16 to 64",
+        size,
+        (16..=64).contains(&config.size),
+    )?;
     let (distortion, noise) = (config.distortion, config.noise);
-    range("distortion", "from 0 to 2", distortion, (0.0..=2.0).contains(&distortion))?;
+    range(
+        "distortion",
+        "from 0 to 2",
+        distortion,
+        (0.0..=2.0).contains(&distortion),
+    )?;
     range("noise", "from 0 to 1", noise, (0.0..=1.0).contains(&noise))
 }
 
 /// Draws the samples of a split.
-pub(super) fn draw(
-    config: &SyntheticDigitsConfig,
-    seed: u64,
-    split: &str,
-    count: usize,
-) -> Images {
+pub(super) fn draw(config: &SyntheticDigitsConfig, seed: u64, split: &str, count: usize) -> Images {
     let size = config.size;
     let purpose = format!("synthetic-digits/{split}");
     let mut pixels = Vec::with_capacity(count * size * size);
@@ -50,7 +55,7 @@ pub(super) fn draw(
 
 fn sample(config: &SyntheticDigitsConfig, digit: u8, stream: &mut Stream, pixels: &mut Vec<u8>) {
     let bend = 0.05 * config.distortion;
-    let strokes = shapes::strokes(digit, |_| stream.uniform(-bend, bend));
+    let strokes = shapes::strokes(digit, |()| stream.uniform(-bend, bend));
     let pose = Pose::draw(config.distortion, stream);
     let width = stream.uniform(0.04, 0.04 + 0.04 * config.distortion);
     let brightness = 1.0 - stream.uniform(0.0, 0.4 * config.distortion);
@@ -106,10 +111,34 @@ mod tests {
     fn numbers_out_of_range_are_told() {
         let default = SyntheticDigitsConfig::default;
         for (config, words) in [
-            (SyntheticDigitsConfig { size: 15, ..default() }, "`data.size` must be from 16 to 64, found 15"),
-            (SyntheticDigitsConfig { train: 0, ..default() }, "`data.train` must be at least 1"),
-            (SyntheticDigitsConfig { noise: -0.1, ..default() }, "`data.noise`"),
-            (SyntheticDigitsConfig { distortion: f64::NAN, ..default() }, "`data.distortion`"),
+            (
+                SyntheticDigitsConfig {
+                    size: 15,
+                    ..default()
+                },
+                "`data.size` must be from 16 to 64, found 15",
+            ),
+            (
+                SyntheticDigitsConfig {
+                    train: 0,
+                    ..default()
+                },
+                "`data.train` must be at least 1",
+            ),
+            (
+                SyntheticDigitsConfig {
+                    noise: -0.1,
+                    ..default()
+                },
+                "`data.noise`",
+            ),
+            (
+                SyntheticDigitsConfig {
+                    distortion: f64::NAN,
+                    ..default()
+                },
+                "`data.distortion`",
+            ),
         ] {
             let error = check(&config).expect_err(words).to_string();
             assert!(error.contains(words), "{error}");

@@ -32,12 +32,13 @@ impl Pose {
 
     /// The segments of strokes in this pose.
     pub(super) fn place(&self, strokes: &[Vec<Point>]) -> Vec<(Point, Point)> {
-        let [[a, b], [c, d]] = self.matrix;
+        let [to_x, to_y] = self.matrix;
+        let row = |[along, across]: [f64; 2], x: f64, y: f64| along * x + across * y;
         let place = |&(x, y): &Point| {
             let (x, y) = (x - 0.5, y - 0.5);
             (
-                0.5 + a * x + b * y + self.shift.0,
-                0.5 + c * x + d * y + self.shift.1,
+                0.5 + row(to_x, x, y) + self.shift.0,
+                0.5 + row(to_y, x, y) + self.shift.1,
             )
         };
         strokes

@@ -53,12 +53,16 @@ pub(super) fn strokes(digit: u8, mut bend: impl FnMut(()) -> f64) -> Vec<Vec<Poi
     shapes
         .iter()
         .map(|shape| {
-            let bent: Vec<Point> = shape
+            let moved: Vec<Point> = shape
                 .points
                 .iter()
                 .map(|&(x, y)| (x + bend(()), y + bend(())))
                 .collect();
-            if shape.round { rounded(&rounded(&bent)) } else { bent }
+            if shape.round {
+                rounded(&rounded(&moved))
+            } else {
+                moved
+            }
         })
         .collect()
 }

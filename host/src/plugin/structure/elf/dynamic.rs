@@ -1,0 +1,137 @@
+//! The dynamic segment: the table of tables that the loader starts from.
+
+use object::elf::{
+    DF_1_PIE, DT_FINI, DT_FINI_ARRAY, DT_FINI_ARRAYSZ, DT_FLAGS_1, DT_INIT, DT_INIT_ARRAY,
+    DT_INIT_ARRAYSZ, DT_NULL, DT_SONAME, DT_VERDEF, DT_VERNEED, DT_VERSYM, DynamicTag, PT_DYNAMIC,
+    PT_INTERP,
+};
+
+use super::super::StructureFault;
+use super::WORD;
+use super::segments::Segments;
+
+/// The entries of the dynamic segment, without the one that ends it.
+pub(super) struct Dynamic {
+    entries: Vec<(i64, u64)>,
+}
+
+impl Dynamic {
+    /// Reads it where the loader does: at its address, not at its offset in the file.
+    pub(super) fn read(segments: &Segments<'_>) -> Result<Dynamic, StructureFault> {
+        let segment = segments
+            .of_kind(PT_DYNAMIC)
+            .ok_or_else(|| StructureFault::damaged("has no dynamic segment"))?;
+        let name = "the dynamic segment";
+        let bytes = segments.at(segment.address, segment.file_size, name)?;
+        // The loader relocates the entries in place where the segment says that it is writable.
+        if segment.is_writable() && !segments.is_writable(segment.address, segment.file_size) {
+            return Err(StructureFault::damaged(
+                "the dynamic segment is not writable",
+            ));
+        }
+        let mut entries = Vec::new();
+        for entry in bytes.chunks_exact(2 * WORD as usize) {
+            let (tag, value) = entry.split_at(WORD as usize);
+            let tag = word(tag).cast_signed();
+            if tag == tag_number(DT_NULL) {
+                return Ok(Dynamic { entries });
+            }
+            entries.push((tag, word(value)));
+        }
+        Err(StructureFault::damaged("the dynamic segment has no end"))
+    }
+
+    /// The value of the last entry with this tag, as the loader takes it.
+    pub(super) fn get(&self, tag: DynamicTag) -> Option<u64> {
+        self.all(tag).last()
+    }
+
+    /// The values of all entries with this tag.
+    pub(super) fn all(&self, tag: DynamicTag) -> impl Iterator<Item = u64> {
+        let wanted = tag_number(tag);
+        let with_tag = move |entry: &&(i64, u64)| entry.0 == wanted;
+        self.entries.iter().filter(with_tag).map(|entry| entry.1)
+    }
+
+    /// The value of an entry that every library has.
+    pub(super) fn required(&self, tag: DynamicTag, name: &str) -> Result<u64, StructureFault> {
+        self.get(tag)
+            .ok_or_else(|| StructureFault::damaged(format!("the dynamic segment names no {name}")))
+    }
+
+    /// That an entry, where there is one, has the only value that the loader accepts: it asserts.
+    pub(super) fn must_be(
+        &self,
+        tag: DynamicTag,
+        expected: u64,
+        name: &str,
+    ) -> Result<(), StructureFault> {
+        match self.get(tag) {
+            Some(value) if value != expected => Err(StructureFault::damaged(format!(
+                "{name} is {value} instead of {expected}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it is a program that may be loaded anywhere; linkers mark those since 2016, and
+    /// only few libraries, all with a name, are programs as well.
+    pub(super) fn is_executable(&self, segments: &Segments<'_>) -> bool {
+        let flags = self.get(DT_FLAGS_1).unwrap_or(0);
+        let is_marked = flags & DF_1_PIE.0 != 0;
+        let is_started = segments.of_kind(PT_INTERP).is_some() && self.get(DT_SONAME).is_none();
+        is_marked || is_started
+    }
+
+    /// That the functions to call and the versions lie in what is loaded.
+    pub(super) fn check_tables(&self, segments: &Segments<'_>) -> Result<(), StructureFault> {
+        for (tag, name) in [(DT_INIT, "the initialiser"), (DT_FINI, "the finaliser")] {
+            if self
+                .get(tag)
+                .is_some_and(|address| !segments.is_code(address))
+            {
+                return Err(StructureFault::damaged(format!("{name} is no code")));
+            }
+        }
+        for (table, size, name) in [
+            (DT_INIT_ARRAY, DT_INIT_ARRAYSZ, "the table of initialisers"),
+            (DT_FINI_ARRAY, DT_FINI_ARRAYSZ, "the table of finalisers"),
+        ] {
+            if let Some(address) = self.get(table) {
+                segments.at(address, self.required(size, name)?, name)?;
+            }
+        }
+        for (tag, name) in [
+            (DT_VERSYM, "the symbols' versions"),
+            (DT_VERNEED, "the needed versions"),
+            (DT_VERDEF, "the defined versions"),
+        ] {
+            if let Some(address) = self.get(tag) {
+                segments.at(address, 2, name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tag_number(tag: DynamicTag) -> i64 {
+    tag.0
+}
+
+/// A word of this process's size and byte order.
+pub(super) fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; size_of::<usize>()];
+    for (to, from) in word.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    usize::from_ne_bytes(word) as u64
+}
+
+/// A 32-bit number in this process's byte order.
+pub(super) fn number(bytes: &[u8]) -> u32 {
+    let mut number = [0; 4];
+    for (to, from) in number.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    u32::from_ne_bytes(number)
+}

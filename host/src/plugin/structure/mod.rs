@@ -1,0 +1,67 @@
+//! The structure gate: proves from a file's bytes that opening it cannot kill this process.
+//!
+//! The system's loaders trust their input. `dlopen` of a library whose end is missing raises
+//! SIGBUS, a wrong table size ends in an assertion. So everything that they rely on is checked
+//! here before, in safe code. What remains is the code itself: a plugin that means harm, or whose
+//! machine code is garbled, is not recognised here.
+
+mod elf;
+mod fault;
+mod format;
+mod machine;
+mod macho;
+mod pe;
+#[cfg(test)]
+mod tests;
+
+pub use fault::StructureFault;
+pub use format::Format;
+
+/// What is known of a library that passed the gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Structure {
+    /// Its format.
+    pub format: Format,
+    /// The names of the libraries that it needs, in its order.
+    pub needed: Vec<String>,
+}
+
+/// Proves that these bytes are a whole shared library for this machine.
+///
+/// # Errors
+///
+/// The first thing that is wrong with it.
+pub(super) fn prove(bytes: &[u8]) -> Result<Structure, StructureFault> {
+    let format = Format::of(bytes)?;
+    if format != Format::NATIVE {
+        return Err(StructureFault::OtherSystem {
+            host: Format::NATIVE,
+            plugin: format,
+        });
+    }
+    let needed = match format {
+        Format::Elf => elf::prove(bytes)?,
+        Format::MachO => macho::prove(bytes)?,
+        Format::Pe => pe::prove(bytes)?,
+    };
+    Ok(Structure { format, needed })
+}
+
+/// That a part of the file, `size` bytes from `offset`, lies inside it.
+fn must_fit(
+    part: impl FnOnce() -> String,
+    offset: u64,
+    size: u64,
+    bytes: &[u8],
+) -> Result<(), StructureFault> {
+    let length = bytes.len() as u64;
+    let end = offset.checked_add(size);
+    match end {
+        Some(end) if end <= length => Ok(()),
+        _ => Err(StructureFault::Truncated {
+            part: part(),
+            end: end.unwrap_or(u64::MAX),
+            length,
+        }),
+    }
+}

@@ -1,0 +1,36 @@
+//! Calls one mount point of so many no-op hooks so many times, for `tests/instructions.sh`: the
+//! difference of two runs under valgrind is the cost of the calls alone.
+//!
+//! Usage: `dispatch-calls LIBRARY HOOKS CALLS`
+
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use sconce::bridge::Shared;
+use sconce::log::MemoryLog;
+use sconce_plugin_api::Point;
+use sconce_plugin_api::abi::ViewAbi;
+use sconce_tests::bench::noop_hooks_of;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [library, hooks, calls] = arguments.as_slice() else {
+        return ExitCode::from(2);
+    };
+    let (Ok(count), Ok(calls)) = (hooks.parse(), calls.parse::<u64>()) else {
+        return ExitCode::from(2);
+    };
+    let log = MemoryLog::default();
+    let shared = Shared::new(&log);
+    let mut hooks = noop_hooks_of(library.as_ref(), count, &shared);
+    let mut view = ViewAbi::EMPTY;
+    for _ in 0..calls {
+        if hooks
+            .call(Point::AfterIter, black_box(&mut view), &shared)
+            .is_err()
+        {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

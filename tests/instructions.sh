@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# How many instructions the call of a no-op hook in a plugin takes: counted by valgrind, so that
+# the number is the same whatever else the machine is doing. Fails above the limits.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo build --quiet --release -p sconce-tests -p sconce-fixture-noop
+program=target/release/dispatch-calls
+library=target/release/libsconce_fixture_noop.so
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Instructions of a whole run with so many hooks and calls.
+count() {
+  valgrind --tool=callgrind --callgrind-out-file="$scratch/out" "$program" "$library" "$1" "$2" \
+    >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; kill $$; }
+  sed -n 's/.*Collected : //p' "$scratch/log"
+}
+
+# Instructions of one call of a mount point with so many hooks.
+per_point() {
+  local few many
+  few=$(count "$1" 1000)
+  many=$(count "$1" 11000)
+  echo $(((many - few) / 10000))
+}
+
+empty=$(per_point 0)
+one=$(per_point 1)
+hundred=$(per_point 100)
+each=$(((hundred - one) / 99))
+printf 'a mount point with no hook:     %4d instructions\n' "$empty"
+printf 'a mount point with one hook:    %4d instructions\n' "$one"
+printf 'each further hook at the point: %4d instructions\n' "$each"
+if [ "$empty" -gt 30 ] || [ "$each" -gt 60 ]; then
+  echo 'more than the limits of 30 and 60' >&2
+  exit 1
+fi

@@ -1,0 +1,295 @@
+//! Every wrong manifest is told before anything is trained: what, where, and what to do.
+
+use sconce_tests::{Finished, Workplace, edit, tiny};
+use serde_json::{Value, json};
+
+fn text(text: &str) -> Finished {
+    let place = Workplace::new(&[]);
+    place.write_text("manifest.json", text);
+    let finished = place.sconce(&["run", "manifest.json"]);
+    assert!(
+        !place.path("out").exists(),
+        "nothing is made before the manifest is right"
+    );
+    finished
+}
+
+fn value(manifest: &Value) -> Finished {
+    text(&serde_json::to_string_pretty(manifest).expect("JSON"))
+}
+
+#[test]
+fn a_file_that_is_no_manifest_is_told() {
+    let place = Workplace::new(&[]);
+    place
+        .sconce(&["run", "nowhere.json"])
+        .expect(2, &["can't read the manifest `nowhere.json`", "file: /"]);
+    place
+        .sconce(&["run", "plugins"])
+        .expect(2, &["`plugins`", "a directory"]);
+    text("").expect(2, &["is empty"]);
+    text(" \n ").expect(2, &["is empty"]);
+    text("\u{feff}{}").expect(2, &["byte order mark"]);
+    std::fs::write(place.path("latin.json"), b"{\"name\": \"\xe4\"}").expect("written");
+    place
+        .sconce(&["run", "latin.json"])
+        .expect(2, &["not UTF-8: byte 10"]);
+    let big = std::fs::File::create(place.path("big.json")).expect("a file");
+    big.set_len(100 * 1024 * 1024).expect("long");
+    place
+        .sconce(&["run", "big.json"])
+        .expect(2, &["104857600 bytes, the limit is"]);
+}
+
+#[test]
+fn what_is_no_json_is_told_with_line_column_and_excerpt() {
+    for (json, words) in [
+        (
+            "{\n  \"seed\": 1,,\n}",
+            &["manifest.json:2:13", "\"seed\": 1,,"][..],
+        ),
+        (
+            "{\"seed\": 1,}",
+            &["trailing comma", "no comma behind the last element"],
+        ),
+        ("{seed: 1}", &["key must be a string", "double quotes"]),
+        ("{\"seed\": 1", &["EOF while parsing an object"]),
+        ("{} {}", &["trailing characters"]),
+        ("{\"seed\": 1 // comment\n}", &["manifest.json:1:12"]),
+        ("{\"name\": \"a\0b\"}", &["control character"]),
+        ("{\"seed\": 01}", &["invalid number"]),
+    ] {
+        text(json).expect(2, words);
+    }
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    text(&deep).expect(2, &["recursion limit exceeded"]);
+}
+
+#[test]
+fn unknown_keys_come_with_the_nearest_known_one_and_their_place() {
+    let mut manifest = tiny();
+    manifest["train"] = json!({"epohcs": 3, "epochs": 1});
+    manifest["hoks"] = json!([]);
+    manifest["model"]["hiden"] = json!([3]);
+    let finished = value(&manifest).expect(
+        2,
+        &[
+            "unknown key `epohcs`",
+            "did you mean `epochs`?",
+            "at train.epohcs",
+            "unknown key `hoks`",
+            "did you mean `hooks`?",
+            "unknown key `hiden`",
+            "did you mean `hidden`?",
+            "at model.hiden",
+        ],
+    );
+    assert_eq!(
+        finished.stderr.matches("error:").count(),
+        3,
+        "all at once:\n{}",
+        finished.stderr
+    );
+    assert!(
+        finished.stderr.contains("\"epohcs\": 3"),
+        "an excerpt:\n{}",
+        finished.stderr
+    );
+    let hook = edit(tiny(), "/hooks", json!([{"hook": "csv", "prioritty": 3}]));
+    value(&hook).expect(
+        2,
+        &[
+            "unknown key `prioritty`",
+            "did you mean `priority`?",
+            "at hooks[0].prioritty",
+        ],
+    );
+    let far = edit(tiny(), "/zzz", json!(1));
+    value(&far).expect(2, &["unknown key `zzz`", "known here: `$schema`, `data`"]);
+}
+
+#[test]
+fn wrong_types_and_ranges_are_told_with_what_was_found() {
+    for (pointer, wrong, words) in [
+        (
+            "/train/epochs",
+            json!("five"),
+            &["expected a whole number, found \"five\"", "at train.epochs"][..],
+        ),
+        (
+            "/train/epochs",
+            json!(-1),
+            &["must be at least 0, found -1"],
+        ),
+        (
+            "/train/epochs",
+            json!(1.5),
+            &["expected a whole number, found 1.5"],
+        ),
+        (
+            "/train/batch_size",
+            json!(0),
+            &["must be at least 1, found 0"],
+        ),
+        (
+            "/train/test",
+            json!(1),
+            &["expected true or false, found 1"],
+        ),
+        ("/train", json!([]), &["expected an object, found []"]),
+        (
+            "/seed",
+            json!(null),
+            &["expected a whole number, found null"],
+        ),
+        ("/threads", json!(0), &["must be at least 1, found 0"]),
+        (
+            "/plugins",
+            json!("dir"),
+            &["expected a list, found \"dir\""],
+        ),
+        (
+            "/model/kind",
+            json!("mpl"),
+            &[
+                "expected",
+                "`mlp`",
+                "found \"mpl\"",
+                "did you mean `mlp`?",
+                "at model.kind",
+            ],
+        ),
+        (
+            "/model",
+            json!({"hidden": []}),
+            &["the key `kind` is missing"],
+        ),
+        (
+            "/model/hidden",
+            json!([3, 0]),
+            &["must be at least 1, found 0", "at model.hidden[1]"],
+        ),
+        (
+            "/model/activation",
+            json!("rellu"),
+            &["expected one of `relu`", "did you mean `relu`?"],
+        ),
+        (
+            "/data/kind",
+            json!("mnist"),
+            &["expected one of `idx`, `synthetic-digits`, found \"mnist\""],
+        ),
+        ("/data/size", json!(8), &["must be at least 16, found 8"]),
+        (
+            "/optimizer/learning_rate",
+            json!(0),
+            &["must be above 0", "found 0"],
+        ),
+        (
+            "/optimizer",
+            json!({"kind": "sgd"}),
+            &["the key `learning_rate` is missing", "at optimizer"],
+        ),
+        ("/optimizer/momentum", json!(1), &["must be below 1"]),
+        (
+            "/hooks",
+            json!([5]),
+            &["expected a text or an object, found 5", "at hooks[0]"],
+        ),
+        (
+            "/hooks",
+            json!([{"config": {}}]),
+            &["the key `hook` is missing"],
+        ),
+        (
+            "/hooks",
+            json!([{"hook": "csv", "priority": "high"}]),
+            &["found \"high\"", "did you mean `HIGH`?"],
+        ),
+        (
+            "/hooks",
+            json!([{"hook": "csv", "priority": 101}]),
+            &["must be at most 100, found 101"],
+        ),
+        (
+            "/hooks",
+            json!([{"hook": "csv", "on_error": "stop"}]),
+            &["expected one of `fail`, `disable`, `ignore`"],
+        ),
+        (
+            "/hooks",
+            json!([{"hook": "csv", "config": []}]),
+            &["expected an object, found []"],
+        ),
+        (
+            "/hooks",
+            json!([{"hook": "csv", "sha256": "abc"}]),
+            &["does not have the form"],
+        ),
+        (
+            "/hooks",
+            json!([{"hook": "csv", "phases": ["training"]}]),
+            &["expected one of `train`", "did you mean `train`?"],
+        ),
+    ] {
+        value(&edit(tiny(), pointer, wrong)).expect(2, words);
+    }
+}
+
+#[test]
+fn missing_parts_are_told() {
+    let mut manifest = tiny();
+    let parts = manifest.as_object_mut().expect("an object");
+    parts.remove("model");
+    parts.remove("train");
+    value(&manifest).expect(
+        2,
+        &["the key `model` is missing", "the key `train` is missing"],
+    );
+    text("[]").expect(2, &["expected an object, found []"]);
+}
+
+#[test]
+fn doubled_keys_and_names_are_told() {
+    let json = serde_json::to_string(&tiny()).expect("JSON");
+    let doubled = json.replacen('{', "{\"seed\": 4, ", 1);
+    text(&doubled).expect(2, &["the key comes twice in this object", "at seed"]);
+    let hooks = json!([{"hook": "csv", "name": "log"}, {"hook": "console", "name": "log"}]);
+    value(&edit(tiny(), "/hooks", hooks)).expect(
+        2,
+        &["two hooks are called `log`", "the other one: hooks[0]"],
+    );
+}
+
+#[test]
+fn a_wrong_value_on_the_command_line_is_told_as_such() {
+    let place = Workplace::new(&[]);
+    place.write(&tiny());
+    let set = |value: &str| place.sconce(&["run", "manifest.json", "--set", value]);
+    set("train.epochs=many").expect(
+        2,
+        &[
+            "found \"many\"",
+            "set on the command line: `--set train.epochs=many`",
+        ],
+    );
+    set("train.epoch=1").expect(2, &["unknown key `epoch`", "did you mean `epochs`?"]);
+    set("hooks[3].config=1").expect(2, &["`--set hooks[3].config=1`", "there is no element 3"]);
+    set("nonsense").expect(2, &["it needs a path"]);
+}
+
+#[test]
+fn numbers_that_the_schema_cannot_judge_are_told_with_their_place() {
+    let nesterov = json!({"kind": "sgd", "learning_rate": 0.1, "nesterov": true});
+    value(&edit(tiny(), "/optimizer", nesterov))
+        .expect(2, &["`nesterov` needs a `momentum`", "at optimizer"]);
+}
+
+#[test]
+fn usage_errors_exit_with_2_too() {
+    let place = Workplace::new(&[]);
+    place.sconce(&["run"]).expect(2, &["<FILE>"]);
+    place
+        .sconce(&["rnu", "manifest.json"])
+        .expect(2, &["unrecognized subcommand 'rnu'"]);
+}

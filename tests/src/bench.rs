@@ -1,0 +1,97 @@
+//! What benchmarks need: hooks that do nothing, and a task to train.
+
+use std::path::{Path, PathBuf};
+
+use candle_core::{DType, Device};
+use sconce::bridge::{self, Shared};
+use sconce::data::{self, DataConfig, SyntheticDigitsConfig};
+use sconce::dispatch::{Dispatcher, Hook, HookSpec, OnError};
+use sconce::log::MemoryLog;
+use sconce::nn::{Activation, Mlp};
+use sconce::optim::AdamW;
+use sconce::parameters::Parameters;
+use sconce::plugin::inspect;
+use sconce::plugin::instance::Instance;
+use sconce::plugin::library::Library;
+use sconce::run::{Plan, Report, Trainer};
+use sconce::task::Classification;
+use sconce_plugin_api::abi::{SetupAbi, TextAbi};
+use sconce_plugin_api::{Point, Priority};
+
+use crate::artifacts;
+
+/// A dispatcher over so many no-op hooks of the fixture plugin, built by cargo here and now.
+///
+/// # Panics
+///
+/// Where the plugin can't be built or loaded.
+pub fn noop_hooks(count: usize, shared: &Shared<'_>) -> Dispatcher {
+    noop_hooks_of(&artifacts().plugin("sconce-fixture-noop"), count, shared)
+}
+
+/// A dispatcher over so many no-op hooks of the fixture plugin in `library`.
+///
+/// # Panics
+///
+/// Where the plugin can't be loaded.
+pub fn noop_hooks_of(library: &Path, count: usize, shared: &Shared<'_>) -> Dispatcher {
+    let metadata = inspect(library).expect("the plugin is right").metadata;
+    let kind = metadata.hooks.first().expect("it has a hook").clone();
+    let points = kind
+        .points
+        .iter()
+        .filter_map(|point| Point::from_number(point.number));
+    let points: Vec<Point> = points.collect();
+    let opened = Library::open(library).expect("the plugin can be opened");
+    let hooks = (0..count).map(|index| {
+        let name = format!("noop-{index}");
+        let setup = SetupAbi {
+            host: std::ptr::from_ref(bridge::root()),
+            context: shared.context(),
+            name: TextAbi::new(&name),
+            run_directory: TextAbi::new("."),
+            manifest: TextAbi::new("{}"),
+            seed: 0,
+        };
+        let instance = Instance::create(&opened, &kind.name, "{}", &setup).expect("it is created");
+        let spec = HookSpec {
+            name: name.clone(),
+            kind: kind.name.clone(),
+            plugin: metadata.name.clone(),
+            library: PathBuf::from(library),
+            priority: Priority::NORMAL,
+            on_error: OnError::Fail,
+            points: points.clone(),
+            phases: None,
+        };
+        Hook::new(spec, instance)
+    });
+    Dispatcher::new(hooks.collect())
+}
+
+/// The MLP 784-256-10 on 100 batches of 64 synthetic digits.
+///
+/// # Panics
+///
+/// Where it can't be made.
+pub fn digits_task() -> Classification {
+    let config = DataConfig::SyntheticDigits(SyntheticDigitsConfig {
+        train: 6400,
+        val: 0,
+        test: 0,
+        ..SyntheticDigitsConfig::default()
+    });
+    let data = data::load(&config, Path::new(""), 1).expect("data");
+    let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
+    let mlp = Mlp::new(&mut parameters, 784, &[256], 10, Activation::Relu).expect("a model");
+    Classification::new(Box::new(mlp), parameters, data)
+}
+
+/// Trains a task with so many no-op hooks.
+pub fn train(task: &mut Classification, plan: &Plan, hooks: usize) -> Report {
+    let log = MemoryLog::default();
+    let shared = Shared::new(&log);
+    let hooks = noop_hooks(hooks, &shared);
+    let mut optimizer = AdamW::new(1e-3);
+    Trainer::new(task, &mut optimizer, hooks, &shared, plan.clone()).run()
+}
