@@ -111,3 +111,8 @@ pub mod __private {
     pub use abi_stable::prefix_type::PrefixTypeTrait;
     pub use abi_stable::std_types::RString;
 }
+
+/// The README's hook, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

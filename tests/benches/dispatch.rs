@@ -13,6 +13,10 @@ use sconce_plugin_api::Point;
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_tests::bench::{digits_task, noop_hooks, train};
 
+/// The binary's: a training step without it is another one.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A call through a pointer that the compiler can't see through, as the floor.
 fn indirect_call(criterion: &mut Criterion) {
     fn nothing(argument: u64) -> u64 {

@@ -48,7 +48,7 @@ impl Dispatcher {
         point: Point,
         view: &mut ViewAbi,
         shared: &Shared<'_>,
-    ) -> Result<(), HookFault> {
+    ) -> Result<(), Box<HookFault>> {
         if self.lists.at(point, phase_of(view)).is_empty() {
             return Ok(());
         }
@@ -76,9 +76,9 @@ impl Dispatcher {
         point: Point,
         view: &mut ViewAbi,
         shared: &Shared<'_>,
-    ) -> Result<(), HookFault> {
+    ) -> Result<(), Box<HookFault>> {
         match self.call_from(0, point, view, shared) {
-            Some((_, fault)) => Err(fault),
+            Some((_, fault)) => Err(Box::new(fault)),
             None => Ok(()),
         }
     }

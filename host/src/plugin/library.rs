@@ -1,7 +1,7 @@
 //! Opening a plugin's library: the gates that run its code.
 //!
-//! What can be proved from the file alone has been proved before ([`super::structure`],
-//! [`super::section`]). Libraries stay open as long as the process lives.
+//! What can be proved from the file alone has been proved before, by [`inspect`](super::inspect()).
+//! Libraries stay open as long as the process lives.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Plugins: found, inspected without running their code, opened, and their hooks created.
 //!
 //! A plugin goes through gates, each with an error of its own: its path, the structure of its
-//! file, its metadata and their compatibility, its fingerprint ([`inspect`]); then, with its code
+//! file, its metadata and their compatibility, its fingerprint ([`inspect()`]); then, with its code
 //! running, opening, the layout of its types ([`library`]), and the creation of hooks
 //! ([`instance`]).
 

@@ -9,7 +9,7 @@ use crate::dispatch::{HookFault, Moment};
 pub enum RunError {
     /// A hook whose policy is `fail` failed.
     #[error("{0}")]
-    Hook(#[from] HookFault),
+    Hook(#[from] Box<HookFault>),
     /// Model, loss, metrics or optimizer failed.
     #[error("{doing} failed {moment}: {source}")]
     Task {
