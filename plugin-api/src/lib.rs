@@ -52,7 +52,7 @@
 //!
 //! - [`Hook`]: the methods, when each is called and what may be done there.
 //! - [`hook`](macro@hook), [`export_plugin!`]: the two macros.
-//! - [`TaskView`]: what a hook sees and may ask. [`Setup`]: what it learns at its creation.
+//! - [`TaskView`]: what a hook sees and may ask. [`tensor`]: parameters, gradients, the batch. [`Setup`]: what it learns at its creation.
 //! - [`Error`], [`bail!`], [`Context`]: how it fails.
 //! - [`Priority`]: in which order hooks run. [`state`]: what goes into checkpoints.
 //! - [`abi`], [`ext`], [`metadata`]: the boundary itself, for hosts.
@@ -77,6 +77,8 @@ mod priority;
 #[expect(unsafe_code, reason = "reads the host's data")]
 mod setup;
 pub mod state;
+#[expect(unsafe_code, reason = "reads and writes the host's tensors")]
+pub mod tensor;
 #[expect(unsafe_code, reason = "reads the host's data and calls its tables")]
 mod view;
 
@@ -87,7 +89,7 @@ pub use point::Point;
 pub use priority::Priority;
 pub use sconce_plugin_macros::hook;
 pub use setup::Setup;
-pub use view::{Failure, Metrics, Origin, Outcome, TaskView};
+pub use view::{Failure, Metrics, Origin, Outcome, TaskView, Tensors};
 
 /// What a plugin's source begins with: `use sconce_plugin_api::prelude::*;`.
 ///

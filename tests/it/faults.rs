@@ -1,7 +1,11 @@
 //! A hook that fails or panics anywhere ends as a message with its name; nothing aborts.
 
+use sconce::bridge::Shared;
+use sconce::log::MemoryLog;
+use sconce::plugin::library::Library;
 use sconce_plugin_api::Point;
-use sconce_tests::{Finished, Workplace, edit, tiny};
+use sconce_tests::bench::create;
+use sconce_tests::{Finished, Workplace, artifacts, edit, tiny};
 use serde_json::{Value, json};
 
 fn run(hook: Value) -> (Workplace, Finished) {
@@ -78,6 +82,45 @@ fn an_error_is_told_with_the_line_it_came_from() {
     let (_place, finished) = run(fault("after_epoch", "long-error"));
     let finished = finished.expect(4, &["bytes in all"]);
     assert!(finished.stderr.len() < 20_000, "a long message is cut");
+}
+
+#[test]
+fn a_panic_in_saving_and_loading_state_is_an_error_with_its_place() {
+    let log = MemoryLog::default();
+    let shared = Shared::new(&log);
+    let library = Library::open(&artifacts().plugin("sconce-fixture-faults")).expect("opened");
+    let hook = |at: &str| {
+        let config = format!("{{\"at\": \"{at}\"}}");
+        create(&library, "fault", &config, &shared).expect("created")
+    };
+    let good = hook("nowhere").save_state().expect("a state");
+    assert!(hook("nowhere").load_state(&good).is_ok());
+    let saved = hook("save_state").save_state().expect_err("told to panic");
+    let loaded = hook("load_state")
+        .load_state(&good)
+        .expect_err("told to panic");
+    for (error, words) in [
+        (saved, "panic at save_state"),
+        (loaded, "panic at load_state"),
+    ] {
+        assert!(
+            error.is_panic() && error.message.contains(words),
+            "{error:?}"
+        );
+        assert!(error.place.contains("src/lib.rs:"), "{error:?}");
+    }
+    let short = hook("nowhere")
+        .load_state(&[1, 2])
+        .expect_err("a wrong state");
+    assert!(!short.is_panic());
+    assert!(hook("drop").close().expect_err("told to panic").is_panic());
+    let unknown = create(&library, "fautl", "{}", &shared).expect_err("no such kind");
+    assert!(
+        unknown
+            .message
+            .contains("no hook `fautl` here, this plugin has: fault, asker"),
+        "{unknown:?}"
+    );
 }
 
 #[test]

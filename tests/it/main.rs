@@ -2,6 +2,7 @@
 //!
 //! | module | what must hold |
 //! |---|---|
+//! | `tensors` | hooks read and change tensors where they may, without a copy |
 //! | `training` | the quickstart learns, MNIST learns, two runs give the same bits |
 //! | `order` | which mount points are called, in which order, with which counters |
 //! | `requests` | what hooks ask for is served, or refused with a reason |
@@ -31,4 +32,5 @@ mod faults;
 mod order;
 mod plugins;
 mod requests;
+mod tensors;
 mod training;

@@ -11,7 +11,7 @@ use sconce::nn::{Activation, Mlp};
 use sconce::optim::AdamW;
 use sconce::parameters::Parameters;
 use sconce::plugin::inspect;
-use sconce::plugin::instance::Instance;
+use sconce::plugin::instance::{EntryError, Instance};
 use sconce::plugin::library::Library;
 use sconce::run::{Plan, Report, Trainer};
 use sconce::task::Classification;
@@ -45,15 +45,7 @@ pub fn noop_hooks_of(library: &Path, count: usize, shared: &Shared<'_>) -> Dispa
     let opened = Library::open(library).expect("the plugin can be opened");
     let hooks = (0..count).map(|index| {
         let name = format!("noop-{index}");
-        let setup = SetupAbi {
-            host: std::ptr::from_ref(bridge::root()),
-            context: shared.context(),
-            name: TextAbi::new(&name),
-            run_directory: TextAbi::new("."),
-            manifest: TextAbi::new("{}"),
-            seed: 0,
-        };
-        let instance = Instance::create(&opened, &kind.name, "{}", &setup).expect("it is created");
+        let instance = create(&opened, &kind.name, "{}", shared).expect("it is created");
         let spec = HookSpec {
             name: name.clone(),
             kind: kind.name.clone(),
@@ -67,6 +59,28 @@ pub fn noop_hooks_of(library: &Path, count: usize, shared: &Shared<'_>) -> Dispa
         Hook::new(spec, instance)
     });
     Dispatcher::new(hooks.collect())
+}
+
+/// A hook of an opened plugin, outside any run.
+///
+/// # Errors
+///
+/// What the plugin says against it.
+pub fn create(
+    library: &Library,
+    kind: &str,
+    config: &str,
+    shared: &Shared<'_>,
+) -> Result<Instance, EntryError> {
+    let setup = SetupAbi {
+        host: std::ptr::from_ref(bridge::root()),
+        context: shared.context(),
+        name: TextAbi::new(kind),
+        run_directory: TextAbi::new("."),
+        manifest: TextAbi::new("{}"),
+        seed: 0,
+    };
+    Instance::create(library, kind, config, &setup)
 }
 
 /// The MLP 784-256-10 on 100 batches of 64 synthetic digits.

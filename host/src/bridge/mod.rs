@@ -9,24 +9,27 @@ mod metrics;
 mod requests;
 mod run;
 mod shared;
+mod tensors;
 
 use std::ffi::c_void;
 use std::ptr;
 
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
-use sconce_plugin_api::ext::{LogTable, MetricsTable, RequestsTable, RunTable};
+use sconce_plugin_api::ext::{LogTable, MetricsTable, RequestsTable, RunTable, TensorsTable};
 
 pub use requests::{Requests, Stop};
 pub use shared::Shared;
+pub use tensors::Exposed;
 
 /// The extensions that this host has, for `sconce plugins` and for the refusal of plugins that
 /// require others.
-pub const EXTENSIONS: [&str; 4] = [
+pub const EXTENSIONS: [&str; 5] = [
     LogTable::ID,
     MetricsTable::ID,
     RequestsTable::ID,
     RunTable::ID,
+    TensorsTable::ID,
 ];
 
 /// The host's name and version, as plugins see it.
@@ -58,6 +61,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         MetricsTable::ID => ptr::from_ref(&metrics::TABLE).cast(),
         RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
         RunTable::ID => ptr::from_ref(&run::TABLE).cast(),
+        TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
         _ => ptr::null(),
     }
 }

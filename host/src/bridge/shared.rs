@@ -10,6 +10,7 @@ use std::ptr;
 use sconce_plugin_api::{Phase, Point};
 
 use super::requests::Requests;
+use super::tensors::Exposed;
 use crate::log::{Level, Log};
 use crate::run::{Clock, MetricBoard};
 
@@ -21,6 +22,8 @@ pub struct Shared<'run> {
     pub metrics: RefCell<MetricBoard>,
     /// What hooks have asked for and the loop has not served yet.
     pub requests: Requests,
+    /// The tensors that hooks can see.
+    pub tensors: Exposed,
     /// The learning rate, in force at once when a hook sets it.
     pub learning_rate: Cell<f64>,
     /// The run's clock.
@@ -38,6 +41,7 @@ impl<'run> Shared<'run> {
             log,
             metrics: RefCell::default(),
             requests: Requests::default(),
+            tensors: Exposed::default(),
             learning_rate: Cell::new(0.0),
             clock: Clock::start(),
             point: Cell::new(None),

@@ -6,6 +6,9 @@ use std::ptr;
 use abi_stable::std_types::RVec;
 use sconce_plugin_api::abi::{ErrorAbi, HookAbi, HookTable, SetupAbi, Status, TextAbi, ViewAbi};
 
+use sconce_plugin_api::HookKind;
+use sconce_plugin_api::export::{create_from, kind};
+
 use super::library::Library;
 
 /// Why a plugin's entry failed.
@@ -50,6 +53,12 @@ fn shortened(text: &str) -> String {
     format!("{head}… ({} bytes in all)", text.len())
 }
 
+/// Before its creation.
+const NO_HOOK: HookAbi = HookAbi {
+    instance: ptr::null_mut(),
+    table: ptr::null(),
+};
+
 /// A hook in a plugin. Dropping it drops the plugin's object.
 #[derive(Debug)]
 pub struct Instance {
@@ -69,10 +78,7 @@ impl Instance {
         setup: &SetupAbi,
     ) -> Result<Instance, EntryError> {
         let mut error = ErrorAbi::new();
-        let mut abi = HookAbi {
-            instance: ptr::null_mut(),
-            table: ptr::null(),
-        };
+        let mut abi = NO_HOOK;
         // SAFETY: the root's layout was checked; all places are ours for the call.
         let status = unsafe {
             (library.root().create())(
@@ -83,8 +89,31 @@ impl Instance {
                 &raw mut error,
             )
         };
+        Instance::created(status, abi, &mut error)
+    }
+
+    /// Creates a hook that is linked into this program rather than loaded: it goes through the same
+    /// door as a plugin's.
+    pub fn linked<H: HookKind>(config: &str, setup: &SetupAbi) -> Result<Instance, EntryError> {
+        let mut error = ErrorAbi::new();
+        let mut abi = NO_HOOK;
+        // SAFETY: all places are ours for the call.
+        let status = unsafe {
+            create_from(
+                &[kind::<H>()],
+                TextAbi::new(H::NAME),
+                TextAbi::new(config),
+                setup,
+                &raw mut abi,
+                &raw mut error,
+            )
+        };
+        Instance::created(status, abi, &mut error)
+    }
+
+    fn created(status: u32, abi: HookAbi, error: &mut ErrorAbi) -> Result<Instance, EntryError> {
         if status != Status::OK.0 {
-            return Err(EntryError::read(status, &mut error));
+            return Err(EntryError::read(status, error));
         }
         if abi.table.is_null() {
             return Err(EntryError {

@@ -30,12 +30,14 @@ impl Trainer<'_> {
                 .map_err(|error| RunError::data(&self.view, error))?;
             self.view.batch_size = indices.len() as u64;
             self.view.flags &= !ViewAbi::HAS_LOSS;
+            self.shared.tensors.set_batch(&batch.inputs, &batch.targets);
             self.call(Point::BeforeIter)?;
             if !self.shared.requests.take_skip_batch() {
                 self.forward(&batch, phase)?;
             }
             self.view.batch += 1;
             self.call(Point::AfterIter)?;
+            self.shared.tensors.clear_batch();
         }
         self.view.batch_size = 0;
         self.call(Point::AfterEpoch)?;

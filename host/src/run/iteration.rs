@@ -31,6 +31,7 @@ impl Trainer<'_> {
         let batch = data
             .gather(micro_batch.indices)
             .map_err(|error| RunError::data(&self.view, error))?;
+        self.shared.tensors.set_batch(&batch.inputs, &batch.targets);
         self.call(Point::BeforeIter)?;
         if !self.shared.requests.take_skip_batch() {
             let loss = self.forward(&batch, Phase::Train)?;
@@ -43,7 +44,9 @@ impl Trainer<'_> {
         self.view.batch += 1;
         self.view.samples += self.view.batch_size;
         self.shared.clock.advance(self.view.iteration);
-        self.call(Point::AfterIter)
+        self.call(Point::AfterIter)?;
+        self.shared.tensors.clear_batch();
+        Ok(())
     }
 
     /// Outputs, loss and metrics of a batch, in any phase.
@@ -52,6 +55,7 @@ impl Trainer<'_> {
             .task
             .forward(batch, phase)
             .map_err(|error| RunError::task("the forward pass", &self.view, error))?;
+        self.shared.tensors.set_outputs(&outputs);
         self.call(Point::AfterForward)?;
         let loss = self
             .measure(batch, &outputs, phase)
@@ -88,7 +92,11 @@ impl Trainer<'_> {
             .gradients(loss, share)
             .map_err(|error| RunError::task("the backward pass", &self.view, error))?;
         self.audit(&gradients)?;
+        self.shared.tensors.set_gradients(gradients);
         self.call(Point::AfterBackward)?;
+        let Some(gradients) = self.shared.tensors.take_gradients() else {
+            return Ok(());
+        };
         match &mut self.accumulated {
             None => self.accumulated = Some(gradients),
             Some(accumulated) => accumulated
@@ -129,12 +137,13 @@ impl Trainer<'_> {
 
     /// Steps the parameters by the accumulated gradients, if there are any and no hook minds.
     fn update(&mut self) -> Result<(), RunError> {
-        if self.accumulated.is_none() {
+        let Some(gradients) = self.accumulated.take() else {
             self.shared.requests.take_skip_update();
             return Ok(());
-        }
+        };
+        self.shared.tensors.set_gradients(gradients);
         self.call(Point::BeforeUpdate)?;
-        let Some(gradients) = self.accumulated.take() else {
+        let Some(gradients) = self.shared.tensors.take_gradients() else {
             return Ok(());
         };
         if self.shared.requests.take_skip_update() {

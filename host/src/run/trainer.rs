@@ -38,6 +38,7 @@ impl<'run> Trainer<'run> {
         plan: Plan,
     ) -> Self {
         shared.learning_rate.set(optimizer.learning_rate());
+        shared.tensors.set_parameters(task.parameters());
         let mut means = vec![("loss", 0.0)];
         means.extend(task.metrics().iter().map(|&name| (name, 0.0)));
         let view = ViewAbi {

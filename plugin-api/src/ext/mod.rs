@@ -8,6 +8,7 @@ mod log;
 mod metrics;
 mod requests;
 mod run;
+mod tensors;
 
 use std::ffi::c_void;
 
@@ -15,15 +16,17 @@ pub use log::{Level, LogTable};
 pub use metrics::{MetricAbi, MetricsTable};
 pub use requests::{Request, RequestsTable};
 pub use run::RunTable;
+pub use tensors::{Collection, TensorAbi, TensorsTable};
 
 use crate::abi::{HostRoot, TextAbi};
 
 /// The extensions that this version of the API knows how to use.
-pub const KNOWN: [&str; 4] = [
+pub const KNOWN: [&str; 5] = [
     LogTable::ID,
     MetricsTable::ID,
     RequestsTable::ID,
     RunTable::ID,
+    TensorsTable::ID,
 ];
 
 /// A table of the host's, frozen under its identifier.
@@ -44,6 +47,7 @@ pub(crate) struct Tables {
     pub(crate) metrics: Option<&'static MetricsTable>,
     pub(crate) requests: Option<&'static RequestsTable>,
     pub(crate) run: Option<&'static RunTable>,
+    pub(crate) tensors: Option<&'static TensorsTable>,
 }
 
 impl Tables {
@@ -54,6 +58,7 @@ impl Tables {
             metrics: query(host),
             requests: query(host),
             run: query(host),
+            tensors: query(host),
         }
     }
 }

@@ -4,11 +4,13 @@ mod ask;
 mod metrics;
 mod payload;
 mod progress;
+mod tensors;
 
 use std::marker::PhantomData;
 
 pub use metrics::Metrics;
 pub use payload::{Failure, Origin, Outcome};
+pub use tensors::Tensors;
 
 use crate::abi::ViewAbi;
 use crate::ext::{Level, Tables};

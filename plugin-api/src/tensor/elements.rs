@@ -1,0 +1,70 @@
+//! The elements of a tensor in row-major order, whatever its strides.
+
+use std::marker::PhantomData;
+
+use super::{Element, Tensor};
+
+/// An iterator over a tensor's elements.
+pub struct Elements<'view, T> {
+    tensor: Tensor<'view>,
+    /// How many are left.
+    left: usize,
+    /// The index of the next one in each dimension, the last one first; tensors have few.
+    index: [usize; MOST_DIMENSIONS],
+    element: PhantomData<T>,
+}
+
+/// More dimensions than any layer makes; tensors with more are refused.
+pub(super) const MOST_DIMENSIONS: usize = 12;
+
+impl<'view, T: Element> Elements<'view, T> {
+    pub(super) fn new(tensor: Tensor<'view>) -> Self {
+        Elements {
+            left: tensor.len(),
+            tensor,
+            index: [0; MOST_DIMENSIONS],
+            element: PhantomData,
+        }
+    }
+
+    /// Where the next element stands, in elements from the first.
+    fn offset(&self) -> usize {
+        let strides = self.tensor.strides().iter().rev();
+        let steps = strides.zip(&self.index);
+        steps.map(|(&stride, &index)| stride as usize * index).sum()
+    }
+
+    fn advance(&mut self) {
+        self.left -= 1;
+        let sizes = self.tensor.shape().iter().rev();
+        for (&size, index) in sizes.zip(&mut self.index) {
+            *index += 1;
+            if *index < size as usize {
+                return;
+            }
+            *index = 0;
+        }
+    }
+}
+
+impl<T: Element> Iterator for Elements<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        if self.left == 0 {
+            return None;
+        }
+        let offset = self.offset();
+        self.advance();
+        // SAFETY: every index is below its dimension's size, so the element lies inside the bytes
+        // that `Tensor::check` has found to belong to the tensor; the type was checked when this
+        // iterator was made.
+        Some(unsafe { self.tensor.abi().data.cast::<T>().add(offset).read() })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T: Element> ExactSizeIterator for Elements<'_, T> {}

@@ -1,0 +1,165 @@
+//! Views on tensors that a host might lend, right ones and wrong ones.
+
+use std::ffi::c_void;
+
+use super::{BrainHalf, DType, Half, Tensor, TensorMut};
+use crate::abi::TextAbi;
+use crate::ext::TensorAbi;
+
+fn abi<T>(data: &[T], dtype: DType, shape: &[i64], strides: &[i64]) -> TensorAbi {
+    let (type_code, type_bits) = dtype.codes();
+    TensorAbi {
+        data: data.as_ptr().cast_mut().cast::<c_void>(),
+        byte_length: size_of_val(data) as u64,
+        shape: shape.as_ptr(),
+        strides: strides.as_ptr(),
+        name: TextAbi::new("w"),
+        dimensions: shape.len() as u32,
+        type_code,
+        type_bits,
+        ..TensorAbi::EMPTY
+    }
+}
+
+#[test]
+fn contiguous_and_strided_tensors_give_their_elements() {
+    let data: Vec<f32> = (0..6_u8).map(f32::from).collect();
+    let whole = abi(&data, DType::F32, &[2, 3], &[3, 1]);
+    let turned = abi(&data, DType::F32, &[3, 2], &[1, 3]);
+    // SAFETY: the data outlive the views, and nothing writes to them.
+    let (whole, turned) = unsafe {
+        (
+            Tensor::new(whole).expect("right"),
+            Tensor::new(turned).expect("right"),
+        )
+    };
+    assert_eq!(whole.as_slice::<f32>().expect("contiguous"), data);
+    assert_eq!(whole.name(), "w");
+    assert!(whole.is_contiguous() && !turned.is_contiguous());
+    assert!(turned.as_slice::<f32>().is_err());
+    assert_eq!(
+        turned.to_vec::<f32>().expect("elements"),
+        [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]
+    );
+    let error = whole.as_slice::<f64>().expect_err("another type");
+    assert_eq!(error.message(), "the elements of `w` are f32, not f64");
+}
+
+#[test]
+fn scalars_broadcast_and_empty_tensors_are_tensors() {
+    let data = [7_i64];
+    let scalar = abi(&data, DType::I64, &[], &[]);
+    let repeated = abi(&data, DType::I64, &[3], &[0]);
+    let nothing = abi::<i64>(&[], DType::I64, &[0, 4], &[4, 1]);
+    // SAFETY: as above.
+    unsafe {
+        assert_eq!(
+            Tensor::new(scalar)
+                .expect("right")
+                .to_vec::<i64>()
+                .expect("it"),
+            [7]
+        );
+        assert_eq!(
+            Tensor::new(repeated)
+                .expect("right")
+                .to_vec::<i64>()
+                .expect("it"),
+            [7; 3]
+        );
+        let nothing = Tensor::new(nothing).expect("right");
+        assert!(nothing.is_empty() && nothing.as_slice::<i64>().expect("it").is_empty());
+        assert!(nothing.to_vec::<i64>().expect("it").is_empty());
+    }
+}
+
+#[test]
+fn every_type_is_read_as_itself() {
+    // SAFETY: as above.
+    unsafe {
+        let bytes = [1_u8, 255];
+        let view = Tensor::new(abi(&bytes, DType::U8, &[2], &[1])).expect("right");
+        assert_eq!(view.as_slice::<u8>().expect("it"), bytes);
+        let halves = [0x3c00_u16];
+        let view = Tensor::new(abi(&halves, DType::F16, &[1], &[1])).expect("right");
+        assert_eq!(view.as_slice::<Half>().expect("it"), [Half(0x3c00)]);
+        let view = Tensor::new(abi(&[0x3f80_u16], DType::Bf16, &[1], &[1])).expect("right");
+        let ones: Vec<f32> = view
+            .iter::<BrainHalf>()
+            .expect("it")
+            .map(f32::from)
+            .collect();
+        assert_eq!(ones, [1.0]);
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_never_touched() {
+    let data = [0.0_f32; 6];
+    let right = || abi(&data, DType::F32, &[2, 3], &[3, 1]);
+    let huge = [i64::MAX, i64::MAX];
+    let ones = [1, 1];
+    let wrong = [
+        TensorAbi {
+            byte_length: 20,
+            ..right()
+        },
+        TensorAbi {
+            device_type: 2,
+            ..right()
+        },
+        TensorAbi {
+            data: std::ptr::null_mut(),
+            ..right()
+        },
+        TensorAbi {
+            data: data.as_ptr().cast_mut().cast::<u8>().wrapping_add(1).cast(),
+            ..right()
+        },
+        TensorAbi {
+            shape: std::ptr::null(),
+            ..right()
+        },
+        TensorAbi {
+            dimensions: 13,
+            ..right()
+        },
+        abi(&data, DType::F32, &[2, -3], &[3, 1]),
+        abi(&data, DType::F32, &[2, 3], &[-3, 1]),
+        abi(&data, DType::F32, &[2, 3], &[4, 1]),
+        abi(&data, DType::F32, &huge, &ones),
+    ];
+    for (index, wrong) in wrong
+        .into_iter()
+        .enumerate()
+        .filter(|(index, _)| *index != 5)
+    {
+        // SAFETY: that the view refuses it without reading is what is tested.
+        let refused = unsafe { Tensor::new(wrong) };
+        assert!(refused.is_err(), "case {index}");
+    }
+    let unknown = TensorAbi {
+        type_code: 99,
+        ..right()
+    };
+    // SAFETY: as above.
+    let unknown = unsafe { Tensor::new(unknown) }.expect("only its elements can't be read");
+    assert!(unknown.dtype().is_none() && unknown.as_slice::<f32>().is_err());
+}
+
+#[test]
+fn writing_changes_the_hosts_numbers() {
+    let mut data = [1.0_f64, 2.0, 3.0];
+    let mut lent = abi(&data, DType::F64, &[3], &[1]);
+    lent.data = data.as_mut_ptr().cast();
+    // SAFETY: the data outlive the view, and nothing else touches them meanwhile.
+    let mut view = unsafe { TensorMut::new(lent) }.expect("right");
+    view.map::<f64>(|x| x * 2.0).expect("written");
+    view.as_mut_slice::<f64>().expect("slice")[0] = 9.0;
+    assert_eq!(
+        view.view().as_slice::<f64>().expect("read"),
+        [9.0, 4.0, 6.0]
+    );
+    assert!(view.map::<f32>(|x| x).is_err());
+    assert_eq!(data, [9.0, 4.0, 6.0]);
+}

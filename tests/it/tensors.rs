@@ -1,0 +1,235 @@
+//! Hooks read and change tensors where they may, without a copy.
+
+use candle_core::{DType, Device, Tensor};
+use sconce::bridge::Shared;
+use sconce::data::order;
+use sconce::dispatch::{Dispatcher, Hook as LoadedHook, HookSpec, OnError};
+use sconce::gradients::Gradients;
+use sconce::log::MemoryLog;
+use sconce::loss::cross_entropy;
+use sconce::nn::{Activation, Mlp, Model};
+use sconce::optim::{Optimizer, Sgd};
+use sconce::parameters::Parameters;
+use sconce::plugin::library::Library;
+use sconce::run::{Outcome, Plan, Trainer};
+use sconce::task::{Classification, Task};
+use sconce_plugin_api::{Phase, Point, Priority};
+use sconce_tests::bench::create;
+use sconce_tests::{Finished, Workplace, artifacts, edit, tiny};
+use serde_json::{Value, json};
+
+const PLUGIN: &str = "sconce-fixture-tensors";
+
+fn touch(at: &str, what: &str) -> (Workplace, Finished) {
+    let place = Workplace::new(&[PLUGIN, "sconce-fixture-recorder"]);
+    let hook = json!({"hook": "touch", "priority": "HIGH", "config": {"at": at, "what": what}});
+    let finished = place.run(&edit(tiny(), "/hooks", json!([hook, "recorder"])));
+    (place, finished)
+}
+
+#[test]
+fn tensors_are_changed_where_the_table_says_so_and_nowhere_else() {
+    for (what, legal, name) in [
+        (
+            "parameter",
+            &["before_run", "after_update", "after_epoch"][..],
+            "the parameters",
+        ),
+        (
+            "gradient",
+            &["after_backward", "before_update"],
+            "the gradients",
+        ),
+        ("inputs", &["before_iter"], "the inputs"),
+        ("outputs", &["after_forward"], "the outputs"),
+    ] {
+        for at in [
+            "before_run",
+            "before_iter",
+            "after_forward",
+            "after_loss",
+            "after_backward",
+            "before_update",
+            "after_update",
+            "after_epoch",
+        ] {
+            let (_place, finished) = touch(at, what);
+            if legal.contains(&at) {
+                finished.expect(0, &[]);
+            } else {
+                let words = format!(
+                    "{name} can't be changed at `{at}`; they can at {}",
+                    legal[0]
+                );
+                finished.expect(4, &[&words, "hook `touch` failed", "lib.rs:"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_names_and_types_are_told() {
+    touch("after_loss", "unknown").1.expect(
+        4,
+        &["no parameter is called `fc1.wieght`; did you mean `fc1.weight`?"],
+    );
+    touch("after_loss", "wrong-type")
+        .1
+        .expect(4, &["the elements of `fc1.weight` are f32, not f64"]);
+    touch("before_run", "targets")
+        .1
+        .expect(4, &["there is no `targets` at this moment"]);
+    touch("after_loss", "targets").1.expect(0, &[]);
+}
+
+#[test]
+fn what_a_hook_changes_is_what_the_loop_goes_on_with() {
+    // Outputs of zero: every class is equally likely, whatever the model.
+    let (place, _) = touch("after_forward", "outputs");
+    for call in place.records("record.jsonl") {
+        if call["point"] == "after_loss" {
+            let loss = call["loss"].as_f64().expect("a loss");
+            assert!((loss - 10.0_f64.ln()).abs() < 1e-6, "{loss}");
+        }
+    }
+    // Gradients of zero for the first layer alone: it stays, the rest learns.
+    let (place, _) = touch("before_update", "gradient");
+    let validations: Vec<Value> = place
+        .records("record.jsonl")
+        .into_iter()
+        .filter(|call| call["point"] == "after_epoch" && call["phase"] == "val")
+        .collect();
+    assert_ne!(validations[0]["metrics"], validations[1]["metrics"]);
+}
+
+fn task() -> Classification {
+    let config = serde_json::from_value(
+        json!({"kind": "synthetic-digits", "train": 40, "val": 0, "test": 0}),
+    );
+    let data = sconce::data::load(&config.expect("a config"), "".as_ref(), 5).expect("data");
+    let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
+    let mlp = Mlp::new(&mut parameters, 784, &[16], 10, Activation::Relu).expect("a model");
+    Classification::new(Box::new(mlp), parameters, data)
+}
+
+fn bits(parameters: &Parameters) -> Vec<u32> {
+    parameters
+        .iter()
+        .flat_map(|parameter| {
+            let values: Vec<f32> = parameter
+                .tensor()
+                .flatten_all()
+                .and_then(|t| t.to_vec1())
+                .expect("numbers");
+            values.into_iter().map(f32::to_bits)
+        })
+        .collect()
+}
+
+const MAX_NORM: f64 = 0.5;
+const RATE: f32 = 0.01;
+
+/// Trains with the plugin's `clip` and `decay`.
+fn with_hooks(plan: &Plan) -> Vec<u32> {
+    let log = MemoryLog::default();
+    let shared = Shared::new(&log);
+    let path = artifacts().plugin(PLUGIN);
+    let library = Library::open(&path).expect("opened");
+    let hook = |kind: &str, config: Value, point: Point| {
+        let instance = create(&library, kind, &config.to_string(), &shared).expect("created");
+        let spec = HookSpec {
+            name: kind.to_owned(),
+            kind: kind.to_owned(),
+            plugin: PLUGIN.to_owned(),
+            library: path.clone(),
+            priority: Priority::NORMAL,
+            on_error: OnError::Fail,
+            points: vec![point],
+            phases: None,
+        };
+        LoadedHook::new(spec, instance)
+    };
+    let hooks = Dispatcher::new(vec![
+        hook("clip", json!({"max_norm": MAX_NORM}), Point::BeforeUpdate),
+        hook("decay", json!({"rate": RATE}), Point::AfterUpdate),
+    ]);
+    let mut task = task();
+    let mut optimizer = Sgd::new(0.1);
+    let report = Trainer::new(&mut task, &mut optimizer, hooks, &shared, plan.clone()).run();
+    assert!(
+        matches!(report.outcome, Outcome::Completed),
+        "{:?}",
+        report.outcome
+    );
+    let norm = report.metric(Phase::Train, "grad_norm").expect("published");
+    assert!(norm > MAX_NORM, "something was clipped: {norm}");
+    bits(task.parameters())
+}
+
+/// The same arithmetic without any hook.
+fn by_hand(plan: &Plan) -> Vec<u32> {
+    let task = task();
+    let data = task.data(Phase::Train).expect("data");
+    let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
+    let mlp = Mlp::new(&mut parameters, 784, &[16], 10, Activation::Relu).expect("a model");
+    let mut optimizer = Sgd::new(0.1);
+    let numbers = |tensor: &Tensor| -> Vec<f32> {
+        tensor
+            .flatten_all()
+            .and_then(|t| t.to_vec1())
+            .expect("numbers")
+    };
+    for epoch in 0..plan.epochs {
+        for indices in order::training(plan.seed, epoch, data.len()).chunks(plan.batch_size) {
+            let batch = data.gather(indices).expect("a batch");
+            let outputs = mlp.forward(&batch.inputs, true).expect("outputs");
+            let loss = cross_entropy(&outputs, &batch.targets).expect("a loss");
+            let mut gradients =
+                Gradients::from_store(&parameters, &loss.backward().expect("backward"));
+            let all: Vec<Vec<f32>> = (0..parameters.len())
+                .map(|i| numbers(gradients.at(i).expect("one")))
+                .collect();
+            let norm = all
+                .iter()
+                .flatten()
+                .map(|&g| f64::from(g) * f64::from(g))
+                .sum::<f64>()
+                .sqrt();
+            if norm > MAX_NORM {
+                let factor = (MAX_NORM / norm) as f32;
+                for (index, values) in all.iter().enumerate() {
+                    let scaled: Vec<f32> = values.iter().map(|g| g * factor).collect();
+                    let shape = gradients.at(index).expect("one").dims().to_vec();
+                    gradients.set(
+                        index,
+                        Tensor::from_vec(scaled, shape, &Device::Cpu).expect("a tensor"),
+                    );
+                }
+            }
+            optimizer.step(&parameters, &gradients).expect("a step");
+            for parameter in parameters.iter() {
+                let shrunk: Vec<f32> = numbers(parameter.tensor())
+                    .iter()
+                    .map(|p| p * (1.0 - RATE))
+                    .collect();
+                let shape = parameter.tensor().dims().to_vec();
+                let shrunk = Tensor::from_vec(shrunk, shape, &Device::Cpu).expect("a tensor");
+                parameter.var().set(&shrunk).expect("set");
+            }
+        }
+    }
+    bits(&parameters)
+}
+
+#[test]
+fn clipping_and_decay_in_a_plugin_are_bit_for_bit_the_same_arithmetic_in_the_host() {
+    let plan = Plan {
+        seed: 9,
+        epochs: 3,
+        batch_size: 16,
+        validate_every: 0,
+        test: false,
+        ..Plan::default()
+    };
+    assert_eq!(with_hooks(&plan), by_hand(&plan));
+}
