@@ -8,12 +8,16 @@ use syn::{Error, Ident, ImplItem, ItemImpl, parse_quote};
 use crate::arguments::Arguments;
 use crate::points::{self, PointMethod};
 
-/// The block as it was (with a `Config` where there is none) and its `HookKind`; or the errors,
-/// with the block beside them so that no other error hides them.
+/// The block as it was (with a `Config` where there is none) and its `HookKind`; or the errors, with
+/// a stand-in for the block beside them so that no other error buries them.
 pub(crate) fn expand(arguments: &Arguments, mut block: ItemImpl) -> TokenStream {
     let methods = match overridden(&block) {
         Ok(methods) => methods,
-        Err(error) => return error.to_compile_error(),
+        Err(error) => {
+            let errors = error.to_compile_error();
+            let stand_in = stand_in(&block);
+            return quote! { #errors #stand_in };
+        }
     };
     if !block
         .items
@@ -26,6 +30,36 @@ pub(crate) fn expand(arguments: &Arguments, mut block: ItemImpl) -> TokenStream 
     }
     let kind = kind(arguments, &block, &methods);
     quote! { #block #kind }
+}
+
+/// A hook that does nothing, in place of one that can't be read.
+fn stand_in(block: &ItemImpl) -> TokenStream {
+    let self_type = &block.self_ty;
+    quote! {
+        impl ::sconce_plugin_api::Hook for #self_type {
+            type Config = ::sconce_plugin_api::NoConfig;
+
+            fn new(
+                _: Self::Config,
+                _: &::sconce_plugin_api::Setup<'_>,
+            ) -> ::sconce_plugin_api::Result<Self> {
+                ::core::unreachable!()
+            }
+        }
+
+        impl ::sconce_plugin_api::HookKind for #self_type {
+            const NAME: &'static str = "";
+            const METADATA: &'static str = "";
+
+            fn dispatch(
+                &mut self,
+                _: u32,
+                _: &mut ::sconce_plugin_api::export::Call<'_>,
+            ) -> ::sconce_plugin_api::Result<()> {
+                ::core::result::Result::Ok(())
+            }
+        }
+    }
 }
 
 /// The mount points among the block's methods.
