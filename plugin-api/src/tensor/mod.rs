@@ -23,7 +23,7 @@ use crate::{Error, Result};
 /// fn largest_weight(task: &TaskView<'_>) -> Result<f32> {
 ///     let mut largest = 0.0_f32;
 ///     for parameter in task.parameters() {
-///         for value in parameter.iter::<f32>()? {
+///         for value in parameter.elements::<f32>()? {
 ///             largest = largest.max(value.abs());
 ///         }
 ///     }
@@ -105,7 +105,7 @@ impl<'view> Tensor<'view> {
     /// # Errors
     ///
     /// Where they are of another type, or do not stand side by side
-    /// ([`iter`](Tensor::iter) and [`to_vec`](Tensor::to_vec) work then).
+    /// ([`elements`](Tensor::elements) and [`to_vec`](Tensor::to_vec) work then).
     #[track_caller]
     pub fn as_slice<T: Element>(&self) -> Result<&'view [T]> {
         self.expect_type::<T>()?;
@@ -126,7 +126,7 @@ impl<'view> Tensor<'view> {
     ///
     /// Where they are of another type.
     #[track_caller]
-    pub fn iter<T: Element>(&self) -> Result<Elements<'view, T>> {
+    pub fn elements<T: Element>(&self) -> Result<Elements<'view, T>> {
         self.expect_type::<T>()?;
         Ok(Elements::new(*self))
     }
@@ -138,7 +138,7 @@ impl<'view> Tensor<'view> {
     /// Where they are of another type.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        Ok(self.iter::<T>()?.collect())
+        Ok(self.elements::<T>()?.collect())
     }
 
     pub(super) fn abi(&self) -> &TensorAbi {
@@ -202,7 +202,7 @@ impl<'view> Tensor<'view> {
         if bytes > self.abi.byte_length {
             return wrong("its elements do not lie inside it");
         }
-        if bytes > 0 && (self.abi.data.is_null() || !self.abi.data.addr().is_multiple_of(size)) {
+        if bytes > 0 && (self.abi.data.is_null() || self.abi.data.addr() % size != 0) {
             return wrong("its address does not suit its type");
         }
         Ok(())

@@ -85,7 +85,7 @@ fn every_type_is_read_as_itself() {
         assert_eq!(view.as_slice::<Half>().expect("it"), [Half(0x3c00)]);
         let view = Tensor::new(abi(&[0x3f80_u16], DType::Bf16, &[1], &[1])).expect("right");
         let ones: Vec<f32> = view
-            .iter::<BrainHalf>()
+            .elements::<BrainHalf>()
             .expect("it")
             .map(f32::from)
             .collect();

@@ -21,7 +21,7 @@ pub struct TensorMut<'view> {
     tensor: Tensor<'view>,
 }
 
-impl<'view> TensorMut<'view> {
+impl TensorMut<'_> {
     /// A tensor that the host lends for `'view` to be written to.
     ///
     /// # Safety
