@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Failure, Outcome, Result, Setup, TaskView};
+use crate::{EpochProfile, Failure, Outcome, Result, Setup, TaskView};
 
 /// An object that the host calls at mount points of a run.
 ///
@@ -139,6 +139,12 @@ pub trait Hook: Send + Sized + 'static {
     /// After the whole training, each validation, the test. May set the learning rate.
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
+        Ok(())
+    }
+
+    /// After `after_epoch` of the same pass: where its time went. Nothing may be changed.
+    fn epoch_profile(&mut self, task: &mut TaskView<'_>, profile: &EpochProfile<'_>) -> Result<()> {
+        let _ = (task, profile);
         Ok(())
     }
 

@@ -89,7 +89,7 @@ pub use point::Point;
 pub use priority::Priority;
 pub use sconce_plugin_macros::hook;
 pub use setup::Setup;
-pub use view::{Failure, Metrics, Origin, Outcome, TaskView, Tensors};
+pub use view::{EpochProfile, Failure, HookTime, Metrics, Origin, Outcome, TaskView, Tensors};
 
 /// What a plugin's source begins with: `use sconce_plugin_api::prelude::*;`.
 ///
@@ -97,8 +97,8 @@ pub use view::{Failure, Metrics, Origin, Outcome, TaskView, Tensors};
 /// with a configuration lists among its own dependencies.
 pub mod prelude {
     pub use crate::{
-        Context, Error, Failure, Hook, NoConfig, Origin, Outcome, Phase, Point, Priority, Result,
-        Setup, TaskView, bail, export_plugin, hook, state,
+        Context, EpochProfile, Error, Failure, Hook, NoConfig, Origin, Outcome, Phase, Point,
+        Priority, Result, Setup, TaskView, bail, export_plugin, hook, state,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};

@@ -43,6 +43,7 @@ fn pass(phase: &str, counters: &str, outer: (u64, u64), batches: u64) -> Vec<Str
         calls.extend(evaluated(phase, counters, batch));
     }
     calls.push(call("after_epoch", batches));
+    calls.push(call("epoch_profile", batches));
     calls.push(call("after_loop", outer.1));
     calls
 }
@@ -86,6 +87,7 @@ fn the_whole_order_of_two_epochs_with_accumulation_validation_and_test() {
         expected.extend(trained(epoch, iteration + 2, update + 1, 2, true));
         let counters = format!("{}/{}/{}", epoch + 1, iteration + 3, update + 2);
         expected.push(format!("after_epoch(train) {counters}/3"));
+        expected.push(format!("epoch_profile(train) {counters}/3"));
         // 10 samples in batches of 8.
         expected.extend(pass("val", &counters, (3, 2), 2));
         expected.push(format!("after_cycle(train) {counters}/3"));
@@ -94,6 +96,33 @@ fn the_whole_order_of_two_epochs_with_accumulation_validation_and_test() {
     expected.extend(pass("test", "2/6/4", (3, 1), 1));
     expected.push("after_run(train) 2/6/4/3".to_owned());
     assert_eq!(record(&manifest), expected);
+}
+
+#[test]
+fn a_profile_tells_each_hooks_calls_and_run_json_the_whole_runs() {
+    let place = Workplace::new(&["sconce-fixture-recorder", "sconce-plugin-stop-after"]);
+    let stop = json!({"hook": "stop-after", "config": {"epochs": 9}});
+    let manifest = edit(tiny(), "/hooks", json!(["recorder", stop]));
+    place.run(&manifest).expect(0, &[]);
+    let records = place.records("record.jsonl");
+    let profile = records
+        .iter()
+        .find(|call| call["point"] == "epoch_profile" && call["phase"] == "train")
+        .expect("a profile");
+    // before_epoch, seven points in each of three iterations, after_epoch; stop-after counts
+    // iterations.
+    assert_eq!(profile["detail"], "recorder:23,stop-after:3 fits:true");
+    let run: Value = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
+    assert_eq!(run["outcome"], "completed");
+    assert_eq!(run["updates"], 6);
+    assert_eq!(run["profile"]["train"]["passes"], 2);
+    assert_eq!(run["profile"]["train"]["hooks"][0]["calls"], 46);
+    assert!(
+        run["profile"]["train"]["backward"]
+            .as_f64()
+            .is_some_and(|seconds| seconds > 0.0)
+    );
+    assert!(run["metrics"]["test"]["accuracy"].is_number());
 }
 
 #[test]

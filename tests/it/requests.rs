@@ -35,10 +35,11 @@ fn a_stop_ends_the_training_after_the_iteration_and_tests_all_the_same() {
     );
     let train = points(&place, "train");
     assert_eq!(
-        train[train.len() - 5..],
+        train[train.len() - 6..],
         [
             "after_iter",
             "after_epoch",
+            "epoch_profile",
             "after_cycle",
             "after_loop",
             "after_run"

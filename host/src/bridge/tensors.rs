@@ -74,9 +74,8 @@ impl Exposed {
 
     fn count(&self, collection: Collection) -> usize {
         match collection {
-            Collection::Parameters => self.parameters.borrow().len(),
             Collection::Gradients if self.gradients.borrow().is_none() => 0,
-            Collection::Gradients => self.parameters.borrow().len(),
+            Collection::Parameters | Collection::Gradients => self.parameters.borrow().len(),
             Collection::Batch => BATCH.len(),
             _ => 0,
         }
@@ -84,13 +83,11 @@ impl Exposed {
 
     /// The name at an index; it stays where it is until the end of the run.
     fn name(&self, collection: Collection, index: usize) -> Option<TextAbi> {
-        match collection {
-            Collection::Batch => BATCH.get(index).map(|name| TextAbi::new(name)),
-            _ => {
-                let parameters = self.parameters.borrow();
-                parameters.get(index).map(|(name, _)| TextAbi::new(name))
-            }
+        if collection == Collection::Batch {
+            return BATCH.get(index).map(|name| TextAbi::new(name));
         }
+        let parameters = self.parameters.borrow();
+        parameters.get(index).map(|(name, _)| TextAbi::new(name))
     }
 
     fn index(&self, collection: Collection, name: &str) -> Result<usize, String> {
@@ -147,10 +144,8 @@ impl Exposed {
 
 unsafe extern "C" fn count(context: *const c_void, collection: u32) -> usize {
     // SAFETY: the context is the one that the host handed out for this call.
-    match (
-        unsafe { shared(context) },
-        Collection::from_number(collection),
-    ) {
+    let shared = unsafe { shared(context) };
+    match (shared, Collection::from_number(collection)) {
         (Some(shared), Some(collection)) => shared.tensors.count(collection),
         _ => 0,
     }

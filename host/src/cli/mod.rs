@@ -7,6 +7,7 @@ mod hooks_table;
 mod inspect;
 mod output;
 mod plugins;
+mod record;
 mod run;
 
 use std::path::PathBuf;

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sconce_plugin_api::Phase;
 
-use super::{ManifestArgs, hooks_table, output};
+use super::{ManifestArgs, hooks_table, output, record};
 use crate::bridge::Shared;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
 use crate::log::{Level, Log, StderrLog};
-use crate::run::{Outcome, Report, RunError, Trainer};
+use crate::run::{Outcome, Profile, Report, RunError, Trainer};
 use crate::session::{self, Checked, Failure};
 use crate::task::Task;
 
@@ -58,7 +58,12 @@ fn try_run(arguments: &RunArgs) -> Result<Report, Failure> {
     announce(&log, &manifest.name, &directory, &task);
     log.log(Level::Info, "sconce", &hooks_table::text(&hooks));
     let hooks = Dispatcher::new(hooks);
-    Ok(Trainer::new(&mut task, optimizer.as_mut(), hooks, &shared, plan).run())
+    let report = Trainer::new(&mut task, optimizer.as_mut(), hooks, &shared, plan).run();
+    if let Err(error) = record::write(&directory, &report) {
+        let problem = format!("the run's record can't be written: {error}");
+        output::diagnostics(&[Diagnostic::warning(problem)]);
+    }
+    Ok(report)
 }
 
 /// Sets the threads of candle's pools, which read the environment at their first use.
@@ -133,6 +138,9 @@ fn conclude(report: &Report) -> u8 {
             .collect();
         output::line(&format!("  {phase}: {}", metrics.join(", ")));
     }
+    for (phase, profile) in &report.profiles {
+        output::line(&format!("  time in {phase}: {}", shares(profile)));
+    }
     problems.extend(
         report
             .late_faults
@@ -144,6 +152,23 @@ fn conclude(report: &Report) -> u8 {
         return exit::HOOK;
     }
     code
+}
+
+/// Where the time went, in parts of a hundred.
+fn shares(profile: &Profile) -> String {
+    let hooks: f64 = profile.hooks.iter().map(|hook| hook.seconds).sum();
+    let share = |seconds: f64| 100.0 * seconds / profile.total.max(f64::MIN_POSITIVE);
+    format!(
+        "{:.2} s: data {:.1} %, forward {:.1} %, loss {:.1} %, backward {:.1} %, update {:.1} %, \
+         hooks {:.1} %",
+        profile.total,
+        share(profile.data),
+        share(profile.forward),
+        share(profile.loss),
+        share(profile.backward),
+        share(profile.update),
+        share(hooks)
+    )
 }
 
 fn amount(report: &Report) -> String {

@@ -5,6 +5,7 @@
 mod fault;
 mod hooks;
 mod lists;
+mod times;
 
 use sconce_plugin_api::abi::{ErrorAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
@@ -13,6 +14,7 @@ pub use fault::HookFault;
 pub use hooks::{Hook, HookSpec, Moment, OnError};
 pub use lists::order;
 use lists::{Lists, Slot};
+pub use times::HookTimes;
 
 use crate::bridge::Shared;
 use crate::plugin::instance::EntryError;
@@ -21,6 +23,8 @@ use crate::plugin::instance::EntryError;
 pub struct Dispatcher {
     hooks: Vec<Hook>,
     lists: Lists,
+    /// The hooks' times in this pass, in the manifest's order.
+    times: Vec<HookTimes>,
     error: ErrorAbi,
 }
 
@@ -29,6 +33,7 @@ impl Dispatcher {
     pub fn new(hooks: Vec<Hook>) -> Dispatcher {
         let lists = Lists::new(&hooks);
         Dispatcher {
+            times: vec![HookTimes::default(); hooks.len()],
             hooks,
             lists,
             error: ErrorAbi::new(),
@@ -38,6 +43,12 @@ impl Dispatcher {
     /// The hooks, in the manifest's order.
     pub fn hooks(&self) -> &[Hook] {
         &self.hooks
+    }
+
+    /// The hooks' times since the last time this was asked, in the manifest's order.
+    pub fn take_times(&mut self) -> Vec<HookTimes> {
+        let fresh = vec![HookTimes::default(); self.hooks.len()];
+        std::mem::replace(&mut self.times, fresh)
     }
 
     /// Calls the hooks of a point. The first fault of a hook whose policy is `fail` ends it; the
@@ -100,6 +111,7 @@ impl Dispatcher {
         while let Some(&slot) = self.lists.at(point, phase).get(index) {
             shared.set_hook(slot.hook);
             view.learning_rate = shared.learning_rate.get();
+            let begin = self.times.get_mut(slot.hook).and_then(HookTimes::begin);
             // SAFETY: the instance is alive as long as its hook is in `self.hooks`, whose lists
             // these are; view and error are lent for the call.
             let status = unsafe {
@@ -110,6 +122,9 @@ impl Dispatcher {
                     &raw mut self.error,
                 )
             };
+            if let Some(times) = self.times.get_mut(slot.hook) {
+                times.end(begin);
+            }
             if status != 0 {
                 let fault = self.fault(slot, status, view);
                 if let Some(fault) = self.judge(slot, fault, shared) {

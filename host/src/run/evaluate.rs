@@ -25,9 +25,7 @@ impl Trainer<'_> {
         self.begin_pass(data.len().div_ceil(size) as u64);
         self.call(Point::BeforeEpoch)?;
         for indices in order::natural(data.len()).chunks(size) {
-            let batch = data
-                .gather(indices)
-                .map_err(|error| RunError::data(&self.view, error))?;
+            let batch = self.gather(data.as_ref(), indices)?;
             self.view.batch_size = indices.len() as u64;
             self.view.flags &= !ViewAbi::HAS_LOSS;
             self.shared.tensors.set_batch(&batch.inputs, &batch.targets);
@@ -39,8 +37,7 @@ impl Trainer<'_> {
             self.call(Point::AfterIter)?;
             self.shared.tensors.clear_batch();
         }
-        self.view.batch_size = 0;
-        self.call(Point::AfterEpoch)?;
+        self.end_pass(phase)?;
         self.call(Point::AfterLoop)?;
         self.view.flags &= !ViewAbi::INITIAL;
         self.enter(Phase::Train);

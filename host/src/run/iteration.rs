@@ -1,5 +1,7 @@
 //! One training iteration: forward, loss, backward, and an update where one is due.
 
+use std::time::Instant;
+
 use candle_core::Tensor;
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
@@ -28,9 +30,7 @@ impl Trainer<'_> {
         if micro_batch.updates {
             self.view.flags |= ViewAbi::UPDATES;
         }
-        let batch = data
-            .gather(micro_batch.indices)
-            .map_err(|error| RunError::data(&self.view, error))?;
+        let batch = self.gather(data, micro_batch.indices)?;
         self.shared.tensors.set_batch(&batch.inputs, &batch.targets);
         self.call(Point::BeforeIter)?;
         if !self.shared.requests.take_skip_batch() {
@@ -49,17 +49,31 @@ impl Trainer<'_> {
         Ok(())
     }
 
+    /// Some samples of the data.
+    pub(super) fn gather(
+        &mut self,
+        data: &dyn Dataset,
+        indices: &[u32],
+    ) -> Result<Batch, RunError> {
+        let start = Instant::now();
+        let batch = data.gather(indices);
+        self.times.data += start.elapsed();
+        batch.map_err(|error| RunError::data(&self.view, error))
+    }
+
     /// Outputs, loss and metrics of a batch, in any phase.
     pub(super) fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor, RunError> {
-        let outputs = self
-            .task
-            .forward(batch, phase)
-            .map_err(|error| RunError::task("the forward pass", &self.view, error))?;
+        let start = Instant::now();
+        let outputs = self.task.forward(batch, phase);
+        self.times.forward += start.elapsed();
+        let outputs =
+            outputs.map_err(|error| RunError::task("the forward pass", &self.view, error))?;
         self.shared.tensors.set_outputs(&outputs);
         self.call(Point::AfterForward)?;
-        let loss = self
-            .measure(batch, &outputs, phase)
-            .map_err(|error| RunError::task("the loss", &self.view, error))?;
+        let start = Instant::now();
+        let loss = self.measure(batch, &outputs, phase);
+        self.times.loss += start.elapsed();
+        let loss = loss.map_err(|error| RunError::task("the loss", &self.view, error))?;
         self.call(Point::AfterLoss)?;
         Ok(loss)
     }
@@ -88,9 +102,11 @@ impl Trainer<'_> {
 
     /// The gradients of a batch, added to those of its update.
     fn backward(&mut self, loss: &Tensor, share: f64) -> Result<(), RunError> {
-        let gradients = self
-            .gradients(loss, share)
-            .map_err(|error| RunError::task("the backward pass", &self.view, error))?;
+        let start = Instant::now();
+        let gradients = self.gradients(loss, share);
+        self.times.backward += start.elapsed();
+        let gradients =
+            gradients.map_err(|error| RunError::task("the backward pass", &self.view, error))?;
         self.audit(&gradients)?;
         self.shared.tensors.set_gradients(gradients);
         self.call(Point::AfterBackward)?;
@@ -151,9 +167,10 @@ impl Trainer<'_> {
         }
         self.optimizer
             .set_learning_rate(self.shared.learning_rate.get());
-        self.optimizer
-            .step(self.task.parameters(), &gradients)
-            .map_err(|error| RunError::optimizer(&self.view, error))?;
+        let start = Instant::now();
+        let step = self.optimizer.step(self.task.parameters(), &gradients);
+        self.times.update += start.elapsed();
+        step.map_err(|error| RunError::optimizer(&self.view, error))?;
         self.view.update += 1;
         self.call(Point::AfterUpdate)
     }

@@ -2,7 +2,7 @@
 
 use sconce_plugin_api::Phase;
 
-use super::RunError;
+use super::{Profile, RunError};
 use crate::dispatch::HookFault;
 
 /// How a run ended.
@@ -30,6 +30,8 @@ pub struct Report {
     pub late_faults: Vec<HookFault>,
     /// The metrics of each phase that ran, at the end of its last pass.
     pub metrics: Vec<(Phase, Vec<(String, f64)>)>,
+    /// Where the time of each phase that ran went, all its passes together.
+    pub profiles: Vec<(Phase, Profile)>,
     /// Training epochs finished.
     pub epochs: u64,
     /// Training iterations finished.

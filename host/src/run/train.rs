@@ -6,6 +6,7 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
 use super::iteration::MicroBatch;
+use super::profile::PassTimes;
 use super::{RunError, Trainer};
 use crate::data::{Dataset, order};
 
@@ -65,8 +66,7 @@ impl Trainer<'_> {
         self.accumulated = None;
         let is_whole = self.view.batch == batches;
         self.view.epoch += u64::from(is_whole);
-        self.view.batch_size = 0;
-        self.call(Point::AfterEpoch)?;
+        self.end_pass(Phase::Train)?;
         Ok(is_whole)
     }
 
@@ -82,6 +82,8 @@ impl Trainer<'_> {
 
     /// A pass over a phase's data begins.
     pub(super) fn begin_pass(&mut self, batches: u64) {
+        self.hooks.take_times();
+        self.times = PassTimes::begin();
         self.view.batch = 0;
         self.view.batches = batches;
         self.view.batch_size = 0;

@@ -5,6 +5,7 @@ use std::ptr;
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
 
+use super::profile::{PassTimes, Profile};
 use super::{Outcome, Plan, Report, RunError};
 use crate::bridge::Shared;
 use crate::dispatch::{Dispatcher, HookFault};
@@ -26,6 +27,10 @@ pub struct Trainer<'run> {
     /// The names and means of a batch's metrics, `loss` first; kept to save allocations.
     pub(super) means: Vec<(&'static str, f64)>,
     pub(super) audited: bool,
+    /// The clock readings of the pass under way.
+    pub(super) times: PassTimes,
+    /// The times of all passes of each phase that ran.
+    profiles: Vec<(Phase, Profile)>,
 }
 
 impl<'run> Trainer<'run> {
@@ -56,6 +61,8 @@ impl<'run> Trainer<'run> {
             accumulated: None,
             means,
             audited: false,
+            times: PassTimes::begin(),
+            profiles: Vec::new(),
         }
     }
 
@@ -90,6 +97,24 @@ impl<'run> Trainer<'run> {
     #[inline]
     pub(super) fn call(&mut self, point: Point) -> Result<(), RunError> {
         Ok(self.hooks.call(point, &mut self.view, self.shared)?)
+    }
+
+    /// A pass over a phase's data is over: `after_epoch`, then `epoch_profile`.
+    pub(super) fn end_pass(&mut self, phase: Phase) -> Result<(), RunError> {
+        self.view.batch_size = 0;
+        self.call(Point::AfterEpoch)?;
+        let times = self.hooks.take_times();
+        let pass = Profile::of(&self.times, self.hooks.hooks(), &times);
+        let entries = pass.hook_entries();
+        let payload = pass.payload(&entries);
+        self.view.payload = ptr::from_ref(&payload).cast();
+        let result = self.call(Point::EpochProfile);
+        self.view.payload = ptr::null();
+        match self.profiles.iter_mut().find(|(known, _)| *known == phase) {
+            Some((_, profile)) => profile.add(&pass),
+            None => self.profiles.push((phase, pass)),
+        }
+        result
     }
 
     /// The phase that the view shows from now on.
@@ -159,6 +184,7 @@ impl<'run> Trainer<'run> {
             outcome,
             late_faults,
             metrics: Phase::ALL.into_iter().filter_map(of).collect(),
+            profiles: self.profiles,
             epochs: self.view.epoch,
             iterations: self.view.iteration,
             updates: self.view.update,

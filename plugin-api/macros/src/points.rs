@@ -39,6 +39,7 @@ pub(crate) const POINTS: &[PointMethod] = &[
     point(11, "after_backward"),
     point(12, "before_update"),
     point(13, "after_update"),
+    with(19, "epoch_profile", "profile"),
     with(20, "on_exception", "failure"),
 ];
 

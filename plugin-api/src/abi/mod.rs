@@ -14,7 +14,7 @@ pub use error::{ErrorAbi, Status};
 pub use hook::{HookAbi, HookTable, SetupAbi};
 pub use root::{HostRoot, PluginRoot, PluginRootRef};
 pub use text::TextAbi;
-pub use view::{FailureAbi, OutcomeAbi, ViewAbi};
+pub use view::{FailureAbi, HookTimeAbi, OutcomeAbi, ProfileAbi, ViewAbi};
 
 /// The interface's epoch: plugin and host must agree on it to the number.
 ///

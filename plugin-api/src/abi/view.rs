@@ -89,6 +89,42 @@ pub struct OutcomeAbi {
     pub reason: TextAbi,
 }
 
+/// The payload of `epoch_profile`. Frozen. Times are in seconds.
+#[repr(C)]
+#[derive(Debug, StableAbi)]
+pub struct ProfileAbi {
+    /// From `before_epoch` to `after_epoch`, both counted in.
+    pub total: f64,
+    /// Waiting for batches.
+    pub data: f64,
+    /// Forward passes.
+    pub forward: f64,
+    /// Losses and metrics.
+    pub loss: f64,
+    /// Backward passes.
+    pub backward: f64,
+    /// Steps of the optimizer.
+    pub update: f64,
+    /// One entry for each hook of the run, in the manifest's order.
+    pub hooks: *const HookTimeAbi,
+    /// How many.
+    pub hook_count: usize,
+}
+
+/// A hook's part in a [`ProfileAbi`]. Frozen.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, StableAbi)]
+pub struct HookTimeAbi {
+    /// The hook's name.
+    pub name: TextAbi,
+    /// How often it was called.
+    pub calls: u64,
+    /// All its calls together; estimated from a sample where calls are short and many.
+    pub seconds: f64,
+    /// The longest of the calls that were timed.
+    pub longest: f64,
+}
+
 /// The payload of `on_exception`. Frozen.
 #[repr(C)]
 #[derive(Debug, StableAbi)]

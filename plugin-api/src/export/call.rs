@@ -1,8 +1,8 @@
 //! One call of a hook: the view with the mount point's payload.
 
-use crate::abi::{ErrorAbi, FailureAbi, OutcomeAbi, Status, ViewAbi};
+use crate::abi::{ErrorAbi, FailureAbi, OutcomeAbi, ProfileAbi, Status, ViewAbi};
 use crate::ext::Tables;
-use crate::{Error, Failure, Outcome, Result, TaskView};
+use crate::{EpochProfile, Error, Failure, Outcome, Result, TaskView};
 
 /// What a call brings, before the mount point says which method it goes to.
 #[doc(hidden)]
@@ -31,6 +31,17 @@ impl<'task> Call<'task> {
             payload.map(|payload| Outcome::read(payload))
         }
         .ok_or_else(|| Error::new("the host called `after_run` without an outcome"))
+    }
+
+    /// The payload of `epoch_profile`.
+    pub fn profile(&self) -> Result<EpochProfile<'task>> {
+        // SAFETY: at `epoch_profile` a payload is a `ProfileAbi` that lives as long as the call;
+        // `#[hook]` asks for it there alone.
+        unsafe {
+            let payload: Option<&'task ProfileAbi> = self.abi.payload.cast::<ProfileAbi>().as_ref();
+            payload.map(|payload| EpochProfile::read(payload))
+        }
+        .ok_or_else(|| Error::new("the host called `epoch_profile` without a profile"))
     }
 
     /// The payload of `on_exception`.

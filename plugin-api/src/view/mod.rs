@@ -9,7 +9,7 @@ mod tensors;
 use std::marker::PhantomData;
 
 pub use metrics::Metrics;
-pub use payload::{Failure, Origin, Outcome};
+pub use payload::{EpochProfile, Failure, HookTime, Origin, Outcome};
 pub use tensors::Tensors;
 
 use crate::abi::ViewAbi;

@@ -1,6 +1,8 @@
 //! What single mount points bring beside the view.
 
-use crate::abi::{FailureAbi, OutcomeAbi, TextAbi};
+use std::slice;
+
+use crate::abi::{FailureAbi, OutcomeAbi, ProfileAbi, TextAbi};
 
 /// How the run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,84 @@ impl<'task> Failure<'task> {
             _ => Origin::Host,
         };
         Failure { origin, message }
+    }
+}
+
+/// Where the time of a pass over a phase's data went.
+///
+/// What is missing to [`total`](EpochProfile::total) is the loop itself.
+#[derive(Clone, Copy)]
+pub struct EpochProfile<'task> {
+    payload: &'task ProfileAbi,
+}
+
+/// A hook's part in an [`EpochProfile`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct HookTime<'task> {
+    /// The hook's name.
+    pub name: &'task str,
+    /// How often it was called.
+    pub calls: u64,
+    /// All its calls together, in seconds; estimated from a sample where calls are short and many.
+    pub seconds: f64,
+    /// The longest of the calls that were timed, in seconds.
+    pub longest: f64,
+}
+
+impl<'task> EpochProfile<'task> {
+    /// # Safety
+    ///
+    /// What `payload` leads to must live for `'task`.
+    pub(crate) unsafe fn read(payload: &'task ProfileAbi) -> Self {
+        EpochProfile { payload }
+    }
+
+    /// Seconds from `before_epoch` to `after_epoch`, both counted in.
+    pub fn total(&self) -> f64 {
+        self.payload.total
+    }
+
+    /// Seconds spent waiting for batches.
+    pub fn data(&self) -> f64 {
+        self.payload.data
+    }
+
+    /// Seconds in forward passes.
+    pub fn forward(&self) -> f64 {
+        self.payload.forward
+    }
+
+    /// Seconds for losses and metrics.
+    pub fn loss(&self) -> f64 {
+        self.payload.loss
+    }
+
+    /// Seconds in backward passes.
+    pub fn backward(&self) -> f64 {
+        self.payload.backward
+    }
+
+    /// Seconds in steps of the optimizer.
+    pub fn update(&self) -> f64 {
+        self.payload.update
+    }
+
+    /// The hooks of the run, in the manifest's order.
+    pub fn hooks(&self) -> impl Iterator<Item = HookTime<'task>> {
+        let hooks = if self.payload.hooks.is_null() {
+            &[]
+        } else {
+            // SAFETY: the host lends as many entries as it says, for 'task.
+            unsafe { slice::from_raw_parts(self.payload.hooks, self.payload.hook_count) }
+        };
+        hooks.iter().map(|time| HookTime {
+            // SAFETY: the host keeps the names until the end of the run.
+            name: unsafe { read(time.name) },
+            calls: time.calls,
+            seconds: time.seconds,
+            longest: time.longest,
+        })
     }
 }
 

@@ -1,0 +1,54 @@
+//! `run.json` in the output directory: how a run ended, what came out, where the time went.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::bridge::HOST_VERSION;
+use crate::run::{Outcome, Report};
+
+/// Writes the record beside its place and then renames it: whoever reads it finds all or nothing.
+pub(super) fn write(directory: &Path, report: &Report) -> std::io::Result<()> {
+    let text = format!("{:#}\n", record(report));
+    let beside = directory.join(".run.json.part");
+    fs_err::write(&beside, text)?;
+    fs_err::rename(beside, directory.join("run.json"))
+}
+
+fn record(report: &Report) -> Value {
+    let (outcome, reason, hook) = match &report.outcome {
+        Outcome::Completed => ("completed", None, None),
+        Outcome::Stopped { reason, hook } => ("stopped", Some(reason.clone()), Some(hook.clone())),
+        Outcome::Failed(error) => {
+            let hook = error.hook().map(str::to_owned);
+            ("failed", Some(error.to_string()), hook)
+        }
+    };
+    let faults: Vec<String> = report.late_faults.iter().map(ToString::to_string).collect();
+    let mut metrics = Map::new();
+    for (phase, values) in &report.metrics {
+        // JSON has no infinity and no not-a-number: these become null.
+        let values: Map<String, Value> = values
+            .iter()
+            .map(|(name, value)| (name.clone(), json!(value)))
+            .collect();
+        metrics.insert(phase.name().to_owned(), Value::Object(values));
+    }
+    let mut profile = Map::new();
+    for (phase, times) in &report.profiles {
+        profile.insert(phase.name().to_owned(), json!(times));
+    }
+    json!({
+        "host": HOST_VERSION,
+        "outcome": outcome,
+        "reason": reason,
+        "hook": hook,
+        "late_faults": faults,
+        "epochs": report.epochs,
+        "iterations": report.iterations,
+        "updates": report.updates,
+        "seconds": report.seconds,
+        "metrics": metrics,
+        "profile": profile,
+    })
+}

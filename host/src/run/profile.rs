@@ -1,0 +1,134 @@
+//! Where the time of a pass over a phase's data went.
+
+use std::time::{Duration, Instant};
+
+use sconce_plugin_api::abi::{HookTimeAbi, ProfileAbi, TextAbi};
+use serde::Serialize;
+
+use crate::dispatch::{Hook, HookTimes};
+
+/// The clock readings of a pass under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PassTimes {
+    begin: Instant,
+    pub(super) data: Duration,
+    pub(super) forward: Duration,
+    pub(super) loss: Duration,
+    pub(super) backward: Duration,
+    pub(super) update: Duration,
+}
+
+impl PassTimes {
+    /// A pass begins now.
+    pub(super) fn begin() -> PassTimes {
+        PassTimes {
+            begin: Instant::now(),
+            data: Duration::ZERO,
+            forward: Duration::ZERO,
+            loss: Duration::ZERO,
+            backward: Duration::ZERO,
+            update: Duration::ZERO,
+        }
+    }
+}
+
+/// The times of one pass, or of all passes of a phase, in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Profile {
+    /// How many passes.
+    pub passes: u64,
+    /// From `before_epoch` to `after_epoch`.
+    pub total: f64,
+    /// Waiting for batches.
+    pub data: f64,
+    /// Forward passes.
+    pub forward: f64,
+    /// Losses and metrics.
+    pub loss: f64,
+    /// Backward passes.
+    pub backward: f64,
+    /// Steps of the optimizer.
+    pub update: f64,
+    /// The hooks, in the manifest's order.
+    pub hooks: Vec<HookTime>,
+}
+
+/// A hook's part in a [`Profile`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HookTime {
+    /// The hook's name.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// All its calls together, in seconds; estimated from a sample where calls are short and many.
+    pub seconds: f64,
+    /// The longest of the calls that were timed, in seconds.
+    pub longest: f64,
+}
+
+impl Profile {
+    /// The profile of a pass that is over.
+    pub(super) fn of(pass: &PassTimes, hooks: &[Hook], times: &[HookTimes]) -> Profile {
+        let hook = |(hook, times): (&Hook, &HookTimes)| HookTime {
+            name: hook.spec.name.clone(),
+            calls: times.calls,
+            seconds: times.seconds(),
+            longest: times.longest.as_secs_f64(),
+        };
+        Profile {
+            passes: 1,
+            total: pass.begin.elapsed().as_secs_f64(),
+            data: pass.data.as_secs_f64(),
+            forward: pass.forward.as_secs_f64(),
+            loss: pass.loss.as_secs_f64(),
+            backward: pass.backward.as_secs_f64(),
+            update: pass.update.as_secs_f64(),
+            hooks: hooks.iter().zip(times).map(hook).collect(),
+        }
+    }
+
+    /// Adds another pass.
+    pub(super) fn add(&mut self, pass: &Profile) {
+        self.passes += pass.passes;
+        self.total += pass.total;
+        self.data += pass.data;
+        self.forward += pass.forward;
+        self.loss += pass.loss;
+        self.backward += pass.backward;
+        self.update += pass.update;
+        if self.hooks.is_empty() {
+            self.hooks.clone_from(&pass.hooks);
+            return;
+        }
+        for (sum, hook) in self.hooks.iter_mut().zip(&pass.hooks) {
+            sum.calls += hook.calls;
+            sum.seconds += hook.seconds;
+            sum.longest = sum.longest.max(hook.longest);
+        }
+    }
+
+    /// The hooks' entries as they cross the boundary; they borrow the names.
+    pub(super) fn hook_entries(&self) -> Vec<HookTimeAbi> {
+        let entry = |hook: &HookTime| HookTimeAbi {
+            name: TextAbi::new(&hook.name),
+            calls: hook.calls,
+            seconds: hook.seconds,
+            longest: hook.longest,
+        };
+        self.hooks.iter().map(entry).collect()
+    }
+
+    /// The payload of `epoch_profile`; it borrows the entries.
+    pub(super) fn payload(&self, hooks: &[HookTimeAbi]) -> ProfileAbi {
+        ProfileAbi {
+            total: self.total,
+            data: self.data,
+            forward: self.forward,
+            loss: self.loss,
+            backward: self.backward,
+            update: self.update,
+            hooks: hooks.as_ptr(),
+            hook_count: hooks.len(),
+        }
+    }
+}
