@@ -3,7 +3,7 @@
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Result, Tensor};
 
-use crate::parameters::Parameters;
+use crate::parameters::{self, Parameters};
 
 /// A gradient, or none, for each entry of the registry.
 #[derive(Clone, Debug)]
@@ -37,6 +37,44 @@ impl Gradients {
         }
     }
 
+    /// The gradient of the parameter of this name; none where it got none.
+    pub fn get(
+        &self,
+        parameters: &Parameters,
+        name: &str,
+    ) -> std::result::Result<Option<&Tensor>, parameters::Error> {
+        Ok(self.at(parameters.index_of(name)?))
+    }
+
+    /// Replaces the gradient of the parameter of this name by one of the parameter's shape.
+    pub fn replace(
+        &mut self,
+        parameters: &Parameters,
+        name: &str,
+        gradient: Tensor,
+    ) -> std::result::Result<(), parameters::Error> {
+        let wanted = parameters.get(name)?.tensor().dims();
+        if gradient.dims() != wanted {
+            return Err(parameters::Error::Tensor {
+                name: name.to_owned(),
+                source: candle_core::Error::Msg(format!(
+                    "its shape is {wanted:?}, the new gradient's {:?}",
+                    gradient.dims()
+                )),
+            });
+        }
+        self.set(parameters.index_of(name)?, gradient);
+        Ok(())
+    }
+
+    /// Multiplies all gradients by a factor, such as 1 over the number of accumulated batches.
+    pub fn scale(&mut self, factor: f64) -> Result<()> {
+        for gradient in self.tensors.iter_mut().flatten() {
+            *gradient = gradient.affine(factor, 0.0)?;
+        }
+        Ok(())
+    }
+
     /// Adds another batch's gradients.
     pub fn accumulate(&mut self, other: &Gradients) -> Result<()> {
         for (sum, other) in self.tensors.iter_mut().zip(&other.tensors) {
@@ -68,15 +106,24 @@ impl Gradients {
             }
             audit.trainable += 1;
             let name = parameter.name().to_owned();
-            match gradient.as_ref().map(square_sum).transpose()? {
-                None => audit.missing.push(name),
-                Some(sum) if !sum.is_finite() => audit.not_finite.push(name),
-                Some(0.0) => audit.zero.push(name),
-                Some(_) => {}
+            let Some(gradient) = gradient else {
+                audit.missing.push(name);
+                continue;
+            };
+            let numbers = numbers(gradient)?;
+            if !numbers.iter().all(|number| number.is_finite()) {
+                audit.not_finite.push(name);
+            } else if numbers.iter().all(|&number| number == 0.0) {
+                audit.zero.push(name);
             }
         }
         Ok(audit)
     }
+}
+
+/// The numbers themselves: their squares would overflow or vanish before they do.
+fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
+    tensor.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
 }
 
 fn square_sum(tensor: &Tensor) -> Result<f64> {
@@ -193,6 +240,59 @@ mod tests {
         );
         // The gradient of the sum of squares of two ones is (2, 2).
         assert!((gradients.norm().expect("norm") - 8.0_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_audit_takes_numbers_as_they_are() {
+        let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
+        let mut scope = parameters.scope("m");
+        let weight = scope.parameter("w", &[2], Init::ONES).expect("w");
+        let store = weight.sum_all().and_then(|t| t.backward());
+        let mut gradients = Gradients::from_store(&parameters, &store.expect("backward"));
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        for (values, not_finite, zero) in [
+            ([1e200, 0.0], 0, 0),
+            ([1e-200, 0.0], 0, 0),
+            ([inf, 0.0], 1, 0),
+            ([nan, 0.0], 1, 0),
+            ([inf, -inf], 1, 0),
+            ([0.0, -0.0], 0, 1),
+        ] {
+            gradients.set(0, Tensor::new(&values, &Device::Cpu).expect("a gradient"));
+            let audit = gradients.audit(&parameters).expect("audit");
+            let found = (audit.not_finite.len(), audit.zero.len());
+            assert_eq!(found, (not_finite, zero), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn gradients_are_found_and_replaced_by_name() {
+        let mut parameters = Parameters::new(1, DType::F64, &Device::Cpu);
+        let mut scope = parameters.scope("m");
+        let weight = scope.parameter("w", &[3], Init::ONES).expect("w");
+        scope.parameter("unused", &[3], Init::ONES).expect("unused");
+        let store = weight.sum_all().and_then(|t| t.backward());
+        let mut gradients = Gradients::from_store(&parameters, &store.expect("backward"));
+        let missing = gradients.get(&parameters, "m.unused").expect("known");
+        assert!(missing.is_none());
+        let ones = |count: usize| Tensor::ones(count, DType::F64, &Device::Cpu).expect("ones");
+        gradients
+            .replace(&parameters, "m.unused", ones(3))
+            .expect("replaced");
+        gradients.scale(0.25).expect("scaled");
+        for name in ["m.w", "m.unused"] {
+            let gradient = gradients.get(&parameters, name).expect("known");
+            let gradient = gradient.expect("a gradient").to_vec1::<f64>();
+            assert_eq!(gradient.expect("numbers"), [0.25; 3]);
+        }
+        for (name, count, words) in [
+            ("m.v", 3, "no parameter is called `m.v`"),
+            ("m.w", 2, "`m.w`: its shape is [3], the new gradient's [2]"),
+        ] {
+            let error = gradients.replace(&parameters, name, ones(count));
+            let error = error.expect_err(name).to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]

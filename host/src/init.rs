@@ -151,8 +151,16 @@ mod tests {
                 "{init:?}: {found} {variance}"
             );
         }
-        let (largest, _) = measure(Init::linear_weight(), &shape);
-        assert!(largest <= 1.0 / fan_in.sqrt(), "{largest}");
+        for (init, bound) in [
+            (Init::linear_weight(), 1.0 / fan_in.sqrt()),
+            (Init::linear_bias(576), 1.0 / fan_in.sqrt()),
+            (Init::KaimingUniform { a: 0.0 }, (6.0 / fan_in).sqrt()),
+            (Init::XavierUniform, (6.0 / (fan_in + fan_out)).sqrt()),
+        ] {
+            let (largest, _) = measure(init, &shape);
+            let ratio = largest / bound;
+            assert!((0.999..1.0 + 1e-12).contains(&ratio), "{init:?}: {ratio}");
+        }
         assert_eq!(measure(Init::ONES, &[4]), (1.0, 1.0));
     }
 }

@@ -116,6 +116,11 @@ impl Parameters {
         self.entries.is_empty()
     }
 
+    /// Those that the optimizer steps, in order.
+    pub fn trainable(&self) -> impl Iterator<Item = &Parameter> {
+        self.iter().filter(|parameter| parameter.is_trainable())
+    }
+
     /// The entry at `index` of the order.
     pub fn at(&self, index: usize) -> Option<&Parameter> {
         self.entries.get(index)
@@ -131,10 +136,14 @@ impl Parameters {
 
     /// The entry of this name; the error has the nearest one.
     pub fn get(&self, name: &str) -> Result<&Parameter, Error> {
-        self.entries
-            .iter()
-            .find(|parameter| parameter.name == name)
-            .ok_or_else(|| self.unknown(name))
+        let found = self.entries.iter().find(|entry| entry.name == name);
+        found.ok_or_else(|| self.unknown(name))
+    }
+
+    /// The place of this name in the order; the error has the nearest one.
+    pub fn index_of(&self, name: &str) -> Result<usize, Error> {
+        let found = self.entries.iter().position(|entry| entry.name == name);
+        found.ok_or_else(|| self.unknown(name))
     }
 
     /// Freezes a parameter, or thaws it: a frozen one is not stepped.
@@ -298,5 +307,9 @@ mod tests {
                 .is_trainable()
         );
         assert!(parameters.set_frozen("c.weight", true).is_err());
+        let trainable: Vec<&str> = parameters.trainable().map(Parameter::name).collect();
+        assert_eq!(trainable, ["b.weight"]);
+        assert_eq!(parameters.index_of("b.weight").expect("it is there"), 2);
+        assert!(parameters.index_of("c.weight").is_err());
     }
 }

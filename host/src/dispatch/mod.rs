@@ -76,7 +76,7 @@ impl Dispatcher {
         let mut faults = Vec::new();
         let mut from = 0;
         while let Some((index, fault)) = self.call_from(from, point, view, shared) {
-            faults.push(fault);
+            faults.push(*fault);
             from = index + 1;
         }
         faults
@@ -89,7 +89,7 @@ impl Dispatcher {
         shared: &Shared<'_>,
     ) -> Result<(), Box<HookFault>> {
         match self.call_from(0, point, view, shared) {
-            Some((_, fault)) => Err(Box::new(fault)),
+            Some((_, fault)) => Err(fault),
             None => Ok(()),
         }
     }
@@ -102,7 +102,7 @@ impl Dispatcher {
         point: Point,
         view: &mut ViewAbi,
         shared: &Shared<'_>,
-    ) -> Option<(usize, HookFault)> {
+    ) -> Option<(usize, Box<HookFault>)> {
         let phase = phase_of(view);
         shared.enter(Some(point), phase);
         view.context = shared.context();
@@ -111,7 +111,10 @@ impl Dispatcher {
         while let Some(&slot) = self.lists.at(point, phase).get(index) {
             shared.set_hook(slot.hook);
             view.learning_rate = shared.learning_rate.get();
-            let begin = self.times.get_mut(slot.hook).and_then(HookTimes::begin);
+            let Some(times) = self.times.get_mut(slot.hook) else {
+                break;
+            };
+            let begin = times.begin();
             // SAFETY: the instance is alive as long as its hook is in `self.hooks`, whose lists
             // these are; view and error are lent for the call.
             let status = unsafe {
@@ -122,13 +125,11 @@ impl Dispatcher {
                     &raw mut self.error,
                 )
             };
-            if let Some(times) = self.times.get_mut(slot.hook) {
-                times.end(begin);
-            }
+            times.end(begin);
             if status != 0 {
                 let fault = self.fault(slot, status, view);
                 if let Some(fault) = self.judge(slot, fault, shared) {
-                    return Some((index, fault));
+                    return Some((index, Box::new(fault)));
                 }
                 // A disabled hook is gone from the list: its successor stands in its place.
                 if self.hooks.get(slot.hook).is_some_and(|hook| hook.disabled) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const FIRST: u64 = 16;
 
 /// Then one in so many, as long as calls are short.
-const SAMPLE: u64 = 16;
+const SAMPLE: u64 = 64;
 
 /// A call of this length is not short: reading the clock is nothing beside it.
 const SHORT: Duration = Duration::from_micros(5);
@@ -16,7 +16,9 @@ const SHORT: Duration = Duration::from_micros(5);
 pub struct HookTimes {
     /// How often it was called.
     pub calls: u64,
-    timed: u64,
+    /// The next call that is timed, counted from 0.
+    next: u64,
+    timed: u32,
     sum: Duration,
     /// The longest of the calls that were timed.
     pub longest: Duration,
@@ -26,9 +28,8 @@ impl HookTimes {
     /// A call begins; the time, if this one is timed.
     #[inline]
     pub(super) fn begin(&mut self) -> Option<Instant> {
+        let is_timed = self.calls == self.next;
         self.calls += 1;
-        let is_timed =
-            self.calls <= FIRST || self.calls.is_multiple_of(SAMPLE) || self.longest >= SHORT;
         is_timed.then(Instant::now)
     }
 
@@ -36,11 +37,22 @@ impl HookTimes {
     #[inline]
     pub(super) fn end(&mut self, begin: Option<Instant>) {
         if let Some(begin) = begin {
-            let time = begin.elapsed();
-            self.timed += 1;
-            self.sum += time;
-            self.longest = self.longest.max(time);
+            self.add(begin.elapsed());
         }
+    }
+
+    fn add(&mut self, time: Duration) {
+        self.timed += 1;
+        self.sum += time;
+        self.longest = self.longest.max(time);
+        // By the mean: a single interruption by the system makes no long hook.
+        let is_long = self.sum >= SHORT.saturating_mul(self.timed);
+        let step = if is_long || self.calls < FIRST {
+            1
+        } else {
+            SAMPLE
+        };
+        self.next = self.calls - 1 + step;
     }
 
     /// All calls together, in seconds: the mean of those that were timed, for all.
@@ -48,7 +60,7 @@ impl HookTimes {
         if self.timed == 0 {
             return 0.0;
         }
-        self.sum.as_secs_f64() / self.timed as f64 * self.calls as f64
+        self.sum.as_secs_f64() / f64::from(self.timed) * self.calls as f64
     }
 }
 
@@ -56,16 +68,29 @@ impl HookTimes {
 mod tests {
     use super::*;
 
+    /// How many of the next calls are timed, if each takes so long.
+    fn timed(times: &mut HookTimes, calls: u64, each: Duration) -> u64 {
+        let mut timed = 0;
+        for _ in 0..calls {
+            if times.begin().is_some() {
+                timed += 1;
+                times.add(each);
+            }
+        }
+        timed
+    }
+
     #[test]
     fn short_calls_are_sampled_and_long_ones_all_timed() {
-        let mut times = HookTimes::default();
-        let measured = (0..1600).filter(|_| times.begin().is_some()).count();
-        assert_eq!(measured as u64, FIRST + 1600 / SAMPLE - 1);
-        times.longest = SHORT;
-        assert!((0..100).all(|_| times.begin().is_some()));
-        assert_eq!(times.calls, 1700);
-        times.timed = 10;
-        times.sum = Duration::from_secs(1);
-        assert!((times.seconds() - 170.0).abs() < 1e-9);
+        let mut short = HookTimes::default();
+        let count = timed(&mut short, 16 + 640, Duration::from_nanos(100));
+        assert_eq!(count, FIRST + 10);
+        assert!((short.seconds() - 656.0 * 100e-9).abs() < 1e-12);
+        let mut long = HookTimes::default();
+        assert_eq!(timed(&mut long, 100, Duration::from_millis(1)), 100);
+        assert_eq!(long.longest, Duration::from_millis(1));
+        assert!((long.seconds() - 0.1).abs() < 1e-9);
+        let nothing = HookTimes::default();
+        assert!(nothing.seconds().abs() < f64::EPSILON);
     }
 }

@@ -73,3 +73,42 @@ impl ModelConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_has_the_schemas_default() {
+        let config: ModelConfig = serde_json::from_str(r#"{"kind": "mlp"}"#).expect("a config");
+        let expected = ModelConfig::Mlp {
+            hidden: vec![128],
+            activation: Activation::Relu,
+        };
+        assert_eq!(config, expected);
+        let schema = serde_json::to_value(schemars::schema_for!(ModelConfig)).expect("a schema");
+        let properties = &schema["oneOf"][0]["properties"];
+        assert_eq!(properties["hidden"]["default"], serde_json::json!([128]));
+        assert_eq!(properties["activation"]["default"], "relu");
+        for name in ["hidden", "activation"] {
+            assert!(properties[name]["description"].is_string(), "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_and_empty_layers_are_refused() {
+        let unknown = serde_json::from_str::<ModelConfig>(r#"{"kind": "mlp", "width": 3}"#);
+        assert!(
+            unknown
+                .expect_err("unknown")
+                .to_string()
+                .contains("`width`")
+        );
+        let config: ModelConfig =
+            serde_json::from_str(r#"{"kind": "mlp", "hidden": [4, 0]}"#).expect("a config");
+        let mut parameters = Parameters::new(1, candle_core::DType::F32, &candle_core::Device::Cpu);
+        let error = config.build(&mut parameters, &[2], 3).map(|_| ());
+        let error = error.expect_err("an empty layer").to_string();
+        assert!(error.contains("`hidden[1]` is 0"), "{error}");
+    }
+}

@@ -40,7 +40,11 @@ impl Mlp {
 impl Model for Mlp {
     /// From (batch, …), flattened behind the batch, to (batch, outputs).
     fn forward(&self, inputs: &Tensor, _training: bool) -> Result<Tensor> {
-        let mut x = inputs.flatten_from(1)?;
+        // candle can't flatten what has no dimension behind the batch.
+        let mut x = match inputs.rank() {
+            1 => inputs.unsqueeze(1)?,
+            _ => inputs.flatten_from(1)?,
+        };
         if x.dim(D::Minus1)? != self.inputs {
             candle_core::bail!(
                 "`fc1` takes {} numbers a sample, the inputs have the shape {:?}",
@@ -143,6 +147,15 @@ mod tests {
             .to_string();
         assert!(error.contains("`fc1` takes 7 numbers a sample"), "{error}");
         assert!(error.contains("[2, 1, 2, 3]"), "{error}");
+    }
+
+    #[test]
+    fn a_batch_of_single_numbers_is_a_batch() {
+        let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
+        let mlp = Mlp::new(&mut parameters, 1, &[], 4, Activation::Relu).expect("model");
+        let numbers = Tensor::ones(5, DType::F64, &Device::Cpu).expect("numbers");
+        let outputs = mlp.forward(&numbers, false).expect("forward");
+        assert_eq!(outputs.dims(), [5, 4]);
     }
 
     #[test]

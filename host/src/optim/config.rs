@@ -72,8 +72,8 @@ fn default_weight_decay() -> f64 {
 }
 
 impl OptimizerConfig {
-    /// The optimizer, before its first step.
-    pub fn build(&self) -> Result<Box<dyn Optimizer>, Error> {
+    /// Whether every number is in its range; the error names the first that isn't.
+    pub fn validate(&self) -> Result<(), Error> {
         match *self {
             OptimizerConfig::Sgd {
                 learning_rate,
@@ -91,8 +91,7 @@ impl OptimizerConfig {
                 if nesterov && (momentum == 0.0 || dampening != 0.0) {
                     return Err(Error::Nesterov);
                 }
-                let sgd = Sgd::new(learning_rate).with_momentum(momentum, dampening, nesterov);
-                Ok(Box::new(sgd.with_weight_decay(weight_decay)))
+                Ok(())
             }
             OptimizerConfig::AdamW {
                 learning_rate,
@@ -105,7 +104,33 @@ impl OptimizerConfig {
                 share("beta1", beta1)?;
                 share("beta2", beta2)?;
                 positive("epsilon", epsilon)?;
-                not_negative("weight_decay", weight_decay)?;
+                not_negative("weight_decay", weight_decay)
+            }
+        }
+    }
+
+    /// The optimizer, before its first step; the error is that of
+    /// [`validate`](OptimizerConfig::validate).
+    pub fn build(&self) -> Result<Box<dyn Optimizer>, Error> {
+        self.validate()?;
+        match *self {
+            OptimizerConfig::Sgd {
+                learning_rate,
+                momentum,
+                dampening,
+                nesterov,
+                weight_decay,
+            } => {
+                let sgd = Sgd::new(learning_rate).with_momentum(momentum, dampening, nesterov);
+                Ok(Box::new(sgd.with_weight_decay(weight_decay)))
+            }
+            OptimizerConfig::AdamW {
+                learning_rate,
+                beta1,
+                beta2,
+                epsilon,
+                weight_decay,
+            } => {
                 let adamw = AdamW::new(learning_rate).with_betas(beta1, beta2, epsilon);
                 Ok(Box::new(adamw.with_weight_decay(weight_decay)))
             }

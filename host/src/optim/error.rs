@@ -27,16 +27,29 @@ pub enum Error {
     /// A state to be restored has a name that this optimizer has no use for.
     #[error("the saved optimizer state has `{0}`, which this model and optimizer don't")]
     UnknownState(String),
-    /// A state to be restored has a wrong size.
-    #[error("the saved optimizer state `{name}` has {found} numbers, the parameter has {wanted}")]
-    StateSize {
+    /// A state to be restored has a wrong shape.
+    #[error("the saved optimizer state `{name}` has the shape {found:?}, must have {wanted:?}")]
+    StateShape {
         /// The state's name.
         name: String,
-        /// How many numbers it has.
-        found: usize,
-        /// How many it must have.
-        wanted: usize,
+        /// The shape it has.
+        found: Vec<usize>,
+        /// The shape it must have.
+        wanted: Vec<usize>,
     },
+    /// A state to be restored has a number of steps that can't be one.
+    #[error("the saved optimizer state `{name}` must be 0 or more, found {found}")]
+    StateSteps {
+        /// The state's name.
+        name: String,
+        /// The number.
+        found: i64,
+    },
+    /// A state to be restored lacks a part.
+    #[error(
+        "the saved optimizer state lacks `{0}`: the file is incomplete, or another optimizer's"
+    )]
+    MissingState(String),
     /// candle's error while the state was read or written.
     #[error("the optimizer's state: {0}")]
     State(#[from] candle_core::Error),

@@ -33,11 +33,12 @@ pub trait Optimizer {
     /// Sets the learning rate from the next step on.
     fn set_learning_rate(&mut self, learning_rate: f64);
 
-    /// The state by name, as `fc1.weight.exp_avg`, and `step` (a scalar, u32… of PyTorch's count).
+    /// The state by name: for each parameter stepped so far, as `fc1.weight.step`, the number of its
+    /// steps (an i64 scalar), and its moments, as `fc1.weight.exp_avg`, in its own shape and type.
     fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error>;
 
-    /// Restores what [`state`](Optimizer::state) gave; every name must be known and of the
-    /// parameter's size.
+    /// Restores what [`state`](Optimizer::state) gave: every name must be known and of the
+    /// parameter's shape, and none may be missing. After an error the state is what it was.
     fn load_state(
         &mut self,
         parameters: &Parameters,

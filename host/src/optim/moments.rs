@@ -31,6 +31,8 @@ impl Moment {
 #[derive(Clone, Debug)]
 pub(super) struct Moments {
     names: &'static [&'static str],
+    /// Whether a parameter may have been stepped without them.
+    optional: bool,
     entries: Vec<Entry>,
 }
 
@@ -47,7 +49,16 @@ impl Moments {
     pub(super) fn new(names: &'static [&'static str]) -> Moments {
         Moments {
             names,
+            optional: false,
             entries: Vec::new(),
+        }
+    }
+
+    /// Moments that a parameter may have been stepped without.
+    pub(super) fn optional(names: &'static [&'static str]) -> Moments {
+        Moments {
+            optional: true,
+            ..Moments::new(names)
         }
     }
 
@@ -78,41 +89,84 @@ impl Moments {
         Ok(state)
     }
 
-    /// Restores what `save` gave.
+    /// Restores what `save` gave; after an error everything is what it was.
     pub(super) fn load(
         &mut self,
         parameters: &Parameters,
         state: &[(String, Tensor)],
     ) -> Result<(), Error> {
-        let mut restored = Moments::new(self.names);
+        let mut restored = Moments {
+            entries: Vec::new(),
+            ..*self
+        };
         for (name, tensor) in state {
-            let unknown = || Error::UnknownState(name.clone());
-            let (parameter, kind) = name.rsplit_once('.').ok_or_else(unknown)?;
-            let index = parameters
-                .iter()
-                .position(|known| known.name() == parameter)
-                .ok_or_else(unknown)?;
-            let entry = restored.entry(index);
-            if kind == "step" {
-                let steps: i64 = tensor.to_dtype(DType::I64)?.to_scalar()?;
-                entry.steps = u64::try_from(steps).map_err(|_| unknown())?;
-                continue;
-            }
-            let place = self.names.iter().position(|known| *known == kind);
-            let moment = place.and_then(|place| entry.moments.get_mut(place));
-            let wanted = parameters.at(index).ok_or_else(unknown)?.tensor();
-            if tensor.elem_count() != wanted.elem_count() {
-                return Err(Error::StateSize {
-                    name: name.clone(),
-                    found: tensor.elem_count(),
-                    wanted: wanted.elem_count(),
-                });
-            }
-            *moment.ok_or_else(unknown)? = read(tensor, wanted.dtype())?;
+            restored.load_one(parameters, name, tensor)?;
         }
+        restored.check_complete(parameters)?;
         *self = restored;
         Ok(())
     }
+
+    fn load_one(
+        &mut self,
+        parameters: &Parameters,
+        name: &str,
+        tensor: &Tensor,
+    ) -> Result<(), Error> {
+        let unknown = || Error::UnknownState(name.to_owned());
+        let (parameter, kind) = name.rsplit_once('.').ok_or_else(unknown)?;
+        let index = parameters.index_of(parameter).map_err(|_| unknown())?;
+        let parameter = parameters.at(index).ok_or_else(unknown)?.tensor();
+        if kind == "step" {
+            self.entry(index).steps = steps(name, tensor)?;
+            return Ok(());
+        }
+        let place = self.names.iter().position(|known| *known == kind);
+        let place = place.ok_or_else(unknown)?;
+        check_shape(name, tensor, parameter.dims())?;
+        if let Some(moment) = self.entry(index).moments.get_mut(place) {
+            *moment = read(tensor, parameter.dtype())?;
+        }
+        Ok(())
+    }
+
+    /// Moments without their number of steps, or a part of them alone, would train on in silence
+    /// with other numbers.
+    fn check_complete(&self, parameters: &Parameters) -> Result<(), Error> {
+        for (parameter, entry) in parameters.iter().zip(&self.entries) {
+            let missing = |kind| Error::MissingState(format!("{}.{kind}", parameter.name()));
+            if entry.steps == 0 && entry.moments.iter().any(Moment::is_used) {
+                return Err(missing("step"));
+            }
+            let needs = entry.steps > 0 && !self.optional && parameter.tensor().elem_count() > 0;
+            for (name, moment) in self.names.iter().zip(&entry.moments) {
+                if needs && !moment.is_used() {
+                    return Err(missing(name));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn steps(name: &str, tensor: &Tensor) -> Result<u64, Error> {
+    check_shape(name, tensor, &[])?;
+    let found: i64 = tensor.to_dtype(DType::I64)?.to_scalar()?;
+    u64::try_from(found).map_err(|_| Error::StateSteps {
+        name: name.to_owned(),
+        found,
+    })
+}
+
+fn check_shape(name: &str, tensor: &Tensor, wanted: &[usize]) -> Result<(), Error> {
+    if tensor.dims() == wanted {
+        return Ok(());
+    }
+    Err(Error::StateShape {
+        name: name.to_owned(),
+        found: tensor.dims().to_vec(),
+        wanted: wanted.to_vec(),
+    })
 }
 
 fn tensor(moment: &Moment, parameter: &Parameter) -> Result<Tensor, Error> {

@@ -12,7 +12,7 @@ use crate::parameters::Parameters;
 /// gradient g:
 ///
 /// - g ← g + `weight_decay` · p
-/// - with momentum: b ← `momentum` · b + (1 − `dampening`) · g (b = g at the first step), and then
+/// - with momentum: b ← `momentum` · b + (1 − `dampening`) · g (b = g at the first step with momentum), and then
 ///   g ← g + `momentum` · b for Nesterov's, else g ← b
 /// - p ← p − `learning_rate` · g
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Sgd {
             dampening: 0.0,
             nesterov: false,
             weight_decay: 0.0,
-            moments: Moments::new(&["momentum_buffer"]),
+            moments: Moments::optional(&["momentum_buffer"]),
         }
     }
 
@@ -116,12 +116,13 @@ impl Step<'_> {
             }
             return;
         }
-        let is_first = self.entry.steps == 0;
+        let [buffer, _] = &mut self.entry.moments;
+        // Not the first step: the first with momentum, which may have come later.
+        let is_first = !buffer.is_used();
         let momentum = T::from_f64(self.momentum);
         let kept = if is_first { T::ZERO } else { momentum };
         let fresh = T::from_f64(if is_first { 1.0 } else { 1.0 - self.dampening });
         let nesterov = self.nesterov;
-        let [buffer, _] = &mut self.entry.moments;
         let buffer = buffer.values::<T>(parameter.len());
         for ((p, &g), b) in parameter.iter_mut().zip(gradient).zip(buffer) {
             let g = g + decay * *p;

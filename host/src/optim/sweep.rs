@@ -76,9 +76,19 @@ pub(super) fn sweep(parameter: &Tensor, gradient: &Tensor, sweep: &mut dyn Sweep
             parameter.dims()
         );
     }
-    let gradient = gradient.to_dtype(parameter.dtype())?.contiguous()?;
+    let mut gradient = gradient.to_dtype(parameter.dtype())?.contiguous()?;
+    if share_storage(parameter, &gradient) {
+        gradient = gradient.copy()?;
+    }
     let sweep = RefCell::new(sweep);
     parameter.inplace_op1(&InPlace { gradient, sweep })
+}
+
+/// Whether a gradient lies in its parameter's own storage, as that of ½‖p‖² may: the parameter is
+/// locked while it is stepped, so reading it then would wait for ever.
+fn share_storage(parameter: &Tensor, gradient: &Tensor) -> bool {
+    let address = |tensor: &Tensor| std::ptr::from_ref(&*tensor.storage_and_layout().0).addr();
+    address(parameter) == address(gradient)
 }
 
 struct InPlace<'a> {

@@ -212,10 +212,22 @@ fn a_restored_state_goes_on_with_the_same_bits() {
 fn a_state_of_another_model_is_refused() {
     let parameters = parameters(DType::F32);
     let ones = |count: usize| Tensor::ones(count, DType::F32, &Device::Cpu).expect("ones");
+    let count = |steps: i64| Tensor::new(steps, &Device::Cpu).expect("a number");
     for (name, tensor, words) in [
         ("m.v.exp_avg", ones(SIZE), "`m.v.exp_avg`"),
         ("m.w.momentum_buffer", ones(SIZE), "`m.w.momentum_buffer`"),
-        ("m.w.exp_avg", ones(3), "has 3 numbers, the parameter has 7"),
+        (
+            "m.w.exp_avg",
+            ones(3),
+            "`m.w.exp_avg` has the shape [3], must have [7]",
+        ),
+        ("m.w.exp_avg", ones(SIZE), "lacks `m.w.step`"),
+        (
+            "m.w.step",
+            count(-1),
+            "`m.w.step` must be 0 or more, found -1",
+        ),
+        ("m.w.step", count(4), "lacks `m.w.exp_avg`"),
     ] {
         let state = vec![(name.to_owned(), tensor)];
         let error = AdamW::new(0.1)
@@ -223,6 +235,84 @@ fn a_state_of_another_model_is_refused() {
             .expect_err(name);
         assert!(error.to_string().contains(words), "{error}");
     }
+}
+
+#[test]
+fn a_state_of_another_shape_and_as_many_numbers_is_refused() {
+    let mut parameters = Parameters::new(11, DType::F32, &Device::Cpu);
+    let mut scope = parameters.scope("m");
+    scope.parameter("w", &[2, 3], Init::ONES).expect("w");
+    let turned = Tensor::ones((3, 2), DType::F32, &Device::Cpu).expect("ones");
+    let error = AdamW::new(0.1)
+        .load_state(&parameters, &[("m.w.exp_avg".to_owned(), turned)])
+        .expect_err("turned");
+    assert!(
+        error.to_string().contains("[3, 2], must have [2, 3]"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_refused_state_leaves_the_old_one() {
+    let parameters = parameters(DType::F64);
+    let mut adamw = AdamW::new(0.1);
+    train(&mut adamw, &parameters, 0..3);
+    let state = |adamw: &AdamW| {
+        let state = adamw.state(&parameters).expect("a state");
+        let numbers = |(name, tensor): &(String, Tensor)| (name.clone(), tensor.to_string());
+        state.iter().map(numbers).collect::<Vec<_>>()
+    };
+    let before = state(&adamw);
+    let ones = Tensor::ones(SIZE, DType::F64, &Device::Cpu).expect("ones");
+    let half = [("m.w.exp_avg".to_owned(), ones)];
+    assert!(adamw.load_state(&parameters, &half).is_err());
+    assert_eq!(before, state(&adamw));
+}
+
+#[test]
+fn momentum_after_steps_without_it_begins_with_the_gradient() {
+    let parameters = parameters(DType::F64);
+    let mut before = Sgd::new(0.1);
+    train(&mut before, &parameters, 0..2);
+    let state = before.state(&parameters).expect("a state");
+    let start = values(&parameters, "m.w");
+    let mut sgd = Sgd::new(1.0).with_momentum(0.9, 0.5, false);
+    sgd.load_state(&parameters, &state).expect("restored");
+    train(&mut sgd, &parameters, 2..3);
+    let expected: Vec<f64> = start.iter().zip(gradient(2)).map(|(p, g)| p - g).collect();
+    close(&values(&parameters, "m.w"), &expected, 1e-12);
+}
+
+#[test]
+fn a_gradient_may_be_the_parameter_itself() {
+    // On a thread of its own: the fault that this looks for is to wait for ever.
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let parameters = parameters(DType::F64);
+        let start = values(&parameters, "m.w");
+        let mut gradients = gradients(&parameters, 0);
+        gradients.set(0, parameters.at(0).expect("w").tensor().detach());
+        Sgd::new(0.5).step(&parameters, &gradients).expect("a step");
+        sender
+            .send((start, values(&parameters, "m.w")))
+            .expect("sent");
+    });
+    let patience = std::time::Duration::from_secs(60);
+    let (start, end) = receiver.recv_timeout(patience).expect("it ends");
+    let halves: Vec<f64> = start.iter().map(|p| p * 0.5).collect();
+    assert_eq!(end, halves);
+}
+
+#[test]
+fn two_runs_have_the_same_bits() {
+    let run = |optimizer: &mut dyn Optimizer| {
+        let parameters = parameters(DType::F32);
+        train(optimizer, &parameters, 0..STEPS);
+        values(&parameters, "m.w")
+    };
+    let sgd = || Sgd::new(0.05).with_momentum(0.9, 0.0, true);
+    assert_eq!(run(&mut AdamW::new(0.01)), run(&mut AdamW::new(0.01)));
+    assert_eq!(run(&mut sgd()), run(&mut sgd()));
 }
 
 #[test]
