@@ -70,14 +70,14 @@ mod tests {
 
     /// How many of the next calls are timed, if each takes so long.
     fn timed(times: &mut HookTimes, calls: u64, each: Duration) -> u64 {
-        let mut timed = 0;
+        let mut count = 0;
         for _ in 0..calls {
             if times.begin().is_some() {
-                timed += 1;
+                count += 1;
                 times.add(each);
             }
         }
-        timed
+        count
     }
 
     #[test]
