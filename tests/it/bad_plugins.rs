@@ -138,6 +138,45 @@ fn an_ambiguous_name_is_told_with_both_files_and_can_be_made_plain() {
 }
 
 #[test]
+fn of_two_builds_of_a_plugin_the_first_directory_wins_and_one_directory_is_ambiguous() {
+    let place = Workplace::new(&[]);
+    let older = patched(
+        recorder(),
+        b"\"api_version\":\"1.0.0\"",
+        b"\"api_version\":\"1.0.1\"",
+    );
+    for directory in ["first", "second", "both"] {
+        std::fs::create_dir(place.path(directory)).expect("made");
+    }
+    for file in ["first/recorder.so", "both/new.so"] {
+        std::fs::write(place.path(file), recorder()).expect("written");
+    }
+    for file in ["second/recorder.so", "both/old.so"] {
+        std::fs::write(place.path(file), &older).expect("written");
+    }
+    let hooks = edit(tiny(), "/hooks", json!(["recorder"]));
+    place
+        .run(&edit(hooks.clone(), "/plugins", json!(["first", "second"])))
+        .expect(
+            0,
+            &[
+                "warning: the hook `recorder` comes from `first/recorder.so`",
+                "`second/recorder.so`, is passed over",
+            ],
+        );
+    std::fs::remove_dir_all(place.path("out")).expect("the run's directory");
+    place.run(&edit(hooks, "/plugins", json!(["both"]))).expect(
+        3,
+        &[
+            "the hook `recorder` is ambiguous",
+            "both/new.so",
+            "both/old.so",
+            "pin it with `\"sha256\"`",
+        ],
+    );
+}
+
+#[test]
 fn files_that_are_no_plugin_libraries_are_told() {
     let place = Workplace::new(&[]);
     let other = compiled(

@@ -27,6 +27,8 @@ pub struct Resolved {
     pub plugin: Inspected,
     /// The hook kind.
     pub hook: HookMetadata,
+    /// Other builds of the plugin, in directories that come later.
+    pub shadowed: Vec<PathBuf>,
 }
 
 /// Finds the library of a hook.
@@ -36,8 +38,8 @@ pub struct Resolved {
 /// All that is wrong: no such hook, several of that name, a file that is refused.
 pub fn resolve(request: &Request, inventory: &Inventory) -> Result<Resolved, Diagnostic> {
     let (plugin_name, hook_name) = split(&request.hook);
-    let plugin = match &request.library {
-        Some(library) => from_library(library, plugin_name, hook_name)?,
+    let (plugin, shadowed) = match &request.library {
+        Some(library) => (from_library(library, plugin_name, hook_name)?, Vec::new()),
         None => from_inventory(request, inventory, plugin_name, hook_name)?,
     };
     let refused = |refusal: Refusal| refusal.diagnostic();
@@ -50,7 +52,11 @@ pub fn resolve(request: &Request, inventory: &Inventory) -> Result<Resolved, Dia
         .clone();
     compatibility::check_hook(&hook)
         .map_err(|cause| Refusal::new(&plugin.path, cause).diagnostic())?;
-    Ok(Resolved { plugin, hook })
+    Ok(Resolved {
+        plugin,
+        hook,
+        shadowed,
+    })
 }
 
 /// The plugin's and the hook's name in `plugin/hook` or `hook`.
@@ -98,25 +104,45 @@ fn from_inventory(
     inventory: &Inventory,
     plugin_name: Option<&str>,
     hook_name: &str,
-) -> Result<Inspected, Diagnostic> {
+) -> Result<(Inspected, Vec<PathBuf>), Diagnostic> {
+    let mut candidates: Vec<&Inspected> = inventory
+        .plugins
+        .iter()
+        .filter(|plugin| plugin_name.is_none_or(|name| name == plugin.metadata.name))
+        .filter(|plugin| plugin.hook(hook_name).is_some())
+        .collect();
+    // Of several, a pinned one is meant; that none is the pinned one is told later.
+    if let Some(pinned) = &request.sha256
+        && candidates
+            .iter()
+            .any(|plugin| plugin.sha256.eq_ignore_ascii_case(pinned))
+    {
+        candidates.retain(|plugin| plugin.sha256.eq_ignore_ascii_case(pinned));
+    }
     let mut found: Vec<&Inspected> = Vec::new();
-    for plugin in &inventory.plugins {
-        let named = plugin_name.is_none_or(|name| name == plugin.metadata.name);
-        // A copy of a plugin found before is no second plugin: the first directory wins.
-        let copy = found.iter().any(|earlier| earlier.sha256 == plugin.sha256);
-        if named && !copy && plugin.hook(hook_name).is_some() {
+    let mut shadowed = Vec::new();
+    for plugin in candidates {
+        // The same bytes are no second plugin; another build of the same plugin in a later
+        // directory gives way to the first, as in any search path.
+        if found.iter().any(|earlier| earlier.sha256 == plugin.sha256) {
+            continue;
+        }
+        if found.iter().any(|earlier| is_shadowed(earlier, plugin)) {
+            shadowed.push(plugin.path.clone());
+        } else {
             found.push(plugin);
         }
     }
-    // Of several, a pinned one is meant.
-    if let (Some(pinned), true) = (&request.sha256, found.len() > 1) {
-        found.retain(|plugin| plugin.sha256.eq_ignore_ascii_case(pinned));
-    }
     match found.as_slice() {
-        [plugin] => Ok((*plugin).clone()),
+        [plugin] => Ok(((*plugin).clone(), shadowed)),
         [] => Err(nobody_has(&request.hook, hook_name, inventory)),
         several => Err(ambiguous(hook_name, several)),
     }
+}
+
+/// Whether `earlier` stands before another build of the same plugin.
+fn is_shadowed(earlier: &Inspected, later: &Inspected) -> bool {
+    earlier.metadata.name == later.metadata.name && earlier.path.parent() != later.path.parent()
 }
 
 fn nobody_has(wanted: &str, hook_name: &str, inventory: &Inventory) -> Diagnostic {
@@ -157,6 +183,7 @@ fn ambiguous(hook_name: &str, several: &[&Inspected]) -> Diagnostic {
             plugin.path.display()
         ));
     }
+    // Two files in one directory: no order decides.
     let same_name = several
         .windows(2)
         .all(|pair| matches!(pair, [a, b] if a.metadata.name == b.metadata.name));

@@ -126,6 +126,14 @@ fn plan(
             resolved.plugin.path.display()
         )));
     }
+    for other in &resolved.shadowed {
+        warnings.push(Diagnostic::warning(format!(
+            "the hook `{}` comes from `{}`; another build of its plugin, `{}`, is passed over",
+            resolved.hook.name,
+            resolved.plugin.path.display(),
+            other.display()
+        )));
+    }
     let default = Priority::new(resolved.hook.priority).unwrap_or_default();
     Ok(HookPlan {
         spec: HookSpec {

@@ -73,25 +73,40 @@ impl Canvas {
         pixels: &mut Vec<u8>,
     ) {
         let pixel = 1.0 / self.size as f64;
-        for row in 0..self.size {
-            for column in 0..self.size {
-                let centre = ((column as f64 + 0.5) * pixel, (row as f64 + 0.5) * pixel);
-                let ink = self.ink(segments, centre, pixel);
-                let noise = stream.uniform(-self.noise, self.noise);
-                let value = (ink * self.brightness + noise).clamp(0.0, 1.0);
-                pixels.push((value * 255.0 + 0.5) as u8);
-            }
+        let mut nearest = vec![f64::INFINITY; self.size * self.size];
+        for &segment in segments {
+            self.measure(segment, &mut nearest);
+        }
+        for square in nearest {
+            // How much of the pixel is covered: 1 inside a stroke, falling to 0 over a pixel at its
+            // edge.
+            let beyond = square.sqrt() - self.width;
+            let ink = (0.5 - beyond / pixel).clamp(0.0, 1.0);
+            let noise = stream.uniform(-self.noise, self.noise);
+            let value = (ink * self.brightness + noise).clamp(0.0, 1.0);
+            pixels.push((value * 255.0 + 0.5) as u8);
         }
     }
 
-    /// How much of a pixel is covered: 1 inside a stroke, falling to 0 over a pixel at its edge.
-    fn ink(&self, segments: &[(Point, Point)], centre: Point, pixel: f64) -> f64 {
-        let nearest = segments
-            .iter()
-            .map(|&segment| square_distance(segment, centre))
-            .fold(f64::INFINITY, f64::min);
-        let beyond = nearest.sqrt() - self.width;
-        (0.5 - beyond / pixel).clamp(0.0, 1.0)
+    /// Lowers the square of each pixel's distance from the nearest segment to that from this one,
+    /// for the pixels that it can reach: farther ones get no ink from it.
+    fn measure(&self, segment: (Point, Point), nearest: &mut [f64]) {
+        let pixel = 1.0 / self.size as f64;
+        let ((x1, y1), (x2, y2)) = segment;
+        let reach = self.width + pixel;
+        let range = |a: f64, b: f64| {
+            let index = |at: f64| ((at / pixel).max(0.0) as usize).min(self.size);
+            index(a.min(b) - reach)..index(a.max(b) + reach + pixel)
+        };
+        for row in range(y1, y2) {
+            for column in range(x1, x2) {
+                let centre = ((column as f64 + 0.5) * pixel, (row as f64 + 0.5) * pixel);
+                let square = square_distance(segment, centre);
+                if let Some(nearest) = nearest.get_mut(row * self.size + column) {
+                    *nearest = nearest.min(square);
+                }
+            }
+        }
     }
 }
 
