@@ -286,6 +286,26 @@ fn numbers_that_the_schema_cannot_judge_are_told_with_their_place() {
 }
 
 #[test]
+fn a_filter_that_says_two_things_or_nothing_is_told() {
+    for every in [
+        json!({}),
+        json!({"epochs": 1, "iterations": 2}),
+        json!({"offset": 1}),
+    ] {
+        let hooks = json!([{"hook": "csv", "every": every}]);
+        value(&edit(tiny(), "/hooks", hooks)).expect(
+            2,
+            &[
+                "`every` must have exactly one of `iterations`, `updates`, `epochs`",
+                "at hooks[0].every",
+            ],
+        );
+    }
+    let hooks = json!([{"hook": "csv", "every": {"epochs": 0}}]);
+    value(&edit(tiny(), "/hooks", hooks)).expect(2, &["must be at least 1, found 0"]);
+}
+
+#[test]
 fn usage_errors_exit_with_2_too() {
     let place = Workplace::new(&[]);
     place.sconce(&["run"]).expect(2, &["<FILE>"]);

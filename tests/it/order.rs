@@ -202,6 +202,34 @@ fn a_phase_filter_leaves_the_other_phases_out() {
 }
 
 #[test]
+fn a_hook_may_be_called_in_some_iterations_or_epochs_alone() {
+    let seen = |every: Value, point: &str| -> Vec<u64> {
+        let place = Workplace::new(&["sconce-fixture-recorder"]);
+        let hook = json!({"hook": "recorder", "every": every});
+        place
+            .run(&edit(tiny(), "/hooks", json!([hook])))
+            .expect(0, &[]);
+        let records = place.records("record.jsonl");
+        let calls = records
+            .iter()
+            .filter(|call| call["point"] == point && call["phase"] == "train");
+        calls
+            .filter_map(|call| call["iteration"].as_u64())
+            .collect()
+    };
+    // Six iterations, three an epoch.
+    assert_eq!(seen(json!({"iterations": 2}), "after_iter"), [2, 4, 6]);
+    assert_eq!(seen(json!({"iterations": 2}), "after_loss"), [1, 3, 5]);
+    assert_eq!(
+        seen(json!({"iterations": 4, "offset": 1}), "after_iter"),
+        [1, 5]
+    );
+    assert_eq!(seen(json!({"epochs": 2}), "after_iter"), [4, 5, 6]);
+    assert_eq!(seen(json!({"epochs": 2}), "after_epoch"), [6]);
+    assert_eq!(seen(json!({"epochs": 2}), "before_run"), [0]);
+}
+
+#[test]
 fn losses_metrics_and_sizes_are_those_of_the_moment() {
     let place = Workplace::new(&["sconce-fixture-recorder"]);
     let manifest = edit(tiny(), "/train/initial_validation", json!(true));

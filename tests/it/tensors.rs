@@ -146,6 +146,7 @@ fn with_hooks(plan: &Plan) -> Vec<u32> {
             on_error: OnError::Fail,
             points: vec![point],
             phases: None,
+            every: None,
         };
         LoadedHook::new(spec, instance)
     };

@@ -55,6 +55,7 @@ pub fn noop_hooks_of(library: &Path, count: usize, shared: &Shared<'_>) -> Dispa
             on_error: OnError::Fail,
             points: points.clone(),
             phases: None,
+            every: None,
         };
         Hook::new(spec, instance)
     });

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point, Priority};
 
+use super::Every;
 use crate::plugin::instance::Instance;
 
 /// What happens when a hook fails.
@@ -38,6 +39,8 @@ pub struct HookSpec {
     pub points: Vec<Point>,
     /// The phases in which it is called; `None` for all.
     pub phases: Option<Vec<Phase>>,
+    /// In which iterations, updates or epochs it is called; `None` for all.
+    pub every: Option<Every>,
 }
 
 impl HookSpec {

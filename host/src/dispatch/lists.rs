@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use sconce_plugin_api::{Phase, Point};
 
-use super::{Hook, HookSpec};
+use super::{Every, Hook, HookSpec};
 use crate::plugin::instance::CallEntry;
 
 /// What a call needs of a hook, side by side in memory.
@@ -14,6 +14,7 @@ pub(super) struct Slot {
     pub(super) instance: *mut c_void,
     /// The hook's index in the manifest's order.
     pub(super) hook: usize,
+    pub(super) every: Option<Every>,
 }
 
 /// The lists of all points and phases.
@@ -67,6 +68,7 @@ fn list(hooks: &[Hook], point: Point, phase: Phase) -> Vec<Slot> {
                 call,
                 instance,
                 hook: index,
+                every: hook.spec.every,
             }
         })
         .collect()

@@ -2,6 +2,7 @@
 //!
 //! A mount point that nobody overrides has an empty list and costs one look at its length.
 
+mod every;
 mod fault;
 mod hooks;
 mod lists;
@@ -10,6 +11,7 @@ mod times;
 use sconce_plugin_api::abi::{ErrorAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
 
+pub use every::{Every, Unit};
 pub use fault::HookFault;
 pub use hooks::{Hook, HookSpec, Moment, OnError};
 pub use lists::order;
@@ -109,6 +111,10 @@ impl Dispatcher {
         view.point = point.number();
         let mut index = from;
         while let Some(&slot) = self.lists.at(point, phase).get(index) {
+            if slot.every.is_some_and(|every| !every.is_due(point, view)) {
+                index += 1;
+                continue;
+            }
             shared.set_hook(slot.hook);
             view.learning_rate = shared.learning_rate.get();
             let Some(times) = self.times.get_mut(slot.hook) else {

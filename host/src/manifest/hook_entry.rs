@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::priority::WrittenPriority;
-use crate::dispatch::OnError;
+use crate::dispatch::{Every, OnError, Unit};
 
 /// An entry of `hooks`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,6 +29,9 @@ pub struct HookEntry {
     /// The phases in which it is called; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     phases: Option<Vec<PhaseName>>,
+    /// In which iterations, updates or epochs it is called; `None` for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    every: Option<EveryConfig>,
     /// This file and no other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<PathBuf>,
@@ -52,6 +55,15 @@ impl HookEntry {
             Policy::Disable => OnError::Disable,
             Policy::Ignore => OnError::Ignore,
         }
+    }
+
+    /// In which iterations, updates or epochs the hook is called; `None` for all.
+    ///
+    /// # Errors
+    ///
+    /// Where the manifest does not say exactly one of them.
+    pub fn every(&self) -> Result<Option<Every>, String> {
+        self.every.as_ref().map(EveryConfig::every).transpose()
     }
 
     /// The phases in which the hook is called; `None` for all.
@@ -100,6 +112,47 @@ impl PhaseName {
     }
 }
 
+/// In which iterations, updates or epochs a hook is called: exactly one of the three.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct EveryConfig {
+    /// In every so many batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    iterations: Option<u64>,
+    /// In every so many updates of the parameters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    updates: Option<u64>,
+    /// In every so many training epochs, with their validations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    epochs: Option<u64>,
+    /// Which of them: 0 (default) for the n-th, 2n-th and so on, 1 for the first, the one n after it
+    /// and so on.
+    offset: u64,
+}
+
+impl EveryConfig {
+    fn every(&self) -> Result<Every, String> {
+        let (unit, count) = match (self.iterations, self.updates, self.epochs) {
+            (Some(count), None, None) => (Unit::Iterations, count),
+            (None, Some(count), None) => (Unit::Updates, count),
+            (None, None, Some(count)) => (Unit::Epochs, count),
+            _ => {
+                return Err(
+                    "`every` must have exactly one of `iterations`, `updates`, `epochs`".to_owned(),
+                );
+            }
+        };
+        Ok(Every {
+            unit,
+            count,
+            offset: self.offset,
+        })
+    }
+}
+
 /// The object form of an entry.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -122,6 +175,9 @@ struct Object {
     #[serde(default)]
     #[schemars(length(min = 1))]
     phases: Option<Vec<PhaseName>>,
+    /// In which iterations, updates or epochs the hook is called. Default: in all.
+    #[serde(default)]
+    every: Option<EveryConfig>,
     /// The library's file, rather than the one that is found in the directories.
     #[serde(default)]
     library: Option<PathBuf>,
@@ -143,6 +199,7 @@ impl From<Object> for HookEntry {
             priority: object.priority,
             on_error: object.on_error,
             phases: object.phases,
+            every: object.every,
             library: object.library,
             sha256: object.sha256,
             config: object.config,
@@ -186,6 +243,7 @@ impl<'de> Visitor<'de> for Entry {
             priority: None,
             on_error: Policy::default(),
             phases: None,
+            every: None,
             library: None,
             sha256: None,
             config: Map::new(),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::schema_check::{self, Problem};
-use super::{Manifest, Source, json_schema, overrides};
+use super::{HookEntry, Manifest, Source, json_schema, overrides};
 use crate::diagnostic::Diagnostic;
 
 /// No manifest is longer; whatever is was not meant as one.
@@ -162,6 +162,21 @@ fn complete(manifest: &mut Manifest, path: &Path) -> Result<(), Vec<Diagnostic>>
     }
     for hook in &mut manifest.hooks {
         hook.library = hook.library.take().map(|library| parent.join(library));
+    }
+    let wrong_filter = |(index, hook): (usize, &HookEntry)| {
+        let place = manifest.source.place(&format!("hooks[{index}].every"));
+        hook.every()
+            .err()
+            .map(|message| Diagnostic::new(message).at(place))
+    };
+    let wrong: Vec<Diagnostic> = manifest
+        .hooks
+        .iter()
+        .enumerate()
+        .filter_map(wrong_filter)
+        .collect();
+    if !wrong.is_empty() {
+        return Err(wrong);
     }
     name_hooks(manifest)
 }

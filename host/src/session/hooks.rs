@@ -145,6 +145,8 @@ fn plan(
             on_error: entry.on_error(),
             points,
             phases: entry.phases(),
+            // The manifest has been checked to say one thing.
+            every: entry.every().unwrap_or_default(),
         },
         json_path,
         library,

@@ -1,0 +1,171 @@
+//! The filter `every`: a hook that is called in some iterations, updates or epochs alone.
+
+use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::{Phase, Point};
+
+/// Calls a hook in every n-th iteration, update or epoch: in those whose number, counted from 1,
+/// less `offset` is a multiple of n.
+///
+/// It concerns the points within an iteration, an update's batches, an epoch; at all others the
+/// hook is called as ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Every {
+    /// What is counted.
+    pub unit: Unit,
+    /// Every so many; at least 1.
+    pub count: u64,
+    /// Which of them: 0 for the n-th, 2n-th and so on.
+    pub offset: u64,
+}
+
+/// What [`Every`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Batches: of the whole training, or of the pass in another phase.
+    Iterations,
+    /// Steps of the optimizer; the batches of a step are called or left out together.
+    Updates,
+    /// Training epochs, each with its validation.
+    Epochs,
+}
+
+impl Every {
+    /// Whether a hook with this filter is called at this moment.
+    pub(super) fn is_due(self, point: Point, view: &ViewAbi) -> bool {
+        match self.number(point, view) {
+            Some(number) => number % self.count.max(1) == self.offset % self.count.max(1),
+            None => true,
+        }
+    }
+
+    /// The number, from 1, of what is under way; nothing outside of it.
+    fn number(self, point: Point, view: &ViewAbi) -> Option<u64> {
+        let is_training = view.phase == Phase::Train.number();
+        match self.unit {
+            Unit::Iterations if is_training => iteration(point, view.iteration),
+            Unit::Iterations => iteration(point, view.batch),
+            Unit::Updates if is_training => update(point, view),
+            Unit::Updates => None,
+            Unit::Epochs => epoch(point, view, is_training),
+        }
+    }
+}
+
+/// `finished` counts what is finished; at `after_iter` the batch under way is.
+fn iteration(point: Point, finished: u64) -> Option<u64> {
+    match point {
+        Point::AfterIter => Some(finished),
+        Point::BeforeIter
+        | Point::AfterForward
+        | Point::AfterLoss
+        | Point::AfterBackward
+        | Point::BeforeUpdate
+        | Point::AfterUpdate => Some(finished + 1),
+        _ => None,
+    }
+}
+
+fn update(point: Point, view: &ViewAbi) -> Option<u64> {
+    let is_stepped = match point {
+        Point::AfterUpdate => true,
+        Point::AfterIter => view.flags & ViewAbi::UPDATES != 0,
+        _ => false,
+    };
+    iteration(point, view.iteration).map(|_| view.update + u64::from(!is_stepped))
+}
+
+fn epoch(point: Point, view: &ViewAbi, is_training: bool) -> Option<u64> {
+    let is_validation = view.phase == Phase::Val.number();
+    let is_initial = view.flags & ViewAbi::INITIAL != 0;
+    match point {
+        Point::BeforeRun | Point::AfterRun | Point::OnException => None,
+        _ if is_validation && !is_initial => Some(view.epoch),
+        Point::AfterEpoch | Point::EpochProfile | Point::AfterCycle if is_training => {
+            // An epoch that a stop has broken off is not counted, but it is under way.
+            Some(view.epoch + u64::from(view.batch != view.batches))
+        }
+        Point::BeforeLoop | Point::AfterLoop => None,
+        _ if is_training => Some(view.epoch + 1),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every(unit: Unit, count: u64, offset: u64) -> Every {
+        Every {
+            unit,
+            count,
+            offset,
+        }
+    }
+
+    fn at(phase: Phase, epoch: u64, iteration: u64, update: u64, batch: u64) -> ViewAbi {
+        ViewAbi {
+            phase: phase.number(),
+            epoch,
+            iteration,
+            update,
+            batch,
+            batches: 3,
+            ..ViewAbi::EMPTY
+        }
+    }
+
+    #[test]
+    fn all_points_of_an_iteration_are_called_together() {
+        let third = every(Unit::Iterations, 3, 0);
+        for (finished, due) in [(0, false), (1, false), (2, true), (3, false), (5, true)] {
+            let view = at(Phase::Train, 0, finished, 0, 0);
+            assert_eq!(third.is_due(Point::BeforeIter, &view), due);
+            assert_eq!(third.is_due(Point::AfterUpdate, &view), due);
+            let after = at(Phase::Train, 0, finished + 1, 0, 0);
+            assert_eq!(third.is_due(Point::AfterIter, &after), due);
+        }
+        let first = every(Unit::Iterations, 3, 1);
+        assert!(first.is_due(Point::BeforeIter, &at(Phase::Train, 0, 0, 0, 0)));
+        assert!(third.is_due(Point::AfterEpoch, &at(Phase::Train, 0, 1, 0, 1)));
+        assert!(third.is_due(Point::AfterIter, &at(Phase::Val, 1, 7, 7, 3)));
+    }
+
+    #[test]
+    fn the_batches_of_an_update_are_called_together() {
+        let second = every(Unit::Updates, 2, 0);
+        let mut view = at(Phase::Train, 0, 2, 1, 0);
+        assert!(second.is_due(Point::AfterLoss, &view));
+        assert!(
+            second.is_due(Point::AfterIter, &view),
+            "a batch without a step"
+        );
+        view.update = 2;
+        assert!(second.is_due(Point::AfterUpdate, &view));
+        view.flags = ViewAbi::UPDATES;
+        assert!(
+            second.is_due(Point::AfterIter, &view),
+            "the batch with the step"
+        );
+        view.flags = 0;
+        assert!(!second.is_due(Point::BeforeIter, &view));
+    }
+
+    #[test]
+    fn an_epoch_goes_with_its_validation() {
+        let second = every(Unit::Epochs, 2, 0);
+        assert!(!second.is_due(Point::BeforeEpoch, &at(Phase::Train, 0, 0, 0, 0)));
+        assert!(second.is_due(Point::AfterIter, &at(Phase::Train, 1, 4, 4, 1)));
+        for point in [Point::AfterEpoch, Point::AfterCycle] {
+            assert!(second.is_due(point, &at(Phase::Train, 2, 6, 6, 3)));
+            assert!(
+                second.is_due(point, &at(Phase::Train, 1, 5, 5, 2)),
+                "broken off"
+            );
+            assert!(!second.is_due(point, &at(Phase::Train, 3, 9, 9, 3)));
+        }
+        assert!(second.is_due(Point::AfterIter, &at(Phase::Val, 2, 6, 6, 1)));
+        assert!(!second.is_due(Point::BeforeLoop, &at(Phase::Val, 1, 3, 3, 3)));
+        assert!(second.is_due(Point::BeforeRun, &at(Phase::Train, 0, 0, 0, 0)));
+        assert!(second.is_due(Point::AfterEpoch, &at(Phase::Test, 3, 9, 9, 1)));
+    }
+}
