@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use sconce_plugin_api::{Phase, Point};
 
-use super::{Every, Hook, HookSpec};
+use super::{Hook, HookSpec};
 use crate::plugin::instance::CallEntry;
 
 /// What a call needs of a hook, side by side in memory.
@@ -14,7 +14,8 @@ pub(super) struct Slot {
     pub(super) instance: *mut c_void,
     /// The hook's index in the manifest's order.
     pub(super) hook: usize,
-    pub(super) every: Option<Every>,
+    /// Whether the hook's filter must be asked.
+    pub(super) is_filtered: bool,
 }
 
 /// The lists of all points and phases.
@@ -36,7 +37,18 @@ impl Lists {
 
     #[inline]
     pub(super) fn at(&self, point: Point, phase: Phase) -> &[Slot] {
-        let index = point.number() as usize * Phase::ALL.len() + phase.number() as usize;
+        self.list(Lists::index(point, phase))
+    }
+
+    /// The number of the list of a point and a phase.
+    #[inline]
+    pub(super) fn index(point: Point, phase: Phase) -> usize {
+        point.number() as usize * Phase::ALL.len() + phase.number() as usize
+    }
+
+    /// The list of this number.
+    #[inline]
+    pub(super) fn list(&self, index: usize) -> &[Slot] {
         self.lists.get(index).map_or(&[], Vec::as_slice)
     }
 }
@@ -68,7 +80,7 @@ fn list(hooks: &[Hook], point: Point, phase: Phase) -> Vec<Slot> {
                 call,
                 instance,
                 hook: index,
-                every: hook.spec.every,
+                is_filtered: hook.spec.every.is_some(),
             }
         })
         .collect()

@@ -110,8 +110,9 @@ impl Dispatcher {
         view.context = shared.context();
         view.point = point.number();
         let mut index = from;
-        while let Some(&slot) = self.lists.at(point, phase).get(index) {
-            if slot.every.is_some_and(|every| !every.is_due(point, view)) {
+        let list = Lists::index(point, phase);
+        while let Some(&slot) = self.lists.list(list).get(index) {
+            if slot.is_filtered && !self.is_due(slot, point, view) {
                 index += 1;
                 continue;
             }
@@ -146,6 +147,12 @@ impl Dispatcher {
         }
         view.learning_rate = shared.learning_rate.get();
         None
+    }
+
+    /// Whether the hook's filter lets this call through.
+    fn is_due(&self, slot: Slot, point: Point, view: &ViewAbi) -> bool {
+        let every = self.hooks.get(slot.hook).and_then(|hook| hook.spec.every);
+        every.is_none_or(|every| every.is_due(point, view))
     }
 
     #[cold]
