@@ -43,6 +43,7 @@ pub struct IdxConfig {
 pub struct Split {
     /// So many samples, taken at random by the seed from the training files.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub count: Option<usize>,
     /// This share of the training files, taken at random by the seed; above 0 and below 1.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,15 @@ use std::path::PathBuf;
 /// Why data can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A file that isn't there.
+    #[error(
+        "can't read `{}`: there is no such file; relative paths start at the manifest's directory",
+        file.display()
+    )]
+    Missing {
+        /// The file.
+        file: PathBuf,
+    },
     /// A file can't be opened or read.
     #[error("can't read `{}`: {source}", file.display())]
     Read {
@@ -15,7 +24,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A gzipped file that does not decompress.
-    #[error("`{}` is gzipped but damaged: {source}", file.display())]
+    #[error("`{}` is gzipped but damaged: {source}; fetch it again", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
@@ -39,7 +48,7 @@ pub enum Error {
     },
     /// A file that goes on after its end.
     #[error(
-        "`{}` goes on after the {expected} bytes{} that its header announces",
+        "`{}` goes on after the {expected} bytes{} that its header announces; are two files in one?",
         file.display(), unpacked(*gzipped)
     )]
     Trailing {
@@ -65,7 +74,11 @@ pub enum Error {
         looks_like: &'static str,
     },
     /// An IDX file of other numbers than bytes.
-    #[error("`{}` has elements of IDX type 0x{found:02x}; only bytes (0x08) can be read", file.display())]
+    #[error(
+        "`{}` has elements of IDX type 0x{found:02x} ({}); only bytes (0x08) can be read, convert \
+         it to them",
+        file.display(), element_name(*found)
+    )]
     ElementType {
         /// The file.
         file: PathBuf,
@@ -90,7 +103,7 @@ pub enum Error {
     /// A header that announces more than the file can hold.
     #[error(
         "`{}` can't be right: its header announces {dimensions:?} elements, more than a file of \
-         {size} bytes can hold",
+         {size} bytes can hold; fetch it again",
         file.display()
     )]
     Absurd {
@@ -109,7 +122,7 @@ pub enum Error {
     },
     /// Different numbers of images and labels.
     #[error(
-        "`{}` has {images} images, but `{}` has {labels} labels",
+        "`{}` has {images} images, but `{}` has {labels} labels; are they of the same set?",
         images_file.display(), labels_file.display()
     )]
     CountMismatch {
@@ -171,7 +184,7 @@ pub enum Error {
     /// Splits that leave nothing to train on.
     #[error(
         "of {total} samples {val} are for validation and {test} for the test: nothing is left to \
-         train on"
+         train on; lower `data.val` or `data.test`"
     )]
     NothingLeft {
         /// All samples.
@@ -209,4 +222,16 @@ pub enum Error {
 
 fn unpacked(gzipped: bool) -> &'static str {
     if gzipped { " after decompression" } else { "" }
+}
+
+fn element_name(element: u8) -> &'static str {
+    match element {
+        0x08 => "bytes",
+        0x09 => "signed bytes",
+        0x0b => "16-bit integers",
+        0x0c => "32-bit integers",
+        0x0d => "32-bit floats",
+        0x0e => "64-bit floats",
+        _ => "none that IDX has",
+    }
 }

@@ -74,9 +74,14 @@ struct Source {
 
 impl Source {
     fn open(path: &Path) -> Result<Source, Error> {
-        let failed = |source| Error::Read {
-            file: path.to_owned(),
-            source,
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => Error::Missing {
+                file: path.to_owned(),
+            },
+            _ => Error::Read {
+                file: path.to_owned(),
+                source,
+            },
         };
         let mut file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
@@ -237,11 +242,11 @@ impl Reader<'_> {
 
 fn looks_like(magic: [u8; 4]) -> &'static str {
     match magic {
-        [0x1f, 0x8b, ..] => "gzipped twice",
+        [0x1f, 0x8b, ..] => "gzipped twice: unpack it once",
         [0x89, b'P', b'N', b'G'] => "a PNG image",
         [0xff, 0xd8, ..] => "a JPEG image",
-        [b'P', b'K', ..] => "a zip archive",
-        [b'<', ..] => "a web page or XML",
+        [b'P', b'K', ..] => "a zip archive: unpack it",
+        [b'<', ..] => "a web page or XML: an error page saved in its place?",
         magic
             if magic
                 .iter()
@@ -254,128 +259,4 @@ fn looks_like(magic: [u8; 4]) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
-    use tempfile::NamedTempFile;
-
-    use super::*;
-
-    fn file(bytes: &[u8]) -> NamedTempFile {
-        let mut file = NamedTempFile::new().expect("a file");
-        file.write_all(bytes).expect("written");
-        file
-    }
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(bytes).expect("packed");
-        encoder.finish().expect("packed")
-    }
-
-    /// Five images of 4 × 3 pixels.
-    fn images() -> Vec<u8> {
-        let mut bytes = vec![0, 0, 8, 3, 0, 0, 0, 5, 0, 0, 0, 4, 0, 0, 0, 3];
-        bytes.extend((0..60).map(|index: u8| index.wrapping_mul(37)));
-        bytes
-    }
-
-    fn error(bytes: &[u8], role: Role) -> String {
-        read(file(bytes).path(), role)
-            .expect_err("it is wrong")
-            .to_string()
-    }
-
-    #[test]
-    fn plain_and_gzipped_files_are_the_same() {
-        for bytes in [images(), gzip(&images())] {
-            let idx = read(file(&bytes).path(), Role::Images).expect("it is right");
-            assert_eq!(idx.dimensions, [5, 4, 3]);
-            assert_eq!(idx.bytes, images()[16..]);
-        }
-    }
-
-    #[test]
-    fn every_truncation_is_told() {
-        let plain = images();
-        for length in 0..plain.len() {
-            let text = error(&plain[..length], Role::Images);
-            assert!(
-                text.contains("truncated") && text.contains(&format!("found {length}")),
-                "{text}"
-            );
-        }
-        let packed = gzip(&plain);
-        for length in 2..packed.len() {
-            let text = error(&packed[..length], Role::Images);
-            // The checksum at the end may be cut off too.
-            assert!(
-                text.contains("truncated") || text.contains("damaged"),
-                "{length}: {text}"
-            );
-        }
-    }
-
-    #[test]
-    fn wrong_headers_are_told() {
-        let with = |at: usize, value: u8| {
-            let mut bytes = images();
-            bytes[at] = value;
-            bytes
-        };
-        let mut longer = images();
-        longer.push(0);
-        for (bytes, role, words) in [
-            (gzip(&gzip(&images())), Role::Images, "gzipped twice"),
-            (b"<html><body>".to_vec(), Role::Images, "a web page"),
-            (b"hello there".to_vec(), Role::Images, "(text)"),
-            (b"\x89PNG\r\n".to_vec(), Role::Images, "a PNG image"),
-            (with(2, 0x0d), Role::Images, "IDX type 0x0d"),
-            (
-                images(),
-                Role::Labels,
-                "has 3 dimensions, labels have 1; are images and labels exchanged?",
-            ),
-            (
-                with(3, 1),
-                Role::Images,
-                "has 1 dimensions, images have 3 or 4",
-            ),
-            (
-                with(4, 0xff),
-                Role::Images,
-                "more than a file of 76 bytes can hold",
-            ),
-            (with(7, 0), Role::Images, "has no samples"),
-            (with(7, 6), Role::Images, "88 bytes expected, found 76"),
-            (longer, Role::Images, "goes on after the 76 bytes"),
-        ] {
-            let text = error(&bytes, role);
-            assert!(text.contains(words), "{text}");
-        }
-        let text = read(Path::new("/no/such/file"), Role::Images)
-            .expect_err("missing")
-            .to_string();
-        assert!(text.contains("can't read `/no/such/file`"), "{text}");
-        assert!(
-            read(Path::new("/"), Role::Images)
-                .expect_err("a directory")
-                .to_string()
-                .contains("directory")
-        );
-    }
-
-    #[test]
-    fn a_damaged_gzip_is_told() {
-        let mut packed = gzip(&images());
-        let middle = packed.len() / 2;
-        packed[middle] ^= 0xff;
-        let text = error(&packed, Role::Images);
-        assert!(
-            text.contains("damaged") || text.contains("truncated"),
-            "{text}"
-        );
-    }
-}
+mod tests;

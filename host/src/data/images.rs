@@ -183,3 +183,6 @@ impl Dataset for ImageDataset {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

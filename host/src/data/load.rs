@@ -107,3 +107,6 @@ fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Erro
         train: dataset(train),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,6 +90,27 @@ mod tests {
         assert_ne!(three, small(&config, 1, "val", 3));
     }
 
+    /// Whoever has to change these numbers changes everyone's data.
+    #[test]
+    fn the_bytes_are_kept() {
+        use sha2::{Digest, Sha256};
+        for (size, distortion, noise, expected) in [
+            (28, 1.0, 0.25, 0x8416_7f59_6bcf_885c),
+            (16, 2.0, 0.0, 0x43fa_9efc_7272_044c),
+            (64, 2.0, 1.0, 0x96a3_d800_64d6_11e4),
+        ] {
+            let config = SyntheticDigitsConfig {
+                size,
+                distortion,
+                noise,
+                ..SyntheticDigitsConfig::default()
+            };
+            let hash = Sha256::digest(small(&config, 1, "train", 100));
+            let hash = hash.first_chunk().map(|&start| u64::from_be_bytes(start));
+            assert_eq!(hash, Some(expected), "size {size}");
+        }
+    }
+
     #[test]
     fn all_digits_come_and_no_two_images_are_alike() {
         let config = SyntheticDigitsConfig::default();
