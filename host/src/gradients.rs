@@ -25,6 +25,13 @@ impl Gradients {
         }
     }
 
+    /// No gradient for any entry of the registry.
+    pub fn none(parameters: &Parameters) -> Gradients {
+        Gradients {
+            tensors: vec![None; parameters.len()],
+        }
+    }
+
     /// The gradient of the registry's entry at `index`.
     pub fn at(&self, index: usize) -> Option<&Tensor> {
         self.tensors.get(index)?.as_ref()

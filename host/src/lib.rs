@@ -13,10 +13,12 @@
 //! | [`run`] | the loop |
 //! | [`task`], [`nn`], [`loss`], [`data`] | what is trained |
 //! | [`parameters`], [`gradients`], [`optim`], [`random`], [`init`] | in which way it can be repeated to the bit |
+//! | [`checkpoint`] | a run's state in a file |
 //! | [`session`] | from a manifest to a run |
 
 #[expect(unsafe_code, reason = "the host's functions, called by plugins")]
 pub mod bridge;
+pub mod checkpoint;
 #[expect(
     unsafe_code,
     reason = "sets the number of threads before there are any"
@@ -27,6 +29,7 @@ pub mod diagnostic;
 #[expect(unsafe_code, reason = "calls plugins")]
 pub mod dispatch;
 pub mod exit;
+pub mod files;
 pub mod gradients;
 pub mod init;
 pub mod log;
@@ -36,6 +39,7 @@ pub mod nearest;
 pub mod nn;
 pub mod optim;
 pub mod parameters;
+pub mod patterns;
 #[expect(unsafe_code, reason = "opens libraries and calls their entries")]
 pub mod plugin;
 pub mod random;

@@ -102,7 +102,7 @@ impl Parameters {
     }
 
     /// Everything, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Parameter> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Parameter> + Clone {
         self.entries.iter()
     }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::{EpochProfile, Failure, Outcome, Result, Setup, TaskView};
+use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, TaskView};
 
 /// An object that the host calls at mount points of a run.
 ///
@@ -82,15 +82,33 @@ pub trait Hook: Send + Sized + 'static {
         Ok(())
     }
 
-    /// The batch's outputs exist, its loss does not.
+    /// The batch's outputs exist, its loss does not. May change the outputs, and publish tensors that
+    /// the task's loss reads.
     fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// The batch's loss and metrics exist. May skip the update.
+    /// The batch's loss and metrics exist. May scale the loss and skip the update.
     fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
+        Ok(())
+    }
+
+    /// A named module of the model has run: in any phase, within the forward pass, before
+    /// [`after_forward`](Hook::after_forward). Its input, output and parameters can be read;
+    /// nothing may be changed. The manifest's `modules` says for which modules the hook is called;
+    /// default: for all.
+    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+        let _ = (task, module);
+        Ok(())
+    }
+
+    /// Training only: a named module's gradients exist. Called for each module after the backward
+    /// pass and before [`after_backward`](Hook::after_backward), the last module first; the
+    /// gradients of its output and input can be read, and both themselves; nothing may be changed.
+    fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+        let _ = (task, module);
         Ok(())
     }
 
@@ -145,6 +163,39 @@ pub trait Hook: Send + Sized + 'static {
     /// After `after_epoch` of the same pass: where its time went. Nothing may be changed.
     fn epoch_profile(&mut self, task: &mut TaskView<'_>, profile: &EpochProfile<'_>) -> Result<()> {
         let _ = (task, profile);
+        Ok(())
+    }
+
+    /// A checkpoint is about to be saved; the states of all hooks are taken after this. May add
+    /// entries to it ([`TaskView::add_to_checkpoint`]).
+    fn before_save_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        let _ = (task, checkpoint);
+        Ok(())
+    }
+
+    /// A checkpoint was saved, or could not be: [`Checkpoint::error`] says so. Nothing may be
+    /// changed.
+    fn after_save_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        let _ = (task, checkpoint);
+        Ok(())
+    }
+
+    /// Parameters, optimizer, counters and the states of all hooks are back from a checkpoint. May
+    /// change parameters and set the learning rate.
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        let _ = (task, checkpoint);
         Ok(())
     }
 

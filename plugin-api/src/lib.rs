@@ -71,6 +71,7 @@ pub mod ext;
 mod hook;
 mod macros;
 pub mod metadata;
+mod monitor;
 mod phase;
 mod point;
 mod priority;
@@ -83,13 +84,18 @@ pub mod tensor;
 mod view;
 
 pub use error::{Context, Error, Result};
+pub use ext::Keep;
 pub use hook::{Hook, HookKind, NoConfig};
+pub use monitor::{METRIC_FORMAT, Monitor};
 pub use phase::Phase;
 pub use point::Point;
 pub use priority::Priority;
 pub use sconce_plugin_macros::hook;
 pub use setup::Setup;
-pub use view::{EpochProfile, Failure, HookTime, Metrics, Origin, Outcome, TaskView, Tensors};
+pub use view::{
+    Checkpoint, EpochProfile, Failure, HookTime, Metrics, Module, ModuleFacts, Origin, Outcome,
+    TaskFacts, TaskView, Tensors,
+};
 
 /// What a plugin's source begins with: `use sconce_plugin_api::prelude::*;`.
 ///
@@ -97,8 +103,9 @@ pub use view::{EpochProfile, Failure, HookTime, Metrics, Origin, Outcome, TaskVi
 /// with a configuration lists among its own dependencies.
 pub mod prelude {
     pub use crate::{
-        Context, EpochProfile, Error, Failure, Hook, NoConfig, Origin, Outcome, Phase, Point,
-        Priority, Result, Setup, TaskView, bail, export_plugin, hook, state,
+        Checkpoint, Context, EpochProfile, Error, Failure, Hook, Keep, Module, Monitor, NoConfig,
+        Origin, Outcome, Phase, Point, Priority, Result, Setup, TaskView, bail, export_plugin,
+        hook, state,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};

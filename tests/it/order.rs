@@ -29,6 +29,10 @@ fn evaluated(phase: &str, counters: &str, batch: u64) -> Vec<String> {
     let call = |point: &str, batch: u64| format!("{point}({phase}) {counters}/{batch}");
     vec![
         call("before_iter", batch),
+        // `fc1`, `act1`, `fc2`.
+        call("module_forward", batch),
+        call("module_forward", batch),
+        call("module_forward", batch),
         call("after_forward", batch),
         call("after_loss", batch),
         call("after_iter", batch + 1),
@@ -53,12 +57,12 @@ fn trained(epoch: u64, iteration: u64, update: u64, batch: u64, updates: bool) -
     let call = |point: &str, iteration: u64, update: u64, batch: u64| {
         format!("{point}(train) {epoch}/{iteration}/{update}/{batch}")
     };
-    let mut calls = vec![
-        call("before_iter", iteration, update, batch),
-        call("after_forward", iteration, update, batch),
-        call("after_loss", iteration, update, batch),
-        call("after_backward", iteration, update, batch),
-    ];
+    let here = |point: &str| call(point, iteration, update, batch);
+    let mut calls = vec![here("before_iter")];
+    calls.extend(["module_forward"; 3].map(here));
+    calls.extend(["after_forward", "after_loss"].map(here));
+    calls.extend(["module_backward"; 3].map(here));
+    calls.push(here("after_backward"));
     if updates {
         calls.push(call("before_update", iteration, update, batch));
         calls.push(call("after_update", iteration, update + 1, batch));
@@ -69,10 +73,12 @@ fn trained(epoch: u64, iteration: u64, update: u64, batch: u64, updates: bool) -
 }
 
 #[test]
-fn the_whole_order_of_two_epochs_with_accumulation_validation_and_test() {
+fn the_whole_order_of_two_epochs_with_accumulation_validation_checkpoint_and_test() {
     // 3 batches an epoch, an update after every second and at the epoch's end.
     let manifest = edit(tiny(), "/train/accumulate", json!(2));
-    let manifest = edit(manifest, "/hooks", json!(["recorder"]));
+    let save = json!({"at": "after_cycle", "what": "save_checkpoint", "text": "last"});
+    let asker = json!({"hook": "asker", "priority": "LOWEST", "config": save});
+    let manifest = edit(manifest, "/hooks", json!([asker, "recorder"]));
     let mut expected = vec![
         "before_run(train) 0/0/0/0".to_owned(),
         "before_loop(train) 0/0/0/0".to_owned(),
@@ -91,11 +97,91 @@ fn the_whole_order_of_two_epochs_with_accumulation_validation_and_test() {
         // 10 samples in batches of 8.
         expected.extend(pass("val", &counters, (3, 2), 2));
         expected.push(format!("after_cycle(train) {counters}/3"));
+        expected.push(format!("before_save_checkpoint(train) {counters}/3"));
+        expected.push(format!("after_save_checkpoint(train) {counters}/3"));
     }
     expected.push("after_loop(train) 2/6/4/3".to_owned());
     expected.extend(pass("test", "2/6/4", (3, 1), 1));
     expected.push("after_run(train) 2/6/4/3".to_owned());
     assert_eq!(record(&manifest), expected);
+}
+
+#[test]
+fn with_zero_epochs_nothing_is_trained_and_the_test_runs() {
+    let manifest = edit(tiny(), "/train/epochs", json!(0));
+    let manifest = edit(manifest, "/hooks", json!(["recorder"]));
+    let mut expected = vec![
+        "before_run(train) 0/0/0/0".to_owned(),
+        "before_loop(train) 0/0/0/0".to_owned(),
+        "after_loop(train) 0/0/0/0".to_owned(),
+    ];
+    expected.extend(pass("test", "0/0/0", (0, 1), 1));
+    expected.push("after_run(train) 0/0/0/0".to_owned());
+    assert_eq!(record(&manifest), expected);
+}
+
+#[test]
+fn every_method_is_called_in_every_phase_that_has_it() {
+    let manifest = edit(tiny(), "/train/initial_validation", json!(true));
+    let save = json!({"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "a", "once": true});
+    let back = json!({"at": "after_iter", "phase": "train", "what": "roll_back", "text": "a", "after_iteration": 2, "once": true});
+    let fault = json!({"hook": "fault", "config": {"at": "after_run", "how": "error"}, "on_error": "ignore"});
+    let hooks = json!([
+        "recorder",
+        {"hook": "asker", "config": save},
+        {"hook": "asker", "config": back},
+        fault
+    ]);
+    let calls = record(&edit(manifest.clone(), "/hooks", hooks));
+    let failing = json!([
+        "recorder",
+        {"hook": "fault", "config": {"at": "after_loss", "how": "error"}}
+    ]);
+    let failed = record(&edit(manifest, "/hooks", failing));
+    let has = |calls: &[String], start: &str| calls.iter().any(|call| call.starts_with(start));
+    let loops = [
+        "before_loop",
+        "before_epoch",
+        "before_iter",
+        "module_forward",
+        "after_forward",
+    ];
+    let ends = [
+        "after_loss",
+        "after_iter",
+        "after_epoch",
+        "epoch_profile",
+        "after_loop",
+    ];
+    for phase in ["train", "val", "test"] {
+        for point in loops.iter().chain(&ends) {
+            assert!(
+                has(&calls, &format!("{point}({phase})")),
+                "{point} in {phase}"
+            );
+        }
+    }
+    for point in [
+        "before_run",
+        "module_backward",
+        "after_backward",
+        "before_update",
+        "after_update",
+        "after_cycle",
+        "before_save_checkpoint",
+        "after_save_checkpoint",
+        "after_load_checkpoint",
+        "after_run",
+    ] {
+        assert!(has(&calls, &format!("{point}(train)")), "{point}");
+        let elsewhere = calls
+            .iter()
+            .any(|call| call.starts_with(point) && !call.contains("(train)"));
+        assert!(!elsewhere, "{point} outside training");
+    }
+    assert!(has(&failed, "on_exception"));
+    let ends = failed.iter().filter(|call| call.starts_with("after_run"));
+    assert_eq!(ends.count(), 1);
 }
 
 #[test]
@@ -109,14 +195,14 @@ fn a_profile_tells_each_hooks_calls_and_run_json_the_whole_runs() {
         .iter()
         .find(|call| call["point"] == "epoch_profile" && call["phase"] == "train")
         .expect("a profile");
-    // before_epoch, seven points in each of three iterations, after_epoch; stop-after counts
-    // iterations.
-    assert_eq!(profile["detail"], "recorder:23,stop-after:3 fits:true");
+    // before_epoch, seven points and two for each of three modules in each of three iterations,
+    // after_epoch; stop-after counts iterations.
+    assert_eq!(profile["detail"], "recorder:41,stop-after:3 fits:true");
     let run: Value = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
     assert_eq!(run["outcome"], "completed");
     assert_eq!(run["updates"], 6);
     assert_eq!(run["profile"]["train"]["passes"], 2);
-    assert_eq!(run["profile"]["train"]["hooks"][0]["calls"], 46);
+    assert_eq!(run["profile"]["train"]["hooks"][0]["calls"], 82);
     assert!(
         run["profile"]["train"]["backward"]
             .as_f64()
@@ -227,6 +313,54 @@ fn a_hook_may_be_called_in_some_iterations_or_epochs_alone() {
     assert_eq!(seen(json!({"epochs": 2}), "after_iter"), [4, 5, 6]);
     assert_eq!(seen(json!({"epochs": 2}), "after_epoch"), [6]);
     assert_eq!(seen(json!({"epochs": 2}), "before_run"), [0]);
+}
+
+#[test]
+fn a_recorder_of_all_points_with_both_filters_sees_their_intersection() {
+    let place = Workplace::new(&["sconce-fixture-recorder"]);
+    let hook = json!({
+        "hook": "recorder",
+        "every": {"iterations": 2},
+        "phases": ["train"],
+        "modules": ["fc*"],
+        "streams": ["train"]
+    });
+    place
+        .run(&edit(tiny(), "/hooks", json!([hook])))
+        .expect(0, &["module_forward [train]: recorder"]);
+    let calls: Vec<String> = place.records("record.jsonl").iter().map(short).collect();
+    let mut expected = vec![
+        "before_run(train) 0/0/0/0".to_owned(),
+        "before_loop(train) 0/0/0/0".to_owned(),
+    ];
+    // Six iterations, of which the second, fourth and sixth.
+    for epoch in 0..2_u64 {
+        let iteration = epoch * 3;
+        expected.push(format!(
+            "before_epoch(train) {epoch}/{iteration}/{iteration}/0"
+        ));
+        for batch in 0..3 {
+            let iteration = iteration + batch;
+            if iteration % 2 == 1 {
+                let all = trained(epoch, iteration, iteration, batch, true);
+                // Without `act1`, forward and backward.
+                let mut seen: Vec<String> = Vec::new();
+                for (index, call) in all.into_iter().enumerate() {
+                    if index != 2 && index != 7 {
+                        seen.push(call);
+                    }
+                }
+                expected.extend(seen);
+            }
+        }
+        let (epoch, done) = (epoch + 1, iteration + 3);
+        for point in ["after_epoch", "epoch_profile", "after_cycle"] {
+            expected.push(format!("{point}(train) {epoch}/{done}/{done}/3"));
+        }
+    }
+    expected.push("after_loop(train) 2/6/6/3".to_owned());
+    expected.push("after_run(train) 2/6/6/3".to_owned());
+    assert_eq!(calls, expected);
 }
 
 #[test]

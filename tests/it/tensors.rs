@@ -3,11 +3,11 @@
 use candle_core::{DType, Device, Tensor};
 use sconce::bridge::Shared;
 use sconce::data::order;
-use sconce::dispatch::{Dispatcher, Hook as LoadedHook, HookSpec, OnError};
+use sconce::dispatch::{Dispatcher, Hook as LoadedHook, HookSpec};
 use sconce::gradients::Gradients;
 use sconce::log::MemoryLog;
 use sconce::loss::cross_entropy;
-use sconce::nn::{Activation, Mlp, Model};
+use sconce::nn::{Activation, Mlp, Model, Pass};
 use sconce::optim::{Optimizer, Sgd};
 use sconce::parameters::Parameters;
 use sconce::plugin::library::Library;
@@ -143,10 +143,8 @@ fn with_hooks(plan: &Plan) -> Vec<u32> {
             plugin: PLUGIN.to_owned(),
             library: path.clone(),
             priority: Priority::NORMAL,
-            on_error: OnError::Fail,
             points: vec![point],
-            phases: None,
-            every: None,
+            ..HookSpec::default()
         };
         LoadedHook::new(spec, instance)
     };
@@ -183,7 +181,9 @@ fn by_hand(plan: &Plan) -> Vec<u32> {
     for epoch in 0..plan.epochs {
         for indices in order::training(plan.seed, epoch, data.len()).chunks(plan.batch_size) {
             let batch = data.gather(indices).expect("a batch");
-            let outputs = mlp.forward(&batch.inputs, true).expect("outputs");
+            let outputs = mlp
+                .forward(&batch.inputs, &mut Pass::new(Phase::Train))
+                .expect("outputs");
             let loss = cross_entropy(&outputs, &batch.targets).expect("a loss");
             let mut gradients =
                 Gradients::from_store(&parameters, &loss.backward().expect("backward"));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use candle_core::{DType, Device};
 use sconce::bridge::{self, Shared};
 use sconce::data::{self, DataConfig, SyntheticDigitsConfig};
-use sconce::dispatch::{Dispatcher, Hook, HookSpec, OnError};
+use sconce::dispatch::{Dispatcher, Hook, HookSpec};
 use sconce::log::MemoryLog;
 use sconce::nn::{Activation, Mlp};
 use sconce::optim::AdamW;
@@ -52,10 +52,8 @@ pub fn noop_hooks_of(library: &Path, count: usize, shared: &Shared<'_>) -> Dispa
             plugin: metadata.name.clone(),
             library: PathBuf::from(library),
             priority: Priority::NORMAL,
-            on_error: OnError::Fail,
             points: points.clone(),
-            phases: None,
-            every: None,
+            ..HookSpec::default()
         };
         Hook::new(spec, instance)
     });

@@ -4,32 +4,40 @@
 //! that the host handed out with a view or a setup; it leads to the run's [`Shared`] state, which
 //! is alive for every call: hooks are created and called only while it is borrowed.
 
+mod exposed;
 mod log;
 mod metrics;
 mod requests;
 mod run;
 mod shared;
+mod task;
 mod tensors;
+mod values;
 
 use std::ffi::c_void;
 use std::ptr;
 
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
-use sconce_plugin_api::ext::{LogTable, MetricsTable, RequestsTable, RunTable, TensorsTable};
+use sconce_plugin_api::ext::{
+    LogTable, MetricsTable, RequestsTable, RunTable, TaskTable, TensorsTable, ValuesTable,
+};
 
-pub use requests::{Requests, Stop};
+pub use exposed::{Exposed, ModuleTensors};
+pub use requests::{Asked, Requests, Stop};
 pub use shared::Shared;
-pub use tensors::Exposed;
+pub use values::{Value, Values};
 
 /// The extensions that this host has, for `sconce plugins` and for the refusal of plugins that
 /// require others.
-pub const EXTENSIONS: [&str; 5] = [
+pub const EXTENSIONS: [&str; 7] = [
     LogTable::ID,
     MetricsTable::ID,
     RequestsTable::ID,
     RunTable::ID,
+    TaskTable::ID,
     TensorsTable::ID,
+    ValuesTable::ID,
 ];
 
 /// The host's name and version, as plugins see it.
@@ -61,7 +69,9 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         MetricsTable::ID => ptr::from_ref(&metrics::TABLE).cast(),
         RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
         RunTable::ID => ptr::from_ref(&run::TABLE).cast(),
+        TaskTable::ID => ptr::from_ref(&task::TABLE).cast(),
         TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
+        ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),
         _ => ptr::null(),
     }
 }

@@ -17,6 +17,25 @@ pub struct Requests {
     stop: RefCell<Option<Stop>>,
     skip_batch: Cell<bool>,
     skip_update: Cell<bool>,
+    /// The product of the factors for this batch's loss.
+    loss_scale: Cell<Option<f64>>,
+    asked: RefCell<Vec<(Asked, String)>>,
+    is_pending: Cell<bool>,
+}
+
+/// Something that the loop does after all hooks of the point have run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Save a checkpoint of this tag.
+    Save(String),
+    /// Validate.
+    Validate,
+    /// Go back to the checkpoint of this tag.
+    RollBack(String),
+    /// Put a published set in the parameters' place.
+    Swap(String),
+    /// Put the parameters back.
+    SwapBack,
 }
 
 /// A stop that somebody asked for.
@@ -65,6 +84,28 @@ impl Requests {
         self.skip_batch.take()
     }
 
+    /// The factor for this batch's loss; the question serves the request.
+    pub fn take_loss_scale(&self) -> f64 {
+        self.loss_scale.take().unwrap_or(1.0)
+    }
+
+    fn ask(&self, asked: Asked, hook: String) {
+        self.asked.borrow_mut().push((asked, hook));
+        self.is_pending.set(true);
+    }
+
+    /// Whether there is something for the loop to do.
+    #[inline]
+    pub fn is_pending(&self) -> bool {
+        self.is_pending.get()
+    }
+
+    /// What there is for the loop to do, in the order of asking, each with the hook that asked.
+    pub fn take_asked(&self) -> Vec<(Asked, String)> {
+        self.is_pending.set(false);
+        self.asked.take()
+    }
+
     /// Whether the update is to be left out; the question serves the request.
     pub fn take_skip_update(&self) -> bool {
         self.skip_update.take()
@@ -111,11 +152,43 @@ fn ask(shared: &Shared<'_>, request: Request, number: f64, text: &str) -> Result
                     "a learning rate is finite and not negative, found {number}"
                 ));
             }
-            shared.learning_rate.set(number);
+            let mut groups = shared.groups.borrow_mut();
+            if text.is_empty() {
+                groups.set_learning_rate(number);
+            } else {
+                groups.set_learning_rate_of(text, number)?;
+            }
+            shared.learning_rate.set(groups.default().learning_rate);
         }
+        Request::ScaleLoss => {
+            if !number.is_finite() {
+                return Err(format!("a loss scale is finite, found {number}"));
+            }
+            let scale = requests.loss_scale.get().unwrap_or(1.0);
+            requests.loss_scale.set(Some(scale * number));
+        }
+        Request::SaveCheckpoint => requests.ask(Asked::Save(tag(text)?), shared.hook_name()),
+        Request::Validate => requests.ask(Asked::Validate, shared.hook_name()),
+        Request::RollBack => requests.ask(Asked::RollBack(tag(text)?), shared.hook_name()),
+        Request::SwapParameters => {
+            requests.ask(Asked::Swap(text.to_owned()), shared.hook_name());
+        }
+        Request::SwapBack => requests.ask(Asked::SwapBack, shared.hook_name()),
         other => return Err(format!("this host does not serve `{}`", other.name())),
     }
     Ok(())
+}
+
+/// A tag is a part of a file's name, on every system.
+fn tag(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if text.is_empty() || text.len() > 128 || text.starts_with('.') || !text.chars().all(is_plain) {
+        return Err(format!(
+            "a checkpoint's tag has 1 to 128 letters, digits, `-`, `_` or `.`, and no dot in \
+             front, found {text:?}"
+        ));
+    }
+    Ok(text.to_owned())
 }
 
 fn stop(shared: &Shared<'_>, reason: &str, after_epoch: bool) -> Stop {
@@ -159,20 +232,40 @@ fn is_legal(request: Request, point: Point, phase: Phase) -> bool {
             phase == Phase::Train
                 && matches!(point, P::AfterLoss | P::AfterBackward | P::BeforeUpdate)
         }
-        Request::SetLearningRate => matches!(
-            point,
-            P::BeforeRun
-                | P::BeforeLoop
-                | P::AfterLoop
-                | P::BeforeEpoch
-                | P::AfterEpoch
-                | P::AfterCycle
-                | P::BeforeIter
-                | P::AfterIter
-                | P::BeforeUpdate
-        ),
+        Request::SetLearningRate => {
+            is_between(point) || matches!(point, P::BeforeUpdate | P::AfterLoadCheckpoint)
+        }
+        Request::ScaleLoss => phase == Phase::Train && point == P::AfterLoss,
+        Request::SaveCheckpoint | Request::SwapParameters | Request::SwapBack => is_between(point),
+        Request::Validate => {
+            let is_midst = matches!(point, P::BeforeRun | P::BeforeIter);
+            phase == Phase::Train && is_between(point) && !is_midst
+        }
+        Request::RollBack => {
+            phase == Phase::Train
+                && matches!(
+                    point,
+                    P::BeforeEpoch | P::AfterIter | P::AfterEpoch | P::AfterCycle
+                )
+        }
         _ => false,
     }
+}
+
+/// The points between iterations, at which the parameters stand still.
+fn is_between(point: Point) -> bool {
+    use Point as P;
+    matches!(
+        point,
+        P::BeforeRun
+            | P::BeforeLoop
+            | P::AfterLoop
+            | P::BeforeEpoch
+            | P::AfterEpoch
+            | P::AfterCycle
+            | P::BeforeIter
+            | P::AfterIter
+    )
 }
 
 #[cfg(test)]

@@ -3,15 +3,20 @@
 //! Everything is behind `Cell`s and `RefCell`s: the loop and the host's functions, called by hooks
 //! in the middle of a dispatch, take turns on one thread.
 
-use std::cell::{Cell, RefCell};
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_void;
 use std::ptr;
 
-use sconce_plugin_api::{Phase, Point};
+use candle_core::Tensor;
+use sconce_plugin_api::{Keep, Phase, Point};
 
+use super::exposed::Exposed;
 use super::requests::Requests;
-use super::tensors::Exposed;
+use super::values::Values;
 use crate::log::{Level, Log};
+use crate::nn::Surroundings;
+use crate::optim::Groups;
 use crate::run::{Clock, MetricBoard};
 
 /// What the loop and the hooks of one run share.
@@ -24,8 +29,16 @@ pub struct Shared<'run> {
     pub requests: Requests,
     /// The tensors that hooks can see.
     pub tensors: Exposed,
-    /// The learning rate, in force at once when a hook sets it.
+    /// What hooks have published.
+    pub values: Values,
+    /// The extra entries of the checkpoint at hand.
+    pub checkpoint_entries: Values,
+    /// The learning rate of the default group, in force at once when a hook sets it.
     pub learning_rate: Cell<f64>,
+    /// The parameter groups, with the learning rates in force.
+    pub groups: RefCell<Groups>,
+    /// What does not change during the run, as JSON; set before the first hook is called.
+    pub facts: OnceCell<String>,
     /// The run's clock.
     pub clock: Clock,
     point: Cell<Option<Point>>,
@@ -42,7 +55,11 @@ impl<'run> Shared<'run> {
             metrics: RefCell::default(),
             requests: Requests::default(),
             tensors: Exposed::default(),
+            values: Values::default(),
+            checkpoint_entries: Values::default(),
             learning_rate: Cell::new(0.0),
+            groups: RefCell::new(Groups::single(0.0, 0.0)),
+            facts: OnceCell::new(),
             clock: Clock::start(),
             point: Cell::new(None),
             phase: Cell::new(Phase::Train),
@@ -86,6 +103,27 @@ impl<'run> Shared<'run> {
         self.phase.get()
     }
 
+    /// Takes the optimizer's groups over.
+    pub fn set_groups(&self, groups: &Groups) {
+        *self.groups.borrow_mut() = groups.clone();
+        self.learning_rate.set(groups.default().learning_rate);
+    }
+
+    /// The index of the hook that is being called.
+    pub(crate) fn hook(&self) -> usize {
+        self.hook.get()
+    }
+
+    /// The index of the hook of this name.
+    pub(crate) fn hook_index(&self, name: &str) -> Option<usize> {
+        self.names.borrow().iter().position(|known| known == name)
+    }
+
+    /// The name of the hook of this index.
+    pub(crate) fn name_of(&self, hook: usize) -> String {
+        self.names.borrow().get(hook).cloned().unwrap_or_default()
+    }
+
     /// The name of the hook that is being called.
     pub(crate) fn hook_name(&self) -> String {
         let names = self.names.borrow();
@@ -95,5 +133,20 @@ impl<'run> Shared<'run> {
     /// Warns the user in the host's name.
     pub(crate) fn warn(&self, message: &str) {
         self.log.log(Level::Warn, "sconce", message);
+    }
+}
+
+impl Surroundings for Shared<'_> {
+    fn published(&self, name: &str) -> candle_core::Result<Option<Tensor>> {
+        match self.values.tensor_of(name) {
+            None => Ok(None),
+            Some((Keep::Batch, tensor)) => Ok(Some(tensor)),
+            // Its publisher may write to it before the backward pass reads it.
+            Some((_, tensor)) => tensor.copy().map(Some),
+        }
+    }
+
+    fn show(&self, name: Cow<'static, str>, tensor: &Tensor) {
+        self.tensors.show(name, tensor);
     }
 }

@@ -4,149 +4,32 @@
 //! written to.
 //!
 //! **Why the pointers are good.** A lent pointer leads into the storage of a tensor that
-//! [`Exposed`] holds, so the storage lives until the loop takes the tensor back, which it does
-//! between dispatches alone. During a dispatch the training thread is in a hook: no tensor
-//! operation runs, and the plugin's side hands out a writable view only while its task view is
-//! borrowed alone.
+//! [`Exposed`] or [`Values`](super::Values) holds, so the storage lives until the loop or a hook's
+//! own call takes the tensor back. The loop does so between dispatches alone; a hook has to borrow
+//! its task view alone for it, so nothing that it was lent is alive then. During a dispatch the
+//! training thread is in a hook: no tensor operation runs, and the plugin's side hands out a
+//! writable view only while its task view is borrowed alone.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
 
-use candle_core::{CpuStorage, DType, InplaceOp1, Layout, Storage, Tensor};
+use candle_core::{CpuStorage, DType, InplaceOp1, Layout, Storage};
 use sconce_plugin_api::Point;
 use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::{Collection, TensorAbi, TensorsTable};
 use sconce_plugin_api::tensor;
 
+use super::exposed::{INPUTS, OUTPUTS};
 use super::{Shared, refuse, shared};
-use crate::gradients::Gradients;
-use crate::nearest::nearest;
-use crate::parameters::Parameters;
 
 pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
-
-/// The names of the batch's tensors, in the order of [`Exposed::batch`].
-const BATCH: [&str; 3] = ["inputs", "targets", "outputs"];
-
-/// The tensors that hooks can see at this moment.
-#[derive(Default)]
-pub struct Exposed {
-    parameters: RefCell<Vec<(Box<str>, Tensor)>>,
-    gradients: RefCell<Option<Gradients>>,
-    batch: RefCell<[Option<Tensor>; BATCH.len()]>,
-}
-
-impl Exposed {
-    /// Shows the model's parameters, from now to the end of the run.
-    pub fn set_parameters(&self, parameters: &Parameters) {
-        let entry = |entry: &crate::parameters::Parameter| {
-            (Box::from(entry.name()), entry.tensor().clone())
-        };
-        *self.parameters.borrow_mut() = parameters.iter().map(entry).collect();
-    }
-
-    /// Shows gradients until they are taken back.
-    pub fn set_gradients(&self, gradients: Gradients) {
-        *self.gradients.borrow_mut() = Some(gradients);
-    }
-
-    /// Takes the gradients back, as hooks have left them.
-    pub fn take_gradients(&self) -> Option<Gradients> {
-        self.gradients.borrow_mut().take()
-    }
-
-    /// Shows a batch that has no outputs yet.
-    pub fn set_batch(&self, inputs: &Tensor, targets: &Tensor) {
-        *self.batch.borrow_mut() = [Some(inputs.clone()), Some(targets.clone()), None];
-    }
-
-    /// Shows the outputs of the batch.
-    pub fn set_outputs(&self, outputs: &Tensor) {
-        let [_, _, place] = &mut *self.batch.borrow_mut();
-        *place = Some(outputs.clone());
-    }
-
-    /// The batch is over.
-    pub fn clear_batch(&self) {
-        *self.batch.borrow_mut() = [None, None, None];
-    }
-
-    fn count(&self, collection: Collection) -> usize {
-        match collection {
-            Collection::Gradients if self.gradients.borrow().is_none() => 0,
-            Collection::Parameters | Collection::Gradients => self.parameters.borrow().len(),
-            Collection::Batch => BATCH.len(),
-            _ => 0,
-        }
-    }
-
-    /// The name at an index; it stays where it is until the end of the run.
-    fn name(&self, collection: Collection, index: usize) -> Option<TextAbi> {
-        if collection == Collection::Batch {
-            return BATCH.get(index).map(|name| TextAbi::new(name));
-        }
-        let parameters = self.parameters.borrow();
-        parameters.get(index).map(|(name, _)| TextAbi::new(name))
-    }
-
-    fn index(&self, collection: Collection, name: &str) -> Result<usize, String> {
-        if collection == Collection::Batch {
-            let index = BATCH.iter().position(|known| *known == name);
-            return index.ok_or_else(|| format!("the batch has no `{name}`"));
-        }
-        let parameters = self.parameters.borrow();
-        let index = parameters.iter().position(|(known, _)| **known == *name);
-        index.ok_or_else(|| {
-            let names = parameters.iter().map(|(name, _)| &**name);
-            let hint = nearest(name, names).map(|near| format!("; did you mean `{near}`?"));
-            format!(
-                "no parameter is called `{name}`{}",
-                hint.unwrap_or_default()
-            )
-        })
-    }
-
-    fn tensor(&self, collection: Collection, index: usize) -> Option<Tensor> {
-        match collection {
-            Collection::Parameters => {
-                let parameters = self.parameters.borrow();
-                parameters.get(index).map(|(_, tensor)| tensor.clone())
-            }
-            Collection::Gradients => self.gradients.borrow().as_ref()?.at(index).cloned(),
-            Collection::Batch => self.batch.borrow().get(index)?.clone(),
-            _ => None,
-        }
-    }
-
-    /// The tensor at an index, contiguous: a gradient is made so, in its place.
-    fn writable(
-        &self,
-        collection: Collection,
-        index: usize,
-    ) -> candle_core::Result<Option<Tensor>> {
-        let Some(tensor) = self.tensor(collection, index) else {
-            return Ok(None);
-        };
-        if tensor.is_contiguous() {
-            return Ok(Some(tensor));
-        }
-        let tensor = tensor.contiguous()?;
-        if let (Collection::Gradients, Some(gradients)) =
-            (collection, &mut *self.gradients.borrow_mut())
-        {
-            gradients.set(index, tensor.clone());
-            return Ok(Some(tensor));
-        }
-        candle_core::bail!("it is not contiguous")
-    }
-}
 
 unsafe extern "C" fn count(context: *const c_void, collection: u32) -> usize {
     // SAFETY: the context is the one that the host handed out for this call.
     let shared = unsafe { shared(context) };
     match (shared, Collection::from_number(collection)) {
-        (Some(shared), Some(collection)) => shared.tensors.count(collection),
+        (Some(shared), Some(collection)) => shared.tensor_count(collection),
         _ => 0,
     }
 }
@@ -169,7 +52,7 @@ unsafe extern "C" fn find(
         let Some(collection) = Collection::from_number(collection) else {
             return refuse(error, Status::UNSUPPORTED, "this host has no such tensors");
         };
-        match shared.tensors.index(collection, name) {
+        match shared.tensor_index(collection, name) {
             Ok(found) => {
                 *index = found;
                 Status::OK.0
@@ -201,7 +84,7 @@ unsafe extern "C" fn at(
         {
             return refuse(error, Status::NOT_LEGAL_HERE, &message);
         }
-        match lend(&shared.tensors, collection, index, writable != 0) {
+        match lend(shared, collection, index, writable != 0) {
             Ok(Some(lent)) => {
                 *place = lent;
                 Status::OK.0
@@ -234,12 +117,17 @@ fn why_not_writable(shared: &Shared<'_>, collection: Collection, index: usize) -
                 P::AfterCycle,
                 P::AfterIter,
                 P::AfterUpdate,
+                P::AfterLoadCheckpoint,
             ],
         ),
         (Collection::Gradients, _) => ("the gradients", &[P::AfterBackward, P::BeforeUpdate]),
-        (Collection::Batch, 0) => ("the inputs", &[P::BeforeIter]),
-        (Collection::Batch, 2) => ("the outputs", &[P::AfterForward]),
-        _ => ("the targets", &[]),
+        (Collection::Batch, INPUTS) => ("the inputs", &[P::BeforeIter]),
+        (Collection::Batch, OUTPUTS) => ("the outputs", &[P::AfterForward]),
+        (Collection::Published, _) => return shared.values.why_not_writable(index, shared.hook()),
+        (Collection::Batch, _) => ("the batch's other tensors", &[]),
+        (Collection::Module, _) => ("a module's tensors", &[]),
+        (Collection::Optimizer, _) => ("the optimizer's tensors", &[]),
+        _ => ("these tensors", &[]),
     };
     if points.contains(&point) {
         return None;
@@ -257,15 +145,15 @@ fn why_not_writable(shared: &Shared<'_>, collection: Collection, index: usize) -
 
 /// The view of a tensor, or nothing where the place is empty.
 fn lend(
-    exposed: &Exposed,
+    shared: &Shared<'_>,
     collection: Collection,
     index: usize,
     writable: bool,
 ) -> candle_core::Result<Option<TensorAbi>> {
     let tensor = if writable {
-        exposed.writable(collection, index)?
+        shared.writable_tensor(collection, index)?
     } else {
-        exposed.tensor(collection, index)
+        shared.tensor(collection, index)
     };
     let Some(tensor) = tensor else {
         return Ok(None);
@@ -294,7 +182,7 @@ fn lend(
         // `usize` and `i64` are alike in size here, and no dimension is above `i64::MAX`.
         shape: layout.dims().as_ptr().cast(),
         strides: layout.stride().as_ptr().cast(),
-        name: exposed.name(collection, index).unwrap_or(TextAbi::EMPTY),
+        name: shared.tensor_name(collection, index),
         flags: if writable { TensorAbi::WRITABLE } else { 0 },
         dimensions: layout.dims().len() as u32,
         device_type: 1,

@@ -30,7 +30,6 @@ fn try_check(arguments: &CheckArgs) -> Result<(), Failure> {
     let ManifestArgs { file, set, plugins } = &arguments.manifest;
     let checked = session::check(file, set, plugins)?;
     output::diagnostics(&checked.warnings);
-    session::optimizer(&checked.manifest)?;
     let Checked {
         manifest,
         hooks,
@@ -38,6 +37,8 @@ fn try_check(arguments: &CheckArgs) -> Result<(), Failure> {
         ..
     } = checked;
     let task = session::build_task(&manifest, data)?;
+    session::optimizer(&manifest, task.parameters())?;
+    session::check_references(&hooks, &task, &manifest)?;
     let mut rows = vec![
         row(
             "run",

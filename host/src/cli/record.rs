@@ -5,14 +5,13 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::bridge::HOST_VERSION;
+use crate::files;
 use crate::run::{Outcome, Report};
 
-/// Writes the record beside its place and then renames it: whoever reads it finds all or nothing.
+/// Writes the record: whoever reads it finds all or nothing.
 pub(super) fn write(directory: &Path, report: &Report) -> std::io::Result<()> {
     let text = format!("{:#}\n", record(report));
-    let beside = directory.join(".run.json.part");
-    fs_err::write(&beside, text)?;
-    fs_err::rename(beside, directory.join("run.json"))
+    files::write_whole(&directory.join("run.json"), text.as_bytes())
 }
 
 fn record(report: &Report) -> Value {
@@ -48,6 +47,7 @@ fn record(report: &Report) -> Value {
         "iterations": report.iterations,
         "updates": report.updates,
         "seconds": report.seconds,
+        "checkpoints": report.checkpoints,
         "metrics": metrics,
         "profile": profile,
     })

@@ -48,7 +48,8 @@ fn try_run(arguments: &RunArgs) -> Result<Report, Failure> {
         ..
     } = checked;
     let mut task = session::build_task(&manifest, data)?;
-    let mut optimizer = session::optimizer(&manifest)?;
+    session::check_references(&hooks, &task, &manifest)?;
+    let mut optimizer = session::optimizer(&manifest, task.parameters())?;
     let directory = prepare_directory(arguments.output.as_ref().unwrap_or(&manifest.output))?;
     save_manifest(&directory, &manifest.resolved())?;
 
@@ -58,7 +59,9 @@ fn try_run(arguments: &RunArgs) -> Result<Report, Failure> {
     announce(&log, &manifest.name, &directory, &task);
     log.log(Level::Info, "sconce", &hooks_table::text(&hooks));
     let hooks = Dispatcher::new(hooks);
-    let report = Trainer::new(&mut task, optimizer.as_mut(), hooks, &shared, plan).run();
+    let report = Trainer::new(&mut task, optimizer.as_mut(), hooks, &shared, plan)
+        .in_directory(&manifest.name, &directory)
+        .run();
     if let Err(error) = record::write(&directory, &report) {
         let problem = format!("the run's record can't be written: {error}");
         output::diagnostics(&[Diagnostic::warning(problem)]);

@@ -3,6 +3,8 @@
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
+use super::hooks::is_outside;
+
 /// Calls a hook in every n-th iteration, update or epoch: in those whose number, counted from 1,
 /// less `offset` is a multiple of n.
 ///
@@ -59,6 +61,8 @@ fn iteration(point: Point, finished: u64) -> Option<u64> {
         | Point::AfterForward
         | Point::AfterLoss
         | Point::AfterBackward
+        | Point::ModuleForward
+        | Point::ModuleBackward
         | Point::BeforeUpdate
         | Point::AfterUpdate => Some(finished + 1),
         _ => None,
@@ -78,7 +82,7 @@ fn epoch(point: Point, view: &ViewAbi, is_training: bool) -> Option<u64> {
     let is_validation = view.phase == Phase::Val.number();
     let is_initial = view.flags & ViewAbi::INITIAL != 0;
     match point {
-        Point::BeforeRun | Point::AfterRun | Point::OnException => None,
+        _ if is_outside(point) => None,
         _ if is_validation && !is_initial => Some(view.epoch),
         Point::AfterEpoch | Point::EpochProfile | Point::AfterCycle if is_training => {
             // An epoch that a stop has broken off is not counted, but it is under way.

@@ -6,6 +6,7 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point, Priority};
 
 use super::Every;
+use crate::patterns::Patterns;
 use crate::plugin::instance::Instance;
 
 /// What happens when a hook fails.
@@ -21,7 +22,7 @@ pub enum OnError {
 }
 
 /// A hook's place in the run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HookSpec {
     /// The manifest entry's unique name.
     pub name: String,
@@ -41,6 +42,10 @@ pub struct HookSpec {
     pub phases: Option<Vec<Phase>>,
     /// In which iterations, updates or epochs it is called; `None` for all.
     pub every: Option<Every>,
+    /// The data sets over whose passes it is called; `None` for all.
+    pub streams: Option<Vec<String>>,
+    /// The modules at which it listens; `None` for all.
+    pub modules: Option<Patterns>,
 }
 
 impl HookSpec {
@@ -48,16 +53,34 @@ impl HookSpec {
     ///
     /// Points outside every phase are always of interest, whatever the filter says.
     pub fn is_called_at(&self, point: Point, phase: Phase) -> bool {
-        let outside = matches!(
-            point,
-            Point::BeforeRun | Point::AfterRun | Point::OnException
-        );
         let in_phase = self
             .phases
             .as_ref()
             .is_none_or(|phases| phases.contains(&phase));
-        self.points.contains(&point) && (outside || in_phase)
+        self.points.contains(&point) && (is_outside(point) || in_phase)
     }
+
+    /// Whether a call at a point has to be asked about.
+    pub(super) fn is_filtered_at(&self, point: Point) -> bool {
+        let is_module = matches!(point, Point::ModuleForward | Point::ModuleBackward);
+        !is_outside(point)
+            && (self.every.is_some()
+                || self.streams.is_some()
+                || is_module && self.modules.is_some())
+    }
+}
+
+/// Whether a point belongs to no phase, so that no filter concerns it.
+pub(super) fn is_outside(point: Point) -> bool {
+    matches!(
+        point,
+        Point::BeforeRun
+            | Point::AfterRun
+            | Point::OnException
+            | Point::BeforeSaveCheckpoint
+            | Point::AfterSaveCheckpoint
+            | Point::AfterLoadCheckpoint
+    )
 }
 
 /// A created hook.
@@ -71,6 +94,8 @@ pub struct Hook {
     pub(super) disabled: bool,
     /// How often it has failed.
     pub(super) faults: u64,
+    /// At which of the task's modules it listens; empty for all.
+    pub(super) modules: Vec<bool>,
 }
 
 impl Hook {
@@ -81,6 +106,7 @@ impl Hook {
             instance,
             disabled: false,
             faults: 0,
+            modules: Vec::new(),
         }
     }
 

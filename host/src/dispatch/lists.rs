@@ -80,7 +80,7 @@ fn list(hooks: &[Hook], point: Point, phase: Phase) -> Vec<Slot> {
                 call,
                 instance,
                 hook: index,
-                is_filtered: hook.spec.every.is_some(),
+                is_filtered: hook.spec.is_filtered_at(point),
             }
         })
         .collect()

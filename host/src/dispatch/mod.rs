@@ -8,7 +8,7 @@ mod hooks;
 mod lists;
 mod times;
 
-use sconce_plugin_api::abi::{ErrorAbi, ViewAbi};
+use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
 
 pub use every::{Every, Unit};
@@ -19,6 +19,7 @@ use lists::{Lists, Slot};
 pub use times::HookTimes;
 
 use crate::bridge::Shared;
+use crate::nn::ModuleInfo;
 use crate::plugin::instance::EntryError;
 
 /// The hooks of a run, in the manifest's order, and the order of their calls.
@@ -27,6 +28,8 @@ pub struct Dispatcher {
     lists: Lists,
     /// The hooks' times in this pass, in the manifest's order.
     times: Vec<HookTimes>,
+    /// The task's module whose point is under way.
+    module: usize,
     error: ErrorAbi,
 }
 
@@ -38,6 +41,7 @@ impl Dispatcher {
             times: vec![HookTimes::default(); hooks.len()],
             hooks,
             lists,
+            module: 0,
             error: ErrorAbi::new(),
         }
     }
@@ -135,7 +139,7 @@ impl Dispatcher {
             times.end(begin);
             if status != 0 {
                 let fault = self.fault(slot, status, view);
-                if let Some(fault) = self.judge(slot, fault, shared) {
+                if let Some(fault) = self.judge(slot.hook, fault, shared) {
                     return Some((index, Box::new(fault)));
                 }
                 // A disabled hook is gone from the list: its successor stands in its place.
@@ -149,10 +153,55 @@ impl Dispatcher {
         None
     }
 
-    /// Whether the hook's filter lets this call through.
+    /// Whether the hook's filters let this call through.
     fn is_due(&self, slot: Slot, point: Point, view: &ViewAbi) -> bool {
-        let every = self.hooks.get(slot.hook).and_then(|hook| hook.spec.every);
-        every.is_none_or(|every| every.is_due(point, view))
+        let Some(hook) = self.hooks.get(slot.hook) else {
+            return false;
+        };
+        let spec = &hook.spec;
+        // SAFETY: the host's own view; its texts are alive.
+        let stream = unsafe { view.stream.read() }.unwrap_or_default();
+        let is_module = matches!(point, Point::ModuleForward | Point::ModuleBackward);
+        spec.every.is_none_or(|every| every.is_due(point, view))
+            && (spec.streams.as_ref()).is_none_or(|streams| streams.iter().any(|s| s == stream))
+            && (!is_module || hook.modules.get(self.module).copied().unwrap_or(true))
+    }
+
+    /// Tells which modules the task has, for the hooks that listen at some alone.
+    pub fn set_modules(&mut self, modules: &[ModuleInfo]) {
+        for hook in &mut self.hooks {
+            hook.modules = match &hook.spec.modules {
+                Some(patterns) => (modules.iter())
+                    .map(|module| patterns.matches(&module.name))
+                    .collect(),
+                None => Vec::new(),
+            };
+        }
+    }
+
+    /// Whether any hook is called at a point in a phase, filters aside.
+    pub fn is_subscribed(&self, point: Point, phase: Phase) -> bool {
+        !self.lists.at(point, phase).is_empty()
+    }
+
+    /// Whether a hook is called at a module's point at this moment.
+    pub fn listens(&mut self, point: Point, module: usize, view: &ViewAbi) -> bool {
+        self.module = module;
+        let list = self.lists.at(point, phase_of(view));
+        list.iter()
+            .any(|&slot| !slot.is_filtered || self.is_due(slot, point, view))
+    }
+
+    /// Calls the hooks of a point for the task's module of this number.
+    pub fn call_module(
+        &mut self,
+        point: Point,
+        module: usize,
+        view: &mut ViewAbi,
+        shared: &Shared<'_>,
+    ) -> Result<(), Box<HookFault>> {
+        self.module = module;
+        self.call(point, view, shared)
     }
 
     #[cold]
@@ -164,8 +213,8 @@ impl Dispatcher {
 
     /// What the hook's policy makes of a fault: gives it back where it ends the run.
     #[cold]
-    fn judge(&mut self, slot: Slot, fault: HookFault, shared: &Shared<'_>) -> Option<HookFault> {
-        let hook = self.hooks.get_mut(slot.hook)?;
+    fn judge(&mut self, hook: usize, fault: HookFault, shared: &Shared<'_>) -> Option<HookFault> {
+        let hook = self.hooks.get_mut(hook)?;
         hook.faults += 1;
         match hook.spec.on_error {
             OnError::Fail => return Some(fault),
@@ -185,6 +234,83 @@ impl Dispatcher {
             OnError::Ignore => {}
         }
         None
+    }
+
+    /// Puts back times that [`take_times`](Dispatcher::take_times) gave.
+    pub fn set_times(&mut self, times: Vec<HookTimes>) {
+        if times.len() == self.hooks.len() {
+            self.times = times;
+        }
+    }
+
+    /// The states of all hooks that are not off, by name. A fault is judged by the hook's policy.
+    pub fn save_states(
+        &mut self,
+        shared: &Shared<'_>,
+    ) -> Result<Vec<(String, Vec<u8>)>, Box<HookFault>> {
+        let mut states = Vec::new();
+        for index in 0..self.hooks.len() {
+            let Some(hook) = self.hooks.get_mut(index).filter(|hook| !hook.disabled) else {
+                continue;
+            };
+            match hook.instance.save_state() {
+                Ok(state) => states.push((hook.spec.name.clone(), state)),
+                Err(error) => self.judge_state(index, Moment::Save, error, shared)?,
+            }
+        }
+        Ok(states)
+    }
+
+    /// Gives the hooks back the states of their names; a hook without one stays as it is.
+    pub fn load_states(
+        &mut self,
+        states: &[(String, Vec<u8>)],
+        shared: &Shared<'_>,
+    ) -> Result<(), Box<HookFault>> {
+        for index in 0..self.hooks.len() {
+            let Some(hook) = self.hooks.get_mut(index).filter(|hook| !hook.disabled) else {
+                continue;
+            };
+            let state = states.iter().find(|(name, _)| *name == hook.spec.name);
+            let Some((_, state)) = state else {
+                continue;
+            };
+            if let Err(error) = hook.instance.load_state(state) {
+                self.judge_state(index, Moment::Load, error, shared)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Blames a hook for something that it asked for; the fault is judged by its policy.
+    pub fn blame(
+        &mut self,
+        hook: &str,
+        moment: Moment,
+        message: &str,
+        shared: &Shared<'_>,
+    ) -> Result<(), Box<HookFault>> {
+        let error = EntryError {
+            status: Status::INVALID.0,
+            message: message.to_owned(),
+            place: String::new(),
+        };
+        let index = self.hooks.iter().position(|known| known.spec.name == hook);
+        self.judge_state(index.unwrap_or(usize::MAX), moment, error, shared)
+    }
+
+    fn judge_state(
+        &mut self,
+        index: usize,
+        moment: Moment,
+        error: EntryError,
+        shared: &Shared<'_>,
+    ) -> Result<(), Box<HookFault>> {
+        let fault = HookFault::new(self.hooks.get(index).map(|hook| &hook.spec), moment, error);
+        match self.judge(index, fault, shared) {
+            Some(fault) => Err(Box::new(fault)),
+            None => Ok(()),
+        }
     }
 
     /// Drops the hooks in reverse order; the faults of doing so.

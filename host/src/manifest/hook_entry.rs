@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::priority::WrittenPriority;
 use crate::dispatch::{Every, OnError, Unit};
+use crate::patterns::Patterns;
 
 /// An entry of `hooks`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,6 +33,12 @@ pub struct HookEntry {
     /// In which iterations, updates or epochs it is called; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     every: Option<EveryConfig>,
+    /// The data sets over whose passes it is called; `None` for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Vec<String>>,
+    /// The modules at which it listens; `None` for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modules: Option<Vec<String>>,
     /// This file and no other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<PathBuf>,
@@ -64,6 +71,15 @@ impl HookEntry {
     /// Where the manifest does not say exactly one of them.
     pub fn every(&self) -> Result<Option<Every>, String> {
         self.every.as_ref().map(EveryConfig::every).transpose()
+    }
+
+    /// The patterns of the modules at which the hook listens; `None` for all.
+    ///
+    /// # Errors
+    ///
+    /// Where one of them is no pattern.
+    pub fn modules(&self) -> Result<Option<Patterns>, String> {
+        self.modules.as_deref().map(Patterns::new).transpose()
     }
 
     /// The phases in which the hook is called; `None` for all.
@@ -178,6 +194,16 @@ struct Object {
     /// In which iterations, updates or epochs the hook is called. Default: in all.
     #[serde(default)]
     every: Option<EveryConfig>,
+    /// The data sets over whose passes the hook is called: `train`, `val`, `test`, or what the task
+    /// calls them. Default: all.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    streams: Option<Vec<String>>,
+    /// The modules at which `module_forward` and `module_backward` are called: names in which `*`
+    /// stands for any characters and `?` for one. Default: all.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    modules: Option<Vec<String>>,
     /// The library's file, rather than the one that is found in the directories.
     #[serde(default)]
     library: Option<PathBuf>,
@@ -200,6 +226,8 @@ impl From<Object> for HookEntry {
             on_error: object.on_error,
             phases: object.phases,
             every: object.every,
+            streams: object.streams,
+            modules: object.modules,
             library: object.library,
             sha256: object.sha256,
             config: object.config,
@@ -244,6 +272,8 @@ impl<'de> Visitor<'de> for Entry {
             on_error: Policy::default(),
             phases: None,
             every: None,
+            streams: None,
+            modules: None,
             library: None,
             sha256: None,
             config: Map::new(),

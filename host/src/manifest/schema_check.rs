@@ -35,6 +35,52 @@ pub fn check(value: &Value, schema: &Value) -> Vec<Problem> {
     problems
 }
 
+/// The place of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValuePath {
+    /// As a JSON pointer.
+    pub pointer: String,
+    /// As people write it.
+    pub pretty: String,
+}
+
+/// The texts in `value` whose `format` in `schema` is this one.
+pub fn of_format(value: &Value, schema: &Value, format: &'static str) -> Vec<ValuePath> {
+    // A format that no text has: so every text of the format is found.
+    let validator = jsonschema::options()
+        .with_format(format, |_: &str| false)
+        .should_validate_formats(true)
+        .build(schema);
+    let Ok(validator) = validator else {
+        return Vec::new();
+    };
+    let mut paths = Vec::new();
+    for error in validator.iter_errors(value) {
+        formats(&error, format, &mut paths);
+    }
+    paths
+}
+
+fn formats(error: &ValidationError<'_>, wanted: &str, paths: &mut Vec<ValuePath>) {
+    match error.kind() {
+        ValidationErrorKind::Format { format } if format == wanted => {
+            let pointer = error.instance_path().as_str().to_owned();
+            let pretty = pretty(&pointer);
+            let path = ValuePath { pointer, pretty };
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        // An optional or one-of-several field: the branch that its value is meant for.
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            for error in context.iter().flatten() {
+                formats(error, wanted, paths);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn explain(error: &ValidationError<'_>, schema: &Value, problems: &mut Vec<Problem>) {
     let path = pretty(error.instance_path().as_str());
     match error.kind() {
@@ -305,6 +351,30 @@ mod tests {
     fn pointers_become_paths() {
         assert_eq!(pretty(""), "");
         assert_eq!(pretty("/hooks/1/config/a~1b"), "hooks[1].config.a/b");
+    }
+
+    #[test]
+    fn texts_of_a_format_are_found_wherever_they_stand() {
+        let metric = json!({"type": "string", "format": "metric"});
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "monitor": metric,
+                "more": {"type": "array", "items": {"$ref": "#/$defs/one"}},
+                "maybe": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/one"}]},
+                "name": {"type": "string"}
+            },
+            "$defs": {"one": metric}
+        });
+        let value = json!({"monitor": "a", "more": ["b", "c"], "maybe": "d", "name": "e"});
+        let found: Vec<String> = of_format(&value, &schema, "metric")
+            .into_iter()
+            .map(|path| path.pretty)
+            .collect();
+        assert_eq!(found.len(), 4, "{found:?}");
+        for path in ["monitor", "more[0]", "more[1]", "maybe"] {
+            assert!(found.contains(&path.to_owned()), "{found:?}");
+        }
     }
 
     #[test]

@@ -22,6 +22,17 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// Its name in manifests, which is also its kind as a module.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activation::Relu => "relu",
+            Activation::Gelu => "gelu",
+            Activation::Silu => "silu",
+            Activation::Tanh => "tanh",
+            Activation::Sigmoid => "sigmoid",
+        }
+    }
+
     /// Applies it to every element.
     pub fn forward(self, x: &Tensor) -> Result<Tensor> {
         match self {

@@ -2,13 +2,15 @@
 
 use candle_core::{D, Result, Tensor};
 
-use super::{Activation, Linear, Model};
+use super::{Activation, Linear, Model, ModuleInfo, Pass};
 use crate::parameters::{self, Parameters};
 
-/// Linear layers `fc1`, `fc2`, … with a nonlinearity between them.
+/// Linear layers `fc1`, `fc2`, … with a nonlinearity between them, `act1`, `act2`, ….
 #[derive(Clone, Debug)]
 pub struct Mlp {
-    layers: Vec<Linear>,
+    layers: Vec<(ModuleInfo, Linear)>,
+    /// The nonlinearities behind all layers but the last.
+    activations: Vec<ModuleInfo>,
     activation: Activation,
     inputs: usize,
 }
@@ -25,12 +27,16 @@ impl Mlp {
         let mut layers = Vec::with_capacity(hidden.len() + 1);
         let mut width = inputs;
         for (index, &next) in hidden.iter().chain([&outputs]).enumerate() {
-            let mut scope = parameters.scope(&format!("fc{}", index + 1));
-            layers.push(Linear::new(&mut scope, width, next)?);
+            let module = ModuleInfo::new(format!("fc{}", index + 1), "linear");
+            let linear = Linear::new(&mut parameters.scope(&module.name), width, next)?;
+            layers.push((module, linear));
             width = next;
         }
+        let between = (1..=hidden.len())
+            .map(|index| ModuleInfo::new(format!("act{index}"), activation.name()));
         Ok(Mlp {
             layers,
+            activations: between.collect(),
             activation,
             inputs,
         })
@@ -39,7 +45,7 @@ impl Mlp {
 
 impl Model for Mlp {
     /// From (batch, …), flattened behind the batch, to (batch, outputs).
-    fn forward(&self, inputs: &Tensor, _training: bool) -> Result<Tensor> {
+    fn forward(&self, inputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         // candle can't flatten what has no dimension behind the batch.
         let mut x = match inputs.rank() {
             1 => inputs.unsqueeze(1)?,
@@ -52,19 +58,31 @@ impl Model for Mlp {
                 inputs.dims()
             );
         }
-        for (index, layer) in self.layers.iter().enumerate() {
-            if index > 0 {
-                x = self.activation.forward(&x)?;
+        let mut activations = self.activations.iter();
+        for (module, layer) in &self.layers {
+            x = pass.module(module, &x, |x, _| layer.forward(x))?;
+            if let Some(module) = activations.next() {
+                x = pass.module(module, &x, |x, _| self.activation.forward(x))?;
             }
-            x = layer.forward(&x)?;
         }
         Ok(x)
+    }
+
+    fn modules(&self) -> Vec<ModuleInfo> {
+        let mut modules = Vec::new();
+        let mut activations = self.activations.iter();
+        for (module, _) in &self.layers {
+            modules.push(module.clone());
+            modules.extend(activations.next().cloned());
+        }
+        modules
     }
 }
 
 #[cfg(test)]
 mod tests {
     use candle_core::{DType, Device};
+    use sconce_plugin_api::Phase;
 
     use super::*;
     use crate::gradients::Gradients;
@@ -95,7 +113,9 @@ mod tests {
             let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
             let mlp = Mlp::new(&mut parameters, 6, &[5, 3], 4, activation).expect("model");
             let loss = || {
-                let outputs = mlp.forward(&inputs, true).expect("forward");
+                let outputs = mlp
+                    .forward(&inputs, &mut Pass::new(Phase::Train))
+                    .expect("forward");
                 cross_entropy(&outputs, &targets).expect("loss")
             };
             let store = loss().backward().expect("backward");
@@ -142,7 +162,7 @@ mod tests {
         let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
         let mlp = Mlp::new(&mut parameters, 7, &[], 4, Activation::Relu).expect("model");
         let error = mlp
-            .forward(&inputs(2).0, false)
+            .forward(&inputs(2).0, &mut Pass::new(Phase::Val))
             .expect_err("wrong size")
             .to_string();
         assert!(error.contains("`fc1` takes 7 numbers a sample"), "{error}");
@@ -154,7 +174,9 @@ mod tests {
         let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
         let mlp = Mlp::new(&mut parameters, 1, &[], 4, Activation::Relu).expect("model");
         let numbers = Tensor::ones(5, DType::F64, &Device::Cpu).expect("numbers");
-        let outputs = mlp.forward(&numbers, false).expect("forward");
+        let outputs = mlp
+            .forward(&numbers, &mut Pass::new(Phase::Val))
+            .expect("forward");
         assert_eq!(outputs.dims(), [5, 4]);
     }
 

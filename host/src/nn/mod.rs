@@ -4,6 +4,7 @@ mod activation;
 mod config;
 mod linear;
 mod mlp;
+mod pass;
 
 use candle_core::{Result, Tensor};
 
@@ -11,10 +12,14 @@ pub use activation::Activation;
 pub use config::{ModelConfig, ModelError};
 pub use linear::Linear;
 pub use mlp::Mlp;
+pub use pass::{ModuleInfo, Pass, Surroundings, Taps};
 
 /// Something with a forward pass.
 pub trait Model {
-    /// The outputs for a batch of inputs, whose first dimension is the batch. `training` switches
-    /// on what only training has, such as dropout.
-    fn forward(&self, inputs: &Tensor, training: bool) -> Result<Tensor>;
+    /// The outputs for a batch of inputs, whose first dimension is the batch. The pass says in which
+    /// phase, and every named module runs through it ([`Pass::module`]).
+    fn forward(&self, inputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
+
+    /// The named modules, in the order in which they run.
+    fn modules(&self) -> Vec<ModuleInfo>;
 }

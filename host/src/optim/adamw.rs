@@ -2,9 +2,9 @@
 
 use candle_core::Tensor;
 
-use super::moments::{Entry, Moments};
-use super::sweep::{Float, Sweep, sweep};
-use super::{Error, Optimizer};
+use super::moments::Moments;
+use super::sweep::{Float, Numbers, Sweep, sweep};
+use super::{Error, Groups, Optimizer};
 use crate::gradients::Gradients;
 use crate::parameters::Parameters;
 
@@ -15,13 +15,12 @@ use crate::parameters::Parameters;
 /// - m ← β₁ · m + (1 − β₁) · g
 /// - v ← β₂ · v + (1 − β₂) · g²
 /// - p ← p − `learning_rate` / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct AdamW {
-    learning_rate: f64,
     beta1: f64,
     beta2: f64,
     epsilon: f64,
-    weight_decay: f64,
+    groups: Groups,
     moments: Moments,
 }
 
@@ -29,11 +28,10 @@ impl AdamW {
     /// With β₁ = 0.9, β₂ = 0.999, ε = 1e-8 and a weight decay of 0.01.
     pub fn new(learning_rate: f64) -> AdamW {
         AdamW {
-            learning_rate,
             beta1: 0.9,
             beta2: 0.999,
             epsilon: 1e-8,
-            weight_decay: 0.01,
+            groups: Groups::single(learning_rate, 0.01),
             moments: Moments::new(&["exp_avg", "exp_avg_sq"]),
         }
     }
@@ -48,7 +46,13 @@ impl AdamW {
 
     /// With another weight decay.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> AdamW {
-        self.weight_decay = weight_decay;
+        self.groups.set_weight_decay(weight_decay);
+        self
+    }
+
+    /// With parameter groups.
+    pub(super) fn with_groups(mut self, groups: Groups) -> AdamW {
+        self.groups = groups;
         self
     }
 }
@@ -59,32 +63,45 @@ impl Optimizer for AdamW {
             let (Some(gradient), true) = (gradients.at(index), parameter.is_trainable()) else {
                 continue;
             };
-            let entry = self.moments.entry(index);
+            let failed = |source| Error::Step {
+                parameter: parameter.name().to_owned(),
+                source,
+            };
+            let group = self.groups.of(index);
+            let tensor = parameter.tensor();
+            let entry = self
+                .moments
+                .entry_with_moments(index, tensor)
+                .map_err(failed)?;
             let count = (entry.steps + 1) as f64;
             let mut step = Step {
-                shrink: 1.0 - self.learning_rate * self.weight_decay,
+                shrink: 1.0 - group.learning_rate * group.weight_decay,
                 beta1: self.beta1,
                 beta2: self.beta2,
                 epsilon: self.epsilon,
-                size: self.learning_rate / (1.0 - self.beta1.powf(count)),
+                size: group.learning_rate / (1.0 - self.beta1.powf(count)),
                 correction: 1.0 / (1.0 - self.beta2.powf(count)).sqrt(),
-                entry,
             };
-            sweep(parameter.tensor(), gradient, &mut step).map_err(|source| Error::Step {
-                parameter: parameter.name().to_owned(),
-                source,
-            })?;
-            step.entry.steps += 1;
+            sweep(tensor, gradient, &entry.moments, &mut step).map_err(failed)?;
+            entry.steps += 1;
         }
         Ok(())
     }
 
-    fn learning_rate(&self) -> f64 {
-        self.learning_rate
+    fn groups(&self) -> &Groups {
+        &self.groups
     }
 
-    fn set_learning_rate(&mut self, learning_rate: f64) {
-        self.learning_rate = learning_rate;
+    fn groups_mut(&mut self) -> &mut Groups {
+        &mut self.groups
+    }
+
+    fn tensor_count(&self) -> usize {
+        self.moments.count()
+    }
+
+    fn tensors(&self, parameters: &Parameters) -> Vec<(String, Tensor)> {
+        self.moments.tensors(parameters)
     }
 
     fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error> {
@@ -100,7 +117,7 @@ impl Optimizer for AdamW {
     }
 }
 
-struct Step<'a> {
+struct Step {
     /// What the weight decay leaves of a parameter.
     shrink: f64,
     beta1: f64,
@@ -110,34 +127,22 @@ struct Step<'a> {
     size: f64,
     /// 1 over the second moment's bias, under the root.
     correction: f64,
-    entry: &'a mut Entry,
 }
 
-impl Step<'_> {
-    fn run<T: Float>(&mut self, parameter: &mut [T], gradient: &[T]) {
+impl Sweep for Step {
+    fn run<T: Float>(&mut self, numbers: Numbers<'_, T>) {
         let shrink = T::from_f64(self.shrink);
         let (beta1, beta2) = (T::from_f64(self.beta1), T::from_f64(self.beta2));
         let (fresh1, fresh2) = (T::from_f64(1.0 - self.beta1), T::from_f64(1.0 - self.beta2));
         let (size, epsilon) = (T::from_f64(self.size), T::from_f64(self.epsilon));
         let correction = T::from_f64(self.correction);
-        let [first, second] = &mut self.entry.moments;
-        let first = first.values::<T>(parameter.len());
-        let second = second.values::<T>(parameter.len());
+        let [first, second] = numbers.moments;
         let moments = first.iter_mut().zip(second);
-        for ((p, &g), (m, v)) in parameter.iter_mut().zip(gradient).zip(moments) {
+        let steps = numbers.parameter.iter_mut().zip(numbers.gradient);
+        for ((p, &g), (m, v)) in steps.zip(moments) {
             *m = beta1 * *m + fresh1 * g;
             *v = beta2 * *v + fresh2 * (g * g);
             *p = *p * shrink - size * (*m / (v.sqrt() * correction + epsilon));
         }
-    }
-}
-
-impl Sweep for Step<'_> {
-    fn f32(&mut self, parameter: &mut [f32], gradient: &[f32]) {
-        self.run(parameter, gradient);
-    }
-
-    fn f64(&mut self, parameter: &mut [f64], gradient: &[f64]) {
-        self.run(parameter, gradient);
     }
 }

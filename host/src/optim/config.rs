@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AdamW, Error, Optimizer, Sgd};
+use super::{AdamW, Error, GroupConfig, Groups, Optimizer, Sgd};
+use crate::parameters::Parameters;
 
 /// The optimizer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +30,9 @@ pub enum OptimizerConfig {
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
+        /// Parameters with a learning rate or weight decay of their own.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        groups: Vec<GroupConfig>,
     },
     /// Adam with decoupled weight decay.
     #[serde(rename = "adamw")]
@@ -52,6 +56,9 @@ pub enum OptimizerConfig {
         #[serde(default = "default_weight_decay")]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
+        /// Parameters with a learning rate or weight decay of their own.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        groups: Vec<GroupConfig>,
     },
 }
 
@@ -74,24 +81,25 @@ fn default_weight_decay() -> f64 {
 impl OptimizerConfig {
     /// Whether every number is in its range; the error names the first that isn't.
     pub fn validate(&self) -> Result<(), Error> {
-        match *self {
+        let groups = match self {
             OptimizerConfig::Sgd {
                 learning_rate,
                 momentum,
                 dampening,
                 nesterov,
                 weight_decay,
+                groups,
             } => {
-                positive("learning_rate", learning_rate)?;
-                share("momentum", momentum)?;
-                not_negative("weight_decay", weight_decay)?;
-                if !(0.0..=1.0).contains(&dampening) {
-                    return Err(out_of_range("dampening", "from 0 to 1", dampening));
+                positive("learning_rate", *learning_rate)?;
+                share("momentum", *momentum)?;
+                not_negative("weight_decay", *weight_decay)?;
+                if !(0.0..=1.0).contains(dampening) {
+                    return Err(out_of_range("dampening", "from 0 to 1", *dampening));
                 }
-                if nesterov && (momentum == 0.0 || dampening != 0.0) {
+                if *nesterov && (*momentum == 0.0 || *dampening != 0.0) {
                     return Err(Error::Nesterov);
                 }
-                Ok(())
+                groups
             }
             OptimizerConfig::AdamW {
                 learning_rate,
@@ -99,30 +107,42 @@ impl OptimizerConfig {
                 beta2,
                 epsilon,
                 weight_decay,
+                groups,
             } => {
-                positive("learning_rate", learning_rate)?;
-                share("beta1", beta1)?;
-                share("beta2", beta2)?;
-                positive("epsilon", epsilon)?;
-                not_negative("weight_decay", weight_decay)
+                positive("learning_rate", *learning_rate)?;
+                share("beta1", *beta1)?;
+                share("beta2", *beta2)?;
+                positive("epsilon", *epsilon)?;
+                not_negative("weight_decay", *weight_decay)?;
+                groups
             }
+        };
+        for group in groups {
+            not_negative("learning_rate_scale", group.learning_rate_scale)?;
+            not_negative("weight_decay", group.weight_decay.unwrap_or(0.0))?;
         }
+        Ok(())
     }
 
-    /// The optimizer, before its first step; the error is that of
-    /// [`validate`](OptimizerConfig::validate).
-    pub fn build(&self) -> Result<Box<dyn Optimizer>, Error> {
+    /// The optimizer for these parameters, before its first step.
+    ///
+    /// # Errors
+    ///
+    /// That of [`validate`](OptimizerConfig::validate), and where a group names no parameter.
+    pub fn build(&self, parameters: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
         self.validate()?;
-        match *self {
+        match self {
             OptimizerConfig::Sgd {
                 learning_rate,
                 momentum,
                 dampening,
                 nesterov,
                 weight_decay,
+                groups,
             } => {
-                let sgd = Sgd::new(learning_rate).with_momentum(momentum, dampening, nesterov);
-                Ok(Box::new(sgd.with_weight_decay(weight_decay)))
+                let single = Groups::single(*learning_rate, *weight_decay);
+                let sgd = Sgd::new(*learning_rate).with_momentum(*momentum, *dampening, *nesterov);
+                Ok(Box::new(sgd.with_groups(single.split(groups, parameters)?)))
             }
             OptimizerConfig::AdamW {
                 learning_rate,
@@ -130,9 +150,13 @@ impl OptimizerConfig {
                 beta2,
                 epsilon,
                 weight_decay,
+                groups,
             } => {
-                let adamw = AdamW::new(learning_rate).with_betas(beta1, beta2, epsilon);
-                Ok(Box::new(adamw.with_weight_decay(weight_decay)))
+                let single = Groups::single(*learning_rate, *weight_decay);
+                let adamw = AdamW::new(*learning_rate).with_betas(*beta1, *beta2, *epsilon);
+                Ok(Box::new(
+                    adamw.with_groups(single.split(groups, parameters)?),
+                ))
             }
         }
     }

@@ -16,6 +16,27 @@ pub enum Error {
     /// Nesterov's momentum without momentum.
     #[error("`nesterov` needs a `momentum` above 0 and a `dampening` of 0")]
     Nesterov,
+    /// Two parameter groups of one name.
+    #[error(
+        "two parameter groups are called `{0}` (`default` is the group of all other parameters)"
+    )]
+    DoubledGroup(String),
+    /// A name pattern of a parameter group is none.
+    #[error("a parameter group: {0}")]
+    Pattern(String),
+    /// A name pattern of a parameter group matches nothing.
+    #[error(
+        "`{pattern}` of the group `{group}` matches no parameter{}",
+        nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+    )]
+    IdlePattern {
+        /// The group.
+        group: String,
+        /// Its pattern.
+        pattern: String,
+        /// The nearest parameter's name.
+        nearest: Option<String>,
+    },
     /// A step failed.
     #[error("stepping `{parameter}`: {source}")]
     Step {

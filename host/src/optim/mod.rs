@@ -6,6 +6,7 @@
 mod adamw;
 mod config;
 mod error;
+mod groups;
 mod moments;
 mod sgd;
 mod sweep;
@@ -17,6 +18,7 @@ use candle_core::Tensor;
 pub use adamw::AdamW;
 pub use config::OptimizerConfig;
 pub use error::Error;
+pub use groups::{DEFAULT_GROUP, Group, GroupConfig, Groups};
 pub use sgd::Sgd;
 
 use crate::gradients::Gradients;
@@ -27,13 +29,30 @@ pub trait Optimizer {
     /// One step. Parameters without a gradient and frozen ones stay as they are.
     fn step(&mut self, parameters: &Parameters, gradients: &Gradients) -> Result<(), Error>;
 
-    /// The learning rate.
-    fn learning_rate(&self) -> f64;
+    /// The parameter groups, with their learning rates.
+    fn groups(&self) -> &Groups;
 
-    /// Sets the learning rate from the next step on.
-    fn set_learning_rate(&mut self, learning_rate: f64);
+    /// The parameter groups, to be changed from the next step on.
+    fn groups_mut(&mut self) -> &mut Groups;
 
-    /// The state by name: for each parameter stepped so far, as `fc1.weight.step`, the number of its
+    /// The learning rate of the default group.
+    fn learning_rate(&self) -> f64 {
+        self.groups().default().learning_rate
+    }
+
+    /// Sets the learning rate of all groups from the next step on.
+    fn set_learning_rate(&mut self, learning_rate: f64) {
+        self.groups_mut().set_learning_rate(learning_rate);
+    }
+
+    /// How many tensors [`tensors`](Optimizer::tensors) has: they grow in number with the first step
+    /// of each parameter.
+    fn tensor_count(&self) -> usize;
+
+    /// The moments by name, as `fc1.weight.exp_avg`, where they lie: what hooks see.
+    fn tensors(&self, parameters: &Parameters) -> Vec<(String, Tensor)>;
+
+    /// A copy of the state by name: for each parameter stepped so far, as `fc1.weight.step`, the number of its
     /// steps (an i64 scalar), and its moments, as `fc1.weight.exp_avg`, in its own shape and type.
     fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error>;
 

@@ -1,47 +1,28 @@
 //! The optimizer's numbers beside each parameter, and their way into and out of checkpoints.
 
-use candle_core::{DType, Device, Shape, Tensor};
+use candle_core::{DType, Device, Tensor};
 
 use super::Error;
-use super::sweep::Float;
-use crate::parameters::{Parameter, Parameters};
-
-/// One number for each number of a parameter, in its type; empty until first used.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Moment {
-    pub(super) f32: Vec<f32>,
-    pub(super) f64: Vec<f64>,
-}
-
-impl Moment {
-    /// The numbers, zeros at first.
-    pub(super) fn values<T: Float>(&mut self, count: usize) -> &mut [T] {
-        let values = T::of(self);
-        values.resize(count, T::ZERO);
-        values
-    }
-
-    /// Whether it has ever been used.
-    pub(super) fn is_used(&self) -> bool {
-        !self.f32.is_empty() || !self.f64.is_empty()
-    }
-}
+use crate::parameters::Parameters;
 
 /// The moments of all parameters: for each entry of the registry, one for each name.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Moments {
     names: &'static [&'static str],
     /// Whether a parameter may have been stepped without them.
     optional: bool,
     entries: Vec<Entry>,
+    /// How many tensors there are.
+    count: usize,
 }
 
 /// What belongs to one parameter.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Entry {
     /// How often it has been stepped.
     pub(super) steps: u64,
-    pub(super) moments: [Moment; 2],
+    /// Of the parameter's shape and type; none until first used.
+    pub(super) moments: [Option<Tensor>; 2],
 }
 
 impl Moments {
@@ -51,6 +32,7 @@ impl Moments {
             names,
             optional: false,
             entries: Vec::new(),
+            count: 0,
         }
     }
 
@@ -65,12 +47,48 @@ impl Moments {
     /// What belongs to the registry's entry at `index`.
     pub(super) fn entry(&mut self, index: usize) -> &mut Entry {
         if self.entries.len() <= index {
-            self.entries.resize(index + 1, Entry::default());
+            self.entries.resize_with(index + 1, Entry::default);
         }
         &mut self.entries[index]
     }
 
-    /// Everything by name: `fc1.weight.step` (an i64 scalar) and `fc1.weight.exp_avg`.
+    /// What belongs to the registry's entry at `index`, with moments of zeros where it has none yet.
+    pub(super) fn entry_with_moments(
+        &mut self,
+        index: usize,
+        parameter: &Tensor,
+    ) -> candle_core::Result<&mut Entry> {
+        let wanted = self.names.len();
+        let mut fresh = 0;
+        for place in self.entry(index).moments.iter_mut().take(wanted) {
+            if place.is_none() {
+                *place = Some(parameter.zeros_like()?);
+                fresh += 1;
+            }
+        }
+        self.count += fresh;
+        Ok(self.entry(index))
+    }
+
+    /// How many tensors there are: more after the first step.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The tensors by name, as `fc1.weight.exp_avg`, where they lie.
+    pub(super) fn tensors(&self, parameters: &Parameters) -> Vec<(String, Tensor)> {
+        let mut tensors = Vec::new();
+        for (parameter, entry) in parameters.iter().zip(&self.entries) {
+            for (name, moment) in self.names.iter().zip(&entry.moments) {
+                if let Some(moment) = moment {
+                    tensors.push((format!("{}.{name}", parameter.name()), moment.clone()));
+                }
+            }
+        }
+        tensors
+    }
+
+    /// A copy of everything by name: `fc1.weight.step` (an i64 scalar) and `fc1.weight.exp_avg`.
     pub(super) fn save(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error> {
         let mut state = Vec::new();
         for (parameter, entry) in parameters.iter().zip(&self.entries) {
@@ -80,9 +98,8 @@ impl Moments {
             let steps = Tensor::new(entry.steps.cast_signed(), &Device::Cpu)?;
             state.push((format!("{}.step", parameter.name()), steps));
             for (name, moment) in self.names.iter().zip(&entry.moments) {
-                if moment.is_used() {
-                    let name = format!("{}.{name}", parameter.name());
-                    state.push((name, tensor(moment, parameter)?));
+                if let Some(moment) = moment {
+                    state.push((format!("{}.{name}", parameter.name()), moment.copy()?));
                 }
             }
         }
@@ -96,8 +113,10 @@ impl Moments {
         state: &[(String, Tensor)],
     ) -> Result<(), Error> {
         let mut restored = Moments {
+            names: self.names,
+            optional: self.optional,
             entries: Vec::new(),
-            ..*self
+            count: 0,
         };
         for (name, tensor) in state {
             restored.load_one(parameters, name, tensor)?;
@@ -124,8 +143,14 @@ impl Moments {
         let place = self.names.iter().position(|known| *known == kind);
         let place = place.ok_or_else(unknown)?;
         check_shape(name, tensor, parameter.dims())?;
+        let restored = tensor
+            .to_dtype(parameter.dtype())?
+            .to_device(parameter.device())?
+            .contiguous()?
+            .copy()?;
         if let Some(moment) = self.entry(index).moments.get_mut(place) {
-            *moment = read(tensor, parameter.dtype())?;
+            *moment = Some(restored);
+            self.count += 1;
         }
         Ok(())
     }
@@ -135,12 +160,12 @@ impl Moments {
     fn check_complete(&self, parameters: &Parameters) -> Result<(), Error> {
         for (parameter, entry) in parameters.iter().zip(&self.entries) {
             let missing = |kind| Error::MissingState(format!("{}.{kind}", parameter.name()));
-            if entry.steps == 0 && entry.moments.iter().any(Moment::is_used) {
+            if entry.steps == 0 && entry.moments.iter().any(Option::is_some) {
                 return Err(missing("step"));
             }
             let needs = entry.steps > 0 && !self.optional && parameter.tensor().elem_count() > 0;
             for (name, moment) in self.names.iter().zip(&entry.moments) {
-                if needs && !moment.is_used() {
+                if needs && moment.is_none() {
                     return Err(missing(name));
                 }
             }
@@ -167,24 +192,4 @@ fn check_shape(name: &str, tensor: &Tensor, wanted: &[usize]) -> Result<(), Erro
         found: tensor.dims().to_vec(),
         wanted: wanted.to_vec(),
     })
-}
-
-fn tensor(moment: &Moment, parameter: &Parameter) -> Result<Tensor, Error> {
-    let shape = Shape::from(parameter.tensor().dims());
-    let tensor = if moment.f64.is_empty() {
-        Tensor::from_vec(moment.f32.clone(), shape, &Device::Cpu)
-    } else {
-        Tensor::from_vec(moment.f64.clone(), shape, &Device::Cpu)
-    };
-    Ok(tensor?)
-}
-
-fn read(tensor: &Tensor, dtype: DType) -> Result<Moment, Error> {
-    let values = tensor.to_dtype(dtype)?.flatten_all()?;
-    let mut moment = Moment::default();
-    match dtype {
-        DType::F64 => moment.f64 = values.to_vec1()?,
-        _ => moment.f32 = values.to_vec1()?,
-    }
-    Ok(moment)
 }

@@ -2,9 +2,9 @@
 
 use candle_core::Tensor;
 
-use super::moments::{Entry, Moments};
-use super::sweep::{Float, Sweep, sweep};
-use super::{Error, Optimizer};
+use super::moments::Moments;
+use super::sweep::{Float, Numbers, Sweep, sweep};
+use super::{Error, Groups, Optimizer};
 use crate::gradients::Gradients;
 use crate::parameters::Parameters;
 
@@ -15,13 +15,12 @@ use crate::parameters::Parameters;
 /// - with momentum: b ← `momentum` · b + (1 − `dampening`) · g (b = g at the first step with momentum), and then
 ///   g ← g + `momentum` · b for Nesterov's, else g ← b
 /// - p ← p − `learning_rate` · g
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sgd {
-    learning_rate: f64,
     momentum: f64,
     dampening: f64,
     nesterov: bool,
-    weight_decay: f64,
+    groups: Groups,
     moments: Moments,
 }
 
@@ -29,11 +28,10 @@ impl Sgd {
     /// Without momentum and weight decay.
     pub fn new(learning_rate: f64) -> Sgd {
         Sgd {
-            learning_rate,
             momentum: 0.0,
             dampening: 0.0,
             nesterov: false,
-            weight_decay: 0.0,
+            groups: Groups::single(learning_rate, 0.0),
             moments: Moments::optional(&["momentum_buffer"]),
         }
     }
@@ -48,7 +46,13 @@ impl Sgd {
 
     /// With weight decay, added to the gradient.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> Sgd {
-        self.weight_decay = weight_decay;
+        self.groups.set_weight_decay(weight_decay);
+        self
+    }
+
+    /// With parameter groups.
+    pub(super) fn with_groups(mut self, groups: Groups) -> Sgd {
+        self.groups = groups;
         self
     }
 }
@@ -59,29 +63,49 @@ impl Optimizer for Sgd {
             let (Some(gradient), true) = (gradients.at(index), parameter.is_trainable()) else {
                 continue;
             };
+            let failed = |source| Error::Step {
+                parameter: parameter.name().to_owned(),
+                source,
+            };
+            let tensor = parameter.tensor();
+            // Not the first step: the first with momentum, which may have come later.
+            let is_first = self.moments.entry(index).moments[0].is_none();
+            let entry = if self.momentum == 0.0 {
+                self.moments.entry(index)
+            } else {
+                self.moments
+                    .entry_with_moments(index, tensor)
+                    .map_err(failed)?
+            };
+            let group = self.groups.of(index);
             let mut step = Step {
-                learning_rate: self.learning_rate,
+                learning_rate: group.learning_rate,
+                weight_decay: group.weight_decay,
                 momentum: self.momentum,
                 dampening: self.dampening,
                 nesterov: self.nesterov,
-                weight_decay: self.weight_decay,
-                entry: self.moments.entry(index),
+                is_first,
             };
-            sweep(parameter.tensor(), gradient, &mut step).map_err(|source| Error::Step {
-                parameter: parameter.name().to_owned(),
-                source,
-            })?;
-            step.entry.steps += 1;
+            sweep(tensor, gradient, &entry.moments, &mut step).map_err(failed)?;
+            entry.steps += 1;
         }
         Ok(())
     }
 
-    fn learning_rate(&self) -> f64 {
-        self.learning_rate
+    fn groups(&self) -> &Groups {
+        &self.groups
     }
 
-    fn set_learning_rate(&mut self, learning_rate: f64) {
-        self.learning_rate = learning_rate;
+    fn groups_mut(&mut self) -> &mut Groups {
+        &mut self.groups
+    }
+
+    fn tensor_count(&self) -> usize {
+        self.moments.count()
+    }
+
+    fn tensors(&self, parameters: &Parameters) -> Vec<(String, Tensor)> {
+        self.moments.tensors(parameters)
     }
 
     fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error> {
@@ -97,48 +121,40 @@ impl Optimizer for Sgd {
     }
 }
 
-struct Step<'a> {
+struct Step {
     learning_rate: f64,
+    weight_decay: f64,
     momentum: f64,
     dampening: f64,
     nesterov: bool,
-    weight_decay: f64,
-    entry: &'a mut Entry,
+    is_first: bool,
 }
 
-impl Step<'_> {
-    fn run<T: Float>(&mut self, parameter: &mut [T], gradient: &[T]) {
+impl Sweep for Step {
+    fn run<T: Float>(&mut self, numbers: Numbers<'_, T>) {
         let rate = T::from_f64(self.learning_rate);
         let decay = T::from_f64(self.weight_decay);
+        let steps = numbers.parameter.iter_mut().zip(numbers.gradient);
         if self.momentum == 0.0 {
-            for (p, &g) in parameter.iter_mut().zip(gradient) {
+            for (p, &g) in steps {
                 *p = *p - rate * (g + decay * *p);
             }
             return;
         }
-        let [buffer, _] = &mut self.entry.moments;
-        // Not the first step: the first with momentum, which may have come later.
-        let is_first = !buffer.is_used();
         let momentum = T::from_f64(self.momentum);
-        let kept = if is_first { T::ZERO } else { momentum };
-        let fresh = T::from_f64(if is_first { 1.0 } else { 1.0 - self.dampening });
-        let nesterov = self.nesterov;
-        let buffer = buffer.values::<T>(parameter.len());
-        for ((p, &g), b) in parameter.iter_mut().zip(gradient).zip(buffer) {
+        let kept = if self.is_first { T::ZERO } else { momentum };
+        let fresh = if self.is_first {
+            1.0
+        } else {
+            1.0 - self.dampening
+        };
+        let fresh = T::from_f64(fresh);
+        let [buffer, _] = numbers.moments;
+        for ((p, &g), b) in steps.zip(buffer) {
             let g = g + decay * *p;
             *b = kept * *b + fresh * g;
-            let direction = if nesterov { g + momentum * *b } else { *b };
+            let direction = if self.nesterov { g + momentum * *b } else { *b };
             *p = *p - rate * direction;
         }
-    }
-}
-
-impl Sweep for Step<'_> {
-    fn f32(&mut self, parameter: &mut [f32], gradient: &[f32]) {
-        self.run(parameter, gradient);
-    }
-
-    fn f64(&mut self, parameter: &mut [f64], gradient: &[f64]) {
-        self.run(parameter, gradient);
     }
 }

@@ -1,11 +1,9 @@
 //! One pass over a parameter, its gradient and its moments, in place.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ops::{Add, Div, Mul, Sub};
 
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, Tensor, bail};
-
-use super::moments::Moment;
 
 /// A number that parameters are made of.
 pub(super) trait Float:
@@ -23,8 +21,6 @@ pub(super) trait Float:
     fn from_f64(value: f64) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
-    /// The moments in this type.
-    fn of(moment: &mut Moment) -> &mut Vec<Self>;
 }
 
 impl Float for f32 {
@@ -36,10 +32,6 @@ impl Float for f32 {
 
     fn sqrt(self) -> f32 {
         f32::sqrt(self)
-    }
-
-    fn of(moment: &mut Moment) -> &mut Vec<f32> {
-        &mut moment.f32
     }
 }
 
@@ -53,22 +45,29 @@ impl Float for f64 {
     fn sqrt(self) -> f64 {
         f64::sqrt(self)
     }
-
-    fn of(moment: &mut Moment) -> &mut Vec<f64> {
-        &mut moment.f64
-    }
 }
 
-/// What happens to a contiguous parameter, given its gradient, element by element.
+/// A parameter, its gradient and its moments, side by side; a moment that the optimizer does not
+/// have is empty.
+pub(super) struct Numbers<'a, T> {
+    pub(super) parameter: &'a mut [T],
+    pub(super) gradient: &'a [T],
+    pub(super) moments: [&'a mut [T]; 2],
+}
+
+/// What happens to a parameter, given its gradient, element by element.
 pub(super) trait Sweep {
-    /// Parameters in single precision.
-    fn f32(&mut self, parameter: &mut [f32], gradient: &[f32]);
-    /// Parameters in double precision.
-    fn f64(&mut self, parameter: &mut [f64], gradient: &[f64]);
+    /// In the parameter's own type.
+    fn run<T: Float>(&mut self, numbers: Numbers<'_, T>);
 }
 
-/// Runs a sweep over a parameter's own storage.
-pub(super) fn sweep(parameter: &Tensor, gradient: &Tensor, sweep: &mut dyn Sweep) -> Result<()> {
+/// Runs a sweep over the storage of a parameter and its moments.
+pub(super) fn sweep(
+    parameter: &Tensor,
+    gradient: &Tensor,
+    moments: &[Option<Tensor>; 2],
+    sweep: &mut impl Sweep,
+) -> Result<()> {
     if parameter.dims() != gradient.dims() {
         bail!(
             "the gradient's shape {:?} is not the parameter's {:?}",
@@ -80,8 +79,38 @@ pub(super) fn sweep(parameter: &Tensor, gradient: &Tensor, sweep: &mut dyn Sweep
     if share_storage(parameter, &gradient) {
         gradient = gradient.copy()?;
     }
-    let sweep = RefCell::new(sweep);
-    parameter.inplace_op1(&InPlace { gradient, sweep })
+    let [first, second] = moments;
+    let (guard, layout) = gradient.storage_and_layout();
+    let Storage::Cpu(gradient) = &*guard else {
+        bail!("the gradient is not on the CPU");
+    };
+    with_storage(first.as_ref(), |first| {
+        with_storage(second.as_ref(), |second| {
+            with_storage(Some(parameter), |parameter| match (parameter, gradient) {
+                (SliceMut::F32(parameter), CpuStorage::F32(gradient)) => {
+                    let gradient = slice(gradient, layout)?;
+                    let moments = [first.f32(), second.f32()];
+                    sweep.run(Numbers {
+                        parameter,
+                        gradient,
+                        moments,
+                    });
+                    Ok(())
+                }
+                (SliceMut::F64(parameter), CpuStorage::F64(gradient)) => {
+                    let gradient = slice(gradient, layout)?;
+                    let moments = [first.f64(), second.f64()];
+                    sweep.run(Numbers {
+                        parameter,
+                        gradient,
+                        moments,
+                    });
+                    Ok(())
+                }
+                (_, gradient) => bail!("parameters of type {} can't be stepped", name(gradient)),
+            })
+        })
+    })
 }
 
 /// Whether a gradient lies in its parameter's own storage, as that of ½‖p‖² may: the parameter is
@@ -91,37 +120,59 @@ fn share_storage(parameter: &Tensor, gradient: &Tensor) -> bool {
     address(parameter) == address(gradient)
 }
 
-struct InPlace<'a> {
-    gradient: Tensor,
-    sweep: RefCell<&'a mut dyn Sweep>,
+/// The elements of a contiguous tensor, or nothing.
+enum SliceMut<'a> {
+    Nothing,
+    F32(&'a mut [f32]),
+    F64(&'a mut [f64]),
 }
 
-impl InplaceOp1 for InPlace<'_> {
+impl<'a> SliceMut<'a> {
+    fn f32(self) -> &'a mut [f32] {
+        match self {
+            SliceMut::F32(values) => values,
+            _ => &mut [],
+        }
+    }
+
+    fn f64(self) -> &'a mut [f64] {
+        match self {
+            SliceMut::F64(values) => values,
+            _ => &mut [],
+        }
+    }
+}
+
+/// Gives a tensor's elements, in its own storage, to `work`.
+fn with_storage<W>(tensor: Option<&Tensor>, work: W) -> Result<()>
+where
+    W: FnOnce(SliceMut<'_>) -> Result<()>,
+{
+    match tensor {
+        Some(tensor) => tensor.inplace_op1(&InPlace {
+            work: Cell::new(Some(work)),
+        }),
+        None => work(SliceMut::Nothing),
+    }
+}
+
+struct InPlace<W> {
+    /// Taken by the one call that there is.
+    work: Cell<Option<W>>,
+}
+
+impl<W: FnOnce(SliceMut<'_>) -> Result<()>> InplaceOp1 for InPlace<W> {
     fn name(&self) -> &'static str {
         "optimizer-step"
     }
 
     fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        let (guard, gradient_layout) = self.gradient.storage_and_layout();
-        let Storage::Cpu(gradient) = &*guard else {
-            bail!("the gradient is not on the CPU");
+        let values = match storage {
+            CpuStorage::F32(values) => SliceMut::F32(slice_mut(values, layout)?),
+            CpuStorage::F64(values) => SliceMut::F64(slice_mut(values, layout)?),
+            other => bail!("parameters of type {} can't be stepped", name(other)),
         };
-        match (storage, gradient) {
-            (CpuStorage::F32(parameter), CpuStorage::F32(gradient)) => {
-                let gradient = slice(gradient, gradient_layout)?;
-                self.sweep
-                    .borrow_mut()
-                    .f32(slice_mut(parameter, layout)?, gradient);
-            }
-            (CpuStorage::F64(parameter), CpuStorage::F64(gradient)) => {
-                let gradient = slice(gradient, gradient_layout)?;
-                self.sweep
-                    .borrow_mut()
-                    .f64(slice_mut(parameter, layout)?, gradient);
-            }
-            (storage, _) => bail!("parameters of type {} can't be stepped", name(storage)),
-        }
-        Ok(())
+        self.work.take().map_or(Ok(()), |work| work(values))
     }
 }
 

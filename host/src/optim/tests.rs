@@ -185,23 +185,24 @@ fn a_restored_state_goes_on_with_the_same_bits() {
             dampening: 0.1,
             nesterov: false,
             weight_decay: 0.01,
+            groups: Vec::new(),
         },
         serde_json::from_str(r#"{"kind": "adamw", "learning_rate": 0.01}"#).expect("a config"),
     ];
     for config in configs {
         let whole = parameters(DType::F32);
         train(
-            config.build().expect("optimizer").as_mut(),
+            config.build(&whole).expect("optimizer").as_mut(),
             &whole,
             0..STEPS,
         );
 
         let halves = parameters(DType::F32);
-        let mut first = config.build().expect("optimizer");
+        let mut first = config.build(&halves).expect("optimizer");
         train(first.as_mut(), &halves, 0..STEPS / 2);
         let state = first.state(&halves).expect("a state");
         assert!(state.iter().any(|(name, _)| name == "m.w.step"));
-        let mut second = config.build().expect("optimizer");
+        let mut second = config.build(&halves).expect("optimizer");
         second.load_state(&halves, &state).expect("restored");
         train(second.as_mut(), &halves, STEPS / 2..STEPS);
         assert_eq!(values(&whole, "m.w"), values(&halves, "m.w"));
@@ -340,7 +341,12 @@ fn numbers_out_of_range_are_told_by_name() {
         ),
     ] {
         let config: OptimizerConfig = serde_json::from_str(json).expect("a config");
-        let error = config.build().map(|_| ()).expect_err(json).to_string();
+        let parameters = parameters(DType::F32);
+        let error = config
+            .build(&parameters)
+            .map(|_| ())
+            .expect_err(json)
+            .to_string();
         assert!(error.contains(words), "{error}");
     }
 }

@@ -14,7 +14,7 @@ impl Trainer<'_> {
         let Some(data) = self.task.data(phase) else {
             return Ok(());
         };
-        let (batch, batches) = (self.view.batch, self.view.batches);
+        let outer = Outer::of(&self.view);
         if initial {
             self.view.flags |= ViewAbi::INITIAL;
         }
@@ -35,13 +35,45 @@ impl Trainer<'_> {
             }
             self.view.batch += 1;
             self.call(Point::AfterIter)?;
-            self.shared.tensors.clear_batch();
+            self.end_batch();
         }
         self.end_pass(phase)?;
         self.call(Point::AfterLoop)?;
         self.view.flags &= !ViewAbi::INITIAL;
         self.enter(Phase::Train);
-        (self.view.batch, self.view.batches) = (batch, batches);
+        outer.restore(&mut self.view);
         Ok(())
+    }
+}
+
+/// What the view shows of the pass around an evaluation.
+struct Outer {
+    batch: u64,
+    batches: u64,
+    batch_size: u64,
+    loss: f64,
+    flags: u64,
+}
+
+impl Outer {
+    /// The flags that belong to a pass.
+    const FLAGS: u64 = ViewAbi::HAS_LOSS | ViewAbi::UPDATES;
+
+    fn of(view: &ViewAbi) -> Outer {
+        Outer {
+            batch: view.batch,
+            batches: view.batches,
+            batch_size: view.batch_size,
+            loss: view.loss,
+            flags: view.flags & Self::FLAGS,
+        }
+    }
+
+    fn restore(self, view: &mut ViewAbi) {
+        view.batch = self.batch;
+        view.batches = self.batches;
+        view.batch_size = self.batch_size;
+        view.loss = self.loss;
+        view.flags = view.flags & !Self::FLAGS | self.flags;
     }
 }

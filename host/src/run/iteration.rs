@@ -3,12 +3,14 @@
 use std::time::Instant;
 
 use candle_core::Tensor;
+use candle_core::backprop::GradStore;
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
 use super::{RunError, Trainer};
 use crate::data::{Batch, Dataset};
 use crate::gradients::Gradients;
+use crate::nn::Pass;
 
 /// A batch of the training, and its part in an update.
 pub(super) struct MicroBatch<'a> {
@@ -33,6 +35,7 @@ impl Trainer<'_> {
         let batch = self.gather(data, micro_batch.indices)?;
         self.shared.tensors.set_batch(&batch.inputs, &batch.targets);
         self.call(Point::BeforeIter)?;
+        self.expect_real_parameters()?;
         if !self.shared.requests.take_skip_batch() {
             let loss = self.forward(&batch, Phase::Train)?;
             self.backward(&loss, micro_batch.share)?;
@@ -42,11 +45,18 @@ impl Trainer<'_> {
         }
         self.view.iteration += 1;
         self.view.batch += 1;
+        self.trained = self.view.batch;
         self.view.samples += self.view.batch_size;
         self.shared.clock.advance(self.view.iteration);
         self.call(Point::AfterIter)?;
-        self.shared.tensors.clear_batch();
+        self.end_batch();
         Ok(())
+    }
+
+    /// What hooks saw of a batch, and what they kept for it, is gone.
+    pub(super) fn end_batch(&self) {
+        self.shared.tensors.clear_batch();
+        self.shared.values.end_batch();
     }
 
     /// Some samples of the data.
@@ -63,11 +73,7 @@ impl Trainer<'_> {
 
     /// Outputs, loss and metrics of a batch, in any phase.
     pub(super) fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor, RunError> {
-        let start = Instant::now();
-        let outputs = self.task.forward(batch, phase);
-        self.times.forward += start.elapsed();
-        let outputs =
-            outputs.map_err(|error| RunError::task("the forward pass", &self.view, error))?;
+        let outputs = self.outputs(batch, phase)?;
         self.shared.tensors.set_outputs(&outputs);
         self.call(Point::AfterForward)?;
         let start = Instant::now();
@@ -85,8 +91,10 @@ impl Trainer<'_> {
         outputs: &Tensor,
         phase: Phase,
     ) -> candle_core::Result<Tensor> {
-        let loss = self.task.loss(batch, outputs, phase)?;
+        let mut pass = Pass::new(phase).within(self.shared);
+        let loss = self.task.loss(batch, outputs, &mut pass)?;
         let value = scalar(&loss)?;
+        self.shared.tensors.show("loss".into(), &loss);
         let mut values = vec![0.0; self.means.len().saturating_sub(1)];
         self.task.measure(batch, outputs, &mut values)?;
         let values = std::iter::once(value).chain(values);
@@ -103,10 +111,15 @@ impl Trainer<'_> {
     /// The gradients of a batch, added to those of its update.
     fn backward(&mut self, loss: &Tensor, share: f64) -> Result<(), RunError> {
         let start = Instant::now();
-        let gradients = self.gradients(loss, share);
+        let store = self.differentiate(loss, share);
         self.times.backward += start.elapsed();
-        let gradients =
-            gradients.map_err(|error| RunError::task("the backward pass", &self.view, error))?;
+        let store =
+            store.map_err(|error| RunError::task("the backward pass", &self.view, error))?;
+        if !self.records.is_empty() {
+            self.tell_gradients(&store)?;
+        }
+        let gradients = Gradients::from_store(self.task.parameters(), &store);
+        drop(store);
         self.audit(&gradients)?;
         self.shared.tensors.set_gradients(gradients);
         self.call(Point::AfterBackward)?;
@@ -122,15 +135,16 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// The gradients of the batch's share in the mean over all samples of its update.
-    fn gradients(&self, loss: &Tensor, share: f64) -> candle_core::Result<Gradients> {
-        let is_whole = (share - 1.0).abs() < f64::EPSILON;
-        let store = if is_whole {
-            loss.backward()?
+    /// The gradients of the batch's share in the mean over all samples of its update, times the
+    /// scale that hooks asked for.
+    fn differentiate(&self, loss: &Tensor, share: f64) -> candle_core::Result<GradStore> {
+        let factor = share * self.shared.requests.take_loss_scale();
+        let is_whole = (factor - 1.0).abs() < f64::EPSILON;
+        if is_whole {
+            loss.backward()
         } else {
-            loss.affine(share, 0.0)?.backward()?
-        };
-        Ok(Gradients::from_store(self.task.parameters(), &store))
+            loss.affine(factor, 0.0)?.backward()
+        }
     }
 
     /// The gradient audit: once, in the first iteration.
@@ -165,13 +179,19 @@ impl Trainer<'_> {
         if self.shared.requests.take_skip_update() {
             return Ok(());
         }
-        self.optimizer
-            .set_learning_rate(self.shared.learning_rate.get());
+        for group in self.shared.groups.borrow().iter() {
+            let groups = self.optimizer.groups_mut();
+            // The groups are the optimizer's own.
+            drop(groups.set_learning_rate_of(&group.name, group.learning_rate));
+        }
         let start = Instant::now();
         let step = self.optimizer.step(self.task.parameters(), &gradients);
         self.times.update += start.elapsed();
         step.map_err(|error| RunError::optimizer(&self.view, error))?;
         self.view.update += 1;
+        if self.optimizer.tensor_count() != self.shared.tensors.optimizer_count() {
+            self.show_optimizer();
+        }
         self.call(Point::AfterUpdate)
     }
 }

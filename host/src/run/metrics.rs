@@ -2,6 +2,8 @@
 
 use sconce_plugin_api::Phase;
 
+use crate::checkpoint::{Exact, PhaseState};
+
 /// The longest name of a metric, in bytes.
 const LONGEST_NAME: usize = 256;
 
@@ -65,6 +67,40 @@ impl MetricBoard {
             metrics.sums[index] = sum;
             let value = sum / metrics.samples;
             metrics.set(name, value, true);
+        }
+    }
+
+    /// The metrics of all phases, for a checkpoint.
+    pub fn save(&self) -> Vec<PhaseState> {
+        let state = |phase: Phase| {
+            let metrics = self.of(phase);
+            let named = |entry: &Entry| {
+                let name = metrics.names.get(entry.name)?.to_string();
+                Some((name, Exact(entry.value), entry.from_task))
+            };
+            PhaseState {
+                phase: phase.number(),
+                samples: Exact(metrics.samples),
+                sums: metrics.sums.iter().copied().map(Exact).collect(),
+                values: metrics.values.iter().filter_map(named).collect(),
+            }
+        };
+        Phase::ALL.into_iter().map(state).collect()
+    }
+
+    /// Restores what [`save`](MetricBoard::save) gave.
+    pub fn restore(&mut self, states: &[PhaseState]) {
+        for state in states {
+            let Some(phase) = Phase::from_number(state.phase) else {
+                continue;
+            };
+            self.begin(phase);
+            let metrics = self.of_mut(phase);
+            metrics.samples = state.samples.0;
+            metrics.sums = state.sums.iter().map(|sum| sum.0).collect();
+            for (name, value, from_task) in &state.values {
+                metrics.set(name, value.0, *from_task);
+            }
         }
     }
 
@@ -163,6 +199,27 @@ mod tests {
         assert_eq!(metrics.get("accuracy"), Some(0.75));
         assert_eq!(metrics.at(0), Some(("loss", 2.0)));
         assert!(board.of(Phase::Val).is_empty());
+    }
+
+    #[test]
+    fn a_saved_board_goes_on_where_it_was() {
+        let mut board = MetricBoard::default();
+        board.begin(Phase::Train);
+        board.add(Phase::Train, 3, &[("loss", 0.1)]);
+        assert_eq!(board.publish(Phase::Train, "norm", f64::INFINITY), Ok(()));
+        let mut other = MetricBoard::default();
+        other.restore(&board.save());
+        for board in [&mut board, &mut other] {
+            board.add(Phase::Train, 2, &[("loss", 0.7)]);
+        }
+        let all = |board: &MetricBoard| -> Vec<(String, u64)> {
+            let metrics = board.of(Phase::Train).iter();
+            metrics
+                .map(|(name, value)| (name.to_owned(), value.to_bits()))
+                .collect()
+        };
+        assert_eq!(all(&board), all(&other));
+        assert_eq!(board.save(), other.save());
     }
 
     #[test]

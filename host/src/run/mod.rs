@@ -5,9 +5,13 @@ mod evaluate;
 mod failure;
 mod iteration;
 mod metrics;
+mod modules;
 mod plan;
 mod profile;
 mod report;
+mod save;
+mod serve;
+mod swap;
 mod train;
 mod trainer;
 

@@ -10,7 +10,7 @@ use crate::dispatch::{Hook, HookTimes};
 /// The clock readings of a pass under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassTimes {
-    begin: Instant,
+    pub(super) begin: Instant,
     pub(super) data: Duration,
     pub(super) forward: Duration,
     pub(super) loss: Duration,

@@ -1,5 +1,7 @@
 //! How a run ended.
 
+use std::path::PathBuf;
+
 use sconce_plugin_api::Phase;
 
 use super::{Profile, RunError};
@@ -32,6 +34,8 @@ pub struct Report {
     pub metrics: Vec<(Phase, Vec<(String, f64)>)>,
     /// Where the time of each phase that ran went, all its passes together.
     pub profiles: Vec<(Phase, Profile)>,
+    /// The checkpoints that were saved, in the order of their first saving.
+    pub checkpoints: Vec<PathBuf>,
     /// Training epochs finished.
     pub epochs: u64,
     /// Training iterations finished.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use sconce_plugin_api::abi::ViewAbi;
-use sconce_plugin_api::{Phase, Point};
+use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::iteration::MicroBatch;
 use super::profile::PassTimes;
 use super::{RunError, Trainer};
+use crate::checkpoint::Stage;
 use crate::data::{Dataset, order};
 
 impl Trainer<'_> {
@@ -24,54 +25,75 @@ impl Trainer<'_> {
         if self.plan.initial_validation && !self.shared.requests.stops() {
             self.validate(true)?;
         }
-        while self.view.epoch < self.plan.epochs && !self.shared.requests.stops() {
+        while self.goes_on() {
             self.cycle(&data, batches)?;
+            self.jumped = false;
         }
         self.call(Point::AfterLoop)
     }
 
-    /// A training epoch and, where due, its validation.
+    /// Whether there is something left to train, or to validate after a roll back.
+    fn goes_on(&self) -> bool {
+        let is_left = self.view.epoch < self.plan.epochs || self.stage == Stage::Validation;
+        is_left && !self.shared.requests.stops()
+    }
+
+    /// A training epoch and, where due, its validation; or what is left of both after a roll back.
+    /// A roll back in the midst ends it.
     fn cycle(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<(), RunError> {
-        self.view.ordinal = 0;
-        let is_whole = self.epoch(data, batches)?;
-        if is_whole && self.plan.validates_after(self.view.epoch) {
-            self.validate(false)?;
+        if self.stage == Stage::Epoch {
+            self.epoch(data, batches)?;
+        }
+        if self.stage == Stage::Validation && !self.jumped {
+            if self.plan.validates_after(self.view.epoch) {
+                self.validate(false)?;
+            }
+            self.stage = Stage::Epoch;
+        }
+        if self.jumped {
+            return Ok(());
         }
         self.call(Point::AfterCycle)
     }
 
-    /// One pass over the training data; whether it reached the end.
-    fn epoch(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<bool, RunError> {
-        self.shared.metrics.borrow_mut().begin(Phase::Train);
+    /// One pass over the training data, behind the batches that are done. At its end the stage is
+    /// the validation.
+    fn epoch(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<(), RunError> {
+        let done = self.trained;
+        if done == 0 {
+            self.shared.metrics.borrow_mut().begin(Phase::Train);
+            self.shared.values.forget(Keep::Epoch);
+            self.view.ordinal = 0;
+        }
         self.begin_pass(batches);
+        self.view.batch = done;
         self.call(Point::BeforeEpoch)?;
+        if self.jumped {
+            return Ok(());
+        }
         let order = order::training(self.plan.seed, self.view.epoch, data.len());
-        let groups = self.plan.batch_size * self.plan.accumulate;
-        'epoch: for group in order.chunks(groups) {
-            let micro_batches = group.chunks(self.plan.batch_size);
-            let last = micro_batches.len() - 1;
-            for (index, indices) in micro_batches.enumerate() {
-                let batch = MicroBatch {
-                    indices,
-                    share: indices.len() as f64 / group.len() as f64,
-                    updates: index == last,
-                };
-                self.iteration(data.as_ref(), &batch)?;
-                if self.shared.requests.stops_now() {
-                    break 'epoch;
-                }
+        let (size, accumulate) = (self.plan.batch_size, self.plan.accumulate);
+        for batch in micro_batches(&order, size, accumulate).skip(done as usize) {
+            self.iteration(data.as_ref(), &batch)?;
+            if self.jumped {
+                return Ok(());
+            }
+            if self.shared.requests.stops_now() {
+                break;
             }
         }
         // What a stop between updates leaves behind belongs to no update.
         self.accumulated = None;
-        let is_whole = self.view.batch == batches;
-        self.view.epoch += u64::from(is_whole);
-        self.end_pass(Phase::Train)?;
-        Ok(is_whole)
+        if self.view.batch == batches {
+            self.view.epoch += 1;
+            self.trained = 0;
+            self.stage = Stage::Validation;
+        }
+        self.end_pass(Phase::Train)
     }
 
     /// A validation, where there is data for one.
-    fn validate(&mut self, initial: bool) -> Result<(), RunError> {
+    pub(super) fn validate(&mut self, initial: bool) -> Result<(), RunError> {
         if self.task.data(Phase::Val).is_none() {
             return Ok(());
         }
@@ -89,4 +111,23 @@ impl Trainer<'_> {
         self.view.batch_size = 0;
         self.view.flags &= !(ViewAbi::HAS_LOSS | ViewAbi::UPDATES);
     }
+}
+
+/// The batches of an epoch, in the order of its samples.
+fn micro_batches(
+    order: &[u32],
+    size: usize,
+    accumulate: usize,
+) -> impl Iterator<Item = MicroBatch<'_>> {
+    order.chunks(size * accumulate).flat_map(move |group| {
+        let last = group.len().div_ceil(size) - 1;
+        group
+            .chunks(size)
+            .enumerate()
+            .map(move |(index, indices)| MicroBatch {
+                indices,
+                share: indices.len() as f64 / group.len() as f64,
+                updates: index == last,
+            })
+    })
 }

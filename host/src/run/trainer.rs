@@ -1,15 +1,21 @@
 //! A run from `before_run` to `after_run`.
 
+use std::path::PathBuf;
 use std::ptr;
 
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
+use serde_json::json;
 
+use super::modules::Record;
 use super::profile::{PassTimes, Profile};
+use super::swap::Swapped;
 use super::{Outcome, Plan, Report, RunError};
 use crate::bridge::Shared;
+use crate::checkpoint::Stage;
 use crate::dispatch::{Dispatcher, HookFault};
 use crate::gradients::Gradients;
+use crate::nn::ModuleInfo;
 use crate::optim::Optimizer;
 use crate::task::Task;
 
@@ -27,6 +33,22 @@ pub struct Trainer<'run> {
     /// The names and means of a batch's metrics, `loss` first; kept to save allocations.
     pub(super) means: Vec<(&'static str, f64)>,
     pub(super) audited: bool,
+    /// What the training does next, for checkpoints.
+    pub(super) stage: Stage,
+    /// The batches finished of the training epoch under way.
+    pub(super) trained: u64,
+    /// A roll back has set all counters: the loops under way are left.
+    pub(super) jumped: bool,
+    /// The parameters that are swapped for a published set.
+    pub(super) swapped: Option<Swapped>,
+    /// The task's modules, and what the backward pass is to tell of them.
+    pub(super) modules: Vec<ModuleInfo>,
+    pub(super) records: Vec<Record>,
+    /// The run's output directory.
+    pub(super) directory: Option<PathBuf>,
+    name: String,
+    /// The checkpoints saved so far.
+    pub(super) checkpoints: Vec<PathBuf>,
     /// The clock readings of the pass under way.
     pub(super) times: PassTimes,
     /// The times of all passes of each phase that ran.
@@ -38,11 +60,13 @@ impl<'run> Trainer<'run> {
     pub fn new(
         task: &'run mut dyn Task,
         optimizer: &'run mut dyn Optimizer,
-        hooks: Dispatcher,
+        mut hooks: Dispatcher,
         shared: &'run Shared<'run>,
         plan: Plan,
     ) -> Self {
-        shared.learning_rate.set(optimizer.learning_rate());
+        shared.set_groups(optimizer.groups());
+        let modules = task.modules();
+        hooks.set_modules(&modules);
         shared.tensors.set_parameters(task.parameters());
         let mut means = vec![("loss", 0.0)];
         means.extend(task.metrics().iter().map(|&name| (name, 0.0)));
@@ -61,9 +85,25 @@ impl<'run> Trainer<'run> {
             accumulated: None,
             means,
             audited: false,
+            stage: Stage::Epoch,
+            trained: 0,
+            jumped: false,
+            swapped: None,
+            modules,
+            records: Vec::new(),
+            directory: None,
+            name: "run".to_owned(),
+            checkpoints: Vec::new(),
             times: PassTimes::begin(),
             profiles: Vec::new(),
         }
+    }
+
+    /// With a name and an output directory, without which there are no checkpoints.
+    pub fn in_directory(mut self, name: &str, directory: impl Into<PathBuf>) -> Self {
+        name.clone_into(&mut self.name);
+        self.directory = Some(directory.into());
+        self
     }
 
     /// The hooks and the order of their calls.
@@ -73,7 +113,13 @@ impl<'run> Trainer<'run> {
 
     /// Runs to the end, whichever it is. `after_run` reaches every hook.
     pub fn run(mut self) -> Report {
+        // Set once; a second run over the same state keeps the first one's.
+        drop(self.shared.facts.set(self.facts()));
+        self.show_optimizer();
         let result = self.body();
+        // Whoever reads the parameters after the run wants the real ones.
+        let restored = self.restore_swapped();
+        let result = result.and(restored);
         let mut late_faults = Vec::new();
         if let Err(error) = &result {
             late_faults.extend(self.tell_of(error));
@@ -96,13 +142,20 @@ impl<'run> Trainer<'run> {
     /// Calls the hooks of a mount point with no payload.
     #[inline]
     pub(super) fn call(&mut self, point: Point) -> Result<(), RunError> {
-        Ok(self.hooks.call(point, &mut self.view, self.shared)?)
+        self.hooks.call(point, &mut self.view, self.shared)?;
+        if self.shared.requests.is_pending() {
+            return self.serve();
+        }
+        Ok(())
     }
 
     /// A pass over a phase's data is over: `after_epoch`, then `epoch_profile`.
     pub(super) fn end_pass(&mut self, phase: Phase) -> Result<(), RunError> {
         self.view.batch_size = 0;
         self.call(Point::AfterEpoch)?;
+        if self.jumped {
+            return Ok(());
+        }
         let times = self.hooks.take_times();
         let pass = Profile::of(&self.times, self.hooks.hooks(), &times);
         let entries = pass.hook_entries();
@@ -115,6 +168,34 @@ impl<'run> Trainer<'run> {
             None => self.profiles.push((phase, pass)),
         }
         result
+    }
+
+    /// Shows hooks the optimizer's tensors.
+    pub(super) fn show_optimizer(&self) {
+        let tensors = self.optimizer.tensors(self.task.parameters());
+        self.shared.tensors.set_optimizer(tensors);
+    }
+
+    /// What does not change during the run, as `sconce.task/1` tells it.
+    fn facts(&self) -> String {
+        let data = self.task.data(Phase::Train);
+        let modules = self.modules.iter();
+        let modules: Vec<_> = modules
+            .map(|module| json!({"name": module.name, "kind": module.kind}))
+            .collect();
+        json!({
+            "run": self.name,
+            "run_directory": self.directory,
+            "seed": self.plan.seed,
+            "rank": 0,
+            "world_size": 1,
+            "classes": data.as_ref().map_or(&[][..], |data| data.class_names()),
+            "sample_shape": data.as_ref().map_or(&[][..], |data| data.sample_shape()),
+            "metrics": self.task.metrics(),
+            "modules": modules,
+            "parameter_count": self.task.parameters().element_count(),
+        })
+        .to_string()
     }
 
     /// The phase that the view shows from now on.
@@ -185,6 +266,7 @@ impl<'run> Trainer<'run> {
             late_faults,
             metrics: Phase::ALL.into_iter().filter_map(of).collect(),
             profiles: self.profiles,
+            checkpoints: self.checkpoints,
             epochs: self.view.epoch,
             iterations: self.view.iteration,
             updates: self.view.update,

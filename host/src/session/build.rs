@@ -34,8 +34,11 @@ pub fn build_task(manifest: &Manifest, data: Splits) -> Result<Classification, F
 /// # Errors
 ///
 /// Where one of its numbers is out of range.
-pub fn optimizer(manifest: &Manifest) -> Result<Box<dyn Optimizer>, Failure> {
-    manifest.optimizer.build().map_err(|error| {
+pub fn optimizer(
+    manifest: &Manifest,
+    parameters: &Parameters,
+) -> Result<Box<dyn Optimizer>, Failure> {
+    manifest.optimizer.build(parameters).map_err(|error| {
         let place = manifest.place("optimizer");
         Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
     })

@@ -27,7 +27,11 @@ pub struct HookPlan {
     library: Library,
     /// Its kind's name in the plugin.
     kind: String,
-    config: String,
+    pub(super) config: Value,
+    /// The JSON Schema of the configuration, where the plugin gives one.
+    pub(super) schema: Option<Value>,
+    /// The metrics that it publishes.
+    pub(super) publishes: Vec<String>,
 }
 
 /// Finds and opens the libraries of the manifest's hooks, and checks each configuration against its
@@ -114,10 +118,20 @@ fn plan(
     warnings.extend(library.warnings().iter().map(Diagnostic::warning));
     let description = library.describe().map_err(refused)?;
     let config = Value::Object(entry.config.clone());
-    let problems = check_config(&config, &description, &resolved.hook, manifest, &json_path);
+    let schema = config_schema(&description, &resolved.hook);
+    let mut problems = match schema {
+        Some(schema) => check_config(&config, schema, &resolved.hook, manifest, &json_path),
+        None => Vec::new(),
+    };
+    let modules = entry.modules().unwrap_or_else(|message| {
+        let place = manifest.place(&format!("{json_path}.modules"));
+        problems.push(Diagnostic::new(message).at(place));
+        None
+    });
     if !problems.is_empty() {
         return Err(Failure::usage(problems));
     }
+    let schema = schema.cloned();
     let (points, unknown) = known_points(&resolved.hook);
     warnings.extend(unknown);
     if resolved.plugin.metadata.panic == "abort" {
@@ -147,31 +161,36 @@ fn plan(
             phases: entry.phases(),
             // The manifest has been checked to say one thing.
             every: entry.every().unwrap_or_default(),
+            streams: entry.streams.clone(),
+            modules,
         },
         json_path,
         library,
         kind: resolved.hook.name.clone(),
-        config: config.to_string(),
+        config,
+        schema,
+        publishes: resolved.hook.publishes.clone(),
     })
+}
+
+/// The schema that a plugin gives for a hook's configuration.
+fn config_schema<'a>(description: &'a Value, hook: &HookMetadata) -> Option<&'a Value> {
+    let hooks = description.get("hooks").and_then(Value::as_array);
+    hooks
+        .into_iter()
+        .flatten()
+        .find(|known| known.get("name").and_then(Value::as_str) == Some(hook.name.as_str()))
+        .and_then(|known| known.get("config_schema"))
 }
 
 /// The configuration against the schema that the plugin gives for it.
 fn check_config(
     config: &Value,
-    description: &Value,
+    schema: &Value,
     hook: &HookMetadata,
     manifest: &Manifest,
     json_path: &str,
 ) -> Vec<Diagnostic> {
-    let hooks = description.get("hooks").and_then(Value::as_array);
-    let schema = hooks
-        .into_iter()
-        .flatten()
-        .find(|known| known.get("name").and_then(Value::as_str) == Some(hook.name.as_str()))
-        .and_then(|known| known.get("config_schema"));
-    let Some(schema) = schema else {
-        return Vec::new();
-    };
     schema_check::check(config, schema)
         .into_iter()
         .map(|problem| {
@@ -243,7 +262,7 @@ pub fn create_hooks(
             manifest: TextAbi::new(&resolved),
             seed: manifest.seed,
         };
-        match Instance::create(&plan.library, &plan.kind, &plan.config, &setup) {
+        match Instance::create(&plan.library, &plan.kind, &plan.config.to_string(), &setup) {
             Ok(instance) => hooks.push(Hook::new(plan.spec, instance)),
             Err(error) => problems.push(not_created(&plan, error, manifest)),
         }

@@ -4,10 +4,12 @@
 mod build;
 mod failure;
 mod hooks;
+mod references;
 
 pub use build::{build_task, optimizer};
 pub use failure::Failure;
 pub use hooks::{HookPlan, create_hooks, plan_hooks};
+pub use references::check_references;
 
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,7 @@ use sconce_plugin_api::Phase;
 use super::Task;
 use crate::data::{Batch, Dataset, Splits};
 use crate::loss;
-use crate::nn::Model;
+use crate::nn::{Model, ModuleInfo, Pass};
 use crate::parameters::Parameters;
 
 /// A model that gives a logit per class, and data whose targets are classes.
@@ -47,11 +47,11 @@ impl Task for Classification {
         &["accuracy"]
     }
 
-    fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor> {
-        self.model.forward(&batch.inputs, phase == Phase::Train)
+    fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
+        self.model.forward(&batch.inputs, pass)
     }
 
-    fn loss(&mut self, batch: &Batch, outputs: &Tensor, _phase: Phase) -> Result<Tensor> {
+    fn loss(&mut self, batch: &Batch, outputs: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         loss::cross_entropy(outputs, &batch.targets)
     }
 
@@ -61,5 +61,9 @@ impl Task for Classification {
             *accuracy = correct as f64 / batch.len().max(1) as f64;
         }
         Ok(())
+    }
+
+    fn modules(&self) -> Vec<ModuleInfo> {
+        self.model.modules()
     }
 }

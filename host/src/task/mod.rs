@@ -10,6 +10,7 @@ use sconce_plugin_api::Phase;
 pub use classification::Classification;
 
 use crate::data::{Batch, Dataset};
+use crate::nn::{ModuleInfo, Pass};
 use crate::parameters::Parameters;
 
 /// A task that the loop can train.
@@ -27,13 +28,19 @@ pub trait Task {
     /// [`measure`](Task::measure).
     fn metrics(&self) -> &[&'static str];
 
-    /// The model's outputs for a batch. Random parts (dropout) are on in [`Phase::Train`] alone.
-    fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor>;
+    /// The model's outputs for a batch. Random parts (dropout) are on in training alone.
+    fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor>;
 
-    /// The loss: the mean over the batch's samples, a scalar with a gradient.
-    fn loss(&mut self, batch: &Batch, outputs: &Tensor, phase: Phase) -> Result<Tensor>;
+    /// The loss: the mean over the batch's samples, a scalar with a gradient. It may read what hooks
+    /// have published for it ([`Pass::published`]).
+    fn loss(&mut self, batch: &Batch, outputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
 
     /// The metrics of a batch: means over its samples, one for each name of
     /// [`metrics`](Task::metrics), written to `means`.
     fn measure(&mut self, batch: &Batch, outputs: &Tensor, means: &mut [f64]) -> Result<()>;
+
+    /// The model's named modules, in the order in which they run: those at which hooks can listen.
+    fn modules(&self) -> Vec<ModuleInfo> {
+        Vec::new()
+    }
 }

@@ -39,6 +39,11 @@ pub(crate) const POINTS: &[PointMethod] = &[
     point(11, "after_backward"),
     point(12, "before_update"),
     point(13, "after_update"),
+    with(14, "module_forward", "module"),
+    with(15, "module_backward", "module"),
+    with(16, "before_save_checkpoint", "checkpoint"),
+    with(17, "after_save_checkpoint", "checkpoint"),
+    with(18, "after_load_checkpoint", "checkpoint"),
     with(19, "epoch_profile", "profile"),
     with(20, "on_exception", "failure"),
 ];

@@ -6,15 +6,17 @@
 
 mod error;
 mod hook;
+mod payload;
 mod root;
 mod text;
 mod view;
 
 pub use error::{ErrorAbi, Status};
 pub use hook::{HookAbi, HookTable, SetupAbi};
+pub use payload::{CheckpointAbi, FailureAbi, HookTimeAbi, ModuleAbi, OutcomeAbi, ProfileAbi};
 pub use root::{HostRoot, PluginRoot, PluginRootRef};
 pub use text::TextAbi;
-pub use view::{FailureAbi, HookTimeAbi, OutcomeAbi, ProfileAbi, ViewAbi};
+pub use view::ViewAbi;
 
 /// The interface's epoch: plugin and host must agree on it to the number.
 ///

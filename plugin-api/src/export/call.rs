@@ -1,8 +1,10 @@
 //! One call of a hook: the view with the mount point's payload.
 
-use crate::abi::{ErrorAbi, FailureAbi, OutcomeAbi, ProfileAbi, Status, ViewAbi};
+use crate::abi::{
+    CheckpointAbi, ErrorAbi, FailureAbi, ModuleAbi, OutcomeAbi, ProfileAbi, Status, ViewAbi,
+};
 use crate::ext::Tables;
-use crate::{EpochProfile, Error, Failure, Outcome, Result, TaskView};
+use crate::{Checkpoint, EpochProfile, Error, Failure, Module, Outcome, Result, TaskView};
 
 /// What a call brings, before the mount point says which method it goes to.
 #[doc(hidden)]
@@ -42,6 +44,29 @@ impl<'task> Call<'task> {
             payload.map(|payload| EpochProfile::read(payload))
         }
         .ok_or_else(|| Error::new("the host called `epoch_profile` without a profile"))
+    }
+
+    /// The payload of `module_forward` and `module_backward`.
+    pub fn module(&self) -> Result<Module<'task>> {
+        // SAFETY: at these points a payload is a `ModuleAbi` whose texts live as long as the call;
+        // `#[hook]` asks for it there alone.
+        unsafe {
+            let payload: Option<&'task ModuleAbi> = self.abi.payload.cast::<ModuleAbi>().as_ref();
+            payload.map(|payload| Module::read(payload, self.abi, self.tables))
+        }
+        .ok_or_else(|| Error::new("the host called a module's mount point without a module"))
+    }
+
+    /// The payload of the checkpoint points.
+    pub fn checkpoint(&self) -> Result<Checkpoint<'task>> {
+        // SAFETY: at these points a payload is a `CheckpointAbi` whose texts live as long as the
+        // call; `#[hook]` asks for it there alone.
+        unsafe {
+            let payload: Option<&'task CheckpointAbi> =
+                self.abi.payload.cast::<CheckpointAbi>().as_ref();
+            payload.map(|payload| Checkpoint::read(payload))
+        }
+        .ok_or_else(|| Error::new("the host called a checkpoint's mount point without one"))
     }
 
     /// The payload of `on_exception`.

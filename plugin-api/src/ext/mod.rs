@@ -8,7 +8,9 @@ mod log;
 mod metrics;
 mod requests;
 mod run;
+mod task;
 mod tensors;
+mod values;
 
 use std::ffi::c_void;
 
@@ -16,17 +18,21 @@ pub use log::{Level, LogTable};
 pub use metrics::{MetricAbi, MetricsTable};
 pub use requests::{Request, RequestsTable};
 pub use run::RunTable;
+pub use task::TaskTable;
 pub use tensors::{Collection, TensorAbi, TensorsTable};
+pub use values::{Keep, ValuesTable};
 
 use crate::abi::{HostRoot, TextAbi};
 
 /// The extensions that this version of the API knows how to use.
-pub const KNOWN: [&str; 5] = [
+pub const KNOWN: [&str; 7] = [
     LogTable::ID,
     MetricsTable::ID,
     RequestsTable::ID,
     RunTable::ID,
+    TaskTable::ID,
     TensorsTable::ID,
+    ValuesTable::ID,
 ];
 
 /// A table of the host's, frozen under its identifier.
@@ -47,7 +53,9 @@ pub(crate) struct Tables {
     pub(crate) metrics: Option<&'static MetricsTable>,
     pub(crate) requests: Option<&'static RequestsTable>,
     pub(crate) run: Option<&'static RunTable>,
+    pub(crate) task: Option<&'static TaskTable>,
     pub(crate) tensors: Option<&'static TensorsTable>,
+    pub(crate) values: Option<&'static ValuesTable>,
 }
 
 impl Tables {
@@ -58,7 +66,9 @@ impl Tables {
             metrics: query(host),
             requests: query(host),
             run: query(host),
+            task: query(host),
             tensors: query(host),
+            values: query(host),
         }
     }
 }

@@ -42,18 +42,36 @@ pub enum Request {
     SkipBatch = 3,
     /// Leave this update out.
     SkipUpdate = 4,
-    /// Set the learning rate to the number.
+    /// Set the learning rate to the number: of the group that the text names, or of all.
     SetLearningRate = 5,
+    /// Multiply this batch's loss by the number before its gradients are computed.
+    ScaleLoss = 6,
+    /// Save a checkpoint; the text is its tag.
+    SaveCheckpoint = 7,
+    /// Validate, in the middle of the training.
+    Validate = 8,
+    /// Go back to a checkpoint; the text is its tag.
+    RollBack = 9,
+    /// Put a published set of tensors in the parameters' place; the text is its name.
+    SwapParameters = 10,
+    /// Put the parameters back into their place.
+    SwapBack = 11,
 }
 
 impl Request {
     /// All requests of this version of the API.
-    pub const ALL: [Request; 5] = [
+    pub const ALL: [Request; 11] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
         Request::SkipUpdate,
         Request::SetLearningRate,
+        Request::ScaleLoss,
+        Request::SaveCheckpoint,
+        Request::Validate,
+        Request::RollBack,
+        Request::SwapParameters,
+        Request::SwapBack,
     ];
 
     /// The request with this number.
@@ -71,6 +89,12 @@ impl Request {
             Request::SkipBatch => "skip_batch",
             Request::SkipUpdate => "skip_update",
             Request::SetLearningRate => "set_learning_rate",
+            Request::ScaleLoss => "scale_loss",
+            Request::SaveCheckpoint => "save_checkpoint",
+            Request::Validate => "validate",
+            Request::RollBack => "roll_back",
+            Request::SwapParameters => "swap_parameters",
+            Request::SwapBack => "swap_back",
         }
     }
 }

@@ -104,19 +104,33 @@ pub enum Collection {
     Parameters = 0,
     /// The parameters' gradients, at the same indices; empty places where there is none.
     Gradients = 1,
-    /// The batch: `inputs`, `targets`, `outputs`.
+    /// The batch: `inputs`, `targets`, `outputs`, `loss`, and what else the task names.
     Batch = 2,
+    /// The module of the present call: `input`, `output`, `input_gradient`, `output_gradient`.
+    Module = 3,
+    /// What hooks have published under names.
+    Published = 4,
+    /// The extra entries of the checkpoint at hand.
+    Checkpoint = 5,
+    /// The optimizer's numbers, as `fc1.weight.exp_avg`.
+    Optimizer = 6,
 }
 
 impl Collection {
+    /// All collections of this version of the API, in the order of their numbers.
+    pub const ALL: [Collection; 7] = [
+        Collection::Parameters,
+        Collection::Gradients,
+        Collection::Batch,
+        Collection::Module,
+        Collection::Published,
+        Collection::Checkpoint,
+        Collection::Optimizer,
+    ];
+
     /// The collection with this number.
-    pub const fn from_number(number: u32) -> Option<Collection> {
-        match number {
-            0 => Some(Collection::Parameters),
-            1 => Some(Collection::Gradients),
-            2 => Some(Collection::Batch),
-            _ => None,
-        }
+    pub fn from_number(number: u32) -> Option<Collection> {
+        Collection::ALL.get(number as usize).copied()
     }
 
     /// How messages call it.
@@ -125,6 +139,10 @@ impl Collection {
             Collection::Parameters => "parameters",
             Collection::Gradients => "gradients",
             Collection::Batch => "the batch",
+            Collection::Module => "the module",
+            Collection::Published => "the published tensors",
+            Collection::Checkpoint => "the checkpoint",
+            Collection::Optimizer => "the optimizer's state",
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct Elements<'view, T> {
 }
 
 /// More dimensions than any layer makes; tensors with more are refused.
-pub(super) const MOST_DIMENSIONS: usize = 12;
+pub(crate) const MOST_DIMENSIONS: usize = 12;
 
 impl<'view, T: Element> Elements<'view, T> {
     pub(super) fn new(tensor: Tensor<'view>) -> Self {

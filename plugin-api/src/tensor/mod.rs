@@ -10,7 +10,7 @@ use std::slice;
 
 pub use dtype::{BrainHalf, DType, Element, Half};
 pub use elements::Elements;
-use elements::MOST_DIMENSIONS;
+pub(crate) use elements::MOST_DIMENSIONS;
 pub use writable::TensorMut;
 
 use crate::ext::TensorAbi;
@@ -54,6 +54,22 @@ impl<'view> Tensor<'view> {
         };
         tensor.check()?;
         Ok(tensor)
+    }
+
+    /// A tensor that somebody lends for `'view`, for hosts: hooks get theirs from the
+    /// [`TaskView`](crate::TaskView).
+    ///
+    /// # Errors
+    ///
+    /// Where what is lent contradicts itself: then it is not touched.
+    ///
+    /// # Safety
+    ///
+    /// The pointers in `abi` must be valid for `'view`, and nothing may write to the elements
+    /// meanwhile.
+    pub unsafe fn borrowed(abi: TensorAbi) -> Result<Self> {
+        // SAFETY: passed on.
+        unsafe { Tensor::new(abi) }
     }
 
     /// Its name: a parameter's, as `fc1.weight`, or `inputs`, `targets`, `outputs`.

@@ -37,11 +37,88 @@ impl TaskView<'_> {
     }
 
     /// Sets the optimizer's learning rate: finite and not negative. It holds at once and stays.
-    /// Legal at `before_run`, around loops, epochs and iterations, at `after_cycle` and at
-    /// `before_update`.
+    /// A parameter group with a `learning_rate_scale` gets it times its scale. Legal at
+    /// `before_run`, around loops, epochs and iterations, at `after_cycle`, `before_update` and
+    /// `after_load_checkpoint`.
     #[track_caller]
     pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<()> {
         self.request(Request::SetLearningRate, learning_rate, "")
+    }
+
+    /// Sets the learning rate of one parameter group, whatever its scale. Legal where
+    /// [`set_learning_rate`](TaskView::set_learning_rate) is.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such group; the error has the nearest name.
+    #[track_caller]
+    pub fn set_learning_rate_of(&mut self, group: &str, learning_rate: f64) -> Result<()> {
+        self.request(Request::SetLearningRate, learning_rate, group)
+    }
+
+    /// Multiplies this batch's loss by a finite number before its gradients are computed; the loss
+    /// that is reported stays as it is, and several hooks' factors multiply. Whoever scales to keep
+    /// small gradients from vanishing divides them at `before_update`. Legal at
+    /// `after_loss(train)`.
+    #[track_caller]
+    pub fn scale_loss(&mut self, factor: f64) -> Result<()> {
+        self.request(Request::ScaleLoss, factor, "")
+    }
+
+    /// Saves a checkpoint as `checkpoints/TAG.safetensors` in the run directory, after all hooks of
+    /// this point have run: parameters, optimizer, counters, metrics, and the states of all hooks. A
+    /// file of that tag is replaced in one step. A save that fails (a full disk) is a warning, and
+    /// `after_save_checkpoint` tells it.
+    ///
+    /// Legal between iterations: at `before_run`, around loops, epochs and iterations, at
+    /// `after_cycle`, in any phase.
+    ///
+    /// # Errors
+    ///
+    /// Where the tag has other characters than letters, digits, `-`, `_` and `.`, begins with a
+    /// dot, or is longer than 128 bytes.
+    #[track_caller]
+    pub fn save_checkpoint(&mut self, tag: &str) -> Result<()> {
+        self.request(Request::SaveCheckpoint, 0.0, tag)
+    }
+
+    /// Validates after all hooks of this point have run, with all mount points of a validation.
+    /// Nothing happens where there is no validation data. Legal in training at `after_iter`, and
+    /// around epochs and the loop.
+    #[track_caller]
+    pub fn validate_now(&mut self) -> Result<()> {
+        self.request(Request::Validate, 0.0, "")
+    }
+
+    /// Goes back to the checkpoint of this tag after all hooks of this point have run: parameters,
+    /// optimizer, learning rates, counters, metrics and the states of all hooks are what they were,
+    /// `after_load_checkpoint` is called, and the training goes on from there. The epoch under way
+    /// is left without `after_epoch`; the one that the checkpoint lies in begins with
+    /// `before_epoch`, behind the batches that it had already done.
+    ///
+    /// A hook that counts its own roll backs must keep that number out of its state. Legal in
+    /// training at `after_iter`, `before_epoch`, `after_epoch` and `after_cycle`.
+    #[track_caller]
+    pub fn roll_back(&mut self, tag: &str) -> Result<()> {
+        self.request(Request::RollBack, 0.0, tag)
+    }
+
+    /// Puts the published tensors `SET/PARAMETER` in the place of the parameters of that name,
+    /// after all hooks of this point have run: a hook that keeps averages evaluates them in that
+    /// way. Checkpoints go on saving the real parameters. They must be back
+    /// ([`swap_back`](TaskView::swap_back)) before the next training batch.
+    ///
+    /// Legal where [`save_checkpoint`](TaskView::save_checkpoint) is.
+    #[track_caller]
+    pub fn swap_parameters(&mut self, set: &str) -> Result<()> {
+        self.request(Request::SwapParameters, 0.0, set)
+    }
+
+    /// Puts the real parameters back into their place, and the set under its names. Legal where
+    /// [`swap_parameters`](TaskView::swap_parameters) is.
+    #[track_caller]
+    pub fn swap_back(&mut self) -> Result<()> {
+        self.request(Request::SwapBack, 0.0, "")
     }
 
     #[track_caller]

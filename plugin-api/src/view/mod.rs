@@ -1,15 +1,20 @@
 //! The task view: what a hook sees of the running task, and what it may ask.
 
 mod ask;
+mod facts;
 mod metrics;
+mod module;
 mod payload;
 mod progress;
 mod tensors;
+mod values;
 
 use std::marker::PhantomData;
 
+pub use facts::{ModuleFacts, TaskFacts};
 pub use metrics::Metrics;
-pub use payload::{EpochProfile, Failure, HookTime, Origin, Outcome};
+pub use module::Module;
+pub use payload::{Checkpoint, EpochProfile, Failure, HookTime, Origin, Outcome};
 pub use tensors::Tensors;
 
 use crate::abi::ViewAbi;

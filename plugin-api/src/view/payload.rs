@@ -1,8 +1,10 @@
 //! What single mount points bring beside the view.
 
+use std::path::Path;
 use std::slice;
+use std::time::Duration;
 
-use crate::abi::{FailureAbi, OutcomeAbi, ProfileAbi, TextAbi};
+use crate::abi::{CheckpointAbi, FailureAbi, OutcomeAbi, ProfileAbi, TextAbi};
 
 /// How the run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,10 +161,53 @@ impl<'task> EpochProfile<'task> {
     }
 }
 
+/// A checkpoint that is about to be saved, was saved, or was loaded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Checkpoint<'task> {
+    /// Its file.
+    pub path: &'task Path,
+    /// Its tag.
+    pub tag: &'task str,
+    /// The hook that asked for it.
+    pub asked_by: &'task str,
+    /// Why it could not be written; nothing where it was, or before it is.
+    pub error: Option<&'task str>,
+    /// Its size in bytes; 0 before it is written.
+    pub bytes: u64,
+    /// How long writing or reading it took.
+    pub duration: Duration,
+}
+
+impl<'task> Checkpoint<'task> {
+    /// # Safety
+    ///
+    /// The texts in `payload` must live for `'task`.
+    pub(crate) unsafe fn read(payload: &'task CheckpointAbi) -> Self {
+        // SAFETY: the caller's promise.
+        let (path, tag, asked_by, error) = unsafe {
+            (
+                read(payload.path),
+                read(payload.tag),
+                read(payload.hook),
+                read(payload.error),
+            )
+        };
+        Checkpoint {
+            path: Path::new(path),
+            tag,
+            asked_by,
+            error: (!error.is_empty()).then_some(error),
+            bytes: payload.bytes,
+            duration: Duration::try_from_secs_f64(payload.seconds).unwrap_or_default(),
+        }
+    }
+}
+
 /// # Safety
 ///
 /// The text must live for `'task`.
-unsafe fn read<'task>(text: TextAbi) -> &'task str {
+pub(super) unsafe fn read<'task>(text: TextAbi) -> &'task str {
     // SAFETY: the caller's promise.
     unsafe { text.read() }.unwrap_or("(the host's text is not valid UTF-8)")
 }

@@ -1,4 +1,4 @@
-//! Parameters, gradients and the batch.
+//! Parameters, gradients, the batch and the optimizer's state.
 
 use super::TaskView;
 use crate::abi::{ErrorAbi, Status, TextAbi};
@@ -98,8 +98,36 @@ impl TaskView<'_> {
         self.find_mut(Collection::Batch, "outputs")
     }
 
+    /// The batch's tensors by name: `inputs`, `targets`, `outputs`, then `loss` (a scalar), and what
+    /// else the task names.
+    pub fn variables(&self) -> Tensors<'_> {
+        Tensors::new(self, Collection::Batch)
+    }
+
+    /// A tensor of the batch by its name.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none at this moment; the error has the nearest name.
     #[track_caller]
-    fn find(&self, collection: Collection, name: &str) -> Result<Tensor<'_>> {
+    pub fn variable(&self, name: &str) -> Result<Tensor<'_>> {
+        self.find(Collection::Batch, name)
+    }
+
+    /// The optimizer's numbers for each parameter, under names such as `fc1.weight.exp_avg`; there
+    /// are none before the first update. Copies nothing.
+    pub fn optimizer_state(&self) -> Tensors<'_> {
+        Tensors::new(self, Collection::Optimizer)
+    }
+
+    /// One of the optimizer's tensors by its name.
+    #[track_caller]
+    pub fn optimizer_tensor(&self, name: &str) -> Result<Tensor<'_>> {
+        self.find(Collection::Optimizer, name)
+    }
+
+    #[track_caller]
+    pub(super) fn find(&self, collection: Collection, name: &str) -> Result<Tensor<'_>> {
         let index = self.index_of(collection, name)?;
         let abi = self
             .at(collection, index, false)?
@@ -110,7 +138,7 @@ impl TaskView<'_> {
     }
 
     #[track_caller]
-    fn find_mut(&mut self, collection: Collection, name: &str) -> Result<TensorMut<'_>> {
+    pub(super) fn find_mut(&mut self, collection: Collection, name: &str) -> Result<TensorMut<'_>> {
         let index = self.index_of(collection, name)?;
         let abi = self
             .at(collection, index, true)?

@@ -1,0 +1,415 @@
+//! `sconce.values/1`: what hooks publish under names, and the extra entries of checkpoints.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+
+use candle_core::{Device, Shape, Tensor};
+use sconce_plugin_api::Point;
+use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
+use sconce_plugin_api::ext::{Keep, TensorAbi, ValuesTable};
+use sconce_plugin_api::tensor::{self, BrainHalf, Element, Half};
+
+use super::{Shared, refuse, shared};
+use crate::nearest::nearest;
+
+pub(super) static TABLE: ValuesTable = ValuesTable {
+    set,
+    set_tensor,
+    get,
+    remove,
+};
+
+/// The longest name, in bytes.
+const LONGEST_NAME: usize = 256;
+
+/// Values and tensors under names.
+#[derive(Default)]
+pub struct Values {
+    /// Places stay where they are while their name is known, so that indices do.
+    places: RefCell<Vec<Option<Entry>>>,
+    names: RefCell<BTreeMap<Box<str>, usize>>,
+    /// How many entries are kept for the batch alone.
+    of_batch: Cell<usize>,
+}
+
+struct Entry {
+    name: Box<str>,
+    keep: Keep,
+    /// The hook that published it.
+    owner: usize,
+    value: Value,
+}
+
+/// What stands under a name.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A JSON text.
+    Json(Box<str>),
+    /// A tensor, contiguous.
+    Tensor(Tensor),
+}
+
+impl Values {
+    /// Sets what stands under a name.
+    pub fn set(&self, name: &str, keep: Keep, owner: usize, value: Value) {
+        self.remove(name);
+        let entry = Entry {
+            name: name.into(),
+            keep,
+            owner,
+            value,
+        };
+        if keep == Keep::Batch {
+            self.of_batch.set(self.of_batch.get() + 1);
+        }
+        let mut places = self.places.borrow_mut();
+        let free = places.iter().position(Option::is_none);
+        let index = free.unwrap_or_else(|| {
+            places.push(None);
+            places.len() - 1
+        });
+        if let Some(place) = places.get_mut(index) {
+            *place = Some(entry);
+        }
+        self.names.borrow_mut().insert(name.into(), index);
+    }
+
+    /// Removes what stands under a name; whether there was anything.
+    pub fn remove(&self, name: &str) -> bool {
+        let Some(index) = self.names.borrow_mut().remove(name) else {
+            return false;
+        };
+        let entry = self
+            .places
+            .borrow_mut()
+            .get_mut(index)
+            .and_then(Option::take);
+        if entry.is_some_and(|entry| entry.keep == Keep::Batch) {
+            self.of_batch.set(self.of_batch.get().saturating_sub(1));
+        }
+        true
+    }
+
+    /// The batch is over.
+    pub fn end_batch(&self) {
+        if self.of_batch.get() > 0 {
+            self.forget(Keep::Batch);
+        }
+    }
+
+    /// Removes all entries of a kind.
+    pub fn forget(&self, keep: Keep) {
+        let of_kind = |entry: &&Entry| entry.keep == keep;
+        let places = self.places.borrow();
+        let doomed: Vec<Box<str>> = (places.iter().flatten())
+            .filter(of_kind)
+            .map(|entry| entry.name.clone())
+            .collect();
+        drop(places);
+        for name in doomed {
+            self.remove(&name);
+        }
+    }
+
+    /// All entries of a kind, in the order of their names.
+    pub fn of_kind(&self, keep: Keep) -> Vec<(Box<str>, usize, Value)> {
+        let places = self.places.borrow();
+        let names = self.names.borrow();
+        let entries = names
+            .values()
+            .filter_map(|&index| places.get(index)?.as_ref());
+        entries
+            .filter(|entry| entry.keep == keep)
+            .map(|entry| (entry.name.clone(), entry.owner, entry.value.clone()))
+            .collect()
+    }
+
+    /// The tensor under a name.
+    pub fn tensor_of(&self, name: &str) -> Option<(Keep, Tensor)> {
+        let index = self.names.borrow().get(name).copied()?;
+        match self.places.borrow().get(index)? {
+            Some(Entry {
+                keep,
+                value: Value::Tensor(tensor),
+                ..
+            }) => Some((*keep, tensor.clone())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.borrow().len()
+    }
+
+    pub(super) fn name(&self, index: usize) -> Option<TextAbi> {
+        let places = self.places.borrow();
+        let entry = places.get(index)?.as_ref()?;
+        Some(TextAbi::new(&entry.name))
+    }
+
+    pub(super) fn tensor(&self, index: usize) -> Option<Tensor> {
+        match &self.places.borrow().get(index)?.as_ref()?.value {
+            Value::Tensor(tensor) => Some(tensor.clone()),
+            Value::Json(_) => None,
+        }
+    }
+
+    pub(super) fn tensor_index(&self, name: &str) -> Result<usize, String> {
+        let names = self.names.borrow();
+        if let Some(&index) = names.get(name) {
+            if self.tensor(index).is_none() {
+                return Err(format!("`{name}` is published as a value, not as a tensor"));
+            }
+            return Ok(index);
+        }
+        let hint = nearest(name, names.keys().map(|name| &**name))
+            .map(|near| format!("; did you mean `{near}`?"));
+        Err(format!(
+            "no hook has published a tensor `{name}`{}",
+            hint.unwrap_or_default()
+        ))
+    }
+
+    /// The text under a name; it stays where it is until something of that name is set.
+    fn json(&self, name: &str) -> Option<TextAbi> {
+        let index = self.names.borrow().get(name).copied()?;
+        match &self.places.borrow().get(index)?.as_ref()?.value {
+            Value::Json(text) => Some(TextAbi::new(text)),
+            Value::Tensor(_) => None,
+        }
+    }
+
+    /// Why a hook can't write to the tensor at `index`, or nothing where it can.
+    pub(super) fn why_not_writable(&self, index: usize, hook: usize) -> Option<String> {
+        let places = self.places.borrow();
+        let entry = places.get(index)?.as_ref()?;
+        if entry.owner != hook {
+            return Some(format!(
+                "`{}` was published by another hook: only that one can change it",
+                entry.name
+            ));
+        }
+        (entry.keep == Keep::Batch).then(|| {
+            format!(
+                "`{}` is kept for the batch alone: publish it again to change it",
+                entry.name
+            )
+        })
+    }
+}
+
+impl Shared<'_> {
+    /// Where entries of a kind stand, or why they can't be set now.
+    fn values_to_set(&self, keep: Keep) -> Result<&Values, String> {
+        if keep != Keep::Checkpoint {
+            return Ok(&self.values);
+        }
+        if self.point() == Some(Point::BeforeSaveCheckpoint) {
+            return Ok(&self.checkpoint_entries);
+        }
+        let point = self.point().map_or("creation", Point::name);
+        Err(format!(
+            "nothing can be added to a checkpoint at `{point}`; it can at before_save_checkpoint"
+        ))
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+        return Err(format!(
+            "a published name has 1 to {LONGEST_NAME} bytes and no control characters, \
+             found {name:?}"
+        ));
+    }
+    Ok(())
+}
+
+/// Publishes; the error is the status and the message.
+fn publish(
+    shared: &Shared<'_>,
+    keep: u32,
+    name: Option<&str>,
+    value: impl FnOnce() -> Result<Value, String>,
+) -> Result<(), (Status, String)> {
+    let invalid = |message: String| (Status::INVALID, message);
+    let keep = Keep::from_number(keep).ok_or_else(|| {
+        let message = format!("this host does not know the place {keep} for values; update it");
+        (Status::UNSUPPORTED, message)
+    })?;
+    let name = name.ok_or_else(|| invalid("the name is not valid UTF-8".to_owned()))?;
+    check_name(name).map_err(invalid)?;
+    let values = shared
+        .values_to_set(keep)
+        .map_err(|message| (Status::NOT_LEGAL_HERE, message))?;
+    let value = value().map_err(invalid)?;
+    values.set(name, keep, shared.hook(), value);
+    Ok(())
+}
+
+unsafe extern "C" fn set(
+    context: *const c_void,
+    keep: u32,
+    name: TextAbi,
+    json: TextAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, in which name, text
+    // and error are borrowed.
+    unsafe {
+        let Some(shared) = shared(context) else {
+            return Status::INVALID.0;
+        };
+        let value = || {
+            let text = json.read().ok_or("the value is not valid UTF-8")?;
+            let parsed = serde_json::from_str::<serde::de::IgnoredAny>(text);
+            parsed.map_err(|error| format!("the value is no JSON: {error}"))?;
+            Ok(Value::Json(text.into()))
+        };
+        match publish(shared, keep, name.read(), value) {
+            Ok(()) => Status::OK.0,
+            Err((status, message)) => refuse(error, status, &message),
+        }
+    }
+}
+
+unsafe extern "C" fn set_tensor(
+    context: *const c_void,
+    keep: u32,
+    name: TextAbi,
+    tensor: *const TensorAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, in which name, tensor
+    // and error are borrowed.
+    unsafe {
+        let (Some(shared), Some(tensor)) = (shared(context), tensor.as_ref()) else {
+            return Status::INVALID.0;
+        };
+        let value = || copied(tensor).map(Value::Tensor);
+        match publish(shared, keep, name.read(), value) {
+            Ok(()) => Status::OK.0,
+            Err((status, message)) => refuse(error, status, &message),
+        }
+    }
+}
+
+/// A copy of a plugin's tensor.
+///
+/// # Safety
+///
+/// What `abi` leads to must be readable for the call.
+unsafe fn copied(abi: &TensorAbi) -> Result<Tensor, String> {
+    // SAFETY: the caller's promise.
+    let tensor = unsafe { tensor::Tensor::borrowed(*abi) }.map_err(|error| error.to_string())?;
+    match tensor.dtype() {
+        Some(tensor::DType::F32) => with_elements::<f32, _>(&tensor, |x| x),
+        Some(tensor::DType::F64) => with_elements::<f64, _>(&tensor, |x| x),
+        Some(tensor::DType::F16) => with_elements(&tensor, |x: Half| half::f16::from_bits(x.0)),
+        Some(tensor::DType::Bf16) => {
+            with_elements(&tensor, |x: BrainHalf| half::bf16::from_bits(x.0))
+        }
+        Some(tensor::DType::I64) => with_elements::<i64, _>(&tensor, |x| x),
+        Some(tensor::DType::U32) => with_elements::<u32, _>(&tensor, |x| x),
+        Some(tensor::DType::U8) => with_elements::<u8, _>(&tensor, |x| x),
+        _ => Err("its elements are of a type that this host does not know".to_owned()),
+    }
+}
+
+fn with_elements<T: Element, U: candle_core::WithDType>(
+    tensor: &tensor::Tensor<'_>,
+    convert: impl Fn(T) -> U,
+) -> Result<Tensor, String> {
+    let elements = tensor.elements::<T>().map_err(|error| error.to_string())?;
+    let elements: Vec<U> = elements.map(convert).collect();
+    let shape: Vec<usize> = tensor.shape().iter().map(|&size| size as usize).collect();
+    Tensor::from_vec(elements, Shape::from(shape), &Device::Cpu).map_err(|error| error.to_string())
+}
+
+unsafe extern "C" fn get(
+    context: *const c_void,
+    keep: u32,
+    name: TextAbi,
+    json: *mut TextAbi,
+) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, in which the name and
+    // a place for one text are borrowed.
+    let (shared, name, json) = unsafe { (shared(context), name.read(), json.as_mut()) };
+    let (Some(shared), Some(name), Some(json)) = (shared, name, json) else {
+        return Status::INVALID.0;
+    };
+    let values = match Keep::from_number(keep) {
+        Some(Keep::Checkpoint) => &shared.checkpoint_entries,
+        _ => &shared.values,
+    };
+    match values.json(name) {
+        Some(text) => {
+            *json = text;
+            Status::OK.0
+        }
+        None => Status::NOT_FOUND.0,
+    }
+}
+
+unsafe extern "C" fn remove(context: *const c_void, name: TextAbi, _error: *mut ErrorAbi) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, in which the name is
+    // borrowed.
+    let (shared, name) = unsafe { (shared(context), name.read()) };
+    match (shared, name) {
+        (Some(shared), Some(name)) if shared.values.remove(name) => Status::OK.0,
+        (Some(_), Some(_)) => Status::NOT_FOUND.0,
+        _ => Status::INVALID.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::DType;
+
+    use super::*;
+
+    fn json(text: &str) -> Value {
+        Value::Json(text.into())
+    }
+
+    #[test]
+    fn what_is_kept_for_a_batch_goes_with_it_and_places_are_used_again() {
+        let values = Values::default();
+        values.set("a", Keep::Run, 0, json("1"));
+        values.set("b", Keep::Batch, 0, json("2"));
+        values.set("c", Keep::Epoch, 0, json("3"));
+        values.end_batch();
+        assert!(values.json("b").is_none());
+        values.set("d", Keep::Batch, 0, json("4"));
+        assert_eq!(values.len(), 3, "the place of `b`");
+        values.forget(Keep::Epoch);
+        assert!(values.json("c").is_none() && values.json("d").is_some());
+        // The same name again, with another life.
+        values.set("d", Keep::Run, 0, json("5"));
+        values.end_batch();
+        let kept = values.of_kind(Keep::Run);
+        let names: Vec<&str> = kept.iter().map(|(name, _, _)| &**name).collect();
+        assert_eq!(names, ["a", "d"]);
+        assert!(values.remove("a") && !values.remove("a"));
+    }
+
+    #[test]
+    fn a_tensor_is_written_to_by_its_publisher_alone() {
+        let values = Values::default();
+        let tensor = Tensor::zeros(2, DType::F32, &Device::Cpu).expect("a tensor");
+        values.set("mine", Keep::Run, 3, Value::Tensor(tensor.clone()));
+        values.set("passing", Keep::Batch, 3, Value::Tensor(tensor));
+        let index = |name| values.tensor_index(name).expect("it is there");
+        assert_eq!(values.why_not_writable(index("mine"), 3), None);
+        let other = values.why_not_writable(index("mine"), 1).expect("refused");
+        assert!(other.contains("another hook"), "{other}");
+        let batch = values
+            .why_not_writable(index("passing"), 3)
+            .expect("refused");
+        assert!(batch.contains("the batch alone"), "{batch}");
+        let mistyped = values.tensor_index("mien").expect_err("unknown");
+        assert!(mistyped.contains("did you mean `mine`?"), "{mistyped}");
+        values.set("value", Keep::Run, 3, json("1"));
+        assert!(values.tensor_index("value").is_err());
+    }
+}

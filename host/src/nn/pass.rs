@@ -1,0 +1,145 @@
+//! One forward pass: its phase, who listens at its modules, what surrounds it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use candle_core::{Result, Tensor};
+use sconce_plugin_api::Phase;
+
+/// A named module of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleInfo {
+    /// Its name, as its parameters have it in front: `fc1`.
+    pub name: String,
+    /// What it is, as `linear`.
+    pub kind: &'static str,
+}
+
+impl ModuleInfo {
+    /// A module of this name and kind.
+    pub fn new(name: impl Into<String>, kind: &'static str) -> ModuleInfo {
+        ModuleInfo {
+            name: name.into(),
+            kind,
+        }
+    }
+}
+
+/// Who listens at modules.
+pub trait Taps {
+    /// A module begins: what it is to be given instead of `input`, where somebody listens at it.
+    fn enter(&mut self, module: &ModuleInfo, input: &Tensor) -> Result<Option<Tensor>>;
+
+    /// A module at which somebody listens is done: what its output is to be instead of `output`.
+    fn leave(&mut self, module: &ModuleInfo, input: &Tensor, output: Tensor) -> Result<Tensor>;
+}
+
+/// What surrounds a pass.
+pub trait Surroundings {
+    /// The tensor that a hook has published under a name, without a gradient.
+    fn published(&self, name: &str) -> Result<Option<Tensor>>;
+
+    /// Shows hooks a tensor of the batch under a name.
+    fn show(&self, name: Cow<'static, str>, tensor: &Tensor);
+}
+
+/// One forward pass over a batch. Models hand it from layer to layer.
+///
+/// ```
+/// use candle_core::{Device, Tensor};
+/// use sconce::nn::{ModuleInfo, Pass};
+/// use sconce_plugin_api::Phase;
+///
+/// # fn main() -> candle_core::Result<()> {
+/// let double = ModuleInfo::new("double", "scale");
+/// let mut pass = Pass::new(Phase::Val);
+/// let x = Tensor::new(&[1.0_f32, 2.0], &Device::Cpu)?;
+/// let y = pass.module(&double, &x, |x, _| x.affine(2.0, 0.0))?;
+/// assert_eq!(y.to_vec1::<f32>()?, [2.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Pass<'a> {
+    phase: Phase,
+    taps: Option<&'a mut dyn Taps>,
+    surroundings: Option<&'a dyn Surroundings>,
+}
+
+impl<'a> Pass<'a> {
+    /// A pass by itself: nobody listens.
+    pub fn new(phase: Phase) -> Pass<'a> {
+        Pass {
+            phase,
+            taps: None,
+            surroundings: None,
+        }
+    }
+
+    /// A pass at whose modules somebody listens.
+    pub fn with_taps(mut self, taps: &'a mut dyn Taps) -> Pass<'a> {
+        self.taps = Some(taps);
+        self
+    }
+
+    /// A pass within a run.
+    pub fn within(mut self, surroundings: &'a dyn Surroundings) -> Pass<'a> {
+        self.surroundings = Some(surroundings);
+        self
+    }
+
+    /// The phase.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether what only training has is on, such as dropout.
+    pub fn is_training(&self) -> bool {
+        self.phase == Phase::Train
+    }
+
+    /// Runs a named module: `forward` makes its output of its input. Where nobody listens at it,
+    /// this is `forward` and nothing else.
+    #[inline]
+    pub fn module(
+        &mut self,
+        module: &ModuleInfo,
+        input: &Tensor,
+        forward: impl FnOnce(&Tensor, &mut Self) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let tapped = match &mut self.taps {
+            None => None,
+            Some(taps) => taps.enter(module, input)?,
+        };
+        let Some(input) = tapped else {
+            return forward(input, self);
+        };
+        let output = forward(&input, self)?;
+        match &mut self.taps {
+            None => Ok(output),
+            Some(taps) => taps.leave(module, &input, output),
+        }
+    }
+
+    /// The tensor that a hook has published under a name at `after_forward` or before; none where
+    /// there is none, or outside a run. It carries no gradient.
+    pub fn published(&self, name: &str) -> Result<Option<Tensor>> {
+        match self.surroundings {
+            Some(surroundings) => surroundings.published(name),
+            None => Ok(None),
+        }
+    }
+
+    /// Shows hooks a tensor of the batch under a name, beside `inputs`, `targets`, `outputs` and
+    /// `loss`.
+    pub fn show(&self, name: impl Into<Cow<'static, str>>, tensor: &Tensor) {
+        if let Some(surroundings) = self.surroundings {
+            surroundings.show(name.into(), tensor);
+        }
+    }
+}
+
+impl fmt::Debug for Pass<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pass({})", self.phase)
+    }
+}

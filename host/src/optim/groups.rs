@@ -1,0 +1,226 @@
+//! Parameter groups: learning rate and weight decay by parameter names.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use crate::nearest::nearest;
+use crate::parameters::Parameters;
+use crate::patterns::Patterns;
+
+/// A parameter group in the manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupConfig {
+    /// The group's name, unique; `default` is the group of all other parameters.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// The parameters: names in which `*` stands for any characters and `?` for one, as `fc1.*`. A
+    /// parameter belongs to the first group that names it.
+    #[schemars(length(min = 1))]
+    pub parameters: Vec<String>,
+    /// The group's learning rate is this times the optimizer's; 0 or more.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0.0))]
+    pub learning_rate_scale: f64,
+    /// Weight decay, instead of the optimizer's; 0 or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub weight_decay: Option<f64>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// The name of the group of the parameters that no other group names.
+pub const DEFAULT_GROUP: &str = "default";
+
+/// A group of an optimizer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its learning rate.
+    pub learning_rate: f64,
+    /// Its learning rate as a multiple of the optimizer's.
+    pub scale: f64,
+    /// Its weight decay.
+    pub weight_decay: f64,
+}
+
+/// The groups of an optimizer; the first is the default one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Groups {
+    groups: Vec<Group>,
+    /// The group of each entry of the registry; entries beyond the end belong to the first.
+    of: Vec<usize>,
+}
+
+impl Groups {
+    /// One group for all parameters.
+    pub fn single(learning_rate: f64, weight_decay: f64) -> Groups {
+        let group = Group {
+            name: DEFAULT_GROUP.into(),
+            learning_rate,
+            scale: 1.0,
+            weight_decay,
+        };
+        Groups {
+            groups: vec![group],
+            of: Vec::new(),
+        }
+    }
+
+    /// Splits groups off, as the manifest says.
+    pub(super) fn split(
+        mut self,
+        configs: &[GroupConfig],
+        parameters: &Parameters,
+    ) -> Result<Groups, Error> {
+        self.of = vec![0; parameters.len()];
+        for config in configs {
+            let same = |group: &Group| *group.name == *config.name;
+            if self.groups.iter().any(same) {
+                return Err(Error::DoubledGroup(config.name.clone()));
+            }
+            let patterns = Patterns::new(&config.parameters).map_err(Error::Pattern)?;
+            let names = parameters.iter().map(crate::parameters::Parameter::name);
+            if let Some(idle) = patterns.idle(names.clone()) {
+                return Err(Error::IdlePattern {
+                    group: config.name.clone(),
+                    pattern: idle.to_owned(),
+                    nearest: nearest(idle, names).map(str::to_owned),
+                });
+            }
+            let index = self.groups.len();
+            for (group, name) in self.of.iter_mut().zip(names) {
+                if *group == 0 && patterns.matches(name) {
+                    *group = index;
+                }
+            }
+            let default = self.default();
+            self.groups.push(Group {
+                name: config.name.as_str().into(),
+                learning_rate: default.learning_rate * config.learning_rate_scale,
+                scale: config.learning_rate_scale,
+                weight_decay: config.weight_decay.unwrap_or(default.weight_decay),
+            });
+        }
+        Ok(self)
+    }
+
+    /// All groups, the default one first.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Group> {
+        self.groups.iter()
+    }
+
+    /// The group at `index`.
+    pub fn at(&self, index: usize) -> Option<&Group> {
+        self.groups.get(index)
+    }
+
+    /// The group of the parameters that no other names.
+    pub fn default(&self) -> &Group {
+        // There is always one.
+        &self.groups[0]
+    }
+
+    /// The group of the registry's entry at `index`.
+    pub fn of(&self, index: usize) -> &Group {
+        let group = self.of.get(index).copied().unwrap_or(0);
+        self.groups.get(group).unwrap_or_else(|| self.default())
+    }
+
+    /// Sets the learning rate of the default group, and of the others by their scales.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) {
+        for group in &mut self.groups {
+            group.learning_rate = learning_rate * group.scale;
+        }
+    }
+
+    /// Sets the learning rate of one group.
+    ///
+    /// # Errors
+    ///
+    /// A message where there is no such group, with the nearest name.
+    pub fn set_learning_rate_of(&mut self, name: &str, learning_rate: f64) -> Result<(), String> {
+        if let Some(group) = self.groups.iter_mut().find(|group| *group.name == *name) {
+            group.learning_rate = learning_rate;
+            return Ok(());
+        }
+        let names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
+        let hint = nearest(name, names.iter().copied()).map_or_else(
+            || format!("; there are {}", names.join(", ")),
+            |near| format!("; did you mean `{near}`?"),
+        );
+        Err(format!("no parameter group is called `{name}`{hint}"))
+    }
+
+    pub(super) fn set_weight_decay(&mut self, weight_decay: f64) {
+        for group in &mut self.groups {
+            group.weight_decay = weight_decay;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{DType, Device};
+
+    use super::*;
+    use crate::init::Init;
+
+    fn parameters() -> Parameters {
+        let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
+        for layer in ["fc1", "fc2"] {
+            for name in ["weight", "bias"] {
+                let mut scope = parameters.scope(layer);
+                scope.parameter(name, &[1], Init::ZEROS).expect("one");
+            }
+        }
+        parameters
+    }
+
+    fn group(name: &str, pattern: &str, scale: f64) -> GroupConfig {
+        GroupConfig {
+            name: name.to_owned(),
+            parameters: vec![pattern.to_owned()],
+            learning_rate_scale: scale,
+            weight_decay: Some(0.0),
+        }
+    }
+
+    #[test]
+    fn a_parameter_belongs_to_the_first_group_that_names_it() {
+        let configs = [group("bias", "*.bias", 1.0), group("head", "fc2.*", 10.0)];
+        let groups = Groups::single(0.1, 0.01).split(&configs, &parameters());
+        let mut groups = groups.expect("groups");
+        let names: Vec<&str> = (0..4).map(|index| &*groups.of(index).name).collect();
+        assert_eq!(names, ["default", "bias", "head", "bias"]);
+        groups.set_learning_rate(0.5);
+        let rates: Vec<f64> = groups.iter().map(|group| group.learning_rate).collect();
+        assert_eq!(rates, [0.5, 0.5, 5.0]);
+        assert_eq!(groups.set_learning_rate_of("head", 0.25), Ok(()));
+        let rates: Vec<f64> = groups.iter().map(|group| group.learning_rate).collect();
+        assert_eq!(rates, [0.5, 0.5, 0.25]);
+        let mistyped = groups.set_learning_rate_of("haed", 0.25);
+        assert_eq!(
+            mistyped.expect_err("mistyped"),
+            "no parameter group is called `haed`; did you mean `head`?"
+        );
+    }
+
+    #[test]
+    fn a_pattern_that_names_nothing_and_a_doubled_name_are_told() {
+        let split = |configs: &[GroupConfig]| {
+            let groups = Groups::single(0.1, 0.01).split(configs, &parameters());
+            groups.expect_err("wrong").to_string()
+        };
+        let idle = split(&[group("head", "fc2.wieght", 1.0)]);
+        assert!(idle.contains("`fc2.wieght` of the group `head`"), "{idle}");
+        assert!(idle.contains("did you mean `fc2.weight`?"), "{idle}");
+        let doubled = split(&[group("default", "*", 1.0)]);
+        assert!(doubled.contains("`default`"), "{doubled}");
+    }
+}

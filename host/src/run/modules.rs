@@ -1,0 +1,266 @@
+//! Hooks at the model's modules: in the forward pass as it goes, and after the backward pass.
+//!
+//! Where a hook wants gradients, a module's input and output pass through an identity whose
+//! backward pass keeps the gradient. Where none does, nothing stands in the graph.
+
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use candle_core::backprop::GradStore;
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, Var, bail};
+use sconce_plugin_api::abi::{ModuleAbi, TextAbi, ViewAbi};
+use sconce_plugin_api::{Phase, Point};
+
+use super::{RunError, Trainer};
+use crate::bridge::{ModuleTensors, Shared};
+use crate::data::Batch;
+use crate::dispatch::{Dispatcher, HookFault};
+use crate::nn::{ModuleInfo, Pass, Taps};
+
+/// Where an identity leaves the gradient that went through it.
+type Slot = Arc<Mutex<Option<Tensor>>>;
+
+fn content(slot: &Slot) -> Option<Tensor> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// What the backward pass of a batch is to be told of a module.
+pub(super) struct Record {
+    module: usize,
+    input: Tensor,
+    /// Empty where the input is a variable of its own.
+    input_gradient: Slot,
+    output: Option<(Tensor, Slot)>,
+}
+
+/// The taps of one forward pass.
+struct ModuleTaps<'a, 'run> {
+    hooks: &'a mut Dispatcher,
+    view: &'a mut ViewAbi,
+    shared: &'run Shared<'run>,
+    modules: &'a [ModuleInfo],
+    records: &'a mut Vec<Record>,
+    phase: Phase,
+    /// The fault that ended the pass.
+    fault: Option<Box<HookFault>>,
+    /// The time that hooks took.
+    spent: Duration,
+}
+
+impl ModuleTaps<'_, '_> {
+    fn index(&self, module: &ModuleInfo) -> Option<usize> {
+        self.modules
+            .iter()
+            .position(|known| known.name == module.name)
+    }
+
+    fn wants_gradients(&mut self, index: usize) -> bool {
+        self.phase == Phase::Train && self.hooks.listens(Point::ModuleBackward, index, self.view)
+    }
+}
+
+impl Taps for ModuleTaps<'_, '_> {
+    fn enter(&mut self, module: &ModuleInfo, input: &Tensor) -> Result<Option<Tensor>> {
+        let Some(index) = self.index(module) else {
+            return Ok(None);
+        };
+        if self.wants_gradients(index) {
+            let (input, input_gradient) = watched(input)?;
+            self.records.push(Record {
+                module: index,
+                input: input.clone(),
+                input_gradient,
+                output: None,
+            });
+            return Ok(Some(input));
+        }
+        let listens = self.hooks.listens(Point::ModuleForward, index, self.view);
+        Ok(listens.then(|| input.clone()))
+    }
+
+    fn leave(&mut self, module: &ModuleInfo, input: &Tensor, output: Tensor) -> Result<Tensor> {
+        let Some(index) = self.index(module) else {
+            return Ok(output);
+        };
+        let open = (self.records.iter_mut().rev())
+            .find(|record| record.module == index && record.output.is_none());
+        let output = match open {
+            Some(record) => {
+                let (output, slot) = watched(&output)?;
+                record.output = Some((output.clone(), slot));
+                output
+            }
+            None => output,
+        };
+        if self.hooks.listens(Point::ModuleForward, index, self.view) {
+            let start = Instant::now();
+            let tensors = [Some(input.clone()), Some(output.clone()), None, None];
+            let called = call(
+                Point::ModuleForward,
+                (index, module),
+                tensors,
+                self.hooks,
+                self.view,
+                self.shared,
+            );
+            self.spent += start.elapsed();
+            if let Err(fault) = called {
+                self.fault = Some(fault);
+                bail!("a hook failed");
+            }
+        }
+        Ok(output)
+    }
+}
+
+/// Calls the hooks of a module's point.
+fn call(
+    point: Point,
+    (index, module): (usize, &ModuleInfo),
+    tensors: ModuleTensors,
+    hooks: &mut Dispatcher,
+    view: &mut ViewAbi,
+    shared: &Shared<'_>,
+) -> std::result::Result<(), Box<HookFault>> {
+    let payload = ModuleAbi {
+        name: TextAbi::new(&module.name),
+        kind: TextAbi::new(module.kind),
+    };
+    shared.tensors.set_module(tensors);
+    view.payload = ptr::from_ref(&payload).cast();
+    let called = hooks.call_module(point, index, view, shared);
+    view.payload = ptr::null();
+    shared.tensors.clear_module();
+    called
+}
+
+impl Trainer<'_> {
+    /// The outputs of a batch; hooks at modules are called on the way.
+    pub(super) fn outputs(
+        &mut self,
+        batch: &Batch,
+        phase: Phase,
+    ) -> std::result::Result<Tensor, RunError> {
+        let start = Instant::now();
+        self.records.clear();
+        let is_tapped = self.hooks.is_subscribed(Point::ModuleForward, phase)
+            || self.hooks.is_subscribed(Point::ModuleBackward, phase);
+        let pass = Pass::new(phase).within(self.shared);
+        let mut fault = None;
+        let outputs = if is_tapped {
+            let mut taps = ModuleTaps {
+                hooks: &mut self.hooks,
+                view: &mut self.view,
+                shared: self.shared,
+                modules: &self.modules,
+                records: &mut self.records,
+                phase,
+                fault: None,
+                spent: Duration::ZERO,
+            };
+            let outputs = self.task.forward(batch, &mut pass.with_taps(&mut taps));
+            let spent = taps.spent;
+            fault = taps.fault.take();
+            self.times.forward += start.elapsed().saturating_sub(spent);
+            outputs
+        } else {
+            let mut pass = pass;
+            let outputs = self.task.forward(batch, &mut pass);
+            self.times.forward += start.elapsed();
+            outputs
+        };
+        if let Some(fault) = fault {
+            return Err(RunError::Hook(fault));
+        }
+        outputs.map_err(|error| RunError::task("the forward pass", &self.view, error))
+    }
+
+    /// Tells hooks the gradients at modules, the last module first.
+    pub(super) fn tell_gradients(
+        &mut self,
+        store: &GradStore,
+    ) -> std::result::Result<(), RunError> {
+        let records = std::mem::take(&mut self.records);
+        for record in records.into_iter().rev() {
+            let Some((output, slot)) = record.output else {
+                continue;
+            };
+            // A module whose output the loss does not depend on.
+            let Some(output_gradient) = content(&slot) else {
+                continue;
+            };
+            let input_gradient =
+                content(&record.input_gradient).or_else(|| store.get(&record.input).cloned());
+            let Some(module) = self.modules.get(record.module) else {
+                continue;
+            };
+            let tensors = [
+                Some(record.input),
+                Some(output),
+                input_gradient,
+                Some(output_gradient),
+            ];
+            call(
+                Point::ModuleBackward,
+                (record.module, module),
+                tensors,
+                &mut self.hooks,
+                &mut self.view,
+                self.shared,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The same numbers, with a place where their gradient will be. An input that no parameter leads to
+/// becomes a variable, so that it gets a gradient too; what is no float has none.
+fn watched(tensor: &Tensor) -> Result<(Tensor, Slot)> {
+    let slot = Slot::default();
+    if !tensor.dtype().is_float() {
+        return Ok((tensor.clone(), slot));
+    }
+    if !tensor.track_op() {
+        let variable = Var::from_tensor(tensor)?;
+        return Ok((variable.as_tensor().clone(), slot));
+    }
+    let identity = Identity {
+        gradient: Arc::clone(&slot),
+    };
+    Ok((tensor.contiguous()?.apply_op1(identity)?, slot))
+}
+
+/// Changes nothing, and keeps the gradient that passes through.
+struct Identity {
+    gradient: Slot,
+}
+
+impl CustomOp1 for Identity {
+    fn name(&self) -> &'static str {
+        "module-tap"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let Some((start, end)) = layout.contiguous_offsets() else {
+            bail!("a module's tensor is not contiguous");
+        };
+        let copy = match storage {
+            CpuStorage::F32(values) => CpuStorage::F32(part(values, start, end)),
+            CpuStorage::F64(values) => CpuStorage::F64(part(values, start, end)),
+            CpuStorage::F16(values) => CpuStorage::F16(part(values, start, end)),
+            CpuStorage::BF16(values) => CpuStorage::BF16(part(values, start, end)),
+            _ => bail!("a module's tensor is of a type without gradients"),
+        };
+        Ok((copy, layout.shape().clone()))
+    }
+
+    fn bwd(&self, _input: &Tensor, _output: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        *self.gradient.lock().unwrap_or_else(PoisonError::into_inner) = Some(gradient.clone());
+        Ok(Some(gradient.clone()))
+    }
+}
+
+fn part<T: Clone>(values: &[T], start: usize, end: usize) -> Vec<T> {
+    values.get(start..end).unwrap_or_default().to_vec()
+}

@@ -1,0 +1,47 @@
+//! What hooks have asked for, served once all hooks of the point have run.
+
+use sconce_plugin_api::Phase;
+
+use super::profile::PassTimes;
+use super::{RunError, Trainer};
+use crate::bridge::Asked;
+use crate::dispatch::Moment;
+
+impl Trainer<'_> {
+    /// Serves what was asked for at the present point, in the order of asking.
+    #[cold]
+    pub(super) fn serve(&mut self) -> Result<(), RunError> {
+        for (asked, hook) in self.shared.requests.take_asked() {
+            match asked {
+                Asked::Save(tag) => self.save(&tag, &hook)?,
+                Asked::Validate => self.validate_now()?,
+                Asked::RollBack(tag) => self.roll_back(&tag, &hook)?,
+                Asked::Swap(set) => self.swap(&set, &hook)?,
+                Asked::SwapBack => self.swap_back(&hook)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A validation in the middle of the training: its time is no part of the pass around it.
+    fn validate_now(&mut self) -> Result<(), RunError> {
+        if self.task.data(Phase::Val).is_none() {
+            return Ok(());
+        }
+        let times = std::mem::replace(&mut self.times, PassTimes::begin());
+        let hook_times = self.hooks.take_times();
+        self.validate(false)?;
+        let validation = self.times.begin.elapsed();
+        self.times = times;
+        self.times.begin += validation;
+        self.hooks.set_times(hook_times);
+        Ok(())
+    }
+
+    /// What a hook asked for can't be done: a fault of that hook, judged by its policy.
+    pub(super) fn blame(&mut self, hook: &str, message: &str) -> Result<(), RunError> {
+        let moment = Moment::of(&self.view);
+        let fault = self.hooks.blame(hook, moment, message, self.shared);
+        fault.map_err(RunError::Hook)
+    }
+}

@@ -1,0 +1,133 @@
+//! What hooks' entries refer to in the task: metrics, modules, data sets.
+
+use sconce_plugin_api::{METRIC_FORMAT, Monitor, Phase};
+
+use super::{Failure, HookPlan};
+use crate::diagnostic::Diagnostic;
+use crate::manifest::{Manifest, schema_check};
+use crate::nearest::nearest;
+use crate::patterns::Patterns;
+use crate::task::Task;
+
+/// Checks that the metrics that hooks watch, the modules at which they listen and the data sets
+/// that they name are there.
+///
+/// # Errors
+///
+/// Every reference that leads nowhere, with the nearest name that would.
+pub fn check_references(
+    hooks: &[HookPlan],
+    task: &dyn Task,
+    manifest: &Manifest,
+) -> Result<(), Failure> {
+    let known = Known::of(hooks, task);
+    let mut problems = Vec::new();
+    for hook in hooks {
+        metrics(hook, &known, manifest, &mut problems);
+        modules(hook, task, manifest, &mut problems);
+        streams(hook, &known, manifest, &mut problems);
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::usage(problems))
+    }
+}
+
+/// The names that references can lead to.
+struct Known {
+    metrics: Vec<String>,
+    phases: Vec<Phase>,
+}
+
+impl Known {
+    fn of(hooks: &[HookPlan], task: &dyn Task) -> Known {
+        let mut metrics = vec!["loss".to_owned()];
+        metrics.extend(task.metrics().iter().map(|&name| name.to_owned()));
+        metrics.extend(hooks.iter().flat_map(|hook| hook.publishes.iter().cloned()));
+        let phases = Phase::ALL.into_iter();
+        Known {
+            metrics,
+            phases: phases.filter(|&phase| task.data(phase).is_some()).collect(),
+        }
+    }
+
+    /// What is wrong with a reference to a metric, and what to write instead.
+    fn problem(&self, reference: &str) -> Option<(String, Option<String>)> {
+        let monitor = Monitor::new(reference);
+        if let Some(phase) = monitor.phase()
+            && !self.phases.contains(&phase)
+        {
+            let message = format!("`{reference}`: the task has no data for the phase `{phase}`");
+            return Some((message, None));
+        }
+        let name = monitor.name();
+        // Hooks may publish a family of metrics, as `norm/*`.
+        let published = Patterns::new(&self.metrics).is_ok_and(|known| known.matches(name));
+        if published || self.metrics.iter().any(|known| known == name) {
+            return None;
+        }
+        let names: Vec<String> = self
+            .metrics
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let message = format!(
+            "no metric is called `{name}`; task and hooks of this run publish {}",
+            names.join(", ")
+        );
+        let near = nearest(name, self.metrics.iter().map(String::as_str));
+        Some((message, near.map(|near| format!("did you mean `{near}`?"))))
+    }
+}
+
+fn metrics(hook: &HookPlan, known: &Known, manifest: &Manifest, problems: &mut Vec<Diagnostic>) {
+    let Some(schema) = &hook.schema else {
+        return;
+    };
+    for path in schema_check::of_format(&hook.config, schema, METRIC_FORMAT) {
+        let Some(reference) = hook.config.pointer(&path.pointer).and_then(|v| v.as_str()) else {
+            continue;
+        };
+        if let Some((message, hint)) = known.problem(reference) {
+            let json_path = format!("{}.config.{}", hook.json_path, path.pretty);
+            let mut problem = Diagnostic::new(message).at(manifest.place(&json_path));
+            if let Some(hint) = hint {
+                problem = problem.hint(hint);
+            }
+            problems.push(problem);
+        }
+    }
+}
+
+fn modules(hook: &HookPlan, task: &dyn Task, manifest: &Manifest, problems: &mut Vec<Diagnostic>) {
+    let Some(patterns) = &hook.spec.modules else {
+        return;
+    };
+    let modules = task.modules();
+    let names = || modules.iter().map(|module| module.name.as_str());
+    if let Some(idle) = patterns.idle(names()) {
+        let all: Vec<String> = names().map(|name| format!("`{name}`")).collect();
+        let message = format!(
+            "`{idle}` matches no module of the model, which has {}",
+            all.join(", ")
+        );
+        let place = manifest.place(&format!("{}.modules", hook.json_path));
+        problems.push(Diagnostic::new(message).at(place));
+    }
+}
+
+fn streams(hook: &HookPlan, known: &Known, manifest: &Manifest, problems: &mut Vec<Diagnostic>) {
+    let names: Vec<&str> = known.phases.iter().map(|phase| phase.name()).collect();
+    for (index, stream) in hook.spec.streams.iter().flatten().enumerate() {
+        if names.contains(&stream.as_str()) {
+            continue;
+        }
+        let message = format!(
+            "no data set is called `{stream}`; the task has {}",
+            names.join(", ")
+        );
+        let place = manifest.place(&format!("{}.streams[{index}]", hook.json_path));
+        problems.push(Diagnostic::new(message).at(place));
+    }
+}

@@ -1,0 +1,123 @@
+//! A reference to a metric in a hook's configuration.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{Phase, TaskView};
+
+/// A metric that a hook watches: `accuracy`, or `val/accuracy` for that of one phase.
+///
+/// As a field of a hook's configuration it lets `sconce check` answer a mistyped name before
+/// anything is trained: the host knows the task's metrics and those that the run's hooks publish.
+///
+/// ```
+/// use sconce_plugin_api::{Monitor, Phase, TaskView};
+///
+/// fn watched(task: &TaskView<'_>, monitor: &Monitor) -> Option<f64> {
+///     monitor.value(task, Phase::Val)
+/// }
+///
+/// let monitor: Monitor = serde_json::from_str("\"train/loss\"").unwrap();
+/// assert_eq!((monitor.phase(), monitor.name()), (Some(Phase::Train), "loss"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Monitor {
+    text: String,
+    /// Where the name begins.
+    name: usize,
+    phase: Option<Phase>,
+}
+
+/// The `format` of a metric in a JSON Schema: what marks a text as one for the host's check.
+pub const METRIC_FORMAT: &str = "metric";
+
+impl Monitor {
+    /// The reference that a text makes: a phase's name and a slash in front are the phase, all else
+    /// is the metric's name.
+    pub fn new(text: impl Into<String>) -> Monitor {
+        let text = text.into();
+        let prefix = text.split_once('/').map(|(prefix, _)| prefix);
+        let phase = Phase::ALL
+            .into_iter()
+            .find(|phase| prefix == Some(phase.name()));
+        let name = phase.map_or(0, |phase| phase.name().len() + 1);
+        Monitor { text, name, phase }
+    }
+
+    /// The metric's name.
+    pub fn name(&self) -> &str {
+        self.text.get(self.name..).unwrap_or_default()
+    }
+
+    /// The phase whose metric it is, where the text says so.
+    pub fn phase(&self) -> Option<Phase> {
+        self.phase
+    }
+
+    /// The metric's present value, in its phase or, where it names none, in `default`.
+    pub fn value(&self, task: &TaskView<'_>, default: Phase) -> Option<f64> {
+        task.metric_of(self.phase.unwrap_or(default), self.name())
+    }
+}
+
+impl fmt::Display for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<&str> for Monitor {
+    fn from(text: &str) -> Self {
+        Monitor::new(text)
+    }
+}
+
+impl Serialize for Monitor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Monitor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Monitor::new)
+    }
+}
+
+impl JsonSchema for Monitor {
+    fn schema_name() -> Cow<'static, str> {
+        "Monitor".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": METRIC_FORMAT, "minLength": 1})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_in_front_is_the_phase_and_any_other_slash_is_the_names() {
+        let parts = |text: &str| {
+            let monitor = Monitor::new(text);
+            (monitor.phase(), monitor.name().to_owned())
+        };
+        assert_eq!(parts("accuracy"), (None, "accuracy".to_owned()));
+        assert_eq!(
+            parts("val/accuracy"),
+            (Some(Phase::Val), "accuracy".to_owned())
+        );
+        assert_eq!(parts("grad_norm/fc1"), (None, "grad_norm/fc1".to_owned()));
+        assert_eq!(parts("test/"), (Some(Phase::Test), String::new()));
+        assert_eq!(Monitor::new("val/loss").to_string(), "val/loss");
+    }
+}

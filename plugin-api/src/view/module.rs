@@ -1,0 +1,86 @@
+//! A module of the model at the moment of `module_forward` and `module_backward`.
+
+use super::TaskView;
+use super::payload::read;
+use crate::Result;
+use crate::abi::{ModuleAbi, ViewAbi};
+use crate::ext::{Collection, Tables};
+use crate::tensor::Tensor;
+
+/// A named module of the model that has just run, forward or backward.
+///
+/// ```
+/// # use sconce_plugin_api::{Module, Result};
+/// /// The share of a layer's outputs that are zero.
+/// fn dead(module: &Module<'_>) -> Result<f64> {
+///     let output = module.output()?;
+///     let zeros = output.elements::<f32>()?.filter(|&value| value == 0.0).count();
+///     Ok(zeros as f64 / output.len().max(1) as f64)
+/// }
+/// ```
+pub struct Module<'task> {
+    payload: &'task ModuleAbi,
+    view: TaskView<'task>,
+}
+
+impl<'task> Module<'task> {
+    /// # Safety
+    ///
+    /// The texts in `payload` must live for `'task`.
+    pub(crate) unsafe fn read(
+        payload: &'task ModuleAbi,
+        abi: &'task ViewAbi,
+        tables: &'task Tables,
+    ) -> Self {
+        Module {
+            payload,
+            view: TaskView::new(abi, tables),
+        }
+    }
+
+    /// Its name in the model, as `fc1`.
+    pub fn name(&self) -> &'task str {
+        // SAFETY: the promise of `read`.
+        unsafe { read(self.payload.name) }
+    }
+
+    /// What it is, as `linear` or `relu`.
+    pub fn kind(&self) -> &'task str {
+        // SAFETY: the promise of `read`.
+        unsafe { read(self.payload.kind) }
+    }
+
+    /// What it was given.
+    #[track_caller]
+    pub fn input(&self) -> Result<Tensor<'_>> {
+        self.view.find(Collection::Module, "input")
+    }
+
+    /// What it made of it.
+    #[track_caller]
+    pub fn output(&self) -> Result<Tensor<'_>> {
+        self.view.find(Collection::Module, "output")
+    }
+
+    /// The gradient of the loss by its output, at `module_backward`.
+    #[track_caller]
+    pub fn output_gradient(&self) -> Result<Tensor<'_>> {
+        self.view.find(Collection::Module, "output_gradient")
+    }
+
+    /// The gradient of the loss by its input, at `module_backward`. There is none where the input
+    /// has no gradient, as that of an embedding.
+    #[track_caller]
+    pub fn input_gradient(&self) -> Result<Tensor<'_>> {
+        self.view.find(Collection::Module, "input_gradient")
+    }
+
+    /// The parameters and buffers below it: those whose names begin with its name and a dot.
+    pub fn parameters(&self) -> impl Iterator<Item = Tensor<'_>> {
+        let name = self.name();
+        self.view.parameters().filter(move |parameter| {
+            let rest = parameter.name().strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        })
+    }
+}

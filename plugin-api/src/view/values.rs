@@ -1,0 +1,254 @@
+//! What hooks publish for each other, for the task's loss and for checkpoints.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::TaskView;
+use crate::abi::{ErrorAbi, Status, TextAbi};
+use crate::export::outcome;
+use crate::ext::{Collection, Keep, TensorAbi, ValuesTable};
+use crate::tensor::{Element, MOST_DIMENSIONS, Tensor, TensorMut};
+use crate::{Context, Error, Result};
+
+impl TaskView<'_> {
+    /// Publishes a value under a name: later hooks at this point and all hooks after it see it.
+    /// A value or tensor of that name is replaced, whoever published it.
+    ///
+    /// ```
+    /// # use sconce_plugin_api::{Keep, Result, TaskView};
+    /// /// One hook, at `after_backward`.
+    /// fn measure(task: &mut TaskView<'_>) -> Result<()> {
+    ///     task.publish("quietest-layer", "fc2", Keep::Epoch)
+    /// }
+    ///
+    /// /// Another one, later.
+    /// fn tell(task: &TaskView<'_>) -> Result<()> {
+    ///     match task.published::<String>("quietest-layer")? {
+    ///         Some(name) => task.info(format_args!("the quietest layer is {name}")),
+    ///         None => task.info("nobody has measured yet"),
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Where the name is empty, longer than 256 bytes or has control characters, or the value can't
+    /// be said in JSON.
+    #[track_caller]
+    pub fn publish<T: Serialize + ?Sized>(
+        &mut self,
+        name: &str,
+        value: &T,
+        keep: Keep,
+    ) -> Result<()> {
+        self.set_value(keep, name, value)
+    }
+
+    /// The value that was published under a name; nothing where there is none, not yet or not any
+    /// more.
+    ///
+    /// # Errors
+    ///
+    /// Where it is of another type.
+    #[track_caller]
+    pub fn published<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+        self.get_value(Keep::Run, name)
+    }
+
+    /// Publishes a tensor under a name; the host keeps a copy. With [`Keep::Batch`] at
+    /// `after_forward` the task's loss can read it in the same batch. The gradient of what is
+    /// computed from it does not reach this hook.
+    ///
+    /// ```
+    /// # use sconce_plugin_api::{Keep, Result, TaskView};
+    /// /// At `after_forward`: what a second model says about the batch.
+    /// fn publish(task: &mut TaskView<'_>, logits: &[f32], classes: usize) -> Result<()> {
+    ///     task.publish_tensor("teacher", &[logits.len() / classes, classes], logits, Keep::Batch)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Where the shape does not fit the number of elements, or the name is none.
+    #[track_caller]
+    pub fn publish_tensor<T: Element>(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        elements: &[T],
+        keep: Keep,
+    ) -> Result<()> {
+        self.set_tensor(keep, name, shape, elements)
+    }
+
+    /// The tensor that was published under a name. Copies nothing.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none; the error has the nearest name.
+    #[track_caller]
+    pub fn published_tensor(&self, name: &str) -> Result<Tensor<'_>> {
+        self.find(Collection::Published, name)
+    }
+
+    /// A published tensor to be changed in place, everywhere. Only the hook that published it may,
+    /// and not where it is kept for the batch alone: the loss may have read it.
+    #[track_caller]
+    pub fn published_tensor_mut(&mut self, name: &str) -> Result<TensorMut<'_>> {
+        self.find_mut(Collection::Published, name)
+    }
+
+    /// Takes back what was published under a name. It is no error where there is nothing.
+    #[track_caller]
+    pub fn retract(&mut self, name: &str) -> Result<()> {
+        let table = Self::table(self.tables.values, ValuesTable::ID)?;
+        let mut error = ErrorAbi::new();
+        // SAFETY: the context came with this view; name and error are borrowed for the call.
+        let status =
+            unsafe { (table.remove)(self.abi.context, TextAbi::new(name), &raw mut error) };
+        if status == Status::NOT_FOUND.0 {
+            return Ok(());
+        }
+        outcome(status, &error)
+    }
+
+    /// Adds an entry to the checkpoint that is about to be saved. Legal at
+    /// `before_save_checkpoint`. For the hook's own needs there is
+    /// [`save_state`](crate::Hook::save_state); this is for whoever reads the checkpoint.
+    #[track_caller]
+    pub fn add_to_checkpoint<T: Serialize + ?Sized>(
+        &mut self,
+        name: &str,
+        value: &T,
+    ) -> Result<()> {
+        self.set_value(Keep::Checkpoint, name, value)
+    }
+
+    /// Adds a tensor to the checkpoint that is about to be saved. Legal at
+    /// `before_save_checkpoint`.
+    #[track_caller]
+    pub fn add_tensor_to_checkpoint<T: Element>(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        elements: &[T],
+    ) -> Result<()> {
+        self.set_tensor(Keep::Checkpoint, name, shape, elements)
+    }
+
+    /// An extra entry of the checkpoint at hand: at `before_save_checkpoint` those added so far, at
+    /// `after_load_checkpoint` those of the file.
+    #[track_caller]
+    pub fn in_checkpoint<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+        self.get_value(Keep::Checkpoint, name)
+    }
+
+    /// An extra tensor of the checkpoint at hand.
+    #[track_caller]
+    pub fn tensor_in_checkpoint(&self, name: &str) -> Result<Tensor<'_>> {
+        self.find(Collection::Checkpoint, name)
+    }
+
+    #[track_caller]
+    fn set_value<T: Serialize + ?Sized>(
+        &mut self,
+        keep: Keep,
+        name: &str,
+        value: &T,
+    ) -> Result<()> {
+        let table = Self::table(self.tables.values, ValuesTable::ID)?;
+        let json = serde_json::to_string(value).context("the value can't be written as JSON")?;
+        let mut error = ErrorAbi::new();
+        // SAFETY: the context came with this view; name, text and error are borrowed for the call.
+        let status = unsafe {
+            (table.set)(
+                self.abi.context,
+                keep as u32,
+                TextAbi::new(name),
+                TextAbi::new(&json),
+                &raw mut error,
+            )
+        };
+        outcome(status, &error)
+    }
+
+    #[track_caller]
+    fn get_value<T: DeserializeOwned>(&self, keep: Keep, name: &str) -> Result<Option<T>> {
+        let table = Self::table(self.tables.values, ValuesTable::ID)?;
+        let mut json = TextAbi::EMPTY;
+        // SAFETY: the context came with this view; the name is borrowed for the call, and the host
+        // keeps the text for as long as nothing is published, which needs this view alone.
+        let text = unsafe {
+            let status = (table.get)(
+                self.abi.context,
+                keep as u32,
+                TextAbi::new(name),
+                &raw mut json,
+            );
+            (status == 0).then(|| json.read()).flatten()
+        };
+        let Some(text) = text else {
+            return Ok(None);
+        };
+        let value = serde_json::from_str(text);
+        value
+            .with_context(|| format!("the value `{name}` is of another type"))
+            .map(Some)
+    }
+
+    #[track_caller]
+    fn set_tensor<T: Element>(
+        &mut self,
+        keep: Keep,
+        name: &str,
+        shape: &[usize],
+        elements: &[T],
+    ) -> Result<()> {
+        let table = Self::table(self.tables.values, ValuesTable::ID)?;
+        let count = shape
+            .iter()
+            .try_fold(1_usize, |count, &size| count.checked_mul(size));
+        if count != Some(elements.len()) || shape.len() > MOST_DIMENSIONS {
+            return Err(Error::new(format_args!(
+                "the tensor `{name}` has {} elements, which do not fill the shape {shape:?}",
+                elements.len()
+            )));
+        }
+        let mut sizes = [0_i64; MOST_DIMENSIONS];
+        let mut strides = [0_i64; MOST_DIMENSIONS];
+        let mut stride = 1;
+        let places = sizes.iter_mut().zip(&mut strides).take(shape.len());
+        // From the last dimension to the first: neighbours in the last one stand side by side.
+        for ((size_place, stride_place), &size) in places.rev().zip(shape.iter().rev()) {
+            *size_place = i64::try_from(size).unwrap_or(i64::MAX);
+            *stride_place = stride;
+            stride *= *size_place;
+        }
+        let (type_code, type_bits) = T::DTYPE.codes();
+        let tensor = TensorAbi {
+            data: elements.as_ptr().cast_mut().cast(),
+            byte_length: size_of_val(elements) as u64,
+            shape: sizes.as_ptr(),
+            strides: strides.as_ptr(),
+            name: TextAbi::new(name),
+            dimensions: shape.len() as u32,
+            type_code,
+            type_bits,
+            ..TensorAbi::EMPTY
+        };
+        let mut error = ErrorAbi::new();
+        // SAFETY: the context came with this view; the tensor, which the host only reads, its
+        // numbers and the error are borrowed for the call.
+        let status = unsafe {
+            (table.set_tensor)(
+                self.abi.context,
+                keep as u32,
+                TextAbi::new(name),
+                &raw const tensor,
+                &raw mut error,
+            )
+        };
+        outcome(status, &error)
+    }
+}
