@@ -4,7 +4,7 @@ use sconce::bridge::Shared;
 use sconce::log::MemoryLog;
 use sconce::plugin::library::Library;
 use sconce_plugin_api::Point;
-use sconce_tests::bench::create;
+use sconce_tests::in_process::create;
 use sconce_tests::{Finished, Workplace, artifacts, edit, tiny};
 use serde_json::{Value, json};
 

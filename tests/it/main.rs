@@ -12,6 +12,9 @@
 //! | `bad_plugins` | and every wrong plugin |
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `commands` | `check`, `plugins`, `inspect` |
+//! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
+//! | `modules`, `view`, `sharing` | what hooks see and tell each other |
+//! | `references` | metrics, modules and data sets that entries name |
 //! | `author` | what the macros write is what the API says |
 #![allow(
     clippy::needless_pass_by_value,
@@ -27,10 +30,16 @@ mod author;
 mod bad_data;
 mod bad_manifests;
 mod bad_plugins;
+mod checkpoints;
 mod commands;
 mod faults;
+mod modules;
 mod order;
 mod plugins;
+mod references;
 mod requests;
+mod sharing;
+mod swap;
 mod tensors;
 mod training;
+mod view;

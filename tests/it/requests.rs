@@ -157,6 +157,36 @@ fn an_illegal_request_is_an_error_that_names_hook_and_point() {
             "`set_learning_rate` is not legal at `after_loss` (train)",
         ),
         ("stop", "after_run", "`stop` is not legal at `after_run`"),
+        (
+            "scale_loss",
+            "after_backward",
+            "`scale_loss` is not legal at `after_backward` (train); it is at after_loss",
+        ),
+        (
+            "save_checkpoint",
+            "after_forward",
+            "`save_checkpoint` is not legal at `after_forward` (train); it is at before_run",
+        ),
+        (
+            "validate",
+            "before_iter",
+            "`validate` is not legal at `before_iter` (train); it is at before_loop",
+        ),
+        (
+            "roll_back",
+            "after_loss",
+            "`roll_back` is not legal at `after_loss` (train); it is at before_epoch",
+        ),
+        (
+            "swap_parameters",
+            "before_update",
+            "`swap_parameters` is not legal at `before_update` (train)",
+        ),
+        (
+            "swap_back",
+            "module_backward",
+            "`swap_back` is not legal at `module_backward` (train)",
+        ),
     ] {
         let (_place, finished) = ask(json!({"at": at, "what": what}));
         let at = format!("hook `asker` failed at `{at}`");
@@ -182,5 +212,73 @@ fn arguments_out_of_range_are_errors() {
     ] {
         let (_place, finished) = ask(config);
         finished.expect(4, &[words]);
+    }
+}
+
+#[test]
+fn a_scaled_loss_scales_the_gradients_and_nothing_else() {
+    // Powers of two change no bits: a doubled loss is a doubled learning rate.
+    let train = |rate: f64, hooks: Value| {
+        let place = Workplace::new(&["sconce-fixture-recorder", "sconce-fixture-faults"]);
+        let optimizer = json!({"kind": "sgd", "learning_rate": rate});
+        let manifest = edit(tiny(), "/optimizer", optimizer);
+        place.run(&edit(manifest, "/hooks", hooks)).expect(0, &[]);
+        let losses: Vec<Value> = (place.records("record.jsonl").iter())
+            .filter(|call| call["point"] == "after_loss")
+            .map(|call| call["loss"].clone())
+            .collect();
+        (place.checkpoint("end"), losses)
+    };
+    let save = json!({"hook": "asker", "config": {"at": "after_loop", "phase": "train", "what": "save_checkpoint", "text": "end"}});
+    let scale = |factor: f64| json!({"hook": "asker", "config": {"at": "after_loss", "phase": "train", "what": "scale_loss", "number": factor}});
+    let (scaled, losses) = train(0.0625, json!([scale(8.0), scale(0.25), save, "recorder"]));
+    let (plain, plain_losses) = train(0.125, json!([save, "recorder"]));
+    assert_eq!(
+        scaled["parameters/fc1.weight"],
+        plain["parameters/fc1.weight"]
+    );
+    assert_eq!(losses, plain_losses, "what is reported stays as it is");
+    let (other, _) = train(0.0625, json!([save, "recorder"]));
+    assert_ne!(
+        other["parameters/fc1.weight"],
+        plain["parameters/fc1.weight"]
+    );
+}
+
+#[test]
+fn a_validation_asked_for_in_mid_epoch_changes_no_bit_of_the_training() {
+    let run = |hooks: Value| {
+        let place = Workplace::new(&["sconce-fixture-recorder", "sconce-fixture-faults"]);
+        place.run(&edit(tiny(), "/hooks", hooks)).expect(0, &[]);
+        place
+    };
+    let save = json!({"hook": "asker", "config": {"at": "after_loop", "phase": "train", "what": "save_checkpoint", "text": "end"}});
+    let ask = json!({"hook": "asker", "config": {"at": "after_iter", "phase": "train", "what": "validate", "after_iteration": 2, "once": true}});
+    let asked = run(json!([ask, save, "recorder"]));
+    let plain = run(json!([save, "recorder"]));
+    assert_eq!(
+        asked.checkpoint("end")["parameters/fc1.weight"],
+        plain.checkpoint("end")["parameters/fc1.weight"]
+    );
+    let records = asked.records("record.jsonl");
+    let validations: Vec<(u64, u64)> = (records.iter())
+        .filter(|call| call["point"] == "before_loop" && call["phase"] == "val")
+        .filter_map(|call| Some((call["iteration"].as_u64()?, call["ordinal"].as_u64()?)))
+        .collect();
+    assert_eq!(validations, [(2, 0), (3, 1), (6, 0)]);
+    // The epoch around it goes on as if nothing had been.
+    let train = |place: &Workplace| -> Vec<Value> {
+        (place.records("record.jsonl").into_iter())
+            .filter(|call| call["phase"] == "train" && call["point"] != "epoch_profile")
+            .map(|mut call| {
+                call["ordinal"] = Value::Null;
+                // Who asked for the checkpoint.
+                call["detail"] = Value::Null;
+                call
+            })
+            .collect()
+    };
+    for (asked, plain) in train(&asked).iter().zip(&train(&plain)) {
+        assert_eq!(asked, plain);
     }
 }

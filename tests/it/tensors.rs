@@ -1,21 +1,17 @@
 //! Hooks read and change tensors where they may, without a copy.
 
 use candle_core::{DType, Device, Tensor};
-use sconce::bridge::Shared;
 use sconce::data::order;
-use sconce::dispatch::{Dispatcher, Hook as LoadedHook, HookSpec};
 use sconce::gradients::Gradients;
-use sconce::log::MemoryLog;
 use sconce::loss::cross_entropy;
 use sconce::nn::{Activation, Mlp, Model, Pass};
 use sconce::optim::{Optimizer, Sgd};
 use sconce::parameters::Parameters;
-use sconce::plugin::library::Library;
-use sconce::run::{Outcome, Plan, Trainer};
+use sconce::run::{Outcome, Plan};
 use sconce::task::{Classification, Task};
-use sconce_plugin_api::{Phase, Point, Priority};
-use sconce_tests::bench::create;
-use sconce_tests::{Finished, Workplace, artifacts, edit, tiny};
+use sconce_plugin_api::Phase;
+use sconce_tests::in_process::{bits, loaded, mlp_task, train_with};
+use sconce_tests::{Finished, Workplace, edit, tiny};
 use serde_json::{Value, json};
 
 const PLUGIN: &str = "sconce-fixture-tensors";
@@ -80,6 +76,21 @@ fn wrong_names_and_types_are_told() {
         .1
         .expect(4, &["there is no `targets` at this moment"]);
     touch("after_loss", "targets").1.expect(0, &[]);
+    touch("after_loss", "variable").1.expect(
+        4,
+        &["no tensor of the batch is called `outptus`; did you mean `outputs`?"],
+    );
+    touch("after_loss", "published")
+        .1
+        .expect(4, &["no hook has published a tensor `nummbers`"]);
+    touch("after_loss", "optimizer").1.expect(
+        4,
+        &["no tensor of the optimizer is called `fc1.weight.momentum`"],
+    );
+    touch("after_loss", "checkpoint").1.expect(
+        4,
+        &["nothing can be added to a checkpoint at `after_loss`; it can at before_save_checkpoint"],
+    );
 }
 
 #[test]
@@ -103,27 +114,7 @@ fn what_a_hook_changes_is_what_the_loop_goes_on_with() {
 }
 
 fn task() -> Classification {
-    let config = serde_json::from_value(
-        json!({"kind": "synthetic-digits", "train": 40, "val": 0, "test": 0}),
-    );
-    let data = sconce::data::load(&config.expect("a config"), "".as_ref(), 5).expect("data");
-    let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
-    let mlp = Mlp::new(&mut parameters, 784, &[16], 10, Activation::Relu).expect("a model");
-    Classification::new(Box::new(mlp), parameters, data)
-}
-
-fn bits(parameters: &Parameters) -> Vec<u32> {
-    parameters
-        .iter()
-        .flat_map(|parameter| {
-            let values: Vec<f32> = parameter
-                .tensor()
-                .flatten_all()
-                .and_then(|t| t.to_vec1())
-                .expect("numbers");
-            values.into_iter().map(f32::to_bits)
-        })
-        .collect()
+    mlp_task(&[16], 40, 0)
 }
 
 const MAX_NORM: f64 = 0.5;
@@ -131,30 +122,13 @@ const RATE: f32 = 0.01;
 
 /// Trains with the plugin's `clip` and `decay`.
 fn with_hooks(plan: &Plan) -> Vec<u32> {
-    let log = MemoryLog::default();
-    let shared = Shared::new(&log);
-    let path = artifacts().plugin(PLUGIN);
-    let library = Library::open(&path).expect("opened");
-    let hook = |kind: &str, config: Value, point: Point| {
-        let instance = create(&library, kind, &config.to_string(), &shared).expect("created");
-        let spec = HookSpec {
-            name: kind.to_owned(),
-            kind: kind.to_owned(),
-            plugin: PLUGIN.to_owned(),
-            library: path.clone(),
-            priority: Priority::NORMAL,
-            points: vec![point],
-            ..HookSpec::default()
-        };
-        LoadedHook::new(spec, instance)
-    };
-    let hooks = Dispatcher::new(vec![
-        hook("clip", json!({"max_norm": MAX_NORM}), Point::BeforeUpdate),
-        hook("decay", json!({"rate": RATE}), Point::AfterUpdate),
-    ]);
     let mut task = task();
-    let mut optimizer = Sgd::new(0.1);
-    let report = Trainer::new(&mut task, &mut optimizer, hooks, &shared, plan.clone()).run();
+    let report = train_with(&mut task, &mut Sgd::new(0.1), plan, |shared| {
+        vec![
+            loaded(PLUGIN, "clip", &json!({"max_norm": MAX_NORM}), shared),
+            loaded(PLUGIN, "decay", &json!({"rate": RATE}), shared),
+        ]
+    });
     assert!(
         matches!(report.outcome, Outcome::Completed),
         "{:?}",

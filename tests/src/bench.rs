@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device};
-use sconce::bridge::{self, Shared};
+use sconce::bridge::Shared;
 use sconce::data::{self, DataConfig, SyntheticDigitsConfig};
 use sconce::dispatch::{Dispatcher, Hook, HookSpec};
 use sconce::log::MemoryLog;
@@ -11,14 +11,13 @@ use sconce::nn::{Activation, Mlp};
 use sconce::optim::AdamW;
 use sconce::parameters::Parameters;
 use sconce::plugin::inspect;
-use sconce::plugin::instance::{EntryError, Instance};
 use sconce::plugin::library::Library;
 use sconce::run::{Plan, Report, Trainer};
 use sconce::task::Classification;
-use sconce_plugin_api::abi::{SetupAbi, TextAbi};
 use sconce_plugin_api::{Point, Priority};
 
 use crate::artifacts;
+use crate::in_process::create;
 
 /// A dispatcher over so many no-op hooks of the fixture plugin, built by cargo here and now.
 ///
@@ -58,28 +57,6 @@ pub fn noop_hooks_of(library: &Path, count: usize, shared: &Shared<'_>) -> Dispa
         Hook::new(spec, instance)
     });
     Dispatcher::new(hooks.collect())
-}
-
-/// A hook of an opened plugin, outside any run.
-///
-/// # Errors
-///
-/// What the plugin says against it.
-pub fn create(
-    library: &Library,
-    kind: &str,
-    config: &str,
-    shared: &Shared<'_>,
-) -> Result<Instance, EntryError> {
-    let setup = SetupAbi {
-        host: std::ptr::from_ref(bridge::root()),
-        context: shared.context(),
-        name: TextAbi::new(kind),
-        run_directory: TextAbi::new("."),
-        manifest: TextAbi::new("{}"),
-        seed: 0,
-    };
-    Instance::create(library, kind, config, &setup)
 }
 
 /// The MLP 784-256-10 on 100 batches of 64 synthetic digits.

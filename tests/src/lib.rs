@@ -7,6 +7,7 @@
 
 pub mod bench;
 mod build;
+pub mod in_process;
 mod manifest;
 mod sconce;
 

@@ -1,5 +1,6 @@
 //! A directory of its own with a manifest and plugins, and the binary run in it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -126,6 +127,22 @@ impl Workplace {
         let text = self.read(&format!("out/{file}"));
         text.lines()
             .map(|line| serde_json::from_str(line).expect("each line is JSON"))
+            .collect()
+    }
+
+    /// The tensors of a checkpoint of the run, as shape and bytes, by name.
+    ///
+    /// # Panics
+    ///
+    /// Where it can't be read.
+    pub fn checkpoint(&self, tag: &str) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
+        let path = self.path(&format!("out/checkpoints/{tag}.safetensors"));
+        let bytes = fs::read(&path)
+            .unwrap_or_else(|error| panic!("can't read {}: {error}", path.display()));
+        let file = safetensors::SafeTensors::deserialize(&bytes).expect("it is a checkpoint");
+        let tensors = file.tensors().into_iter();
+        tensors
+            .map(|(name, view)| (name, (view.shape().to_vec(), view.data().to_vec())))
             .collect()
     }
 

@@ -74,7 +74,7 @@ impl<'run> Shared<'run> {
     }
 
     /// Registers the name of a hook about to be created; returns its index.
-    pub(crate) fn register(&self, name: &str) -> usize {
+    pub fn register(&self, name: &str) -> usize {
         let mut names = self.names.borrow_mut();
         names.push(name.to_owned());
         self.hook.set(names.len() - 1);

@@ -1,6 +1,6 @@
 //! A run from `before_run` to `after_run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr;
 
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
@@ -185,7 +185,7 @@ impl<'run> Trainer<'run> {
             .collect();
         json!({
             "run": self.name,
-            "run_directory": self.directory,
+            "run_directory": self.directory.as_deref().unwrap_or(Path::new("")),
             "seed": self.plan.seed,
             "rank": 0,
             "world_size": 1,

@@ -1,0 +1,137 @@
+//! Runs in this very process: a task, hooks that are linked or loaded, and what is left.
+
+use std::path::Path;
+
+use candle_core::{DType, Device};
+use sconce::bridge::{self, Shared};
+use sconce::data::{self, DataConfig};
+use sconce::dispatch::{Dispatcher, Hook, HookSpec};
+use sconce::log::MemoryLog;
+use sconce::nn::{Activation, Mlp};
+use sconce::optim::Optimizer;
+use sconce::parameters::Parameters;
+use sconce::plugin::inspect;
+use sconce::plugin::instance::{EntryError, Instance};
+use sconce::plugin::library::Library;
+use sconce::run::{Plan, Report, Trainer};
+use sconce::task::{Classification, Task};
+use sconce_plugin_api::abi::{SetupAbi, TextAbi};
+use sconce_plugin_api::metadata::HookMetadata;
+use sconce_plugin_api::{HookKind, Point, Priority};
+use serde_json::{Value, json};
+
+use crate::artifacts;
+
+/// A setup for hooks outside any manifest.
+fn setup(name: &str, shared: &Shared<'_>) -> SetupAbi {
+    SetupAbi {
+        host: std::ptr::from_ref(bridge::root()),
+        context: shared.context(),
+        name: TextAbi::new(name),
+        run_directory: TextAbi::new("."),
+        manifest: TextAbi::new("{}"),
+        seed: 0,
+    }
+}
+
+/// A hook of an opened plugin, outside any run.
+///
+/// # Errors
+///
+/// What the plugin says against it.
+pub fn create(
+    library: &Library,
+    kind: &str,
+    config: &str,
+    shared: &Shared<'_>,
+) -> Result<Instance, EntryError> {
+    Instance::create(library, kind, config, &setup(kind, shared))
+}
+
+/// A hook of a fixture plugin, under its kind's name.
+///
+/// # Panics
+///
+/// Where it can't be had.
+pub fn loaded(package: &str, kind: &str, config: &Value, shared: &Shared<'_>) -> Hook {
+    let path = artifacts().plugin(package);
+    let plugin = inspect(&path).expect("the plugin is right");
+    let metadata = plugin.hook(kind).expect("it has the hook");
+    let library = Library::open(&path).expect("it can be opened");
+    shared.register(kind);
+    let instance = create(&library, kind, &config.to_string(), shared).expect("it is created");
+    let spec = HookSpec {
+        library: path.clone(),
+        plugin: package.to_owned(),
+        ..spec(metadata)
+    };
+    Hook::new(spec, instance)
+}
+
+/// A hook that is linked into this program: it goes through the same door as a plugin's.
+///
+/// # Panics
+///
+/// Where it is not created.
+pub fn linked<H: HookKind>(config: &Value, shared: &Shared<'_>) -> Hook {
+    let metadata: HookMetadata = serde_json::from_str(H::METADATA).expect("metadata is JSON");
+    shared.register(H::NAME);
+    let instance = Instance::linked::<H>(&config.to_string(), &setup(H::NAME, shared));
+    Hook::new(spec(&metadata), instance.expect("it is created"))
+}
+
+fn spec(metadata: &HookMetadata) -> HookSpec {
+    let points = metadata.points.iter();
+    HookSpec {
+        name: metadata.name.clone(),
+        kind: metadata.name.clone(),
+        priority: Priority::new(metadata.priority).unwrap_or_default(),
+        points: points
+            .filter_map(|point| Point::from_number(point.number))
+            .collect(),
+        ..HookSpec::default()
+    }
+}
+
+/// An MLP of these hidden layers over so many synthetic digits.
+///
+/// # Panics
+///
+/// Where it can't be made.
+pub fn mlp_task(hidden: &[usize], train: usize, val: usize) -> Classification {
+    let config: DataConfig = serde_json::from_value(
+        json!({"kind": "synthetic-digits", "train": train, "val": val, "test": 0}),
+    )
+    .expect("a config");
+    let data = data::load(&config, Path::new(""), 5).expect("data");
+    let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
+    let mlp = Mlp::new(&mut parameters, 784, hidden, 10, Activation::Relu).expect("a model");
+    Classification::new(Box::new(mlp), parameters, data)
+}
+
+/// Trains a task with hooks.
+pub fn train_with(
+    task: &mut dyn Task,
+    optimizer: &mut dyn Optimizer,
+    plan: &Plan,
+    hooks: impl FnOnce(&Shared<'_>) -> Vec<Hook>,
+) -> Report {
+    let log = MemoryLog::default();
+    let shared = Shared::new(&log);
+    let hooks = Dispatcher::new(hooks(&shared));
+    Trainer::new(task, optimizer, hooks, &shared, plan.clone()).run()
+}
+
+/// The bits of all parameters.
+///
+/// # Panics
+///
+/// Where they are not `f32`.
+pub fn bits(parameters: &Parameters) -> Vec<u32> {
+    let numbers = |parameter: &sconce::parameters::Parameter| -> Vec<f32> {
+        let flat = parameter.tensor().flatten_all();
+        flat.and_then(|tensor| tensor.to_vec1()).expect("numbers")
+    };
+    let all = parameters.iter().flat_map(numbers);
+    all.map(f32::to_bits).collect()
+}
