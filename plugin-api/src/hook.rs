@@ -23,8 +23,111 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 /// - An error or a panic is reported with the hook, its file, the mount point, epoch and iteration.
 ///   What happens then is the manifest's choice (`on_error`): `fail` ends the run through
 ///   `on_exception` and `after_run`, `disable` goes on without the hook, `ignore` goes on with it.
-/// - What is asked for (a stop, a learning rate) is served after all hooks of the point have run,
-///   unless its documentation says otherwise.
+/// - What is asked for (a stop, a save, a validation) is served after all hooks of the point have
+///   run; a learning rate holds at once. What is not legal at a point is an error that says where
+///   it is.
+///
+/// # Examples
+///
+/// **A stateful hook.** What it remembers goes into checkpoints and comes back with them:
+///
+/// ```
+/// use sconce_plugin_api::prelude::*;
+///
+/// /// Stops when the validation loss has not improved for three epochs.
+/// struct Patience {
+///     best: Option<f64>,
+///     waited: u32,
+/// }
+///
+/// #[hook(name = "patience", about = "Stops when nothing improves.", priority = LOWEST)]
+/// impl Hook for Patience {
+///     fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+///         Ok(Patience { best: None, waited: 0 })
+///     }
+///
+///     fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+///         let Some(loss) = task.metric_of(Phase::Val, "loss") else {
+///             return Ok(());
+///         };
+///         if self.best.is_none_or(|best| loss < best) {
+///             (self.best, self.waited) = (Some(loss), 0);
+///             return task.save_checkpoint("best");
+///         }
+///         self.waited += 1;
+///         if self.waited >= 3 { task.stop("nothing improves") } else { Ok(()) }
+///     }
+///
+///     fn save_state(&mut self) -> Result<Vec<u8>> {
+///         state::to_bytes(&(self.best, self.waited))
+///     }
+///
+///     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+///         (self.best, self.waited) = state::from_bytes(bytes)?;
+///         Ok(())
+///     }
+/// }
+/// # export_plugin!(Patience);
+/// # fn main() {}
+/// ```
+///
+/// **A module hook.** It sees every named layer, forward and backward; the manifest's `modules`
+/// chooses some (`"modules": ["act*"]`):
+///
+/// ```
+/// use sconce_plugin_api::prelude::*;
+///
+/// /// Warns of layers whose outputs are all zero.
+/// struct DeadLayers;
+///
+/// #[hook(name = "dead-layers", about = "Warns of dead layers.")]
+/// impl Hook for DeadLayers {
+///     fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+///         Ok(DeadLayers)
+///     }
+///
+///     fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+///         if module.output()?.elements::<f32>()?.all(|value| value == 0.0) {
+///             task.warn(format_args!("`{}` ({}) is dead", module.name(), module.kind()));
+///         }
+///         Ok(())
+///     }
+/// }
+/// # export_plugin!(DeadLayers);
+/// # fn main() {}
+/// ```
+///
+/// **A hook that edits gradients**, in the host's memory:
+///
+/// ```
+/// use sconce_plugin_api::prelude::*;
+///
+/// /// Clips the gradients to a norm of 1.
+/// struct Clip;
+///
+/// #[hook(name = "clip", about = "Clips gradients.", publishes = ["grad_norm"])]
+/// impl Hook for Clip {
+///     fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+///         Ok(Clip)
+///     }
+///
+///     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+///         let mut squares = 0.0;
+///         for gradient in task.gradients() {
+///             squares += gradient.elements::<f32>()?.map(|g| f64::from(g * g)).sum::<f64>();
+///         }
+///         let norm = squares.sqrt();
+///         task.publish_metric("grad_norm", norm)?;
+///         if norm <= 1.0 {
+///             return Ok(());
+///         }
+///         let factor = (1.0 / norm) as f32;
+///         task.for_each_gradient(|mut gradient| gradient.map::<f32>(|g| g * factor))
+///     }
+/// }
+/// # export_plugin!(Clip);
+/// # fn main() {}
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a hook",
     note = "write `#[hook(name = \"…\", about = \"…\")] impl Hook for {Self} {{ … }}`"
@@ -57,26 +160,28 @@ pub trait Hook: Send + Sized + 'static {
     }
 
     /// Once, first: model and data are there, nothing has been trained.
-    /// May set the learning rate.
+    /// May set learning rates, change parameters, save a checkpoint.
     fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
     /// Before the whole training, each validation, the test (see [`TaskView::phase`]).
-    /// May set the learning rate.
+    /// May set learning rates, change or swap parameters, save a checkpoint.
     fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// Before each pass over a phase's data. May set the learning rate.
+    /// Before each pass over a phase's data. May set learning rates, change or swap parameters, save a
+    /// checkpoint, and in training validate or roll back.
     fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// Before each batch; its size is known. May skip the batch and set the learning rate.
+    /// Before each batch; its inputs and targets exist. May change the inputs, skip the batch, set
+    /// learning rates, save a checkpoint.
     fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
@@ -113,27 +218,28 @@ pub trait Hook: Send + Sized + 'static {
     }
 
     /// Training only: the batch's gradients exist, parameters are unchanged. Under accumulation
-    /// called for each micro-batch. May skip the update.
+    /// called for each micro-batch. May change the gradients and skip the update.
     fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
     /// Training only: the gradients of all micro-batches are summed up, the optimizer is about to
-    /// step. May set the learning rate and skip the update.
+    /// step. May change the gradients, set learning rates and skip the update.
     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// Training only: the parameters have been stepped; [`TaskView::update`] counts it.
+    /// Training only: the parameters have been stepped; [`TaskView::update`] counts it. May change the
+    /// parameters.
     fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// After each batch; [`TaskView::iteration`] and [`TaskView::batch`] count it.
-    /// May set the learning rate.
+    /// After each batch; [`TaskView::iteration`] and [`TaskView::batch`] count it. May set learning
+    /// rates, change parameters, save a checkpoint, and in training validate or roll back.
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
@@ -141,20 +247,21 @@ pub trait Hook: Send + Sized + 'static {
 
     /// After each pass over a phase's data: its metrics are final. For training it comes before
     /// that epoch's validation, and also when a stop has broken the epoch off
-    /// ([`TaskView::is_whole`]). May set the learning rate.
+    /// ([`TaskView::is_whole`]). May do what [`after_iter`](Hook::after_iter) may.
     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
     /// A training epoch and, where due, its validation are both over: all metrics of this epoch
-    /// are final. May set the learning rate.
+    /// are final. May do what [`after_iter`](Hook::after_iter) may.
     fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// After the whole training, each validation, the test. May set the learning rate.
+    /// After the whole training, each validation, the test. May set learning rates, change or swap
+    /// parameters, save a checkpoint.
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())

@@ -52,7 +52,9 @@
 //!
 //! - [`Hook`]: the methods, when each is called and what may be done there.
 //! - [`hook`](macro@hook), [`export_plugin!`]: the two macros.
-//! - [`TaskView`]: what a hook sees and may ask. [`tensor`]: parameters, gradients, the batch. [`Setup`]: what it learns at its creation.
+//! - [`TaskView`]: what a hook sees and may ask. [`tensor`]: parameters, gradients, the batch.
+//!   [`Module`]: a layer that has just run. [`Setup`]: what a hook learns at its creation.
+//! - [`Keep`], [`TaskView::publish`]: what hooks tell each other. [`Monitor`]: a metric by its name.
 //! - [`Error`], [`bail!`], [`Context`]: how it fails.
 //! - [`Priority`]: in which order hooks run. [`state`]: what goes into checkpoints.
 //! - [`abi`], [`ext`], [`metadata`]: the boundary itself, for hosts.

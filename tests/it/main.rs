@@ -14,7 +14,9 @@
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
+//! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `references` | metrics, modules and data sets that entries name |
+//! | `versions` | plugins of an older and a newer API |
 //! | `author` | what the macros write is what the API says |
 #![allow(
     clippy::needless_pass_by_value,
@@ -32,6 +34,7 @@ mod bad_manifests;
 mod bad_plugins;
 mod checkpoints;
 mod commands;
+mod distillation;
 mod faults;
 mod modules;
 mod order;
@@ -42,4 +45,5 @@ mod sharing;
 mod swap;
 mod tensors;
 mod training;
+mod versions;
 mod view;

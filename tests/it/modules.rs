@@ -83,7 +83,11 @@ fn plan() -> Plan {
 type Named = (String, Vec<i64>, Vec<u32>);
 
 fn named(name: &str, tensor: &Tensor) -> Named {
-    let shape = tensor.dims().iter().map(|&size| i64::try_from(size).expect("small")).collect();
+    let shape = tensor
+        .dims()
+        .iter()
+        .map(|&size| i64::try_from(size).expect("small"))
+        .collect();
     let values: Vec<f32> = tensor
         .flatten_all()
         .and_then(|t| t.to_vec1())

@@ -32,8 +32,9 @@ pub(super) fn check(metadata: &PluginMetadata) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Whether a hook kind finds the extensions that it requires.
-pub fn check_hook(hook: &HookMetadata) -> Result<(), Cause> {
+/// Whether a hook kind of a plugin, built for the API of `api_version`, finds the extensions that it
+/// requires.
+pub fn check_hook(hook: &HookMetadata, api_version: &str) -> Result<(), Cause> {
     let lacking = hook
         .requires
         .iter()
@@ -43,6 +44,7 @@ pub fn check_hook(hook: &HookMetadata) -> Result<(), Cause> {
         Some(extension) => Err(Cause::Extension {
             hook: hook.name.clone(),
             extension: extension.clone(),
+            plugin: api_version.to_owned(),
             host: HOST_VERSION,
         }),
     }
@@ -136,8 +138,11 @@ mod tests {
             requires: vec!["sconce.metrics/1".to_owned()],
             publishes: Vec::new(),
         };
-        assert_eq!(check_hook(&hook), Ok(()));
+        assert_eq!(check_hook(&hook, "1.0.0"), Ok(()));
         hook.requires.push("sconce.time-travel/1".to_owned());
-        assert!(matches!(check_hook(&hook), Err(Cause::Extension { .. })));
+        assert!(matches!(
+            check_hook(&hook, "1.0.0"),
+            Err(Cause::Extension { .. })
+        ));
     }
 }

@@ -55,13 +55,17 @@ pub enum Cause {
     Features(String),
     /// One of its hooks requires an extension that this host lacks.
     #[error(
-        "its hook `{hook}` requires the extension `{extension}`, which this host ({host}) lacks"
+        "its hook `{hook}` requires the extension `{extension}`, which this host ({host}, built \
+         with sconce-plugin-api {api}) lacks; the plugin was built with sconce-plugin-api {plugin}",
+        api = sconce_plugin_api::abi::API_VERSION
     )]
     Extension {
         /// The hook.
         hook: String,
         /// The extension.
         extension: String,
+        /// The version of the API that the plugin was built for.
+        plugin: String,
         /// The host's name and version.
         host: &'static str,
     },

@@ -50,7 +50,7 @@ pub fn resolve(request: &Request, inventory: &Inventory) -> Result<Resolved, Dia
         .hook(hook_name)
         .ok_or_else(|| not_in(&plugin, hook_name))?
         .clone();
-    compatibility::check_hook(&hook)
+    compatibility::check_hook(&hook, &plugin.metadata.api_version)
         .map_err(|cause| Refusal::new(&plugin.path, cause).diagnostic())?;
     Ok(Resolved {
         plugin,

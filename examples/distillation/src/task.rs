@@ -1,0 +1,80 @@
+//! The task: classification whose loss leans on a teacher's logits.
+
+use std::sync::Arc;
+
+use candle_core::{D, Result, Tensor};
+use sconce::data::{Batch, Dataset};
+use sconce::nn::{ModuleInfo, Pass};
+use sconce::parameters::Parameters;
+use sconce::task::{Classification, Task};
+use sconce_plugin_api::Phase;
+
+/// How much of the loss is the teacher's; the rest is the labels'.
+const SHARE: f64 = 0.7;
+
+/// How much softer both distributions are made before they are compared.
+const TEMPERATURE: f64 = 4.0;
+
+/// A classification that also learns from the logits which a hook publishes as `teacher`
+/// (Hinton, Vinyals and Dean, 2015).
+pub(crate) struct Distillation {
+    student: Classification,
+}
+
+impl Distillation {
+    pub(crate) fn new(student: Classification) -> Distillation {
+        Distillation { student }
+    }
+}
+
+impl Task for Distillation {
+    fn loss(&mut self, batch: &Batch, outputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
+        let labels = self.student.loss(batch, outputs, pass)?;
+        let Some(teacher) = pass.published("teacher")? else {
+            return Ok(labels);
+        };
+        let soft = distance(&teacher, outputs)?;
+        pass.show("distance", &soft);
+        labels.affine(1.0 - SHARE, 0.0)? + soft.affine(SHARE, 0.0)?
+    }
+
+    fn parameters(&self) -> &Parameters {
+        self.student.parameters()
+    }
+
+    fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
+        self.student.data(phase)
+    }
+
+    fn metrics(&self) -> &[&'static str] {
+        self.student.metrics()
+    }
+
+    fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
+        self.student.forward(batch, pass)
+    }
+
+    fn measure(&mut self, batch: &Batch, outputs: &Tensor, means: &mut [f64]) -> Result<()> {
+        self.student.measure(batch, outputs, means)
+    }
+
+    fn modules(&self) -> Vec<ModuleInfo> {
+        self.student.modules()
+    }
+}
+
+/// T² times the cross entropy of the softened student against the softened teacher: up to a
+/// constant the Kullback-Leibler divergence.
+fn distance(teacher: &Tensor, student: &Tensor) -> Result<Tensor> {
+    let teacher = log_softmax(&teacher.affine(1.0 / TEMPERATURE, 0.0)?)?.exp()?;
+    let student = log_softmax(&student.affine(1.0 / TEMPERATURE, 0.0)?)?;
+    let per_sample = (teacher * student)?.sum(D::Minus1)?.neg()?;
+    per_sample.mean(0)?.affine(TEMPERATURE * TEMPERATURE, 0.0)
+}
+
+/// Out of plain operations: candle's fused one has no backward pass.
+fn log_softmax(logits: &Tensor) -> Result<Tensor> {
+    let shifted = logits.broadcast_sub(&logits.max_keepdim(D::Minus1)?.detach())?;
+    let log_sum = shifted.exp()?.sum_keepdim(D::Minus1)?.log()?;
+    shifted.broadcast_sub(&log_sum)
+}

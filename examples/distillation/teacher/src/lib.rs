@@ -1,0 +1,111 @@
+//! The `teacher` hook: a trained perceptron that says what it thinks of each training batch.
+//!
+//! It publishes its logits as `teacher` at `after_forward`; a task whose loss reads them learns from
+//! it (see `examples/distillation/src/main.rs`). The model is its own affair: here a few loops over
+//! the parameters of a Sconce checkpoint, elsewhere whatever library the plugin links.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use safetensors::SafeTensors;
+use sconce_plugin_api::{bail, prelude::*};
+
+/// What stands under `config` in the manifest.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    /// The checkpoint of a run with the model `mlp` and the activation `relu`; relative to the
+    /// directory in which the host was started.
+    checkpoint: PathBuf,
+}
+
+/// A linear layer: weights (outputs, inputs), row by row, and biases.
+struct Layer {
+    weights: Vec<f32>,
+    biases: Vec<f32>,
+}
+
+struct Teacher {
+    layers: Vec<Layer>,
+}
+
+#[hook(
+    name = "teacher",
+    about = "Publishes a trained perceptron's logits for each training batch.",
+    priority = HIGH,
+    requires = ["sconce.tensors/1", "sconce.values/1"]
+)]
+impl Hook for Teacher {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        let path = config.checkpoint;
+        let bytes = std::fs::read(&path)
+            .with_context(|| format!("can't read the checkpoint `{}`", path.display()))?;
+        let file = SafeTensors::deserialize(&bytes)
+            .with_context(|| format!("`{}` is no checkpoint", path.display()))?;
+        let mut layers = Vec::new();
+        while let Ok(weights) = file.tensor(&format!("parameters/fc{}.weight", layers.len() + 1)) {
+            let biases = file.tensor(&format!("parameters/fc{}.bias", layers.len() + 1))?;
+            layers.push(Layer {
+                weights: numbers(weights.data()),
+                biases: numbers(biases.data()),
+            });
+        }
+        if layers.is_empty() {
+            bail!("`{}` has no parameter `fc1.weight`", path.display());
+        }
+        Ok(Teacher { layers })
+    }
+
+    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        let inputs = task.inputs()?;
+        let samples = task.batch_size().max(1) as usize;
+        let logits = self.logits(&inputs.to_vec::<f32>()?, samples)?;
+        let classes = logits.len() / samples;
+        task.publish_tensor("teacher", &[samples, classes], &logits, Keep::Batch)
+    }
+}
+
+impl Teacher {
+    fn logits(&self, inputs: &[f32], samples: usize) -> Result<Vec<f32>> {
+        let mut values = inputs.to_vec();
+        for (index, layer) in self.layers.iter().enumerate() {
+            let width = layer.weights.len() / layer.biases.len().max(1);
+            if values.len() != width * samples {
+                bail!("layer {} takes {width} numbers a sample", index + 1);
+            }
+            if index > 0 {
+                for value in &mut values {
+                    *value = value.max(0.0);
+                }
+            }
+            values = layer.forward(&values, width);
+        }
+        Ok(values)
+    }
+}
+
+impl Layer {
+    fn forward(&self, inputs: &[f32], width: usize) -> Vec<f32> {
+        let mut outputs = Vec::with_capacity(inputs.len() / width.max(1) * self.biases.len());
+        for sample in inputs.chunks_exact(width.max(1)) {
+            for (row, bias) in self.weights.chunks_exact(width.max(1)).zip(&self.biases) {
+                let product: f32 = row.iter().zip(sample).map(|(w, x)| w * x).sum();
+                outputs.push(product + bias);
+            }
+        }
+        outputs
+    }
+}
+
+/// Little-endian `f32`s.
+fn numbers(bytes: &[u8]) -> Vec<f32> {
+    let (numbers, _) = bytes.as_chunks::<4>();
+    numbers.iter().copied().map(f32::from_le_bytes).collect()
+}
+
+export_plugin!(Teacher);
