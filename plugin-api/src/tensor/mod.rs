@@ -4,6 +4,7 @@ mod dtype;
 mod elements;
 mod writable;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::slice;
@@ -145,6 +146,19 @@ impl<'view> Tensor<'view> {
     pub fn elements<T: Element>(&self) -> Result<Elements<'view, T>> {
         self.expect_type::<T>()?;
         Ok(Elements::new(*self))
+    }
+
+    /// Its elements in row-major order, side by side: as they lie where they do so, else a copy.
+    ///
+    /// # Errors
+    ///
+    /// Where they are of another type.
+    #[track_caller]
+    pub fn to_contiguous<T: Element>(&self) -> Result<Cow<'view, [T]>> {
+        if self.is_contiguous() {
+            return self.as_slice().map(Cow::Borrowed);
+        }
+        self.to_vec().map(Cow::Owned)
     }
 
     /// A copy of its elements in row-major order.

@@ -36,6 +36,11 @@ fn contiguous_and_strided_tensors_give_their_elements() {
     assert_eq!(whole.as_slice::<f32>().expect("contiguous"), data);
     assert_eq!(whole.name(), "w");
     assert!(whole.is_contiguous() && !turned.is_contiguous());
+    let lent = whole.to_contiguous::<f32>().expect("numbers");
+    assert!(matches!(lent, std::borrow::Cow::Borrowed(_)));
+    let copied = turned.to_contiguous::<f32>().expect("numbers");
+    assert_eq!(*copied, *turned.to_vec::<f32>().expect("numbers"));
+    assert!(matches!(copied, std::borrow::Cow::Owned(_)));
     assert!(turned.as_slice::<f32>().is_err());
     assert_eq!(
         turned.to_vec::<f32>().expect("elements"),
