@@ -41,6 +41,10 @@ macro_rules! export_plugin {
                 description: *mut private::RString,
                 error: *mut abi::ErrorAbi,
             ) -> u32 {
+                // To older compilers `#[used]` says nothing of the linker, which drops a section
+                // that nothing refers to (rust-lang/rust#140872): this refers to it.
+                // SAFETY: the array is not empty.
+                let _ = unsafe { (&raw const SECTION).cast::<u8>().read_volatile() };
                 // SAFETY: the host's promise of `PluginRoot::describe`.
                 unsafe { export::describe(METADATA.text(), KINDS, description, error) }
             }
