@@ -6,6 +6,9 @@ use std::process::ExitCode;
 /// Linux an MLP's step takes more than four times as long as with this one, because large blocks go
 /// back to the kernel and come again page by page. Plugins keep their own allocator: what crosses
 /// the boundary is freed by the side that made it.
+///
+/// A memory checker needs the system's: `--no-default-features` leaves this one out.
+#[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
