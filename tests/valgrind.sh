@@ -15,7 +15,7 @@ mkdir -p "$place/plugins"
 cargo build --quiet --locked --workspace --no-default-features
 cp target/debug/sconce "$place/"
 cp target/debug/libsconce_plugin_{console,csv,stop_after}.so "$place/plugins/"
-cp target/debug/libsconce_fixture_{recorder,noop,tensors,faults}.so "$place/plugins/"
+cp target/debug/libsconce_fixture_{recorder,noop,tensors,giver,taker,faults}.so "$place/plugins/"
 cargo build --quiet --locked --workspace
 if [ "$(nm "$place/sconce" | grep -c ' mi_malloc')" != 0 ]; then
   echo 'the host was built with mimalloc: memcheck would see nothing' >&2
@@ -40,7 +40,14 @@ cat >"$place/run.json" <<'END'
     { "hook": "recorder", "every": { "epochs": 2 }, "config": { "file": "second.jsonl" } },
     "noop",
     { "hook": "clip", "config": { "max_norm": 0.1 } },
-    { "hook": "decay", "config": { "rate": 0.001 } }
+    { "hook": "decay", "config": { "rate": 0.001 } },
+    { "hook": "average", "config": { "decay": 0.9 } },
+    { "hook": "giver", "config": { "keep": "run" } },
+    "taker",
+    "counter",
+    { "hook": "asker", "config": { "at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "here", "once": true } },
+    { "hook": "asker", "config": { "at": "after_iter", "phase": "train", "what": "validate", "after_iteration": 2, "once": true } },
+    { "hook": "asker", "config": { "at": "after_iter", "phase": "train", "what": "roll_back", "text": "here", "after_iteration": 3, "once": true } }
   ]
 }
 END
@@ -67,4 +74,4 @@ memcheck() {
 
 memcheck 0
 memcheck 4 --set "$faults"
-echo 'passed: no wrong access in a run with 8 well-behaved hooks and in one with 3 that fail'
+echo 'passed: no wrong access in a run with 15 well-behaved hooks and in one with 3 that fail'
