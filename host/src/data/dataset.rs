@@ -14,27 +14,67 @@ pub trait Dataset: Send + Sync {
         self.len() == 0
     }
 
-    /// The shape of a sample's input, as (channels, height, width).
+    /// The shape of a sample's input: (channels, height, width) of an image, (columns) of a table's
+    /// row, (context) of a text.
     fn sample_shape(&self) -> &[usize];
 
-    /// The classes' names; targets are indices into them.
-    fn class_names(&self) -> &[String];
+    /// What a sample's input is made of.
+    fn inputs(&self) -> Inputs {
+        Inputs::Numbers
+    }
 
-    /// How many classes there are.
-    fn classes(&self) -> usize {
-        self.class_names().len()
+    /// What a sample's target is.
+    fn targets(&self) -> &Targets;
+
+    /// The classes' names; none where targets are numbers.
+    fn class_names(&self) -> &[String] {
+        match self.targets() {
+            Targets::Class(names) | Targets::ClassPerPosition(names) => names,
+            Targets::Numbers(_) => &[],
+        }
     }
 
     /// The samples at `indices`, in that order.
     fn gather(&self, indices: &[u32]) -> Result<Batch, Error>;
 }
 
+/// What a sample's input is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inputs {
+    /// `f32`, normalised.
+    Numbers,
+    /// `u32`, below this many: indices into a vocabulary.
+    Tokens(usize),
+}
+
+/// What a sample's target is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Targets {
+    /// One class, by its index into the names; a batch's targets are (samples), `u32`.
+    Class(Vec<String>),
+    /// A class for each position of the input; a batch's targets are (samples, positions), `u32`.
+    ClassPerPosition(Vec<String>),
+    /// Numbers of these names; a batch's targets are (samples, numbers), `f32`.
+    Numbers(Vec<String>),
+}
+
+impl Targets {
+    /// How many outputs a model needs for each sample or position.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Targets::Class(names) | Targets::ClassPerPosition(names) | Targets::Numbers(names) => {
+                names.len()
+            }
+        }
+    }
+}
+
 /// Some samples, ready for a model.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// (samples, …): f32, normalised.
+    /// (samples, …), of the type that [`Dataset::inputs`] says.
     pub inputs: Tensor,
-    /// (samples): u32, the classes.
+    /// Of the shape and type that [`Targets`] says.
     pub targets: Tensor,
     /// Which samples of the data set these are.
     pub indices: Vec<u32>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use candle_core::{Device, Tensor};
 
 use super::idx::{self, Role};
-use super::{Batch, Dataset, Error};
+use super::{Batch, Dataset, Error, Targets};
 
 /// Images of one shape with their labels.
 #[derive(Clone, Debug)]
@@ -125,7 +125,7 @@ pub struct ImageDataset {
     /// Which images belong to it.
     indices: Vec<u32>,
     normalisation: Normalisation,
-    class_names: Vec<String>,
+    targets: Targets,
 }
 
 impl ImageDataset {
@@ -140,7 +140,7 @@ impl ImageDataset {
             images,
             indices,
             normalisation,
-            class_names,
+            targets: Targets::Class(class_names),
         }
     }
 }
@@ -154,8 +154,8 @@ impl Dataset for ImageDataset {
         &self.images.shape
     }
 
-    fn class_names(&self) -> &[String] {
-        &self.class_names
+    fn targets(&self) -> &Targets {
+        &self.targets
     }
 
     fn gather(&self, indices: &[u32]) -> Result<Batch, Error> {

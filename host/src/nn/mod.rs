@@ -12,7 +12,7 @@ pub use activation::Activation;
 pub use config::{ModelConfig, ModelError};
 pub use linear::Linear;
 pub use mlp::Mlp;
-pub use pass::{ModuleInfo, Pass, Surroundings, Taps};
+pub use pass::{ModuleInfo, Moment, Pass, Surroundings, Taps};
 
 /// Something with a forward pass.
 pub trait Model {

@@ -6,6 +6,8 @@ use std::fmt;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
+use crate::random::{self, Stream};
+
 /// A named module of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleInfo {
@@ -43,6 +45,17 @@ pub trait Surroundings {
     fn show(&self, name: Cow<'static, str>, tensor: &Tensor);
 }
 
+/// Which pass of a training it is: the key of everything random in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// The run's seed.
+    pub seed: u64,
+    /// Training epochs finished.
+    pub epoch: u64,
+    /// Training batches finished.
+    pub iteration: u64,
+}
+
 /// One forward pass over a batch. Models hand it from layer to layer.
 ///
 /// ```
@@ -61,6 +74,7 @@ pub trait Surroundings {
 /// ```
 pub struct Pass<'a> {
     phase: Phase,
+    moment: Moment,
     taps: Option<&'a mut dyn Taps>,
     surroundings: Option<&'a dyn Surroundings>,
 }
@@ -70,9 +84,16 @@ impl<'a> Pass<'a> {
     pub fn new(phase: Phase) -> Pass<'a> {
         Pass {
             phase,
+            moment: Moment::default(),
             taps: None,
             surroundings: None,
         }
+    }
+
+    /// The pass of a moment of a training.
+    pub fn at(mut self, moment: Moment) -> Pass<'a> {
+        self.moment = moment;
+        self
     }
 
     /// A pass at whose modules somebody listens.
@@ -95,6 +116,17 @@ impl<'a> Pass<'a> {
     /// Whether what only training has is on, such as dropout.
     pub fn is_training(&self) -> bool {
         self.phase == Phase::Train
+    }
+
+    /// Random numbers for a purpose, such as `dropout/NAME`: the same ones for the same seed, purpose,
+    /// epoch and iteration, whatever else is drawn.
+    pub fn random(&self, purpose: &str) -> Stream {
+        let Moment {
+            seed,
+            epoch,
+            iteration,
+        } = self.moment;
+        random::stream(seed, purpose, epoch, iteration)
     }
 
     /// Runs a named module: `forward` makes its output of its input. Where nobody listens at it,

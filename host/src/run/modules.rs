@@ -16,7 +16,7 @@ use super::{RunError, Trainer};
 use crate::bridge::{ModuleTensors, Shared};
 use crate::data::Batch;
 use crate::dispatch::{Dispatcher, HookFault};
-use crate::nn::{ModuleInfo, Pass, Taps};
+use crate::nn::{ModuleInfo, Moment, Pass, Taps};
 
 /// Where an identity leaves the gradient that went through it.
 type Slot = Arc<Mutex<Option<Tensor>>>;
@@ -136,6 +136,15 @@ fn call(
 }
 
 impl Trainer<'_> {
+    /// This moment, as the key of what is random in a pass.
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            seed: self.plan.seed,
+            epoch: self.view.epoch,
+            iteration: self.view.iteration,
+        }
+    }
+
     /// The outputs of a batch; hooks at modules are called on the way.
     pub(super) fn outputs(
         &mut self,
@@ -146,7 +155,7 @@ impl Trainer<'_> {
         self.records.clear();
         let is_tapped = self.hooks.is_subscribed(Point::ModuleForward, phase)
             || self.hooks.is_subscribed(Point::ModuleBackward, phase);
-        let pass = Pass::new(phase).within(self.shared);
+        let pass = Pass::new(phase).at(self.moment()).within(self.shared);
         let mut fault = None;
         let outputs = if is_tapped {
             let mut taps = ModuleTaps {

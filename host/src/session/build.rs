@@ -18,7 +18,7 @@ use crate::task::Classification;
 pub fn build_task(manifest: &Manifest, data: Splits) -> Result<Classification, Failure> {
     let mut parameters = Parameters::new(manifest.seed, DType::F32, &Device::Cpu);
     let inputs = data.train.sample_shape();
-    let classes = data.train.classes();
+    let classes = data.train.targets().outputs();
     let model = manifest
         .model
         .build(&mut parameters, inputs, classes)

@@ -17,7 +17,7 @@ fn dataset(indices: &[u32], training: &[u32]) -> ImageDataset {
 #[test]
 fn a_batch_is_in_the_order_asked_for() {
     let data = dataset(&[3, 1, 0], &[0, 1]);
-    assert_eq!((data.len(), data.classes()), (3, 4));
+    assert_eq!((data.len(), data.targets().outputs()), (3, 4));
     assert_eq!(data.sample_shape(), [1, 1, 2]);
     let batch = data.gather(&[2, 0, 2]).expect("a batch");
     assert_eq!(batch.inputs.dims(), [3, 1, 1, 2]);
