@@ -46,7 +46,7 @@ impl Task for Distillation {
         self.student.data(phase)
     }
 
-    fn metrics(&self) -> &[&'static str] {
+    fn metrics(&self) -> &[String] {
         self.student.metrics()
     }
 
@@ -54,8 +54,8 @@ impl Task for Distillation {
         self.student.forward(batch, pass)
     }
 
-    fn measure(&mut self, batch: &Batch, outputs: &Tensor, means: &mut [f64]) -> Result<()> {
-        self.student.measure(batch, outputs, means)
+    fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()> {
+        self.student.measure(batch, outputs, sums)
     }
 
     fn modules(&self) -> Vec<ModuleInfo> {

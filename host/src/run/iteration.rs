@@ -95,16 +95,23 @@ impl Trainer<'_> {
         let loss = self.task.loss(batch, outputs, &mut pass)?;
         let value = scalar(&loss)?;
         self.shared.tensors.show("loss".into(), &loss);
-        let mut values = vec![0.0; self.means.len().saturating_sub(1)];
-        self.task.measure(batch, outputs, &mut values)?;
-        let values = std::iter::once(value).chain(values);
-        for ((_, mean), value) in self.means.iter_mut().zip(values) {
-            *mean = value;
-        }
         self.view.loss = value;
         self.view.flags |= ViewAbi::HAS_LOSS;
-        let mut metrics = self.shared.metrics.borrow_mut();
-        metrics.add(phase, batch.len(), &self.means);
+        let mut board = self.shared.metrics.borrow_mut();
+        let (sums, samples) = board.sums(phase, 1 + self.task.sum_count());
+        let count = batch.len() as f64;
+        *samples += count;
+        let mut mean = f64::NAN;
+        if let Some((loss_sum, sums)) = sums.split_first_mut() {
+            *loss_sum += value * count;
+            mean = *loss_sum / *samples;
+            self.task.measure(batch, outputs, sums)?;
+            self.task.values(sums, *samples, &mut self.values);
+        }
+        board.set(phase, "loss", mean);
+        for (name, value) in self.task.metrics().iter().zip(&self.values) {
+            board.set(phase, name, *value);
+        }
         Ok(loss)
     }
 

@@ -21,7 +21,7 @@ pub struct PhaseMetrics {
     names: Vec<Box<str>>,
     /// The values of this pass, in the order in which they first appeared in it.
     values: Vec<Entry>,
-    /// The sums behind the task's metrics, in the order in which the task names them.
+    /// The sums behind the loss and the task's metrics.
     sums: Vec<f64>,
     samples: f64,
 }
@@ -55,19 +55,16 @@ impl MetricBoard {
         metrics.samples = 0.0;
     }
 
-    /// A batch is done: `means` are its task metrics, as (name, mean over the batch's samples),
-    /// the same names in the same order each time.
-    pub fn add(&mut self, phase: Phase, samples: usize, means: &[(&str, f64)]) {
+    /// The sums of this pass, of so many numbers, and the samples behind them.
+    pub fn sums(&mut self, phase: Phase, count: usize) -> (&mut [f64], &mut f64) {
         let metrics = self.of_mut(phase);
-        let samples = samples as f64;
-        metrics.samples += samples;
-        metrics.sums.resize(means.len(), 0.0);
-        for (index, &(name, mean)) in means.iter().enumerate() {
-            let sum = metrics.sums[index] + mean * samples;
-            metrics.sums[index] = sum;
-            let value = sum / metrics.samples;
-            metrics.set(name, value, true);
-        }
+        metrics.sums.resize(count, 0.0);
+        (&mut metrics.sums, &mut metrics.samples)
+    }
+
+    /// Sets a metric of the task.
+    pub fn set(&mut self, phase: Phase, name: &str, value: f64) {
+        self.of_mut(phase).set(name, value, true);
     }
 
     /// The metrics of all phases, for a checkpoint.
@@ -188,15 +185,23 @@ impl PhaseMetrics {
 mod tests {
     use super::*;
 
+    /// A batch of so many samples with this mean loss.
+    fn add(board: &mut MetricBoard, phase: Phase, count: f64, loss: f64) {
+        let (sums, samples) = board.sums(phase, 1);
+        sums[0] += loss * count;
+        *samples += count;
+        let mean = sums[0] / *samples;
+        board.set(phase, "loss", mean);
+    }
+
     #[test]
-    fn unequal_batches_count_by_their_samples() {
+    fn a_phases_metrics_are_its_own() {
         let mut board = MetricBoard::default();
         board.begin(Phase::Train);
-        board.add(Phase::Train, 3, &[("loss", 1.0), ("accuracy", 1.0)]);
-        board.add(Phase::Train, 1, &[("loss", 5.0), ("accuracy", 0.0)]);
+        add(&mut board, Phase::Train, 3.0, 1.0);
+        add(&mut board, Phase::Train, 1.0, 5.0);
         let metrics = board.of(Phase::Train);
         assert_eq!(metrics.get("loss"), Some(2.0));
-        assert_eq!(metrics.get("accuracy"), Some(0.75));
         assert_eq!(metrics.at(0), Some(("loss", 2.0)));
         assert!(board.of(Phase::Val).is_empty());
     }
@@ -205,12 +210,12 @@ mod tests {
     fn a_saved_board_goes_on_where_it_was() {
         let mut board = MetricBoard::default();
         board.begin(Phase::Train);
-        board.add(Phase::Train, 3, &[("loss", 0.1)]);
+        add(&mut board, Phase::Train, 3.0, 0.1);
         assert_eq!(board.publish(Phase::Train, "norm", f64::INFINITY), Ok(()));
         let mut other = MetricBoard::default();
         other.restore(&board.save());
         for board in [&mut board, &mut other] {
-            board.add(Phase::Train, 2, &[("loss", 0.7)]);
+            add(board, Phase::Train, 2.0, 0.7);
         }
         let all = |board: &MetricBoard| -> Vec<(String, u64)> {
             let metrics = board.of(Phase::Train).iter();
@@ -225,7 +230,7 @@ mod tests {
     #[test]
     fn published_metrics_stand_beside_the_tasks_until_the_next_pass() {
         let mut board = MetricBoard::default();
-        board.add(Phase::Val, 1, &[("loss", 1.0)]);
+        add(&mut board, Phase::Val, 1.0, 1.0);
         assert_eq!(board.publish(Phase::Val, "grad_norm", 2.0), Ok(()));
         assert_eq!(board.publish(Phase::Val, "grad_norm", 3.0), Ok(()));
         assert_eq!(board.of(Phase::Val).get("grad_norm"), Some(3.0));

@@ -30,8 +30,8 @@ pub struct Trainer<'run> {
     pub(super) view: ViewAbi,
     /// The gradients of the micro-batches since the last update.
     pub(super) accumulated: Option<Gradients>,
-    /// The names and means of a batch's metrics, `loss` first; kept to save allocations.
-    pub(super) means: Vec<(&'static str, f64)>,
+    /// A place for the values of the task's metrics.
+    pub(super) values: Vec<f64>,
     pub(super) audited: bool,
     /// What the training does next, for checkpoints.
     pub(super) stage: Stage,
@@ -68,8 +68,7 @@ impl<'run> Trainer<'run> {
         let modules = task.modules();
         hooks.set_modules(&modules);
         shared.tensors.set_parameters(task.parameters());
-        let mut means = vec![("loss", 0.0)];
-        means.extend(task.metrics().iter().map(|&name| (name, 0.0)));
+        let values = vec![0.0; task.metrics().len()];
         let view = ViewAbi {
             epochs: plan.epochs,
             learning_rate: optimizer.learning_rate(),
@@ -83,7 +82,7 @@ impl<'run> Trainer<'run> {
             plan,
             view,
             accumulated: None,
-            means,
+            values,
             audited: false,
             stage: Stage::Epoch,
             trained: 0,

@@ -43,7 +43,7 @@ struct Known {
 impl Known {
     fn of(hooks: &[HookPlan], task: &dyn Task) -> Known {
         let mut metrics = vec!["loss".to_owned()];
-        metrics.extend(task.metrics().iter().map(|&name| name.to_owned()));
+        metrics.extend(task.metrics().iter().cloned());
         metrics.extend(hooks.iter().flat_map(|hook| hook.publishes.iter().cloned()));
         let phases = Phase::ALL.into_iter();
         Known {

@@ -16,6 +16,7 @@ pub struct Classification {
     model: Box<dyn Model>,
     parameters: Parameters,
     data: Splits,
+    metrics: [String; 1],
 }
 
 impl Classification {
@@ -25,6 +26,7 @@ impl Classification {
             model,
             parameters,
             data,
+            metrics: ["accuracy".to_owned()],
         }
     }
 }
@@ -43,8 +45,8 @@ impl Task for Classification {
         }
     }
 
-    fn metrics(&self) -> &[&'static str] {
-        &["accuracy"]
+    fn metrics(&self) -> &[String] {
+        &self.metrics
     }
 
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
@@ -55,10 +57,9 @@ impl Task for Classification {
         loss::cross_entropy(outputs, &batch.targets)
     }
 
-    fn measure(&mut self, batch: &Batch, outputs: &Tensor, means: &mut [f64]) -> Result<()> {
-        if let Some(accuracy) = means.first_mut() {
-            let correct = loss::correct_count(outputs, &batch.targets)?;
-            *accuracy = correct as f64 / batch.len().max(1) as f64;
+    fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()> {
+        if let Some(correct) = sums.first_mut() {
+            *correct += loss::correct_count(outputs, &batch.targets)? as f64;
         }
         Ok(())
     }

@@ -24,9 +24,8 @@ pub trait Task {
     /// The data of a phase, or nothing where there is none.
     fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>>;
 
-    /// The names of the metrics beside `loss`, always the same, in the order of
-    /// [`measure`](Task::measure).
-    fn metrics(&self) -> &[&'static str];
+    /// The names of the metrics beside `loss`, always the same.
+    fn metrics(&self) -> &[String];
 
     /// The model's outputs for a batch. Random parts (dropout) are on in training alone.
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor>;
@@ -35,9 +34,22 @@ pub trait Task {
     /// have published for it ([`Pass::published`]).
     fn loss(&mut self, batch: &Batch, outputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
 
-    /// The metrics of a batch: means over its samples, one for each name of
-    /// [`metrics`](Task::metrics), written to `means`.
-    fn measure(&mut self, batch: &Batch, outputs: &Tensor, means: &mut [f64]) -> Result<()>;
+    /// Adds what a batch contributes to the sums behind the metrics: sums, so that batches of unequal
+    /// sizes count right and a checkpoint can keep them.
+    fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()>;
+
+    /// How many sums there are behind the metrics; by default one for each.
+    fn sum_count(&self) -> usize {
+        self.metrics().len()
+    }
+
+    /// The metrics, in the order of their names, from the sums over so many samples; by default the
+    /// means.
+    fn values(&self, sums: &[f64], samples: f64, values: &mut [f64]) {
+        for (value, sum) in values.iter_mut().zip(sums) {
+            *value = sum / samples;
+        }
+    }
 
     /// The model's named modules, in the order in which they run: those at which hooks can listen.
     fn modules(&self) -> Vec<ModuleInfo> {
