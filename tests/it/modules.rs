@@ -104,7 +104,7 @@ fn named(name: &str, tensor: &Tensor) -> Named {
 fn direct() -> Vec<Seen> {
     let task = mlp_task(&[12, 8], 16, 0);
     let data = task.data(Phase::Train).expect("data");
-    let batch = data.gather(&order::training(4, 0, 16)).expect("a batch");
+    let batch = data.gather(&order::training(4, 0, 16), 0).expect("a batch");
     let parameter = |name: &str| task.parameters().get(name).expect(name).tensor().clone();
     let variable = |tensor: &Tensor| Var::from_tensor(tensor).expect("a variable");
     // Each module gets a fresh variable: the gradient of its output is that of the next input.

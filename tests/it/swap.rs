@@ -57,7 +57,7 @@ fn by_hand() -> (Vec<f64>, Vec<u32>) {
     let mut losses = Vec::new();
     for epoch in 0..plan().epochs {
         for indices in order::training(plan().seed, epoch, train.len()).chunks(plan().batch_size) {
-            let batch = train.gather(indices).expect("a batch");
+            let batch = train.gather(indices, 0).expect("a batch");
             let mut pass = Pass::new(Phase::Train);
             let outputs = task.forward(&batch, &mut pass).expect("outputs");
             let loss = cross_entropy(&outputs, &batch.targets).expect("a loss");
@@ -74,7 +74,7 @@ fn by_hand() -> (Vec<f64>, Vec<u32>) {
         }
         let real = numbers(&task);
         set(&task, &averages);
-        let batch = val.gather(&all).expect("a batch");
+        let batch = val.gather(&all, 0).expect("a batch");
         let outputs = task
             .forward(&batch, &mut Pass::new(Phase::Val))
             .expect("outputs");

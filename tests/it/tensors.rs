@@ -154,7 +154,7 @@ fn by_hand(plan: &Plan) -> Vec<u32> {
     };
     for epoch in 0..plan.epochs {
         for indices in order::training(plan.seed, epoch, data.len()).chunks(plan.batch_size) {
-            let batch = data.gather(indices).expect("a batch");
+            let batch = data.gather(indices, 0).expect("a batch");
             let outputs = mlp
                 .forward(&batch.inputs, &mut Pass::new(Phase::Train))
                 .expect("outputs");

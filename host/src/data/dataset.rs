@@ -34,8 +34,9 @@ pub trait Dataset: Send + Sync {
         }
     }
 
-    /// The samples at `indices`, in that order.
-    fn gather(&self, indices: &[u32]) -> Result<Batch, Error>;
+    /// The samples at `indices`, in that order. What is random about a sample (augmentation) is keyed
+    /// by its index and `epoch`, the training epochs finished: never by when it is asked for.
+    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, Error>;
 }
 
 /// What a sample's input is made of.

@@ -158,7 +158,7 @@ impl Dataset for ImageDataset {
         &self.targets
     }
 
-    fn gather(&self, indices: &[u32]) -> Result<Batch, Error> {
+    fn gather(&self, indices: &[u32], _epoch: u64) -> Result<Batch, Error> {
         let [channels, height, width] = self.images.shape;
         let table = &self.normalisation.table;
         let mut inputs = Vec::with_capacity(indices.len() * channels * height * width);

@@ -66,7 +66,7 @@ impl Trainer<'_> {
         indices: &[u32],
     ) -> Result<Batch, RunError> {
         let start = Instant::now();
-        let batch = data.gather(indices);
+        let batch = data.gather(indices, self.view.epoch);
         self.times.data += start.elapsed();
         batch.map_err(|error| RunError::data(&self.view, error))
     }

@@ -19,12 +19,12 @@ fn a_batch_is_in_the_order_asked_for() {
     let data = dataset(&[3, 1, 0], &[0, 1]);
     assert_eq!((data.len(), data.targets().outputs()), (3, 4));
     assert_eq!(data.sample_shape(), [1, 1, 2]);
-    let batch = data.gather(&[2, 0, 2]).expect("a batch");
+    let batch = data.gather(&[2, 0, 2], 0).expect("a batch");
     assert_eq!(batch.inputs.dims(), [3, 1, 1, 2]);
     assert_eq!(batch.indices, [2, 0, 2]);
     let targets = batch.targets.to_vec1::<u32>().expect("whole numbers");
     assert_eq!(targets, [0, 3, 0]);
-    let error = data.gather(&[0, 3]).expect_err("there are three");
+    let error = data.gather(&[0, 3], 0).expect_err("there are three");
     assert_eq!(error.to_string(), "sample 3 was asked for, but there are 3");
 }
 
@@ -32,8 +32,10 @@ fn a_batch_is_in_the_order_asked_for() {
 fn pixels_are_normalised_by_the_training_images() {
     // 0, 10, 20, 30: mean 15, variance 125.
     let expected = |pixel: f64| ((pixel - 15.0) / 125.0_f64.sqrt()) as f32;
-    let of_training = dataset(&[0, 1], &[0, 1]).gather(&[0, 1]).expect("a batch");
-    let of_others = dataset(&[2, 3], &[0, 1]).gather(&[1]).expect("a batch");
+    let of_training = dataset(&[0, 1], &[0, 1])
+        .gather(&[0, 1], 0)
+        .expect("a batch");
+    let of_others = dataset(&[2, 3], &[0, 1]).gather(&[1], 0).expect("a batch");
     for (batch, pixels) in [
         (of_training, &[0.0, 10.0, 20.0, 30.0][..]),
         (of_others, &[220.0, 230.0]),
