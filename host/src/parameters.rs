@@ -101,6 +101,16 @@ impl Parameters {
         }
     }
 
+    /// The type of the numbers.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Where they are.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// Everything, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Parameter> + Clone {
         self.entries.iter()

@@ -14,7 +14,7 @@ use candle_core::{DType, Device, Tensor};
 use sconce::bridge::Shared;
 use sconce::dispatch::Dispatcher;
 use sconce::log::MemoryLog;
-use sconce::nn::{Activation, Linear, Mlp, Model, Pass};
+use sconce::nn::{Linear, Model, Pass};
 use sconce::optim::Sgd;
 use sconce::parameters::Parameters;
 use sconce::run::{Outcome, Plan};
@@ -22,7 +22,7 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::prelude::{
     Hook, NoConfig, Phase, Point, Result, Setup, TaskView, bail, hook,
 };
-use sconce_tests::in_process::{linked, mlp_task, train_with};
+use sconce_tests::in_process::{linked, mlp, mlp_task, train_with};
 use serde_json::json;
 
 /// The system's allocator, which counts for each thread by itself.
@@ -171,7 +171,7 @@ fn a_call_allocates_nothing() {
 #[test]
 fn a_model_that_nobody_taps_allocates_what_its_layers_do() {
     let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
-    let mlp = Mlp::new(&mut parameters, 6, &[5, 4], 3, Activation::Relu).expect("a model");
+    let mlp = mlp(&mut parameters, &[6], &[5, 4], 3);
     let mut others = Parameters::new(1, DType::F32, &Device::Cpu);
     let mut layer = |name: &str, from, to| Linear::new(&mut others.scope(name), from, to);
     let layers = [layer("fc1", 6, 5), layer("fc2", 5, 4), layer("fc3", 4, 3)];

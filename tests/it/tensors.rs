@@ -4,13 +4,13 @@ use candle_core::{DType, Device, Tensor};
 use sconce::data::order;
 use sconce::gradients::Gradients;
 use sconce::loss::cross_entropy;
-use sconce::nn::{Activation, Mlp, Model, Pass};
+use sconce::nn::{Model, Pass};
 use sconce::optim::{Optimizer, Sgd};
 use sconce::parameters::Parameters;
 use sconce::run::{Outcome, Plan};
 use sconce::task::{Classification, Task};
 use sconce_plugin_api::Phase;
-use sconce_tests::in_process::{bits, loaded, mlp_task, train_with};
+use sconce_tests::in_process::{bits, loaded, mlp, mlp_task, train_with};
 use sconce_tests::{Finished, Workplace, edit, tiny};
 use serde_json::{Value, json};
 
@@ -144,7 +144,7 @@ fn by_hand(plan: &Plan) -> Vec<u32> {
     let task = task();
     let data = task.data(Phase::Train).expect("data");
     let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
-    let mlp = Mlp::new(&mut parameters, 784, &[16], 10, Activation::Relu).expect("a model");
+    let mlp = mlp(&mut parameters, &[1, 28, 28], &[16], 10);
     let mut optimizer = Sgd::new(0.1);
     let numbers = |tensor: &Tensor| -> Vec<f32> {
         tensor

@@ -7,7 +7,6 @@ use sconce::bridge::Shared;
 use sconce::data::{self, DataConfig, SyntheticDigitsConfig};
 use sconce::dispatch::{Dispatcher, Hook, HookSpec};
 use sconce::log::MemoryLog;
-use sconce::nn::{Activation, Mlp};
 use sconce::optim::AdamW;
 use sconce::parameters::Parameters;
 use sconce::plugin::inspect;
@@ -17,7 +16,7 @@ use sconce::task::Classification;
 use sconce_plugin_api::{Point, Priority};
 
 use crate::artifacts;
-use crate::in_process::create;
+use crate::in_process::{create, mlp};
 
 /// A dispatcher over so many no-op hooks of the fixture plugin, built by cargo here and now.
 ///
@@ -73,7 +72,7 @@ pub fn digits_task() -> Classification {
     });
     let data = data::load(&config, Path::new(""), 1).expect("data");
     let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
-    let mlp = Mlp::new(&mut parameters, 784, &[256], 10, Activation::Relu).expect("a model");
+    let mlp = mlp(&mut parameters, &[1, 28, 28], &[256], 10);
     Classification::new(Box::new(mlp), parameters, data)
 }
 

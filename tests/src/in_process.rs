@@ -4,10 +4,11 @@ use std::path::Path;
 
 use candle_core::{DType, Device};
 use sconce::bridge::{self, Shared};
-use sconce::data::{self, DataConfig};
+use sconce::data::{self, DataConfig, Targets};
 use sconce::dispatch::{Dispatcher, Hook, HookSpec};
 use sconce::log::MemoryLog;
-use sconce::nn::{Activation, Mlp};
+use sconce::nn::models::MlpConfig;
+use sconce::nn::{ModelConfig, Network, Signal};
 use sconce::optim::Optimizer;
 use sconce::parameters::Parameters;
 use sconce::plugin::inspect;
@@ -93,6 +94,28 @@ fn spec(metadata: &HookMetadata) -> HookSpec {
     }
 }
 
+/// An MLP over samples of a shape.
+///
+/// # Panics
+///
+/// Where it can't be made.
+pub fn mlp(
+    parameters: &mut Parameters,
+    shape: &[usize],
+    hidden: &[usize],
+    outputs: usize,
+) -> Network {
+    let config = ModelConfig::Mlp(MlpConfig {
+        hidden: hidden.to_vec(),
+        ..MlpConfig::default()
+    });
+    let names = (0..outputs).map(|class| class.to_string()).collect();
+    let signal = Signal::numbers(shape);
+    config
+        .build(parameters, &signal, &Targets::Class(names))
+        .expect("a model")
+}
+
 /// An MLP of these hidden layers over so many synthetic digits.
 ///
 /// # Panics
@@ -105,7 +128,7 @@ pub fn mlp_task(hidden: &[usize], train: usize, val: usize) -> Classification {
     .expect("a config");
     let data = data::load(&config, Path::new(""), 5).expect("data");
     let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
-    let mlp = Mlp::new(&mut parameters, 784, hidden, 10, Activation::Relu).expect("a model");
+    let mlp = mlp(&mut parameters, &[1, 28, 28], hidden, 10);
     Classification::new(Box::new(mlp), parameters, data)
 }
 

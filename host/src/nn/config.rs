@@ -3,88 +3,118 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Activation, Mlp, Model};
-use crate::parameters::{self, Parameters};
+use super::models::{ConvnetConfig, GptConfig, MlpConfig, ResnetConfig, convnet, gpt, mlp, resnet};
+use super::{LayerConfig, LayerError, Network, Signal, build};
+use crate::data::Targets;
+use crate::parameters::Parameters;
 
 /// The model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ModelConfig {
-    /// A multi-layer perceptron: linear layers with a nonlinearity between them. Inputs of any
-    /// shape are flattened.
-    Mlp {
-        /// The widths of the hidden layers, first to last; empty for a linear model.
-        #[serde(default = "default_hidden")]
-        #[schemars(inner(range(min = 1)))]
-        hidden: Vec<usize>,
-        /// The nonlinearity between the layers.
-        #[serde(default)]
-        activation: Activation,
-    },
+    /// A multi-layer perceptron.
+    Mlp(MlpConfig),
+    /// A convolutional network for images.
+    Convnet(ConvnetConfig),
+    /// A residual network for images.
+    Resnet(ResnetConfig),
+    /// A decoder-only transformer for text.
+    Gpt(GptConfig),
+    /// Layers one after the other.
+    Sequential(SequentialConfig),
 }
 
-fn default_hidden() -> Vec<usize> {
-    vec![128]
+/// Layers one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SequentialConfig {
+    /// The layers, from the data's inputs to the outputs that its targets want.
+    #[schemars(length(min = 1))]
+    pub layers: Vec<LayerConfig>,
 }
 
 /// Why a model can't be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// Its parameters can't be registered.
+    /// A layer that does not fit.
     #[error(transparent)]
-    Parameters(#[from] parameters::Error),
+    Layer(#[from] LayerError),
     /// A layer without outputs.
     #[error("`hidden[{0}]` is 0: a layer needs at least one output")]
     EmptyLayer(usize),
     /// Data without inputs or classes.
-    #[error("the data has samples of shape {shape:?} and {classes} classes: nothing to learn from")]
+    #[error("the data has samples of shape {shape:?} and {outputs} outputs: nothing to learn from")]
     EmptyData {
         /// The shape of a sample.
         shape: Vec<usize>,
-        /// How many classes.
-        classes: usize,
+        /// How many classes or numbers there are to learn.
+        outputs: usize,
     },
 }
 
 impl ModelConfig {
-    /// Builds the model for samples of `shape` and so many classes; its parameters are registered
-    /// in `parameters`.
+    /// The layers that the model is made of, for samples of a rank.
+    pub fn layers(&self, rank: usize) -> Vec<LayerConfig> {
+        match self {
+            ModelConfig::Mlp(config) => mlp(config, rank),
+            ModelConfig::Convnet(config) => convnet(config),
+            ModelConfig::Resnet(config) => resnet(config),
+            ModelConfig::Gpt(config) => gpt(config),
+            ModelConfig::Sequential(config) => config.layers.clone(),
+        }
+    }
+
+    /// Whether the layers of an error's path stand in the manifest.
+    pub fn has_layers_of_its_own(&self) -> bool {
+        matches!(self, ModelConfig::Sequential(_))
+    }
+
+    /// Builds the model for samples like `input` and the targets; its parameters are registered in
+    /// `parameters`.
     pub fn build(
         &self,
         parameters: &mut Parameters,
-        shape: &[usize],
-        classes: usize,
-    ) -> Result<Box<dyn Model>, ModelError> {
-        let inputs: usize = shape.iter().product();
-        if inputs == 0 || classes == 0 {
+        input: &Signal,
+        targets: &Targets,
+    ) -> Result<Network, ModelError> {
+        if input.count() == 0 || targets.outputs() == 0 {
             return Err(ModelError::EmptyData {
-                shape: shape.to_vec(),
-                classes,
+                shape: input.shape.clone(),
+                outputs: targets.outputs(),
             });
         }
-        match self {
-            ModelConfig::Mlp { hidden, activation } => {
-                if let Some(empty) = hidden.iter().position(|&width| width == 0) {
-                    return Err(ModelError::EmptyLayer(empty));
-                }
-                let mlp = Mlp::new(parameters, inputs, hidden, classes, *activation)?;
-                Ok(Box::new(mlp))
-            }
+        if let ModelConfig::Mlp(MlpConfig { hidden, .. })
+        | ModelConfig::Convnet(ConvnetConfig { hidden, .. }) = self
+            && let Some(empty) = hidden.iter().position(|&width| width == 0)
+        {
+            return Err(ModelError::EmptyLayer(empty));
         }
+        Ok(build(
+            &self.layers(input.shape.len()),
+            parameters,
+            input,
+            targets,
+        )?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nn::Activation;
+
+    fn classes(count: usize) -> Targets {
+        Targets::Class((0..count).map(|class| class.to_string()).collect())
+    }
 
     #[test]
     fn what_is_left_out_has_the_schemas_default() {
         let config: ModelConfig = serde_json::from_str(r#"{"kind": "mlp"}"#).expect("a config");
-        let expected = ModelConfig::Mlp {
+        let expected = ModelConfig::Mlp(MlpConfig {
             hidden: vec![128],
             activation: Activation::Relu,
-        };
+            dropout: 0.0,
+        });
         assert_eq!(config, expected);
         let schema = serde_json::to_value(schemars::schema_for!(ModelConfig)).expect("a schema");
         let properties = &schema["oneOf"][0]["properties"];
@@ -107,7 +137,9 @@ mod tests {
         let config: ModelConfig =
             serde_json::from_str(r#"{"kind": "mlp", "hidden": [4, 0]}"#).expect("a config");
         let mut parameters = Parameters::new(1, candle_core::DType::F32, &candle_core::Device::Cpu);
-        let error = config.build(&mut parameters, &[2], 3).map(|_| ());
+        let error = config
+            .build(&mut parameters, &Signal::numbers([2]), &classes(3))
+            .map(|_| ());
         let error = error.expect_err("an empty layer").to_string();
         assert!(error.contains("`hidden[1]` is 0"), "{error}");
     }

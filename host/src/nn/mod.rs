@@ -1,18 +1,37 @@
 //! Models and their layers.
+//!
+//! [`layers`] are made of [`ops`] and can be used without the trainer. A model of the manifest is a
+//! list of [`LayerConfig`]s, built into a [`Network`]; the ready-made ones are lists, too
+//! ([`models`]).
 
-mod activation;
+mod build;
+mod build_layer;
 mod config;
-mod linear;
-mod mlp;
+mod extent;
+mod init_config;
+mod layer_config;
+pub mod layers;
+pub mod models;
+mod network;
+pub mod ops;
 mod pass;
+mod sequence;
+mod signal;
+mod summary;
 
 use candle_core::{Result, Tensor};
 
-pub use activation::Activation;
-pub use config::{ModelConfig, ModelError};
-pub use linear::Linear;
-pub use mlp::Mlp;
+pub use build::{LayerError, build};
+pub use config::{ModelConfig, ModelError, SequentialConfig};
+pub use extent::Extent;
+pub use init_config::InitConfig;
+pub use layer_config::LayerConfig;
+pub use layers::{Activation, Layer, Linear};
+pub use network::Network;
 pub use pass::{ModuleInfo, Moment, Pass, Surroundings, Taps};
+pub use sequence::{Residual, Sequence};
+pub use signal::Signal;
+pub use summary::{LayerSummary, Summary};
 
 /// Something with a forward pass.
 pub trait Model {
@@ -22,4 +41,9 @@ pub trait Model {
 
     /// The named modules, in the order in which they run.
     fn modules(&self) -> Vec<ModuleInfo>;
+
+    /// What it is made of; none where it can't say.
+    fn summary(&self) -> Option<&Summary> {
+        None
+    }
 }

@@ -6,6 +6,7 @@ use super::Failure;
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
+use crate::nn::{ModelError, Signal};
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
 use crate::task::Classification;
@@ -17,16 +18,24 @@ use crate::task::Classification;
 /// Where the model does not fit the data.
 pub fn build_task(manifest: &Manifest, data: Splits) -> Result<Classification, Failure> {
     let mut parameters = Parameters::new(manifest.seed, DType::F32, &Device::Cpu);
-    let inputs = data.train.sample_shape();
-    let classes = data.train.targets().outputs();
+    let inputs = Signal {
+        shape: data.train.sample_shape().to_vec(),
+        content: data.train.inputs(),
+    };
     let model = manifest
         .model
-        .build(&mut parameters, inputs, classes)
+        .build(&mut parameters, &inputs, data.train.targets())
         .map_err(|error| {
-            let place = manifest.place("model");
+            let path = match &error {
+                ModelError::Layer(error) if manifest.model.has_layers_of_its_own() => {
+                    format!("model.{}", error.path)
+                }
+                _ => "model".to_owned(),
+            };
+            let place = manifest.place(&path);
             Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
         })?;
-    Ok(Classification::new(model, parameters, data))
+    Ok(Classification::new(Box::new(model), parameters, data))
 }
 
 /// The manifest's optimizer.

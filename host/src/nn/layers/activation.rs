@@ -4,6 +4,9 @@ use candle_core::{Result, Tensor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Layer;
+use crate::nn::{Pass, ops};
+
 /// The nonlinearity between layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -19,6 +22,8 @@ pub enum Activation {
     Tanh,
     /// σ(x) = 1 / (1 + e⁻ˣ).
     Sigmoid,
+    /// x: none.
+    Identity,
 }
 
 impl Activation {
@@ -30,6 +35,7 @@ impl Activation {
             Activation::Silu => "silu",
             Activation::Tanh => "tanh",
             Activation::Sigmoid => "sigmoid",
+            Activation::Identity => "identity",
         }
     }
 
@@ -37,11 +43,18 @@ impl Activation {
     pub fn forward(self, x: &Tensor) -> Result<Tensor> {
         match self {
             Activation::Relu => x.relu(),
-            Activation::Gelu => x.gelu_erf(),
+            Activation::Gelu => ops::gelu(x),
             Activation::Silu => x.silu(),
             Activation::Tanh => x.tanh(),
+            Activation::Identity => Ok(x.clone()),
             // By way of tanh: 1 / (1 + e⁻ˣ) overflows for x far below zero.
             Activation::Sigmoid => x.affine(0.5, 0.0)?.tanh()?.affine(0.5, 0.5),
         }
+    }
+}
+
+impl Layer for Activation {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        Activation::forward(*self, x)
     }
 }

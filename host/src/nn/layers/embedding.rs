@@ -1,0 +1,88 @@
+//! Embeddings of tokens and of positions.
+
+use candle_core::{DType, Result, Tensor};
+
+use super::Layer;
+use crate::init::Init;
+use crate::nn::Pass;
+use crate::parameters::{self, Scope};
+
+/// A vector for each token, with PyTorch's names and initialisation.
+#[derive(Clone, Debug)]
+pub struct Embedding {
+    weight: Tensor,
+}
+
+impl Embedding {
+    /// A table registered as `weight` (tokens, width), standard normal unless told otherwise.
+    pub fn new(
+        scope: &mut Scope<'_>,
+        tokens: usize,
+        width: usize,
+        init: Option<Init>,
+    ) -> std::result::Result<Self, parameters::Error> {
+        let init = init.unwrap_or(Init::Normal {
+            mean: 0.0,
+            std: 1.0,
+        });
+        let weight = scope.parameter("weight", &[tokens, width], init)?;
+        Ok(Embedding { weight })
+    }
+
+    /// From whole numbers (…) to (…, width).
+    pub fn forward(&self, tokens: &Tensor) -> Result<Tensor> {
+        if tokens.dtype() != DType::U32 && tokens.dtype() != DType::I64 {
+            candle_core::bail!(
+                "an embedding wants whole numbers, found {:?}",
+                tokens.dtype()
+            )
+        }
+        let mut shape = tokens.dims().to_vec();
+        shape.push(self.weight.dim(1)?);
+        let rows = self.weight.index_select(&tokens.flatten_all()?, 0)?;
+        rows.reshape(shape)
+    }
+}
+
+impl Layer for Embedding {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        Embedding::forward(self, x)
+    }
+}
+
+/// A learned vector for each position, added to what is there.
+#[derive(Clone, Debug)]
+pub struct PositionEmbedding {
+    weight: Tensor,
+}
+
+impl PositionEmbedding {
+    /// A table registered as `weight` (positions, width), standard normal unless told otherwise.
+    pub fn new(
+        scope: &mut Scope<'_>,
+        positions: usize,
+        width: usize,
+        init: Option<Init>,
+    ) -> std::result::Result<Self, parameters::Error> {
+        let init = init.unwrap_or(Init::Normal {
+            mean: 0.0,
+            std: 1.0,
+        });
+        let weight = scope.parameter("weight", &[positions, width], init)?;
+        Ok(PositionEmbedding { weight })
+    }
+
+    /// Of (…, length, width), in the same shape; the length is at most the table's.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let &[.., length, _] = x.dims() else {
+            candle_core::bail!("positions want (…, length, width), found {:?}", x.dims())
+        };
+        x.broadcast_add(&self.weight.narrow(0, 0, length)?)
+    }
+}
+
+impl Layer for PositionEmbedding {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        PositionEmbedding::forward(self, x)
+    }
+}

@@ -1,0 +1,40 @@
+//! Ready-made models, as lists of layers.
+
+mod convnet;
+mod gpt;
+mod mlp;
+mod resnet;
+
+pub use convnet::{ConvnetConfig, convnet};
+pub use gpt::{GptConfig, Norm, Positions, gpt};
+pub use mlp::{MlpConfig, mlp};
+pub use resnet::{ResnetConfig, Stem, resnet};
+
+use super::{Activation, LayerConfig};
+
+fn linear(name: impl Into<String>, outputs: Option<usize>) -> LayerConfig {
+    LayerConfig::Linear {
+        name: Some(name.into()),
+        outputs,
+        bias: true,
+        init: None,
+    }
+}
+
+fn activation(name: impl Into<String>, function: Activation) -> LayerConfig {
+    LayerConfig::Activation {
+        name: Some(name.into()),
+        function,
+    }
+}
+
+fn flatten() -> LayerConfig {
+    LayerConfig::Flatten { name: None }
+}
+
+fn dropout(name: impl Into<String>, share: f64) -> LayerConfig {
+    LayerConfig::Dropout {
+        name: Some(name.into()),
+        share,
+    }
+}

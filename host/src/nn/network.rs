@@ -1,0 +1,47 @@
+//! A model made of layers.
+
+use candle_core::{Result, Tensor};
+
+use super::{Layer, Model, ModuleInfo, Pass, Sequence, Signal, Summary};
+
+/// A model made of layers, whose shapes fit.
+pub struct Network {
+    pub(super) layers: Sequence,
+    pub(super) modules: Vec<ModuleInfo>,
+    pub(super) input: Signal,
+    pub(super) output: Signal,
+    pub(super) summary: Summary,
+}
+
+impl Network {
+    /// What it makes of a sample.
+    pub fn output(&self) -> &Signal {
+        &self.output
+    }
+}
+
+impl Model for Network {
+    fn forward(&self, inputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
+        // A batch of single numbers comes without a dimension of its own for them.
+        if inputs.rank() == 1 && self.input.shape == [1] {
+            return self.layers.forward(&inputs.unsqueeze(1)?, pass);
+        }
+        let is_as_told = inputs.dims().get(1..) == Some(&self.input.shape[..]);
+        if !is_as_told {
+            candle_core::bail!(
+                "the model takes samples of shape {:?}, the inputs are {:?}",
+                self.input.shape,
+                inputs.dims()
+            )
+        }
+        self.layers.forward(inputs, pass)
+    }
+
+    fn modules(&self) -> Vec<ModuleInfo> {
+        self.modules.clone()
+    }
+
+    fn summary(&self) -> Option<&Summary> {
+        Some(&self.summary)
+    }
+}
