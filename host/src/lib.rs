@@ -13,7 +13,8 @@
 //! | [`run`] | the loop |
 //! | [`task`], [`nn`], [`loss`], [`data`] | what is trained |
 //! | [`parameters`], [`gradients`], [`optim`], [`random`], [`init`] | in which way it can be repeated to the bit |
-//! | [`checkpoint`] | a run's state in a file |
+//! | [`checkpoint`], [`weights`] | a run's state, or its model alone, in a file |
+//! | [`predict`] | a model's outputs as people read them |
 //! | [`session`] | from a manifest to a run |
 
 #[expect(unsafe_code, reason = "the host's functions, called by plugins")]
@@ -42,7 +43,9 @@ pub mod parameters;
 pub mod patterns;
 #[expect(unsafe_code, reason = "opens libraries and calls their entries")]
 pub mod plugin;
+pub mod predict;
 pub mod random;
 pub mod run;
 pub mod session;
 pub mod task;
+pub mod weights;

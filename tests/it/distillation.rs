@@ -10,7 +10,7 @@ fn example(place: &Workplace, manifest: &Value) -> String {
     place.write(manifest);
     let program = artifacts().directory().join("distillation");
     let output = Command::new(program)
-        .arg("manifest.json")
+        .args(["run", "manifest.json"])
         .current_dir(place.directory())
         .output()
         .expect("the example can be started");
@@ -60,7 +60,7 @@ fn a_students_loss_reads_what_a_teachers_plugin_publishes() {
     assert_eq!(losses(&place, "alone.jsonl"), losses(&place, "plain.jsonl"));
 
     let printed = example(&place, &taught);
-    assert!(printed.starts_with("Completed"), "{printed}");
+    assert!(printed.starts_with("completed"), "{printed}");
     let (alone, taught) = (
         losses(&place, "alone.jsonl"),
         losses(&place, "taught.jsonl"),

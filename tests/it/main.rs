@@ -15,6 +15,7 @@
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
+//! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
 //! | `references` | metrics, modules and data sets that entries name |
 //! | `versions` | plugins of an older and a newer API |
 //! | `author` | what the macros write is what the API says |
@@ -28,6 +29,7 @@
     reason = "a test that finds its machine broken may say so by panicking"
 )]
 
+mod after_training;
 mod author;
 mod bad_data;
 mod bad_manifests;

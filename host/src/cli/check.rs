@@ -6,8 +6,7 @@ use sconce_plugin_api::Phase;
 use super::{ManifestArgs, hooks_table, output};
 use crate::dispatch::HookSpec;
 use crate::exit;
-use crate::session::{self, Checked, Failure};
-use crate::task::Task;
+use crate::session::{self, Checked, Failure, TaskBuilder};
 
 /// The arguments of `sconce check`.
 #[derive(Debug, Args)]
@@ -16,19 +15,9 @@ pub(super) struct CheckArgs {
     manifest: ManifestArgs,
 }
 
-pub(super) fn check(arguments: &CheckArgs) -> u8 {
-    match try_check(arguments) {
-        Ok(()) => exit::DONE,
-        Err(failure) => {
-            output::diagnostics(&failure.diagnostics);
-            failure.code
-        }
-    }
-}
-
-fn try_check(arguments: &CheckArgs) -> Result<(), Failure> {
+pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
     let ManifestArgs { file, set, plugins } = &arguments.manifest;
-    let checked = session::check(file, set, plugins)?;
+    let checked = session::check(file, set, plugins, tasks.source())?;
     output::diagnostics(&checked.warnings);
     let Checked {
         manifest,
@@ -36,25 +25,33 @@ fn try_check(arguments: &CheckArgs) -> Result<(), Failure> {
         data,
         ..
     } = checked;
-    let task = session::build_task(&manifest, data)?;
+    let task = tasks.build(&manifest, data)?;
+    if let Some(warning) = session::initial_weights(&manifest, task.as_ref())? {
+        output::diagnostics(&[warning]);
+    }
     session::optimizer(&manifest, task.parameters())?;
-    session::check_references(&hooks, &task, &manifest)?;
+    session::check_references(&hooks, task.as_ref(), &manifest)?;
     let mut rows = vec![
         row(
             "run",
             format!("`{}` in {}", manifest.name, manifest.output.display()),
         ),
         row("seed", manifest.seed.to_string()),
-        row(
-            "model",
-            format!(
-                "{}, {} parameters",
-                compact(&manifest.model),
-                task.parameters().element_count()
-            ),
-        ),
-        row("data", compact(&manifest.data)),
     ];
+    if let Some(config) = &manifest.task {
+        rows.push(row("task", compact(config)));
+    }
+    let parameters = task.parameters().element_count();
+    rows.push(match &manifest.model {
+        Some(model) => row(
+            "model",
+            format!("{}, {parameters} parameters", compact(model)),
+        ),
+        None => row("model", format!("the task's, {parameters} parameters")),
+    });
+    if let Some(data) = &manifest.data {
+        rows.push(row("data", compact(data)));
+    }
     for phase in [Phase::Train, Phase::Val, Phase::Test] {
         if let Some(data) = task.data(phase) {
             rows.push(row(phase.name(), format!("{} samples", data.len())));
@@ -77,7 +74,7 @@ fn try_check(arguments: &CheckArgs) -> Result<(), Failure> {
     output::table(&rows);
     let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
     output::line(&hooks_table::of_specs(&specs));
-    Ok(())
+    Ok(exit::DONE)
 }
 
 fn row(key: &str, value: String) -> Vec<String> {

@@ -1,19 +1,25 @@
 //! The command line: one subcommand, one file.
 //!
-//! A program with a task of its own calls [`main`] too and has all of it.
+//! A program with a task of its own calls [`main_with`] and has all of it.
 
 mod check;
+mod eval;
 mod hooks_table;
 mod inspect;
 mod output;
 mod plugins;
+mod predict;
+mod prepare;
 mod record;
 mod run;
+mod summary;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use crate::session::{Failure, FromManifest, TaskBuilder};
 
 /// Trains candle models, with hooks from shared libraries.
 #[derive(Debug, Parser)]
@@ -29,6 +35,12 @@ enum Command {
     Run(run::RunArgs),
     /// Checks a manifest, its plugins and its data without training, and prints the order of hooks.
     Check(check::CheckArgs),
+    /// Prints the model's layers with their shapes, parameters and operations.
+    Summary(summary::SummaryArgs),
+    /// Computes loss and metrics of a trained model over the manifest's data.
+    Eval(eval::EvalArgs),
+    /// Prints what a trained model says of samples, as JSON lines or CSV.
+    Predict(predict::PredictArgs),
     /// Lists the plugins in directories, with their hooks.
     Plugins(plugins::PluginsArgs),
     /// Shows what one library is and has.
@@ -48,13 +60,45 @@ struct ManifestArgs {
     plugins: Vec<PathBuf>,
 }
 
-/// Runs the command line of this process, and gives back its exit code (see [`crate::exit`]).
+/// Runs the command line of this process, whose task is the manifest's model over its data, and gives
+/// back its exit code (see [`crate::exit`]).
 pub fn main() -> ExitCode {
-    let code = match Cli::parse().command {
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Check(arguments) => check::check(&arguments),
-        Command::Plugins(arguments) => plugins::plugins(&arguments),
-        Command::Inspect(arguments) => inspect::inspect_library(&arguments),
+    main_with(&FromManifest)
+}
+
+/// Runs the command line of a program with a task of its own: every command, hooks, checkpoints, as
+/// in the `sconce` binary.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// use sconce::data::Splits;
+/// use sconce::manifest::Manifest;
+/// use sconce::session::{self, Failure};
+/// use sconce::task::Task;
+///
+/// fn build(manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure> {
+///     // A program with a task of its own makes it here.
+///     Ok(Box::new(session::build_task(manifest, data)?))
+/// }
+///
+/// fn main() -> ExitCode {
+///     sconce::cli::main_with(&build)
+/// }
+/// ```
+pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(arguments) => run::run(&arguments, tasks),
+        Command::Check(arguments) => check::check(&arguments, tasks),
+        Command::Summary(arguments) => summary::summary(&arguments, tasks),
+        Command::Eval(arguments) => eval::eval(&arguments, tasks),
+        Command::Predict(arguments) => predict::predict(&arguments, tasks),
+        Command::Plugins(arguments) => return plugins::plugins(&arguments).into(),
+        Command::Inspect(arguments) => return inspect::inspect_library(&arguments).into(),
     };
+    let code = result.unwrap_or_else(|failure: Failure| {
+        output::diagnostics(&failure.diagnostics);
+        failure.code
+    });
     ExitCode::from(code)
 }

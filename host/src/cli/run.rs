@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sconce_plugin_api::Phase;
 
-use super::{ManifestArgs, hooks_table, output, record};
+use super::{ManifestArgs, hooks_table, output, prepare, record};
 use crate::bridge::Shared;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
 use crate::log::{Level, Log, StderrLog};
 use crate::run::{Outcome, Profile, Report, RunError, Trainer};
-use crate::session::{self, Checked, Failure};
+use crate::session::{self, Checked, Failure, TaskBuilder};
 use crate::task::Task;
+use crate::weights;
 
 /// The arguments of `sconce run`.
 #[derive(Debug, Args)]
@@ -25,21 +26,15 @@ pub(super) struct RunArgs {
     output: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &RunArgs) -> u8 {
-    match try_run(arguments) {
-        Ok(report) => conclude(&report),
-        Err(failure) => {
-            output::diagnostics(&failure.diagnostics);
-            failure.code
-        }
-    }
+pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
+    Ok(conclude(&try_run(arguments, tasks)?))
 }
 
-fn try_run(arguments: &RunArgs) -> Result<Report, Failure> {
+fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Report, Failure> {
     let ManifestArgs { file, set, plugins } = &arguments.manifest;
-    let checked = session::check(file, set, plugins)?;
+    let checked = session::check(file, set, plugins, tasks.source())?;
     output::diagnostics(&checked.warnings);
-    set_threads(checked.manifest.threads);
+    prepare::set_threads(checked.manifest.threads);
     let plan = checked.plan();
     let Checked {
         manifest,
@@ -47,8 +42,11 @@ fn try_run(arguments: &RunArgs) -> Result<Report, Failure> {
         data,
         ..
     } = checked;
-    let mut task = session::build_task(&manifest, data)?;
-    session::check_references(&hooks, &task, &manifest)?;
+    let mut task = tasks.build(&manifest, data)?;
+    if let Some(warning) = session::initial_weights(&manifest, task.as_ref())? {
+        output::diagnostics(&[warning]);
+    }
+    session::check_references(&hooks, task.as_ref(), &manifest)?;
     let mut optimizer = session::optimizer(&manifest, task.parameters())?;
     let directory = prepare_directory(arguments.output.as_ref().unwrap_or(&manifest.output))?;
     save_manifest(&directory, &manifest.resolved())?;
@@ -56,28 +54,23 @@ fn try_run(arguments: &RunArgs) -> Result<Report, Failure> {
     let log = StderrLog { level: Level::Info };
     let shared = Shared::new(&log);
     let hooks = session::create_hooks(hooks, &manifest, &directory, &shared)?;
-    announce(&log, &manifest.name, &directory, &task);
+    announce(&log, &manifest.name, &directory, task.as_ref());
     log.log(Level::Info, "sconce", &hooks_table::text(&hooks));
     let hooks = Dispatcher::new(hooks);
-    let report = Trainer::new(&mut task, optimizer.as_mut(), hooks, &shared, plan)
+    let report = Trainer::new(task.as_mut(), optimizer.as_mut(), hooks, &shared, plan)
         .in_directory(&manifest.name, &directory)
         .run();
+    let warn = |problem: String| output::diagnostics(&[Diagnostic::warning(problem)]);
     if let Err(error) = record::write(&directory, &report) {
-        let problem = format!("the run's record can't be written: {error}");
-        output::diagnostics(&[Diagnostic::warning(problem)]);
+        warn(format!("the run's record can't be written: {error}"));
     }
-    Ok(report)
-}
-
-/// Sets the threads of candle's pools, which read the environment at their first use.
-fn set_threads(threads: Option<usize>) {
-    if let Some(threads) = threads {
-        for name in ["RAYON_NUM_THREADS", "CANDLE_NUM_THREADS"] {
-            // SAFETY: no thread of ours runs yet: the pools start with the first tensor operation,
-            // and libraries opened so far have only been asked for their description.
-            unsafe { std::env::set_var(name, threads.to_string()) };
+    if !matches!(report.outcome, Outcome::Failed(_)) {
+        let path = directory.join("weights.safetensors");
+        if let Err(error) = weights::save(&path, task.parameters()) {
+            warn(format!("the trained weights can't be written: {error}"));
         }
     }
+    Ok(report)
 }
 
 fn prepare_directory(directory: &Path) -> Result<PathBuf, Failure> {

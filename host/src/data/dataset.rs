@@ -1,5 +1,8 @@
 //! What the loop asks of data.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use candle_core::Tensor;
 
 use super::Error;
@@ -32,6 +35,22 @@ pub trait Dataset: Send + Sync {
             Targets::Class(names) | Targets::ClassPerPosition(names) => names,
             Targets::Numbers(_) => &[],
         }
+    }
+
+    /// The samples of a file, made ready as these are, for predictions; their targets mean nothing.
+    ///
+    /// # Errors
+    ///
+    /// Where the file is wrong, or samples of this kind can't come from one.
+    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
+        Err(Error::NotOpened {
+            file: file.to_owned(),
+        })
+    }
+
+    /// What there is to say of the data, in lines for `sconce check`.
+    fn describe(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// The samples at `indices`, in that order. What is random about a sample (augmentation) is keyed

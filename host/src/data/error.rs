@@ -215,6 +215,16 @@ pub enum Error {
         /// What was given.
         found: f64,
     },
+    /// Samples to predict that can't come from a file.
+    #[error(
+        "can't read samples to predict from `{}`: the manifest's data has no files of that kind; \
+         leave `--input` out to predict the manifest's own",
+        file.display()
+    )]
+    NotOpened {
+        /// The file.
+        file: PathBuf,
+    },
     /// candle's error.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),

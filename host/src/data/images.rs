@@ -31,15 +31,8 @@ impl Images {
 
     /// Reads images and labels from IDX files, and checks that they belong together.
     pub(super) fn read(images: &Path, labels: &Path, classes: usize) -> Result<Images, Error> {
-        let pixels = idx::read(images, Role::Images)?;
+        let (pixels, shape, count) = read_pixels(images)?;
         let marks = idx::read(labels, Role::Labels)?;
-        let shape = match pixels.dimensions[..] {
-            [_, height, width] => [1, height, width],
-            [_, channels, height, width] => [channels, height, width],
-            // The reader lets nothing else through.
-            _ => [0, 0, 0],
-        };
-        let count = pixels.dimensions.first().copied().unwrap_or(0);
         if count != marks.bytes.len() {
             return Err(Error::CountMismatch {
                 images_file: images.to_owned(),
@@ -47,9 +40,6 @@ impl Images {
                 images: count,
                 labels: marks.bytes.len(),
             });
-        }
-        if u32::try_from(count).is_err() {
-            return Err(Error::TooMany(count as u64));
         }
         let wrong = marks
             .bytes
@@ -63,7 +53,13 @@ impl Images {
                 classes,
             });
         }
-        Ok(Images::new(pixels.bytes, shape, marks.bytes))
+        Ok(Images::new(pixels, shape, marks.bytes))
+    }
+
+    /// Reads images from an IDX file; their labels mean nothing.
+    fn unlabelled(file: &Path) -> Result<Images, Error> {
+        let (pixels, shape, count) = read_pixels(file)?;
+        Ok(Images::new(pixels, shape, vec![0; count]))
     }
 
     /// How many images there are.
@@ -81,6 +77,22 @@ impl Images {
         let pixels = self.pixels.get(index * size..(index + 1) * size)?;
         Some((pixels, *self.labels.get(index)?))
     }
+}
+
+/// The bytes of an IDX file of images, their shape and their count.
+fn read_pixels(file: &Path) -> Result<(Vec<u8>, [usize; 3], usize), Error> {
+    let pixels = idx::read(file, Role::Images)?;
+    let shape = match pixels.dimensions[..] {
+        [_, height, width] => [1, height, width],
+        [_, channels, height, width] => [channels, height, width],
+        // The reader lets nothing else through.
+        _ => [0, 0, 0],
+    };
+    let count = pixels.dimensions.first().copied().unwrap_or(0);
+    if u32::try_from(count).is_err() {
+        return Err(Error::TooMany(count as u64));
+    }
+    Ok((pixels.bytes, shape, count))
 }
 
 /// What becomes of each of the 256 values of a pixel: (x / 255 − mean) / standard deviation.
@@ -156,6 +168,24 @@ impl Dataset for ImageDataset {
 
     fn targets(&self) -> &Targets {
         &self.targets
+    }
+
+    /// The images of an IDX file.
+    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
+        let images = Images::unlabelled(file)?;
+        if images.shape != self.images.shape {
+            return Err(Error::Shape {
+                file: file.to_owned(),
+                wanted: self.images.shape.to_vec(),
+                found: images.shape.to_vec(),
+            });
+        }
+        Ok(Arc::new(ImageDataset {
+            indices: (0..images.count() as u32).collect(),
+            images: Arc::new(images),
+            normalisation: self.normalisation.clone(),
+            targets: self.targets.clone(),
+        }))
     }
 
     fn gather(&self, indices: &[u32], _epoch: u64) -> Result<Batch, Error> {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::schema_check::{self, Problem};
-use super::{HookEntry, Manifest, Source, json_schema, overrides};
+use super::{HookEntry, Manifest, Source, TaskSource, json_schema, overrides};
 use crate::diagnostic::Diagnostic;
 
 /// No manifest is longer; whatever is was not meant as one.
@@ -18,7 +18,11 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 /// # Errors
 ///
 /// All problems at once: of the JSON's syntax the first, of its contents all.
-pub fn load(path: &Path, overrides: &[String]) -> Result<Manifest, Vec<Diagnostic>> {
+pub fn load(
+    path: &Path,
+    overrides: &[String],
+    tasks: TaskSource,
+) -> Result<Manifest, Vec<Diagnostic>> {
     let text = read(path).map_err(|problem| vec![problem])?;
     let mut document = parse(path, &text).map_err(|problem| vec![problem])?;
     let mut source = Source::new(path, &text);
@@ -27,7 +31,7 @@ pub fn load(path: &Path, overrides: &[String]) -> Result<Manifest, Vec<Diagnosti
         .map(|place| Diagnostic::new("the key comes twice in this object").at(place))
         .collect();
     problems.extend(overrides::apply(&mut document, &mut source, overrides));
-    let found = schema_check::check(&document, &json_schema());
+    let found = schema_check::check(&document, &json_schema(tasks));
     problems.extend(found.into_iter().map(|problem| told(problem, &source)));
     if !problems.is_empty() {
         return Err(problems);
@@ -159,6 +163,9 @@ fn complete(manifest: &mut Manifest, path: &Path) -> Result<(), Vec<Diagnostic>>
     manifest.output = parent.join(&manifest.output);
     for directory in &mut manifest.plugins {
         *directory = parent.join(&*directory);
+    }
+    if let Some(weights) = &mut manifest.weights {
+        weights.file = parent.join(&weights.file);
     }
     for hook in &mut manifest.hooks {
         hook.library = hook.library.take().map(|library| parent.join(library));

@@ -28,6 +28,7 @@ use crate::data::DataConfig;
 use crate::diagnostic::Place;
 use crate::nn::ModelConfig;
 use crate::optim::OptimizerConfig;
+use crate::weights::WeightsConfig;
 
 /// A run manifest: what to train, how, and with which hooks.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -52,10 +53,20 @@ pub struct Manifest {
     /// Directories with plugins, in the order in which they are searched.
     #[serde(default)]
     pub plugins: Vec<PathBuf>,
-    /// The model.
-    pub model: ModelConfig,
-    /// The data.
-    pub data: DataConfig,
+    /// The model. A program with a task of its own may do without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(required)]
+    pub model: Option<ModelConfig>,
+    /// The data. A program with a task of its own may do without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(required)]
+    pub data: Option<DataConfig>,
+    /// The configuration of a program's own task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Value>,
+    /// The weights that the training begins with. Default: drawn from the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<WeightsConfig>,
     /// The optimizer.
     pub optimizer: OptimizerConfig,
     /// How long and in which steps to train.
@@ -83,12 +94,34 @@ impl Manifest {
     }
 }
 
-/// The manifest's JSON Schema, without references.
-pub fn json_schema() -> Value {
+/// Where a program's task comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskSource {
+    /// The manifest's `model` and `data`, which it must have.
+    Manifest,
+    /// The program itself, which reads `task`, and what it likes of `model` and `data`.
+    Program,
+}
+
+/// The manifest's JSON Schema, without references where they can be done without.
+pub fn json_schema(source: TaskSource) -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    settings
+    let mut schema = settings
         .into_generator()
         .into_root_schema_for::<Manifest>()
-        .to_value()
+        .to_value();
+    match source {
+        TaskSource::Manifest => {
+            if let Some(properties) = schema["properties"].as_object_mut() {
+                properties.remove("task");
+            }
+        }
+        TaskSource::Program => {
+            if let Some(required) = schema["required"].as_array_mut() {
+                required.retain(|key| key != "model" && key != "data");
+            }
+        }
+    }
+    schema
 }

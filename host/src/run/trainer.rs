@@ -111,11 +111,23 @@ impl<'run> Trainer<'run> {
     }
 
     /// Runs to the end, whichever it is. `after_run` reaches every hook.
-    pub fn run(mut self) -> Report {
+    pub fn run(self) -> Report {
+        self.run_by(Self::body)
+    }
+
+    /// Evaluates the data of a phase and trains nothing.
+    pub fn evaluate_only(self, phase: Phase) -> Report {
+        self.run_by(|trainer| {
+            trainer.call(Point::BeforeRun)?;
+            trainer.evaluate(phase, false)
+        })
+    }
+
+    fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), RunError>) -> Report {
         // Set once; a second run over the same state keeps the first one's.
         drop(self.shared.facts.set(self.facts()));
         self.show_optimizer();
-        let result = self.body();
+        let result = body(&mut self);
         // Whoever reads the parameters after the run wants the real ones.
         let restored = self.restore_swapped();
         let result = result.and(restored);

@@ -1,33 +1,80 @@
-//! The task and the optimizer that a manifest describes.
+//! The task and the optimizer of a manifest.
 
 use candle_core::{DType, Device};
 
 use super::Failure;
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, TaskSource};
 use crate::nn::{ModelError, Signal};
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
-use crate::task::Classification;
+use crate::task::{Classification, Task};
+use crate::weights;
+
+/// How a program makes its task.
+pub trait TaskBuilder {
+    /// Where the task comes from.
+    fn source(&self) -> TaskSource;
+
+    /// The task of a manifest. `data` is what the manifest's `data` describes, read.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the task from being made, in words for people.
+    fn build(&self, manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure>;
+}
+
+/// The task is the manifest's model over its data.
+#[derive(Clone, Copy, Debug)]
+pub struct FromManifest;
+
+impl TaskBuilder for FromManifest {
+    fn source(&self) -> TaskSource {
+        TaskSource::Manifest
+    }
+
+    fn build(&self, manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure> {
+        Ok(Box::new(build_task(manifest, data)?))
+    }
+}
+
+/// A function makes the task.
+impl<F> TaskBuilder for F
+where
+    F: Fn(&Manifest, Option<Splits>) -> Result<Box<dyn Task>, Failure>,
+{
+    fn source(&self) -> TaskSource {
+        TaskSource::Program
+    }
+
+    fn build(&self, manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure> {
+        self(manifest, data)
+    }
+}
 
 /// The manifest's model over its data.
 ///
 /// # Errors
 ///
-/// Where the model does not fit the data.
-pub fn build_task(manifest: &Manifest, data: Splits) -> Result<Classification, Failure> {
+/// Where there is no model or no data, or the model does not fit the data.
+pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Classification, Failure> {
+    let lacks = |key: &str| {
+        let problem = format!("the manifest has no `{key}`");
+        Failure::usage(vec![Diagnostic::new(problem).at(manifest.place(""))])
+    };
+    let data = data.ok_or_else(|| lacks("data"))?;
+    let model = manifest.model.as_ref().ok_or_else(|| lacks("model"))?;
     let mut parameters = Parameters::new(manifest.seed, DType::F32, &Device::Cpu);
     let inputs = Signal {
         shape: data.train.sample_shape().to_vec(),
         content: data.train.inputs(),
     };
-    let model = manifest
-        .model
+    let network = model
         .build(&mut parameters, &inputs, data.train.targets())
         .map_err(|error| {
             let path = match &error {
-                ModelError::Layer(error) if manifest.model.has_layers_of_its_own() => {
+                ModelError::Layer(error) if model.has_layers_of_its_own() => {
                     format!("model.{}", error.path)
                 }
                 _ => "model".to_owned(),
@@ -35,7 +82,30 @@ pub fn build_task(manifest: &Manifest, data: Splits) -> Result<Classification, F
             let place = manifest.place(&path);
             Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
         })?;
-    Ok(Classification::new(Box::new(model), parameters, data))
+    Ok(Classification::new(Box::new(network), parameters, data))
+}
+
+/// Sets the task's parameters to the weights that the manifest begins with; what of them does not
+/// fit, where it may.
+///
+/// # Errors
+///
+/// Where they can't be read or don't fit.
+pub fn initial_weights(
+    manifest: &Manifest,
+    task: &dyn Task,
+) -> Result<Option<Diagnostic>, Failure> {
+    let Some(config) = &manifest.weights else {
+        return Ok(None);
+    };
+    let place = || manifest.place("weights");
+    let comparison = weights::load(&config.file, task.parameters(), config.strict)
+        .map_err(|error| Failure::usage(vec![Diagnostic::new(error.to_string()).at(place())]))?;
+    if comparison.is_whole() {
+        return Ok(None);
+    }
+    let warning = format!("of the weights in `{}` {comparison}", config.file.display());
+    Ok(Some(Diagnostic::warning(warning).at(place())))
 }
 
 /// The manifest's optimizer.

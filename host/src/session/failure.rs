@@ -1,7 +1,7 @@
 //! Why there is no run: problems for people, and the exit code for scripts.
 
 use crate::diagnostic::Diagnostic;
-use crate::exit;
+use crate::{data, exit, parameters};
 
 /// Problems that keep a run from starting.
 #[derive(Clone, Debug)]
@@ -37,6 +37,13 @@ impl Failure {
         }
     }
 
+    /// The task can't be made.
+    pub fn task(error: impl std::fmt::Display) -> Failure {
+        Failure::usage(vec![Diagnostic::new(format!(
+            "the task can't be made: {error}"
+        ))])
+    }
+
     /// Both failures' problems; the first one's code.
     pub(super) fn and(mut self, other: Failure) -> Failure {
         if self.code == exit::DONE {
@@ -44,5 +51,29 @@ impl Failure {
         }
         self.diagnostics.extend(other.diagnostics);
         self
+    }
+}
+
+impl From<candle_core::Error> for Failure {
+    fn from(error: candle_core::Error) -> Failure {
+        Failure::task(error)
+    }
+}
+
+impl From<parameters::Error> for Failure {
+    fn from(error: parameters::Error) -> Failure {
+        Failure::task(error)
+    }
+}
+
+impl From<data::Error> for Failure {
+    fn from(error: data::Error) -> Failure {
+        Failure::task(error)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Failure {
+        Failure::task(format!("its configuration in `task`: {error}"))
     }
 }

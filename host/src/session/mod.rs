@@ -6,7 +6,7 @@ mod failure;
 mod hooks;
 mod references;
 
-pub use build::{build_task, optimizer};
+pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer};
 pub use failure::Failure;
 pub use hooks::{HookPlan, create_hooks, plan_hooks};
 pub use references::check_references;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::{self, Splits};
 use crate::diagnostic::Diagnostic;
-use crate::manifest::{self, Manifest};
+use crate::manifest::{self, Manifest, TaskSource};
 use crate::run::Plan;
 
 /// A manifest with everything that it names, found and checked; nothing is created yet.
@@ -24,8 +24,8 @@ pub struct Checked {
     pub manifest: Manifest,
     /// Its hooks, in its order, with opened libraries.
     pub hooks: Vec<HookPlan>,
-    /// Its data, read.
-    pub data: Splits,
+    /// Its data, read; none where the manifest names none.
+    pub data: Option<Splits>,
     /// What the user should know but need not mend.
     pub warnings: Vec<Diagnostic>,
 }
@@ -36,15 +36,16 @@ pub struct Checked {
 ///
 /// All problems at once, except that plugins and data are not looked at while the manifest itself
 /// has problems.
-pub fn check(file: &Path, overrides: &[String], plugins: &[PathBuf]) -> Result<Checked, Failure> {
-    let manifest = manifest::load(file, overrides).map_err(Failure::usage)?;
+pub fn check(
+    file: &Path,
+    overrides: &[String],
+    plugins: &[PathBuf],
+    tasks: TaskSource,
+) -> Result<Checked, Failure> {
+    let manifest = manifest::load(file, overrides, tasks).map_err(Failure::usage)?;
     let mut warnings = Vec::new();
     let hooks = plan_hooks(&manifest, plugins, &mut warnings);
-    let data = data::load(&manifest.data, &manifest.base, manifest.seed).map_err(|error| {
-        Failure::usage(vec![
-            Diagnostic::new(error.to_string()).at(manifest.place("data")),
-        ])
-    });
+    let data = read_data(&manifest);
     match (hooks, data) {
         (Ok(hooks), Ok(data)) => Ok(Checked {
             manifest,
@@ -57,6 +58,22 @@ pub fn check(file: &Path, overrides: &[String], plugins: &[PathBuf]) -> Result<C
             Err(failures.fold(Failure::none(), Failure::and))
         }
     }
+}
+
+/// The data that a manifest describes, where it describes any.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn read_data(manifest: &Manifest) -> Result<Option<Splits>, Failure> {
+    let Some(config) = &manifest.data else {
+        return Ok(None);
+    };
+    let read = data::load(config, &manifest.base, manifest.seed);
+    read.map(Some).map_err(|error| {
+        let place = manifest.place("data");
+        Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
+    })
 }
 
 impl Checked {

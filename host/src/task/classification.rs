@@ -8,7 +8,7 @@ use sconce_plugin_api::Phase;
 use super::Task;
 use crate::data::{Batch, Dataset, Splits};
 use crate::loss;
-use crate::nn::{Model, ModuleInfo, Pass};
+use crate::nn::{Model, ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
 /// A model that gives a logit per class, and data whose targets are classes.
@@ -66,5 +66,9 @@ impl Task for Classification {
 
     fn modules(&self) -> Vec<ModuleInfo> {
         self.model.modules()
+    }
+
+    fn summary(&self) -> Option<Summary> {
+        self.model.summary().cloned()
     }
 }

@@ -10,7 +10,7 @@ use sconce_plugin_api::Phase;
 pub use classification::Classification;
 
 use crate::data::{Batch, Dataset};
-use crate::nn::{ModuleInfo, Pass};
+use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
 /// A task that the loop can train.
@@ -54,5 +54,10 @@ pub trait Task {
     /// The model's named modules, in the order in which they run: those at which hooks can listen.
     fn modules(&self) -> Vec<ModuleInfo> {
         Vec::new()
+    }
+
+    /// What the model is made of, for `sconce summary`; none where the task can't say.
+    fn summary(&self) -> Option<Summary> {
+        None
     }
 }

@@ -1,0 +1,110 @@
+//! `sconce eval`: loss and metrics of a trained model.
+
+use clap::{Args, ValueEnum};
+use sconce_plugin_api::Phase;
+use serde_json::{Map, Value, json};
+
+use super::prepare::{self, CheckpointArgs};
+use super::{ManifestArgs, output};
+use crate::bridge::Shared;
+use crate::diagnostic::Diagnostic;
+use crate::dispatch::Dispatcher;
+use crate::exit;
+use crate::log::{Level, StderrLog};
+use crate::run::{Outcome, Plan, Trainer};
+use crate::session::{Failure, TaskBuilder};
+
+/// The arguments of `sconce eval`.
+#[derive(Debug, Args)]
+pub(super) struct EvalArgs {
+    #[command(flatten)]
+    manifest: ManifestArgs,
+    #[command(flatten)]
+    checkpoint: CheckpointArgs,
+    /// The data to evaluate on. Default: the test data, or the validation data where there is none.
+    #[arg(long, value_enum)]
+    phase: Option<DataPhase>,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A part of the manifest's data.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum DataPhase {
+    /// What is trained on.
+    Train,
+    /// What is validated on.
+    Val,
+    /// What is tested on.
+    Test,
+}
+
+impl DataPhase {
+    fn phase(self) -> Phase {
+        match self {
+            DataPhase::Train => Phase::Train,
+            DataPhase::Val => Phase::Val,
+            DataPhase::Test => Phase::Test,
+        }
+    }
+}
+
+/// The phase that was asked for, or the first of test and validation that has data.
+pub(super) fn phase_of(
+    wanted: Option<DataPhase>,
+    task: &dyn crate::task::Task,
+) -> Result<Phase, Failure> {
+    let wanted = wanted.map(DataPhase::phase);
+    let candidates = match wanted {
+        Some(phase) => vec![phase],
+        None => vec![Phase::Test, Phase::Val],
+    };
+    let found = candidates.iter().find(|&&phase| task.data(phase).is_some());
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = candidates.iter().map(|phase| phase.name()).collect();
+        let problem = format!("the task has no data for {}", names.join(" or "));
+        let hint = "give the manifest's data a part for it, or choose another with `--phase`";
+        Failure::usage(vec![Diagnostic::new(problem).hint(hint)])
+    })
+}
+
+pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
+    let (manifest, mut task) = prepare::task(&arguments.manifest, tasks)?;
+    let phase = phase_of(arguments.phase, task.as_ref())?;
+    let CheckpointArgs {
+        checkpoint,
+        lenient,
+    } = &arguments.checkpoint;
+    prepare::load(task.as_ref(), checkpoint, !lenient)?;
+    let train = &manifest.train;
+    let plan = Plan {
+        seed: manifest.seed,
+        eval_batch_size: train.eval_batch_size.unwrap_or(train.batch_size),
+        ..Plan::default()
+    };
+    let log = StderrLog { level: Level::Warn };
+    let shared = Shared::new(&log);
+    let mut optimizer = prepare::idle();
+    let hooks = Dispatcher::new(Vec::new());
+    let trainer = Trainer::new(task.as_mut(), &mut optimizer, hooks, &shared, plan);
+    let report = trainer.evaluate_only(phase);
+    if let Outcome::Failed(error) = &report.outcome {
+        output::diagnostics(&[Diagnostic::new(error.to_string())]);
+        return Ok(exit::TRAINING);
+    }
+    for (phase, metrics) in &report.metrics {
+        if arguments.json {
+            let metrics: Map<String, Value> = metrics
+                .iter()
+                .map(|(name, value)| (name.clone(), json!(value)))
+                .collect();
+            output::line(&json!({"phase": phase.name(), "metrics": metrics}).to_string());
+        } else {
+            for (name, value) in metrics {
+                output::line(&format!("{}/{name} {value}", phase.name()));
+            }
+        }
+    }
+    Ok(exit::DONE)
+}

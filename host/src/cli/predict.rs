@@ -1,0 +1,113 @@
+//! `sconce predict`: what a trained model says of samples.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use sconce_plugin_api::Phase;
+
+use super::eval::{DataPhase, phase_of};
+use super::prepare::{self, CheckpointArgs};
+use super::{ManifestArgs, output};
+use crate::data::{Dataset, order};
+use crate::diagnostic::Diagnostic;
+use crate::exit;
+use crate::nn::Pass;
+use crate::predict::{Prediction, predictions};
+use crate::session::{Failure, TaskBuilder};
+use crate::task::Task;
+
+/// The arguments of `sconce predict`.
+#[derive(Debug, Args)]
+pub(super) struct PredictArgs {
+    #[command(flatten)]
+    manifest: ManifestArgs,
+    #[command(flatten)]
+    checkpoint: CheckpointArgs,
+    /// A file of samples, in the form of the manifest's data; targets need not be in it. Default: the
+    /// manifest's test data, or its validation data.
+    #[arg(long, value_name = "FILE", conflicts_with = "phase")]
+    input: Option<PathBuf>,
+    /// The part of the manifest's data to predict.
+    #[arg(long, value_enum)]
+    phase: Option<DataPhase>,
+    /// The form of the predictions.
+    #[arg(long, value_enum, default_value_t = Form::Jsonl)]
+    format: Form,
+}
+
+/// A form of predictions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A JSON object a line.
+    Jsonl,
+    /// A table with a header.
+    Csv,
+}
+
+pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
+    let (manifest, mut task) = prepare::task(&arguments.manifest, tasks)?;
+    let data = data(arguments, task.as_ref())?;
+    let CheckpointArgs {
+        checkpoint,
+        lenient,
+    } = &arguments.checkpoint;
+    prepare::load(task.as_ref(), checkpoint, !lenient)?;
+    let train = &manifest.train;
+    let size = train.eval_batch_size.unwrap_or(train.batch_size).max(1);
+    let targets = data.targets().clone();
+    if arguments.format == Form::Csv {
+        output::line(&csv_line(&Prediction::header(&targets)));
+    }
+    let mut index = 0;
+    for indices in order::natural(data.len()).chunks(size) {
+        let batch = data.gather(indices, 0)?;
+        let outputs = task.forward(&batch, &mut Pass::new(Phase::Test))?;
+        for prediction in predictions(&outputs, &targets)? {
+            match arguments.format {
+                Form::Jsonl => output::line(&prediction.json(index, &targets).to_string()),
+                Form::Csv => {
+                    for row in prediction.rows(index, &targets) {
+                        output::line(&csv_line(&row));
+                    }
+                }
+            }
+            index += 1;
+        }
+    }
+    Ok(exit::DONE)
+}
+
+/// The samples to predict.
+fn data(arguments: &PredictArgs, task: &dyn Task) -> Result<Arc<dyn Dataset>, Failure> {
+    let none = || Failure::usage(vec![Diagnostic::new("the task has no data to go by")]);
+    let Some(file) = &arguments.input else {
+        let phase = phase_of(arguments.phase, task)?;
+        return task.data(phase).ok_or_else(none);
+    };
+    let known = task.data(Phase::Train).ok_or_else(none)?;
+    known
+        .open(file)
+        .map_err(|error| Failure::usage(vec![Diagnostic::new(error.to_string())]))
+}
+
+/// A line of CSV, as RFC 4180 has it.
+fn csv_line(cells: &[String]) -> String {
+    let quoted = cells.iter().map(|cell| {
+        if cell.contains(['"', ',', '\n', '\r']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell.clone()
+        }
+    });
+    quoted.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn cells_are_quoted_where_they_must_be() {
+        let cells = ["a", "b,c", "say \"d\""].map(str::to_owned);
+        assert_eq!(super::csv_line(&cells), "a,\"b,c\",\"say \"\"d\"\"\"");
+    }
+}

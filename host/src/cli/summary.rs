@@ -1,0 +1,81 @@
+//! `sconce summary`: the model's layers.
+
+use clap::Args;
+
+use super::{ManifestArgs, output, prepare};
+use crate::diagnostic::Diagnostic;
+use crate::exit;
+use crate::nn::Summary;
+use crate::session::{Failure, TaskBuilder};
+
+/// The arguments of `sconce summary`.
+#[derive(Debug, Args)]
+pub(super) struct SummaryArgs {
+    #[command(flatten)]
+    manifest: ManifestArgs,
+}
+
+pub(super) fn summary(arguments: &SummaryArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
+    let (_, task) = prepare::task(&arguments.manifest, tasks)?;
+    let Some(summary) = task.summary() else {
+        let problem = "the task does not say what its model is made of";
+        let hint = "its `Task::summary` can, from the `Model` that it has";
+        return Err(Failure::usage(vec![Diagnostic::new(problem).hint(hint)]));
+    };
+    output::table(&rows(&summary));
+    output::line(&format!(
+        "{} parameters, {} operations for a sample's forward pass",
+        grouped(summary.parameters() as u64),
+        grouped(summary.flops())
+    ));
+    let (_, buffers) = crate::weights::counts(task.parameters());
+    if buffers > 0 {
+        output::line(&format!("{} numbers in buffers", grouped(buffers as u64)));
+    }
+    Ok(exit::DONE)
+}
+
+fn rows(summary: &Summary) -> Vec<Vec<String>> {
+    let header = ["layer", "kind", "output", "parameters", "operations"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    let shape = |shape: &[usize]| {
+        let sides: Vec<String> = shape.iter().map(usize::to_string).collect();
+        sides.join(" × ")
+    };
+    let input = ["(input)", "", &shape(&summary.input), "", ""];
+    rows.push(input.map(str::to_owned).to_vec());
+    for layer in &summary.layers {
+        rows.push(vec![
+            format!("{}{}", "  ".repeat(layer.depth), layer.name),
+            layer.kind.to_owned(),
+            shape(&layer.output),
+            grouped(layer.parameters as u64),
+            grouped(layer.flops),
+        ]);
+    }
+    rows
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!(super::grouped(0), "0");
+        assert_eq!(super::grouped(999), "999");
+        assert_eq!(super::grouped(1_000), "1,000");
+        assert_eq!(super::grouped(12_345_678), "12,345,678");
+    }
+}

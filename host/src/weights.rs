@@ -1,0 +1,323 @@
+//! Weights: a model's parameters and buffers in a safetensors file, by name.
+//!
+//! Read from a plain file of named tensors, as PyTorch's `safetensors` writes and reads it, or from
+//! a run's checkpoint, where they stand under `parameters/`.
+
+use std::path::{Path, PathBuf};
+
+use candle_core::safetensors::Load;
+use candle_core::{Device, Tensor};
+use safetensors::SafeTensors;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::files;
+use crate::nearest::nearest;
+use crate::parameters::{Kind, Parameters};
+
+/// What a run's checkpoint has in front of a parameter's name.
+const IN_CHECKPOINT: &str = "parameters/";
+
+/// How many names a message has of each sort.
+const NAMED: usize = 8;
+
+/// The weights that a training begins with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WeightsConfig {
+    /// The file: safetensors by name, or a run's checkpoint.
+    pub file: PathBuf,
+    /// Whether every weight must be there, and nothing else. Without it, what fits is taken and the
+    /// rest is told.
+    #[serde(default = "yes")]
+    pub strict: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Why weights can't be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system's error.
+    #[error("can't read the weights: {0}")]
+    File(#[from] std::io::Error),
+    /// The file is no safetensors file, or damaged.
+    #[error("`{}` is no safetensors file, or a damaged one: {reason}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Not all weights fit.
+    #[error("the weights in `{}` don't fit the model: {comparison}", path.display())]
+    Misfit {
+        /// The file.
+        path: PathBuf,
+        /// What fits and what does not.
+        comparison: Comparison,
+    },
+    /// candle's error.
+    #[error("the weights can't be set: {0}")]
+    Tensor(#[from] candle_core::Error),
+}
+
+/// Which weights of a file fit a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// The names of those that do.
+    pub matched: Vec<String>,
+    /// The model's that the file lacks, each with the nearest unexpected name.
+    pub missing: Vec<(String, Option<String>)>,
+    /// The file's that the model lacks.
+    pub unexpected: Vec<String>,
+    /// Names, the model's shapes, the file's shapes.
+    pub misshapen: Vec<(String, Vec<usize>, Vec<usize>)>,
+}
+
+impl Comparison {
+    /// Whether everything fits.
+    pub fn is_whole(&self) -> bool {
+        self.missing.is_empty() && self.unexpected.is_empty() && self.misshapen.is_empty()
+    }
+
+    /// Compares a model's parameters and buffers with named tensors.
+    pub fn of(parameters: &Parameters, tensors: &[(String, Tensor)]) -> Comparison {
+        let mut found = Comparison::default();
+        for parameter in parameters.iter() {
+            let name = parameter.name().to_owned();
+            match tensors.iter().find(|(known, _)| *known == name) {
+                None => found.missing.push((name, None)),
+                Some((_, tensor)) if tensor.dims() == parameter.tensor().dims() => {
+                    found.matched.push(name);
+                }
+                Some((_, tensor)) => {
+                    let wanted = parameter.tensor().dims().to_vec();
+                    found.misshapen.push((name, wanted, tensor.dims().to_vec()));
+                }
+            }
+        }
+        let is_known = |name: &str| parameters.iter().any(|known| known.name() == name);
+        let names = tensors.iter().map(|(name, _)| name);
+        found.unexpected = names.filter(|name| !is_known(name)).cloned().collect();
+        for (name, hint) in &mut found.missing {
+            let others = found.unexpected.iter().map(String::as_str);
+            *hint = nearest(name, others).map(str::to_owned);
+        }
+        found
+    }
+}
+
+impl std::fmt::Display for Comparison {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} fit", self.matched.len())?;
+        let missing = self.missing.iter().map(|(name, hint)| match hint {
+            Some(hint) => format!("`{name}` (the file has `{hint}`)"),
+            None => format!("`{name}`"),
+        });
+        list(f, "missing", missing)?;
+        list(
+            f,
+            "unexpected",
+            self.unexpected.iter().map(|name| format!("`{name}`")),
+        )?;
+        let misshapen = self.misshapen.iter();
+        let misshapen = misshapen.map(|(name, wanted, found)| {
+            format!("`{name}` (the model's is {wanted:?}, the file's {found:?})")
+        });
+        list(f, "of another shape", misshapen)
+    }
+}
+
+fn list(
+    f: &mut std::fmt::Formatter<'_>,
+    what: &str,
+    names: impl ExactSizeIterator<Item = String>,
+) -> std::fmt::Result {
+    let count = names.len();
+    if count == 0 {
+        return Ok(());
+    }
+    let first: Vec<String> = names.take(NAMED).collect();
+    let more = if count > NAMED { ", …" } else { "" };
+    write!(f, "; {count} {what}: {}{more}", first.join(", "))
+}
+
+/// Reads named weights; those of a run's checkpoint without what stands in front of their names.
+///
+/// # Errors
+///
+/// Where the file can't be read or is no safetensors file.
+pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
+    let failed = |reason: String| Error::Format {
+        path: path.to_owned(),
+        reason,
+    };
+    let bytes = fs_err::read(path)?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|e| failed(e.to_string()))?;
+    let is_checkpoint = file
+        .names()
+        .iter()
+        .any(|name| name.starts_with(IN_CHECKPOINT));
+    let mut tensors = Vec::with_capacity(file.len());
+    for (name, view) in file.tensors() {
+        let name = match name.strip_prefix(IN_CHECKPOINT) {
+            Some(own) => own.to_owned(),
+            None if is_checkpoint => continue,
+            None => name,
+        };
+        let tensor = view.load(&Device::Cpu).map_err(|e| failed(e.to_string()))?;
+        tensors.push((name, tensor));
+    }
+    // The file's order is that of its bytes.
+    tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(tensors)
+}
+
+/// Sets a model's parameters and buffers to a file's, converted to their type.
+///
+/// # Errors
+///
+/// Where the file can't be read; where `strict` and not everything fits: then nothing is set.
+pub fn load(path: &Path, parameters: &Parameters, strict: bool) -> Result<Comparison, Error> {
+    let mut tensors = read(path)?;
+    let mut comparison = Comparison::of(parameters, &tensors);
+    // What PyTorch counts and no other writer need have: the batches behind running statistics.
+    let counted = ".num_batches_tracked";
+    comparison
+        .missing
+        .retain(|(name, _)| !name.ends_with(counted));
+    if strict && !comparison.is_whole() {
+        return Err(Error::Misfit {
+            path: path.to_owned(),
+            comparison,
+        });
+    }
+    tensors.retain(|(name, _)| comparison.matched.contains(name));
+    for (name, tensor) in &tensors {
+        let parameter = parameters.iter().find(|known| known.name() == name);
+        if let Some(parameter) = parameter {
+            parameter
+                .var()
+                .set(&tensor.to_dtype(parameter.tensor().dtype())?)?;
+        }
+    }
+    Ok(comparison)
+}
+
+/// Writes a model's parameters and buffers by name, in one step.
+///
+/// # Errors
+///
+/// Where the file can't be written.
+pub fn save(path: &Path, parameters: &Parameters) -> Result<(), Error> {
+    let mut tensors = Vec::with_capacity(parameters.len());
+    for parameter in parameters.iter() {
+        tensors.push((parameter.name(), parameter.tensor().contiguous()?));
+    }
+    let bytes = safetensors::serialize(tensors, None).map_err(|error| Error::Format {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(files::write_whole(path, &bytes)?)
+}
+
+/// How many learned numbers and how many others weights have, for messages.
+pub fn counts(parameters: &Parameters) -> (usize, usize) {
+    let of = |kind: Kind| {
+        let those = parameters
+            .iter()
+            .filter(|parameter| parameter.kind() == kind);
+        those.map(|parameter| parameter.tensor().elem_count()).sum()
+    };
+    (of(Kind::Parameter), of(Kind::Buffer))
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::DType;
+
+    use super::*;
+    use crate::init::Init;
+
+    fn model(names: &[(&str, &[usize])], value: f64) -> Parameters {
+        let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
+        for (name, shape) in names {
+            let (layer, own) = name.split_once('.').expect("a dot");
+            let mut scope = parameters.scope(layer);
+            scope
+                .parameter(own, shape, Init::Constant(value))
+                .expect("a parameter");
+        }
+        parameters
+    }
+
+    fn first(parameters: &Parameters, name: &str) -> f32 {
+        let tensor = parameters.get(name).expect("it is there").tensor();
+        tensor
+            .flatten_all()
+            .and_then(|t| t.to_vec1::<f32>())
+            .expect("numbers")[0]
+    }
+
+    #[test]
+    fn what_fits_is_set_and_what_does_not_is_told() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("weights.safetensors");
+        let given = model(
+            &[("a.weight", &[2, 3]), ("b.wieght", &[4]), ("c.bias", &[2])],
+            5.0,
+        );
+        save(&path, &given).expect("saved");
+
+        let same = model(
+            &[("a.weight", &[2, 3]), ("b.wieght", &[4]), ("c.bias", &[2])],
+            0.0,
+        );
+        let comparison = load(&path, &same, true).expect("it fits");
+        assert!(comparison.is_whole());
+        assert_eq!(first(&same, "c.bias").to_bits(), 5.0_f32.to_bits());
+
+        let other = model(
+            &[("a.weight", &[2, 3]), ("b.weight", &[4]), ("c.bias", &[3])],
+            0.0,
+        );
+        let error = load(&path, &other, true)
+            .expect_err("it does not fit")
+            .to_string();
+        for words in [
+            "1 fit;",
+            "1 missing: `b.weight` (the file has `b.wieght`)",
+            "1 unexpected: `b.wieght`",
+            "`c.bias` (the model's is [3], the file's [2])",
+        ] {
+            assert!(error.contains(words), "{words}: {error}");
+        }
+        assert!(
+            first(&other, "a.weight").abs() < f32::EPSILON,
+            "nothing is set"
+        );
+        let comparison = load(&path, &other, false).expect("as far as it fits");
+        assert_eq!(comparison.matched, ["a.weight"]);
+        assert_eq!(first(&other, "a.weight").to_bits(), 5.0_f32.to_bits());
+    }
+
+    #[test]
+    fn what_is_no_file_of_weights_is_told() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("weights.safetensors");
+        let parameters = model(&[("a.weight", &[1])], 0.0);
+        assert!(matches!(
+            load(&path, &parameters, true),
+            Err(Error::File(_))
+        ));
+        fs_err::write(&path, b"no tensors in here").expect("written");
+        let error = load(&path, &parameters, true)
+            .expect_err("no weights")
+            .to_string();
+        assert!(error.contains("is no safetensors file"), "{error}");
+        assert_eq!(counts(&parameters), (1, 0));
+    }
+}
