@@ -16,6 +16,7 @@
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
+//! | `pytorch` | the same steps as in PyTorch give the same losses |
 //! | `references` | metrics, modules and data sets that entries name |
 //! | `versions` | plugins of an older and a newer API |
 //! | `author` | what the macros write is what the API says |
@@ -41,6 +42,7 @@ mod faults;
 mod modules;
 mod order;
 mod plugins;
+mod pytorch;
 mod references;
 mod requests;
 mod sharing;

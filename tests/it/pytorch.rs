@@ -1,0 +1,198 @@
+//! The same steps as in PyTorch, from the same initialisation on the same batches.
+//!
+//! `tests/reference/training.py` made the figures; what it hashes is hashed here.
+
+use std::collections::BTreeMap;
+
+use candle_core::{DType, Device, Tensor};
+use sconce::data::{Inputs, Targets};
+use sconce::gradients::Gradients;
+use sconce::loss::cross_entropy;
+use sconce::nn::{Model, ModelConfig, Moment, Network, Pass, Signal};
+use sconce::optim::{AdamW, Optimizer};
+use sconce::parameters::Parameters;
+use sconce_plugin_api::Phase;
+use sconce_tests::workspace;
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize)]
+struct Reference {
+    steps: usize,
+    batches: usize,
+    tasks: BTreeMap<String, Losses>,
+}
+
+#[derive(Deserialize)]
+struct Losses {
+    batch_size: usize,
+    f64: Vec<f64>,
+    f32: Vec<f64>,
+}
+
+fn reference() -> Reference {
+    let file = workspace().join("tests/reference/training.json");
+    let text = std::fs::read_to_string(file).expect("the figures");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// `hashed` of `models.py`.
+fn hashed(name: &str, index: usize) -> f64 {
+    let key = name.bytes().fold(0_u32, |key, byte| {
+        key.wrapping_mul(31).wrapping_add(u32::from(byte))
+    });
+    let mut x = (index as u32).wrapping_mul(2_654_435_761).wrapping_add(key);
+    x ^= x >> 16;
+    x = x.wrapping_mul(0x045d_9f3b);
+    x ^= x >> 16;
+    f64::from(x) / 2_f64.powi(32)
+}
+
+/// Numbers from -1 to below 1, rounded to `f32`.
+fn uniform(name: &str, shape: &[usize], scale: f64, dtype: DType) -> Tensor {
+    let count: usize = shape.iter().product();
+    let values: Vec<f32> = (0..count)
+        .map(|index| ((2.0 * hashed(name, index) - 1.0) * scale) as f32)
+        .collect();
+    let tensor = Tensor::from_vec(values, shape, &Device::Cpu);
+    tensor
+        .and_then(|tensor| tensor.to_dtype(dtype))
+        .expect("a tensor")
+}
+
+fn below(name: &str, count: usize, bound: f64) -> Vec<u32> {
+    (0..count)
+        .map(|index| (hashed(name, index) * bound) as u32)
+        .collect()
+}
+
+fn model(task: &str, dtype: DType) -> (Network, Parameters) {
+    let config = match task {
+        "mlp" => json!({"kind": "mlp", "hidden": [256]}),
+        "lenet" => json!({"kind": "convnet", "conv_activation": "identity", "hidden": [1024]}),
+        _ => json!({"kind": "gpt"}),
+    };
+    let config: ModelConfig = serde_json::from_value(config).expect("a model");
+    let names = |count: usize| (0..count).map(|class| class.to_string()).collect();
+    let (input, targets) = if task == "gpt" {
+        let tokens = Signal {
+            shape: vec![64],
+            content: Inputs::Tokens(256),
+        };
+        (tokens, Targets::ClassPerPosition(names(256)))
+    } else {
+        (Signal::numbers([1, 28, 28]), Targets::Class(names(10)))
+    };
+    let mut parameters = Parameters::new(0, dtype, &Device::Cpu);
+    let network = config
+        .build(&mut parameters, &input, &targets)
+        .expect("a model");
+    initialise(&parameters);
+    (network, parameters)
+}
+
+/// `initialise` of `models.py`.
+fn initialise(parameters: &Parameters) {
+    for parameter in parameters.iter() {
+        let (layer, _) = parameter.name().rsplit_once('.').expect("a layer");
+        let own = layer.rsplit('.').next().expect("a name");
+        if own.starts_with("ln") {
+            continue;
+        }
+        let weight = parameters
+            .get(&format!("{layer}.weight"))
+            .expect("a weight");
+        let fan_in: usize = weight.tensor().dims()[1..].iter().product();
+        let scale = match layer {
+            "tok" | "pos" => 0.5,
+            _ => 1.0 / (fan_in as f64).sqrt(),
+        };
+        let tensor = parameter.tensor();
+        let values = uniform(parameter.name(), tensor.dims(), scale, tensor.dtype());
+        parameter.var().set(&values).expect("set");
+    }
+}
+
+/// Inputs and targets; of a text the tokens and those one further.
+fn batch(task: &str, index: usize, size: usize, dtype: DType) -> (Tensor, Tensor) {
+    if task == "gpt" {
+        let tokens = below(&format!("tokens/{index}"), size * 65, 256.0);
+        let tokens = Tensor::from_vec(tokens, (size, 65), &Device::Cpu).expect("tokens");
+        let part = |start| {
+            tokens
+                .narrow(1, start, 64)
+                .and_then(|part| part.contiguous())
+        };
+        return (part(0).expect("inputs"), part(1).expect("targets"));
+    }
+    let images = uniform(&format!("images/{index}"), &[size, 1, 28, 28], 1.0, dtype);
+    let labels = below(&format!("labels/{index}"), size, 10.0);
+    (
+        images,
+        Tensor::from_vec(labels, size, &Device::Cpu).expect("labels"),
+    )
+}
+
+fn losses(task: &str, dtype: DType, size: usize, reference: &Reference, steps: usize) -> Vec<f64> {
+    let (network, parameters) = model(task, dtype);
+    let mut optimizer = AdamW::new(1e-3).with_weight_decay(0.01);
+    let mut found = Vec::new();
+    for step in 0..steps {
+        let (x, y) = batch(task, step % reference.batches, size, dtype);
+        let mut pass = Pass::new(Phase::Train).at(Moment::default());
+        let outputs = network.forward(&x, &mut pass).expect("forward");
+        let outputs = outputs.flatten_to(outputs.rank() - 2).expect("rows");
+        let loss = cross_entropy(&outputs, &y.flatten_all().expect("flat")).expect("a loss");
+        let store = loss.backward().expect("backward");
+        let gradients = Gradients::from_store(&parameters, &store);
+        optimizer.step(&parameters, &gradients).expect("a step");
+        let loss = loss
+            .to_dtype(DType::F64)
+            .and_then(|loss| loss.to_scalar::<f64>());
+        found.push(loss.expect("a number"));
+    }
+    found
+}
+
+fn agree(task: &str, found: &[f64], wanted: &[f64], tolerance: f64) {
+    for (step, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+        let difference = (found - wanted).abs() / wanted;
+        assert!(
+            difference <= tolerance,
+            "{task}, step {step}: {found}, PyTorch has {wanted}: {difference:e} apart"
+        );
+    }
+}
+
+/// In `f64`, so that what is compared is the arithmetic: 1e-6 relative over all steps.
+#[test]
+fn a_hundred_steps_of_the_mlp_are_pytorchs() {
+    compare("mlp", 100);
+}
+
+#[test]
+fn a_hundred_steps_of_the_convnet_are_pytorchs() {
+    compare("lenet", 100);
+}
+
+#[test]
+fn a_hundred_steps_of_the_gpt_are_pytorchs() {
+    compare("gpt", 100);
+}
+
+/// Both types: `f64` over all steps, and `f32` as long as PyTorch's own `f32` stays by its `f64`:
+/// past that only its rounding could be compared.
+fn compare(task: &str, steps: usize) {
+    let reference = reference();
+    assert_eq!(reference.steps, steps);
+    let wanted = &reference.tasks[task];
+    let found = losses(task, DType::F64, wanted.batch_size, &reference, steps);
+    assert_eq!(found.len(), steps);
+    agree(task, &found, &wanted.f64, 1e-6);
+    let pairs = wanted.f32.iter().zip(&wanted.f64);
+    let same = pairs.take_while(|(single, double)| ((*single - *double) / *double).abs() < 2e-5);
+    let steps = same.count();
+    assert!(steps >= 20, "{task}: {steps}");
+    let found = losses(task, DType::F32, wanted.batch_size, &reference, steps);
+    agree(task, &found, &wanted.f32, 1e-4);
+}
