@@ -184,7 +184,7 @@ impl Parameters {
         }
     }
 
-    fn register(
+    pub(crate) fn register(
         &mut self,
         name: String,
         shape: &[usize],

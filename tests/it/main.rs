@@ -14,6 +14,7 @@
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
+//! | `autoencoder` | a task of one's own has the whole command line |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
 //! | `pytorch` | the same steps as in PyTorch give the same losses |
@@ -32,6 +33,7 @@
 
 mod after_training;
 mod author;
+mod autoencoder;
 mod bad_data;
 mod bad_manifests;
 mod bad_plugins;

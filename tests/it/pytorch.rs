@@ -2,7 +2,8 @@
 //!
 //! `tests/reference/training.py` made the figures; what it hashes is hashed here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::process::Command;
 
 use candle_core::{DType, Device, Tensor};
 use sconce::data::{Inputs, Targets};
@@ -11,8 +12,9 @@ use sconce::loss::cross_entropy;
 use sconce::nn::{Model, ModelConfig, Moment, Network, Pass, Signal};
 use sconce::optim::{AdamW, Optimizer};
 use sconce::parameters::Parameters;
+use sconce::weights;
 use sconce_plugin_api::Phase;
-use sconce_tests::workspace;
+use sconce_tests::{say, workspace};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -195,4 +197,58 @@ fn compare(task: &str, steps: usize) {
     assert!(steps >= 20, "{task}: {steps}");
     let found = losses(task, DType::F32, wanted.batch_size, &reference, steps);
     agree(task, &found, &wanted.f32, 1e-4);
+}
+
+/// Weights go to PyTorch by name, strictly, and come back from there.
+#[test]
+fn weights_go_to_pytorch_and_come_back() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name);
+    let config: ModelConfig =
+        serde_json::from_value(json!({"kind": "resnet", "blocks": [1, 1], "width": 4}))
+            .expect("a model");
+    let names = (0..10).map(|class| class.to_string()).collect();
+    let mut parameters = Parameters::new(4, DType::F32, &Device::Cpu);
+    let input = Signal::numbers([1, 12, 12]);
+    let network = config.build(&mut parameters, &input, &Targets::Class(names));
+    let network = network.expect("a model");
+    let inputs = uniform("inputs", &[3, 1, 12, 12], 1.0, DType::F32);
+    let outputs = |phase| {
+        network
+            .forward(&inputs, &mut Pass::new(phase))
+            .expect("forward")
+    };
+    // Running statistics other than those of the start.
+    outputs(Phase::Train);
+    weights::save(&file("weights.safetensors"), &parameters).expect("saved");
+    let given = HashMap::from([
+        ("inputs".to_owned(), inputs.clone()),
+        ("outputs".to_owned(), outputs(Phase::Val)),
+    ]);
+    candle_core::safetensors::save(&given, file("inputs.safetensors")).expect("saved");
+    let python = std::env::var("SCONCE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let script = workspace().join("tests/reference/interop.py");
+    let finished = Command::new(&python)
+        .arg(script)
+        .arg(directory.path())
+        .output();
+    let Ok(finished) = finished else {
+        say(&format!("skipped: `{python}` can't be started"));
+        return;
+    };
+    let printed = String::from_utf8_lossy(&finished.stdout).into_owned();
+    if finished.status.code() == Some(77) {
+        say(&format!("PyTorch is not here: {printed}"));
+        return;
+    }
+    let errors = String::from_utf8_lossy(&finished.stderr);
+    assert!(finished.status.success(), "{printed}\n{errors}");
+    weights::load(&file("from_torch.safetensors"), &parameters, true).expect("they fit");
+    let expected = weights::read(&file("expected.safetensors")).expect("outputs");
+    let numbers = |tensor: &Tensor| tensor.flatten_all().and_then(|t| t.to_vec1::<f32>());
+    let found = numbers(&outputs(Phase::Val)).expect("numbers");
+    let wanted = numbers(&expected[0].1).expect("numbers");
+    for (found, wanted) in found.iter().zip(&wanted) {
+        assert!((found - wanted).abs() < 1e-5, "{found} {wanted}");
+    }
 }

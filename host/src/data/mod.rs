@@ -12,6 +12,8 @@ mod synthetic_digits;
 
 use std::sync::Arc;
 
+use sconce_plugin_api::Phase;
+
 pub use config::{DataConfig, IdxConfig, Split, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, Inputs, Targets};
 pub use error::Error;
@@ -27,4 +29,16 @@ pub struct Splits {
     pub val: Option<Arc<dyn Dataset>>,
     /// What is tested on at the end.
     pub test: Option<Arc<dyn Dataset>>,
+}
+
+impl Splits {
+    /// The data of a phase, or nothing where there is none.
+    pub fn of(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
+        match phase {
+            Phase::Train => Some(Arc::clone(&self.train)),
+            Phase::Val => self.val.clone(),
+            Phase::Test => self.test.clone(),
+            _ => None,
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod pass;
 mod sequence;
 mod signal;
 mod summary;
+mod var_builder;
 
 use candle_core::{Result, Tensor};
 
@@ -32,6 +33,7 @@ pub use pass::{ModuleInfo, Moment, Pass, Surroundings, Taps};
 pub use sequence::{Residual, Sequence};
 pub use signal::Signal;
 pub use summary::{LayerSummary, Summary};
+pub use var_builder::with_var_builder;
 
 /// Something with a forward pass.
 pub trait Model {

@@ -37,12 +37,7 @@ impl Task for Classification {
     }
 
     fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
-        match phase {
-            Phase::Train => Some(Arc::clone(&self.data.train) as Arc<dyn Dataset>),
-            Phase::Val => self.data.val.clone(),
-            Phase::Test => self.data.test.clone(),
-            _ => None,
-        }
+        self.data.of(phase)
     }
 
     fn metrics(&self) -> &[String] {

@@ -1,0 +1,35 @@
+//! A task that a manifest can't say: an autoencoder, whose target is its own input.
+//!
+//! `cargo run --release -p sconce-example-autoencoder -- run examples/autoencoder/run.json`
+//!
+//! Its model is written with `candle_nn`. Hooks, checkpoints and the whole command line are the
+//! host's; what the manifest says under `task` is its own.
+
+mod model;
+mod task;
+
+use std::process::ExitCode;
+
+use sconce::data::Splits;
+use sconce::manifest::Manifest;
+use sconce::session::Failure;
+use sconce::task::Task;
+
+use task::Reconstruction;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn build(manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure> {
+    let config = manifest.task.clone().unwrap_or_default();
+    let data = data.ok_or_else(|| Failure::task("the manifest has no `data`"))?;
+    Ok(Box::new(Reconstruction::new(
+        &serde_json::from_value(config)?,
+        manifest.seed,
+        data,
+    )?))
+}
+
+fn main() -> ExitCode {
+    sconce::cli::main_with(&build)
+}
