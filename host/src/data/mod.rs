@@ -12,7 +12,7 @@ mod synthetic_digits;
 
 use std::sync::Arc;
 
-pub use config::{DataConfig, IdxConfig, Split, SyntheticDigitsConfig};
+pub use config::{DataConfig, IdxConfig, Portion, Split, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, Inputs, Targets};
 pub use error::Error;
 pub use images::{ImageDataset, Images};
