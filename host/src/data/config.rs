@@ -30,10 +30,30 @@ pub struct IdxConfig {
     /// What is tested on: a part of these files or files of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Split>,
+    /// Whether a `count` or `fraction` has every class in the share that it has in the files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stratified: bool,
     /// The classes' names; their number bounds the labels. Default: the digits 0 to 9.
     #[serde(default = "digits")]
     #[schemars(length(min = 1, max = 256))]
     pub classes: Vec<String>,
+}
+
+/// Where the data of a phase comes from: exactly one of `count`, `fraction`, or `file`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Portion {
+    /// So many samples of the training data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub count: Option<usize>,
+    /// This share of the training data; above 0 and below 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub fraction: Option<f64>,
+    /// A file (or folder, where the training data is one) of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
 }
 
 /// Where the data of a phase comes from: exactly one of `count`, `fraction`, or `images` with

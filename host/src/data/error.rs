@@ -162,12 +162,12 @@ pub enum Error {
         found: Vec<usize>,
     },
     /// A split that says too much or too little.
-    #[error(
-        "`data.{phase}` must have exactly one of `count`, `fraction`, or `images` with `labels`"
-    )]
+    #[error("`data.{phase}` must have exactly one of `count`, `fraction`, or {own}")]
     SplitForm {
         /// `val` or `test`.
         phase: &'static str,
+        /// The keys for files of its own.
+        own: &'static str,
     },
     /// A split's number out of range.
     #[error("`data.{phase}.{key}` must be {range}, found {found}")]
@@ -194,6 +194,11 @@ pub enum Error {
         /// Those for the test.
         test: usize,
     },
+    /// Stratified splits of samples without classes.
+    #[error(
+        "`data.stratified` keeps the classes' shares, but the targets are numbers: leave it out"
+    )]
+    NotStratified,
     /// More samples than indices can count.
     #[error("{0} samples are more than the 4,294,967,295 that can be counted")]
     TooMany(u64),

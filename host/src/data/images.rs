@@ -72,6 +72,11 @@ impl Images {
         self.shape
     }
 
+    /// The class of each image.
+    pub(super) fn classes(&self) -> Vec<u32> {
+        self.labels.iter().copied().map(u32::from).collect()
+    }
+
     pub(super) fn image(&self, index: usize) -> Option<(&[u8], u8)> {
         let size: usize = self.shape.iter().product();
         let pixels = self.pixels.get(index * size..(index + 1) * size)?;

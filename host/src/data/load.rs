@@ -34,7 +34,11 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, Error>
     let total = images.count();
     let val = split::part(config.val.as_ref(), "val", total)?;
     let test = split::part(config.test.as_ref(), "test", total)?;
-    let parts = split::split(seed, total, taken(&val), taken(&test))?;
+    let parts = if config.stratified {
+        split::stratified(seed, &images.classes(), val.taken(), test.taken())?
+    } else {
+        split::split(seed, total, val.taken(), test.taken())?
+    };
     let normalisation = Normalisation::of(&images, &parts.train);
     let images = Arc::new(images);
     let dataset = |images: &Arc<Images>, indices: Vec<u32>| -> Arc<dyn Dataset> {
@@ -45,11 +49,13 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, Error>
             classes.clone(),
         ))
     };
-    let phase = |part: &Part<'_>, indices: Vec<u32>| -> Result<Option<Arc<dyn Dataset>>, Error> {
+    let phase = |part: &Part<(&Path, &Path)>,
+                 indices: Vec<u32>|
+     -> Result<Option<Arc<dyn Dataset>>, Error> {
         Ok(match part {
             Part::Nothing => None,
             Part::Count(_) => Some(dataset(&images, indices)),
-            Part::Files(pixels, labels) => {
+            Part::Own((pixels, labels)) => {
                 let pixels = base.join(pixels);
                 let own = Images::read(&pixels, &base.join(labels), classes.len())?;
                 same_shape(&images, &own, pixels)?;
@@ -63,14 +69,6 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, Error>
         val: phase(&val, parts.val)?,
         test: phase(&test, parts.test)?,
     })
-}
-
-/// How many samples of the training files a part takes.
-fn taken(part: &Part<'_>) -> usize {
-    match part {
-        Part::Count(count) => *count,
-        Part::Files(..) | Part::Nothing => 0,
-    }
 }
 
 fn same_shape(training: &Images, own: &Images, file: PathBuf) -> Result<(), Error> {

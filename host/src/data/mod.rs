@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use sconce_plugin_api::Phase;
 
-pub use config::{DataConfig, IdxConfig, Split, SyntheticDigitsConfig};
+pub use config::{DataConfig, IdxConfig, Portion, Split, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, Inputs, Targets};
 pub use error::Error;
 pub use images::{ImageDataset, Images};

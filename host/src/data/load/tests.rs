@@ -66,6 +66,20 @@ fn splits_have_the_sizes_that_are_asked_for() {
 }
 
 #[test]
+fn classes_keep_their_shares_on_request() {
+    let directory = directory();
+    let labels = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1];
+    std::fs::write(directory.path().join("unequal"), idx(&[10], &labels)).expect("written");
+    let keys = json!({"labels": "unequal", "val": {"fraction": 0.5}, "stratified": true});
+    let splits = load_from(&directory, &keys).expect("it is right");
+    for data in [Some(splits.train), splits.val].into_iter().flatten() {
+        let batch = data.gather(&[0, 1, 2, 3, 4], 0).expect("five samples");
+        let targets = batch.targets.to_vec1::<u32>().expect("whole numbers");
+        assert_eq!(targets.iter().sum::<u32>(), 1, "one of five is of class 1");
+    }
+}
+
+#[test]
 fn what_does_not_fit_together_is_told() {
     let directory = directory();
     let place = |name: &str| directory.path().join(name).display().to_string();
