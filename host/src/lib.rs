@@ -11,7 +11,7 @@
 //! | [`dispatch`] | the order of hooks at each mount point, their calls, their faults |
 //! | [`bridge`] | the host's side of the boundary: what hooks may ask and read |
 //! | [`run`] | the loop |
-//! | [`task`], [`nn`], [`loss`], [`data`] | what is trained |
+//! | [`task`], [`nn`], [`loss`], [`metric`], [`data`] | what is trained |
 //! | [`parameters`], [`gradients`], [`optim`], [`random`], [`init`] | in which way it can be repeated to the bit |
 //! | [`checkpoint`], [`weights`] | a run's state, or its model alone, in a file |
 //! | [`predict`] | a model's outputs as people read them |
@@ -36,6 +36,7 @@ pub mod init;
 pub mod log;
 pub mod loss;
 pub mod manifest;
+pub mod metric;
 pub mod nearest;
 pub mod nn;
 pub mod optim;

@@ -8,7 +8,7 @@ use sconce::nn::{Model, Pass};
 use sconce::optim::{Optimizer, Sgd};
 use sconce::parameters::Parameters;
 use sconce::run::{Outcome, Plan};
-use sconce::task::{Classification, Task};
+use sconce::task::{Supervised, Task};
 use sconce_plugin_api::Phase;
 use sconce_tests::in_process::{bits, loaded, mlp, mlp_task, train_with};
 use sconce_tests::{Finished, Workplace, edit, tiny};
@@ -113,7 +113,7 @@ fn what_a_hook_changes_is_what_the_loop_goes_on_with() {
     assert_ne!(validations[0]["metrics"], validations[1]["metrics"]);
 }
 
-fn task() -> Classification {
+fn task() -> Supervised {
     mlp_task(&[16], 40, 0)
 }
 

@@ -12,7 +12,7 @@ use sconce::parameters::Parameters;
 use sconce::plugin::inspect;
 use sconce::plugin::library::Library;
 use sconce::run::{Plan, Report, Trainer};
-use sconce::task::Classification;
+use sconce::task::Supervised;
 use sconce_plugin_api::{Point, Priority};
 
 use crate::artifacts;
@@ -63,7 +63,7 @@ pub fn noop_hooks_of(library: &Path, count: usize, shared: &Shared<'_>) -> Dispa
 /// # Panics
 ///
 /// Where it can't be made.
-pub fn digits_task() -> Classification {
+pub fn digits_task() -> Supervised {
     let config = DataConfig::SyntheticDigits(SyntheticDigitsConfig {
         train: 6400,
         val: 0,
@@ -73,11 +73,11 @@ pub fn digits_task() -> Classification {
     let data = data::load(&config, Path::new(""), 1).expect("data");
     let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
     let mlp = mlp(&mut parameters, &[1, 28, 28], &[256], 10);
-    Classification::new(Box::new(mlp), parameters, data)
+    Supervised::new(Box::new(mlp), parameters, data).expect("a task")
 }
 
 /// Trains a task with so many no-op hooks.
-pub fn train(task: &mut Classification, plan: &Plan, hooks: usize) -> Report {
+pub fn train(task: &mut Supervised, plan: &Plan, hooks: usize) -> Report {
     let log = MemoryLog::default();
     let shared = Shared::new(&log);
     let hooks = noop_hooks(hooks, &shared);

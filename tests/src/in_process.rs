@@ -15,7 +15,7 @@ use sconce::plugin::inspect;
 use sconce::plugin::instance::{EntryError, Instance};
 use sconce::plugin::library::Library;
 use sconce::run::{Plan, Report, Trainer};
-use sconce::task::{Classification, Task};
+use sconce::task::{Supervised, Task};
 use sconce_plugin_api::abi::{SetupAbi, TextAbi};
 use sconce_plugin_api::metadata::HookMetadata;
 use sconce_plugin_api::{HookKind, Point, Priority};
@@ -121,7 +121,7 @@ pub fn mlp(
 /// # Panics
 ///
 /// Where it can't be made.
-pub fn mlp_task(hidden: &[usize], train: usize, val: usize) -> Classification {
+pub fn mlp_task(hidden: &[usize], train: usize, val: usize) -> Supervised {
     let config: DataConfig = serde_json::from_value(
         json!({"kind": "synthetic-digits", "train": train, "val": val, "test": 0}),
     )
@@ -129,7 +129,7 @@ pub fn mlp_task(hidden: &[usize], train: usize, val: usize) -> Classification {
     let data = data::load(&config, Path::new(""), 5).expect("data");
     let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
     let mlp = mlp(&mut parameters, &[1, 28, 28], hidden, 10);
-    Classification::new(Box::new(mlp), parameters, data)
+    Supervised::new(Box::new(mlp), parameters, data).expect("a task")
 }
 
 /// Trains a task with hooks.

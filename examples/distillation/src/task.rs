@@ -6,7 +6,7 @@ use candle_core::{D, Result, Tensor};
 use sconce::data::{Batch, Dataset};
 use sconce::nn::{ModuleInfo, Pass};
 use sconce::parameters::Parameters;
-use sconce::task::{Classification, Task};
+use sconce::task::{Supervised, Task};
 use sconce_plugin_api::Phase;
 
 /// How much of the loss is the teacher's; the rest is the labels'.
@@ -18,11 +18,11 @@ const TEMPERATURE: f64 = 4.0;
 /// A classification that also learns from the logits which a hook publishes as `teacher`
 /// (Hinton, Vinyals and Dean, 2015).
 pub(crate) struct Distillation {
-    student: Classification,
+    student: Supervised,
 }
 
 impl Distillation {
-    pub(crate) fn new(student: Classification) -> Distillation {
+    pub(crate) fn new(student: Supervised) -> Distillation {
         Distillation { student }
     }
 }

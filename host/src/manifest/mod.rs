@@ -26,6 +26,8 @@ pub use train::TrainConfig;
 
 use crate::data::DataConfig;
 use crate::diagnostic::Place;
+use crate::loss::LossConfig;
+use crate::metric::MetricConfig;
 use crate::nn::ModelConfig;
 use crate::optim::OptimizerConfig;
 use crate::weights::WeightsConfig;
@@ -61,6 +63,13 @@ pub struct Manifest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     pub data: Option<DataConfig>,
+    /// The loss. Default: cross entropy for classes, mean squared error for numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<LossConfig>,
+    /// The metrics of every phase. Default: accuracy for classes, perplexity too for text, and mean
+    /// absolute and root mean squared errors for numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Vec<MetricConfig>>,
     /// The configuration of a program's own task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Value>,

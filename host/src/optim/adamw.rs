@@ -1,12 +1,9 @@
 //! Adam with decoupled weight decay.
 
-use candle_core::Tensor;
-
 use super::moments::Moments;
-use super::sweep::{Float, Numbers, Sweep, sweep};
-use super::{Error, Groups, Optimizer};
-use crate::gradients::Gradients;
-use crate::parameters::Parameters;
+use super::rule::Rule;
+use super::sweep::{Float, Numbers, Sweep};
+use super::{Group, Groups};
 
 /// `AdamW` (Loshchilov and Hutter, 2019) as PyTorch's `torch.optim.AdamW` computes it, for each
 /// element of a parameter p with gradient g at its t-th step:
@@ -57,63 +54,24 @@ impl AdamW {
     }
 }
 
-impl Optimizer for AdamW {
-    fn step(&mut self, parameters: &Parameters, gradients: &Gradients) -> Result<(), Error> {
-        for (index, parameter) in parameters.iter().enumerate() {
-            let (Some(gradient), true) = (gradients.at(index), parameter.is_trainable()) else {
-                continue;
-            };
-            let failed = |source| Error::Step {
-                parameter: parameter.name().to_owned(),
-                source,
-            };
-            let group = self.groups.of(index);
-            let tensor = parameter.tensor();
-            let entry = self
-                .moments
-                .entry_with_moments(index, tensor)
-                .map_err(failed)?;
-            let count = (entry.steps + 1) as f64;
-            let mut step = Step {
-                shrink: 1.0 - group.learning_rate * group.weight_decay,
-                beta1: self.beta1,
-                beta2: self.beta2,
-                epsilon: self.epsilon,
-                size: group.learning_rate / (1.0 - self.beta1.powf(count)),
-                correction: 1.0 / (1.0 - self.beta2.powf(count)).sqrt(),
-            };
-            sweep(tensor, gradient, &entry.moments, &mut step).map_err(failed)?;
-            entry.steps += 1;
+impl Rule for AdamW {
+    fn parts(&self) -> (&Groups, &Moments) {
+        (&self.groups, &self.moments)
+    }
+
+    fn parts_mut(&mut self) -> (&mut Groups, &mut Moments) {
+        (&mut self.groups, &mut self.moments)
+    }
+
+    fn sweep(&self, group: &Group, count: f64) -> impl Sweep + use<> {
+        Step {
+            shrink: 1.0 - group.learning_rate * group.weight_decay,
+            beta1: self.beta1,
+            beta2: self.beta2,
+            epsilon: self.epsilon,
+            size: group.learning_rate / (1.0 - self.beta1.powf(count)),
+            correction: 1.0 / (1.0 - self.beta2.powf(count)).sqrt(),
         }
-        Ok(())
-    }
-
-    fn groups(&self) -> &Groups {
-        &self.groups
-    }
-
-    fn groups_mut(&mut self) -> &mut Groups {
-        &mut self.groups
-    }
-
-    fn tensor_count(&self) -> usize {
-        self.moments.count()
-    }
-
-    fn tensors(&self, parameters: &Parameters) -> Vec<(String, Tensor)> {
-        self.moments.tensors(parameters)
-    }
-
-    fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error> {
-        self.moments.save(parameters)
-    }
-
-    fn load_state(
-        &mut self,
-        parameters: &Parameters,
-        state: &[(String, Tensor)],
-    ) -> Result<(), Error> {
-        self.moments.load(parameters, state)
     }
 }
 
@@ -136,7 +94,7 @@ impl Sweep for Step {
         let (fresh1, fresh2) = (T::from_f64(1.0 - self.beta1), T::from_f64(1.0 - self.beta2));
         let (size, epsilon) = (T::from_f64(self.size), T::from_f64(self.epsilon));
         let correction = T::from_f64(self.correction);
-        let [first, second] = numbers.moments;
+        let [first, second, _] = numbers.moments;
         let moments = first.iter_mut().zip(second);
         let steps = numbers.parameter.iter_mut().zip(numbers.gradient);
         for ((p, &g), (m, v)) in steps.zip(moments) {

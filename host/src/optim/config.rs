@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AdamW, Error, GroupConfig, Groups, Optimizer, Sgd};
+use super::{Adam, AdamW, Error, GroupConfig, Groups, Lion, Optimizer, RmsProp, Sgd};
 use crate::parameters::Parameters;
 
 /// The optimizer.
@@ -26,6 +26,31 @@ pub enum OptimizerConfig {
         /// Nesterov's momentum.
         #[serde(default)]
         nesterov: bool,
+        /// Weight decay, added to the gradient; 0 or more.
+        #[serde(default)]
+        #[schemars(range(min = 0.0))]
+        weight_decay: f64,
+        /// Parameters with a learning rate or weight decay of their own.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        groups: Vec<GroupConfig>,
+    },
+    /// Adam.
+    Adam {
+        /// The learning rate, above 0.
+        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        learning_rate: f64,
+        /// How much of the gradients' average a step keeps, from 0 to below 1.
+        #[serde(default = "default_beta1")]
+        #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+        beta1: f64,
+        /// How much of the squared gradients' average a step keeps, from 0 to below 1.
+        #[serde(default = "default_beta2")]
+        #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+        beta2: f64,
+        /// What keeps the division from zero; above 0.
+        #[serde(default = "default_epsilon")]
+        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        epsilon: f64,
         /// Weight decay, added to the gradient; 0 or more.
         #[serde(default)]
         #[schemars(range(min = 0.0))]
@@ -60,6 +85,56 @@ pub enum OptimizerConfig {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
     },
+    /// RMSprop, with momentum on request.
+    #[serde(rename = "rmsprop")]
+    RmsProp {
+        /// The learning rate, above 0.
+        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        learning_rate: f64,
+        /// How much of the squared gradients' average a step keeps, from 0 to below 1.
+        #[serde(default = "default_alpha")]
+        #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+        alpha: f64,
+        /// What keeps the division from zero; above 0.
+        #[serde(default = "default_epsilon")]
+        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        epsilon: f64,
+        /// The momentum, from 0 (none) to below 1.
+        #[serde(default)]
+        #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+        momentum: f64,
+        /// Whether gradients are divided by their spread about their average, rather than about 0.
+        #[serde(default)]
+        centered: bool,
+        /// Weight decay, added to the gradient; 0 or more.
+        #[serde(default)]
+        #[schemars(range(min = 0.0))]
+        weight_decay: f64,
+        /// Parameters with a learning rate or weight decay of their own.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        groups: Vec<GroupConfig>,
+    },
+    /// Lion: steps of one size, by the sign of an average.
+    Lion {
+        /// The learning rate, above 0.
+        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        learning_rate: f64,
+        /// How much of the average there is in a step's direction, from 0 to below 1.
+        #[serde(default = "default_beta1")]
+        #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+        beta1: f64,
+        /// How much of the gradients' average a step keeps, from 0 to below 1.
+        #[serde(default = "default_lion_beta2")]
+        #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+        beta2: f64,
+        /// Weight decay, apart from the gradient; 0 or more.
+        #[serde(default)]
+        #[schemars(range(min = 0.0))]
+        weight_decay: f64,
+        /// Parameters with a learning rate or weight decay of their own.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        groups: Vec<GroupConfig>,
+    },
 }
 
 fn default_beta1() -> f64 {
@@ -68,6 +143,14 @@ fn default_beta1() -> f64 {
 
 fn default_beta2() -> f64 {
     0.999
+}
+
+fn default_lion_beta2() -> f64 {
+    0.99
+}
+
+fn default_alpha() -> f64 {
+    0.99
 }
 
 fn default_epsilon() -> f64 {
@@ -101,7 +184,15 @@ impl OptimizerConfig {
                 }
                 groups
             }
-            OptimizerConfig::AdamW {
+            OptimizerConfig::Adam {
+                learning_rate,
+                beta1,
+                beta2,
+                epsilon,
+                weight_decay,
+                groups,
+            }
+            | OptimizerConfig::AdamW {
                 learning_rate,
                 beta1,
                 beta2,
@@ -113,6 +204,35 @@ impl OptimizerConfig {
                 share("beta1", *beta1)?;
                 share("beta2", *beta2)?;
                 positive("epsilon", *epsilon)?;
+                not_negative("weight_decay", *weight_decay)?;
+                groups
+            }
+            OptimizerConfig::RmsProp {
+                learning_rate,
+                alpha,
+                epsilon,
+                momentum,
+                weight_decay,
+                groups,
+                ..
+            } => {
+                positive("learning_rate", *learning_rate)?;
+                share("alpha", *alpha)?;
+                positive("epsilon", *epsilon)?;
+                share("momentum", *momentum)?;
+                not_negative("weight_decay", *weight_decay)?;
+                groups
+            }
+            OptimizerConfig::Lion {
+                learning_rate,
+                beta1,
+                beta2,
+                weight_decay,
+                groups,
+            } => {
+                positive("learning_rate", *learning_rate)?;
+                share("beta1", *beta1)?;
+                share("beta2", *beta2)?;
                 not_negative("weight_decay", *weight_decay)?;
                 groups
             }
@@ -131,34 +251,95 @@ impl OptimizerConfig {
     /// That of [`validate`](OptimizerConfig::validate), and where a group names no parameter.
     pub fn build(&self, parameters: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
         self.validate()?;
-        match self {
+        let groups = self.groups(parameters)?;
+        Ok(match self {
             OptimizerConfig::Sgd {
                 learning_rate,
                 momentum,
                 dampening,
                 nesterov,
-                weight_decay,
-                groups,
+                ..
             } => {
-                let single = Groups::single(*learning_rate, *weight_decay);
                 let sgd = Sgd::new(*learning_rate).with_momentum(*momentum, *dampening, *nesterov);
-                Ok(Box::new(sgd.with_groups(single.split(groups, parameters)?)))
+                Box::new(sgd.with_groups(groups))
+            }
+            OptimizerConfig::Adam {
+                learning_rate,
+                beta1,
+                beta2,
+                epsilon,
+                ..
+            } => {
+                let adam = Adam::new(*learning_rate).with_betas(*beta1, *beta2, *epsilon);
+                Box::new(adam.with_groups(groups))
             }
             OptimizerConfig::AdamW {
                 learning_rate,
                 beta1,
                 beta2,
                 epsilon,
-                weight_decay,
-                groups,
+                ..
             } => {
-                let single = Groups::single(*learning_rate, *weight_decay);
                 let adamw = AdamW::new(*learning_rate).with_betas(*beta1, *beta2, *epsilon);
-                Ok(Box::new(
-                    adamw.with_groups(single.split(groups, parameters)?),
-                ))
+                Box::new(adamw.with_groups(groups))
             }
+            OptimizerConfig::RmsProp {
+                learning_rate,
+                alpha,
+                epsilon,
+                momentum,
+                centered,
+                ..
+            } => {
+                let rmsprop = RmsProp::new(*learning_rate).with_alpha(*alpha, *epsilon);
+                let rmsprop = rmsprop.with_momentum(*momentum, *centered);
+                Box::new(rmsprop.with_groups(groups))
+            }
+            OptimizerConfig::Lion {
+                learning_rate,
+                beta1,
+                beta2,
+                ..
+            } => {
+                let lion = Lion::new(*learning_rate).with_betas(*beta1, *beta2);
+                Box::new(lion.with_groups(groups))
+            }
+        })
+    }
+
+    /// The groups, with their learning rates and weight decays.
+    fn groups(&self, parameters: &Parameters) -> Result<Groups, Error> {
+        let (OptimizerConfig::Sgd {
+            learning_rate,
+            weight_decay,
+            groups,
+            ..
         }
+        | OptimizerConfig::Adam {
+            learning_rate,
+            weight_decay,
+            groups,
+            ..
+        }
+        | OptimizerConfig::AdamW {
+            learning_rate,
+            weight_decay,
+            groups,
+            ..
+        }
+        | OptimizerConfig::RmsProp {
+            learning_rate,
+            weight_decay,
+            groups,
+            ..
+        }
+        | OptimizerConfig::Lion {
+            learning_rate,
+            weight_decay,
+            groups,
+            ..
+        }) = self;
+        Groups::single(*learning_rate, *weight_decay).split(groups, parameters)
     }
 }
 

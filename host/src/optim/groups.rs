@@ -9,6 +9,9 @@ use crate::parameters::Parameters;
 use crate::patterns::Patterns;
 
 /// A parameter group in the manifest.
+///
+/// Norms and biases without weight decay are one:
+/// `{"name": "no-decay", "parameters": ["*.bias", "*norm*"], "weight_decay": 0}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupConfig {

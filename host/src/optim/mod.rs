@@ -3,11 +3,17 @@
 //! candle's own make a dozen temporaries per parameter and hide their moments, so that a run could
 //! not be resumed.
 
+mod adam;
 mod adamw;
 mod config;
 mod error;
 mod groups;
+mod lion;
 mod moments;
+#[cfg(test)]
+mod reference_tests;
+mod rmsprop;
+mod rule;
 mod sgd;
 mod sweep;
 #[cfg(test)]
@@ -15,10 +21,13 @@ mod tests;
 
 use candle_core::Tensor;
 
+pub use adam::Adam;
 pub use adamw::AdamW;
 pub use config::OptimizerConfig;
 pub use error::Error;
 pub use groups::{DEFAULT_GROUP, Group, GroupConfig, Groups};
+pub use lion::Lion;
+pub use rmsprop::RmsProp;
 pub use sgd::Sgd;
 
 use crate::gradients::Gradients;

@@ -22,11 +22,11 @@ pub(super) struct Entry {
     /// How often it has been stepped.
     pub(super) steps: u64,
     /// Of the parameter's shape and type; none until first used.
-    pub(super) moments: [Option<Tensor>; 2],
+    pub(super) moments: [Option<Tensor>; 3],
 }
 
 impl Moments {
-    /// Moments of these names, at most two, for no parameter yet.
+    /// Moments of these names, at most three, for no parameter yet.
     pub(super) fn new(names: &'static [&'static str]) -> Moments {
         Moments {
             names,

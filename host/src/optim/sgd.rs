@@ -149,7 +149,7 @@ impl Sweep for Step {
             1.0 - self.dampening
         };
         let fresh = T::from_f64(fresh);
-        let [buffer, _] = numbers.moments;
+        let [buffer, ..] = numbers.moments;
         for ((p, &g), b) in steps.zip(buffer) {
             let g = g + decay * *p;
             *b = kept * *b + fresh * g;

@@ -8,7 +8,7 @@ use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, Tensor, bail}
 /// A number that parameters are made of.
 pub(super) trait Float:
     Copy
-    + PartialEq
+    + PartialOrd
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
@@ -21,6 +21,8 @@ pub(super) trait Float:
     fn from_f64(value: f64) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
+    /// 1 above 0, −1 below, and at 0 or NaN the number itself.
+    fn sign(self) -> Self;
 }
 
 impl Float for f32 {
@@ -32,6 +34,16 @@ impl Float for f32 {
 
     fn sqrt(self) -> f32 {
         f32::sqrt(self)
+    }
+
+    fn sign(self) -> f32 {
+        if self > 0.0 {
+            1.0
+        } else if self < 0.0 {
+            -1.0
+        } else {
+            self
+        }
     }
 }
 
@@ -45,6 +57,16 @@ impl Float for f64 {
     fn sqrt(self) -> f64 {
         f64::sqrt(self)
     }
+
+    fn sign(self) -> f64 {
+        if self > 0.0 {
+            1.0
+        } else if self < 0.0 {
+            -1.0
+        } else {
+            self
+        }
+    }
 }
 
 /// A parameter, its gradient and its moments, side by side; a moment that the optimizer does not
@@ -52,7 +74,7 @@ impl Float for f64 {
 pub(super) struct Numbers<'a, T> {
     pub(super) parameter: &'a mut [T],
     pub(super) gradient: &'a [T],
-    pub(super) moments: [&'a mut [T]; 2],
+    pub(super) moments: [&'a mut [T]; 3],
 }
 
 /// What happens to a parameter, given its gradient, element by element.
@@ -65,7 +87,7 @@ pub(super) trait Sweep {
 pub(super) fn sweep(
     parameter: &Tensor,
     gradient: &Tensor,
-    moments: &[Option<Tensor>; 2],
+    moments: &[Option<Tensor>; 3],
     sweep: &mut impl Sweep,
 ) -> Result<()> {
     if parameter.dims() != gradient.dims() {
@@ -79,35 +101,39 @@ pub(super) fn sweep(
     if share_storage(parameter, &gradient) {
         gradient = gradient.copy()?;
     }
-    let [first, second] = moments;
+    let [first, second, third] = moments;
     let (guard, layout) = gradient.storage_and_layout();
     let Storage::Cpu(gradient) = &*guard else {
         bail!("the gradient is not on the CPU");
     };
     with_storage(first.as_ref(), |first| {
         with_storage(second.as_ref(), |second| {
-            with_storage(Some(parameter), |parameter| match (parameter, gradient) {
-                (SliceMut::F32(parameter), CpuStorage::F32(gradient)) => {
-                    let gradient = slice(gradient, layout)?;
-                    let moments = [first.f32(), second.f32()];
-                    sweep.run(Numbers {
-                        parameter,
-                        gradient,
-                        moments,
-                    });
-                    Ok(())
-                }
-                (SliceMut::F64(parameter), CpuStorage::F64(gradient)) => {
-                    let gradient = slice(gradient, layout)?;
-                    let moments = [first.f64(), second.f64()];
-                    sweep.run(Numbers {
-                        parameter,
-                        gradient,
-                        moments,
-                    });
-                    Ok(())
-                }
-                (_, gradient) => bail!("parameters of type {} can't be stepped", name(gradient)),
+            with_storage(third.as_ref(), |third| {
+                with_storage(Some(parameter), |parameter| match (parameter, gradient) {
+                    (SliceMut::F32(parameter), CpuStorage::F32(gradient)) => {
+                        let gradient = slice(gradient, layout)?;
+                        let moments = [first.f32(), second.f32(), third.f32()];
+                        sweep.run(Numbers {
+                            parameter,
+                            gradient,
+                            moments,
+                        });
+                        Ok(())
+                    }
+                    (SliceMut::F64(parameter), CpuStorage::F64(gradient)) => {
+                        let gradient = slice(gradient, layout)?;
+                        let moments = [first.f64(), second.f64(), third.f64()];
+                        sweep.run(Numbers {
+                            parameter,
+                            gradient,
+                            moments,
+                        });
+                        Ok(())
+                    }
+                    (_, gradient) => {
+                        bail!("parameters of type {} can't be stepped", name(gradient))
+                    }
+                })
             })
         })
     })

@@ -2,14 +2,14 @@
 
 use candle_core::{DType, Device, Tensor};
 
-use super::{AdamW, Optimizer, OptimizerConfig, Sgd};
+use super::{Adam, AdamW, Lion, Optimizer, OptimizerConfig, RmsProp, Sgd};
 use crate::gradients::Gradients;
 use crate::init::Init;
 use crate::parameters::Parameters;
 use crate::random;
 
 const SIZE: usize = 7;
-const STEPS: u64 = 20;
+const STEPS: u64 = 50;
 
 fn parameters(dtype: DType) -> Parameters {
     let mut parameters = Parameters::new(11, dtype, &Device::Cpu);
@@ -165,6 +165,126 @@ fn adamw_is_its_formula_in_both_precisions() {
 }
 
 #[test]
+#[expect(clippy::many_single_char_names, reason = "the formula's")]
+fn adam_is_its_formula_in_both_precisions() {
+    for (dtype, tolerance) in [(DType::F64, 1e-12), (DType::F32, 5e-6)] {
+        let parameters = parameters(dtype);
+        let mut p = values(&parameters, "m.w");
+        let (mut m, mut v) = (vec![0.0; SIZE], vec![0.0; SIZE]);
+        let (rate, beta1, beta2, epsilon, decay) = (0.01, 0.8, 0.95, 1e-6, 0.1);
+        for step in 0..STEPS {
+            let t = i32::try_from(step + 1).expect("small");
+            for (index, g) in gradient(step).iter().enumerate() {
+                let g = g + decay * p[index];
+                m[index] = beta1 * m[index] + (1.0 - beta1) * g;
+                v[index] = beta2 * v[index] + (1.0 - beta2) * g * g;
+                let m_hat = m[index] / (1.0 - beta1.powi(t));
+                let v_hat: f64 = v[index] / (1.0 - beta2.powi(t));
+                p[index] -= rate * m_hat / (v_hat.sqrt() + epsilon);
+            }
+        }
+        let mut adam = Adam::new(rate)
+            .with_betas(beta1, beta2, epsilon)
+            .with_weight_decay(decay);
+        train(&mut adam, &parameters, 0..STEPS);
+        close(&values(&parameters, "m.w"), &p, tolerance);
+    }
+}
+
+#[test]
+#[expect(clippy::many_single_char_names, reason = "the formula's")]
+fn rmsprop_is_its_formula() {
+    let (rate, alpha, epsilon) = (0.01, 0.9, 1e-6);
+    for (momentum, centered, decay) in [
+        (0.0, false, 0.0),
+        (0.9, false, 0.1),
+        (0.0, true, 0.1),
+        (0.9, true, 0.1),
+    ] {
+        let parameters = parameters(DType::F64);
+        let mut p = values(&parameters, "m.w");
+        let (mut v, mut a, mut b) = (vec![0.0; SIZE], vec![0.0; SIZE], vec![0.0; SIZE]);
+        for step in 0..STEPS {
+            for (index, g) in gradient(step).iter().enumerate() {
+                let g = g + decay * p[index];
+                v[index] = alpha * v[index] + (1.0 - alpha) * g * g;
+                a[index] = alpha * a[index] + (1.0 - alpha) * g;
+                let mean: f64 = if centered { a[index] } else { 0.0 };
+                let spread: f64 = v[index] - mean * mean;
+                let scaled = g / (spread.max(0.0).sqrt() + epsilon);
+                b[index] = momentum * b[index] + scaled;
+                p[index] -= rate * b[index];
+            }
+        }
+        let mut rmsprop = RmsProp::new(rate)
+            .with_alpha(alpha, epsilon)
+            .with_momentum(momentum, centered)
+            .with_weight_decay(decay);
+        train(&mut rmsprop, &parameters, 0..STEPS);
+        close(&values(&parameters, "m.w"), &p, 1e-11);
+        let moments = rmsprop.tensors(&parameters).len();
+        assert_eq!(
+            moments,
+            1 + usize::from(momentum > 0.0) + usize::from(centered)
+        );
+        assert_eq!(moments, rmsprop.tensor_count());
+    }
+}
+
+#[test]
+fn lion_is_its_formula() {
+    for decay in [0.0, 0.5] {
+        let parameters = parameters(DType::F64);
+        let mut p = values(&parameters, "m.w");
+        let mut m = [0.0; SIZE];
+        let (rate, beta1, beta2) = (0.01, 0.8, 0.95);
+        for step in 0..STEPS {
+            for (index, g) in gradient(step).iter().enumerate() {
+                let direction: f64 = beta1 * m[index] + (1.0 - beta1) * g;
+                p[index] -= rate * (direction.signum() + decay * p[index]);
+                m[index] = beta2 * m[index] + (1.0 - beta2) * g;
+            }
+        }
+        let mut lion = Lion::new(rate)
+            .with_betas(beta1, beta2)
+            .with_weight_decay(decay);
+        train(&mut lion, &parameters, 0..STEPS);
+        close(&values(&parameters, "m.w"), &p, 1e-12);
+    }
+}
+
+#[test]
+fn lion_stands_still_where_there_is_no_gradient_and_shows_nan() {
+    let parameters = parameters(DType::F32);
+    let start = values(&parameters, "m.w");
+    let mut gradients = gradients(&parameters, 0);
+    let mut one_nan = [0.0_f32; SIZE];
+    one_nan[2] = f32::NAN;
+    gradients.set(0, Tensor::new(&one_nan, &Device::Cpu).expect("a gradient"));
+    let mut lion = Lion::new(0.1);
+    lion.step(&parameters, &gradients).expect("a step");
+    for (index, (now, before)) in values(&parameters, "m.w").iter().zip(start).enumerate() {
+        assert_eq!(now.is_nan(), index == 2);
+        assert!(index == 2 || (now - before).abs() <= 0.0, "{now} {before}");
+    }
+}
+
+#[test]
+fn norms_and_biases_may_go_without_weight_decay() {
+    let json = r#"{"kind": "adam", "learning_rate": 0.1, "weight_decay": 0.1,
+        "groups": [{"name": "no-decay", "parameters": ["*.bias", "*norm*"], "weight_decay": 0}]}"#;
+    let config: OptimizerConfig = serde_json::from_str(json).expect("a config");
+    let mut parameters = parameters(DType::F32);
+    for (scope, name) in [("fc", "bias"), ("norm1", "weight")] {
+        let mut scope = parameters.scope(scope);
+        scope.parameter(name, &[1], Init::ZEROS).expect("one");
+    }
+    let optimizer = config.build(&parameters).expect("an optimizer");
+    let decays = (0..parameters.len()).map(|index| optimizer.groups().of(index).weight_decay);
+    assert_eq!(decays.collect::<Vec<f64>>(), [0.1, 0.1, 0.0, 0.0]);
+}
+
+#[test]
 fn what_has_no_gradient_or_is_frozen_stays() {
     let mut parameters = parameters(DType::F32);
     let before = (values(&parameters, "m.w"), values(&parameters, "m.still"));
@@ -178,18 +298,25 @@ fn what_has_no_gradient_or_is_frozen_stays() {
 
 #[test]
 fn a_restored_state_goes_on_with_the_same_bits() {
-    let configs = [
-        OptimizerConfig::Sgd {
-            learning_rate: 0.05,
-            momentum: 0.9,
-            dampening: 0.1,
-            nesterov: false,
-            weight_decay: 0.01,
-            groups: Vec::new(),
-        },
-        serde_json::from_str(r#"{"kind": "adamw", "learning_rate": 0.01}"#).expect("a config"),
+    let configs = [OptimizerConfig::Sgd {
+        learning_rate: 0.05,
+        momentum: 0.9,
+        dampening: 0.1,
+        nesterov: false,
+        weight_decay: 0.01,
+        groups: Vec::new(),
+    }];
+    let written = [
+        r#"{"kind": "adam", "learning_rate": 0.01, "weight_decay": 0.1}"#,
+        r#"{"kind": "adamw", "learning_rate": 0.01}"#,
+        r#"{"kind": "rmsprop", "learning_rate": 0.01}"#,
+        r#"{"kind": "rmsprop", "learning_rate": 0.01, "momentum": 0.9}"#,
+        r#"{"kind": "rmsprop", "learning_rate": 0.01, "centered": true}"#,
+        r#"{"kind": "rmsprop", "learning_rate": 0.01, "momentum": 0.9, "centered": true}"#,
+        r#"{"kind": "lion", "learning_rate": 0.01}"#,
     ];
-    for config in configs {
+    let written = written.map(|json| serde_json::from_str(json).expect("a config"));
+    for config in configs.into_iter().chain(written) {
         let whole = parameters(DType::F32);
         train(
             config.build(&whole).expect("optimizer").as_mut(),
@@ -314,6 +441,8 @@ fn two_runs_have_the_same_bits() {
     let sgd = || Sgd::new(0.05).with_momentum(0.9, 0.0, true);
     assert_eq!(run(&mut AdamW::new(0.01)), run(&mut AdamW::new(0.01)));
     assert_eq!(run(&mut sgd()), run(&mut sgd()));
+    assert_eq!(run(&mut Lion::new(0.01)), run(&mut Lion::new(0.01)));
+    assert_eq!(run(&mut RmsProp::new(0.01)), run(&mut RmsProp::new(0.01)));
 }
 
 #[test]
@@ -338,6 +467,14 @@ fn numbers_out_of_range_are_told_by_name() {
         (
             r#"{"kind": "adamw", "learning_rate": 1, "epsilon": 0}"#,
             "`epsilon` must be above 0",
+        ),
+        (
+            r#"{"kind": "rmsprop", "learning_rate": 1, "alpha": 1}"#,
+            "`alpha` must be from 0 to below 1",
+        ),
+        (
+            r#"{"kind": "lion", "learning_rate": 0}"#,
+            "`learning_rate` must be above 0",
         ),
     ] {
         let config: OptimizerConfig = serde_json::from_str(json).expect("a config");

@@ -98,13 +98,17 @@ impl Trainer<'_> {
         self.view.loss = value;
         self.view.flags |= ViewAbi::HAS_LOSS;
         let mut board = self.shared.metrics.borrow_mut();
-        let (sums, samples) = board.sums(phase, 1 + self.task.sum_count());
-        let count = batch.len() as f64;
-        *samples += count;
+        let (sums, samples) = board.sums(phase, 2 + self.task.sum_count());
+        *samples += batch.len() as f64;
         let mut mean = f64::NAN;
-        if let Some((loss_sum, sums)) = sums.split_first_mut() {
-            *loss_sum += value * count;
-            mean = *loss_sum / *samples;
+        if let [loss_sum, weight_sum, sums @ ..] = sums {
+            let weight = self.task.loss_weight(batch)?;
+            // What counts nothing has no loss: 0 · NaN would be one.
+            if weight > 0.0 {
+                *loss_sum += value * weight;
+            }
+            *weight_sum += weight;
+            mean = *loss_sum / *weight_sum;
             self.task.measure(batch, outputs, sums)?;
             self.task.values(sums, *samples, &mut self.values);
         }

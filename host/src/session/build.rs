@@ -9,7 +9,7 @@ use crate::manifest::{Manifest, TaskSource};
 use crate::nn::{ModelError, Signal};
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
-use crate::task::{Classification, Task};
+use crate::task::{self, Supervised, Task};
 use crate::weights;
 
 /// How a program makes its task.
@@ -58,7 +58,7 @@ where
 /// # Errors
 ///
 /// Where there is no model or no data, or the model does not fit the data.
-pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Classification, Failure> {
+pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervised, Failure> {
     let lacks = |key: &str| {
         let problem = format!("the manifest has no `{key}`");
         Failure::usage(vec![Diagnostic::new(problem).at(manifest.place(""))])
@@ -82,7 +82,15 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Classific
             let place = manifest.place(&path);
             Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
         })?;
-    Ok(Classification::new(Box::new(network), parameters, data))
+    let (loss, metrics) = (manifest.loss.as_ref(), manifest.metrics.as_deref());
+    Supervised::with(Box::new(network), parameters, data, loss, metrics).map_err(|error| {
+        let key = match &error {
+            task::Error::Loss(_) => "loss",
+            task::Error::Metric(_) => "metrics",
+        };
+        let place = manifest.place(key);
+        Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
+    })
 }
 
 /// Sets the task's parameters to the weights that the manifest begins with; what of them does not

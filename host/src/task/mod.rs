@@ -1,13 +1,13 @@
 //! What is trained: model, data, loss and metrics.
 
-mod classification;
+mod supervised;
 
 use std::sync::Arc;
 
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
-pub use classification::Classification;
+pub use supervised::{Error, Supervised};
 
 use crate::data::{Batch, Dataset};
 use crate::nn::{ModuleInfo, Pass, Summary};
@@ -33,6 +33,12 @@ pub trait Task {
     /// The loss: the mean over the batch's samples, a scalar with a gradient. It may read what hooks
     /// have published for it ([`Pass::published`]).
     fn loss(&mut self, batch: &Batch, outputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
+
+    /// What the loss of a batch counts in the mean over a pass: by default its samples. The sum of the
+    /// classes' weights, say, where the loss is a weighted mean.
+    fn loss_weight(&self, batch: &Batch) -> Result<f64> {
+        Ok(batch.len() as f64)
+    }
 
     /// Adds what a batch contributes to the sums behind the metrics: sums, so that batches of unequal
     /// sizes count right and a checkpoint can keep them.

@@ -1,0 +1,166 @@
+//! Cross entropy.
+
+use candle_core::{D, DType, Result, Tensor, bail};
+
+use super::shapes::{Rows, classes_of};
+
+/// The cross entropy of logits (samples, classes) against classes (samples): the mean over the
+/// samples of log Σᵢ exp(xᵢ) − x\[target\], a scalar. The same for (samples, positions, classes) and
+/// (samples, positions).
+pub fn cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    CrossEntropy::default().forward(logits, targets)
+}
+
+/// Cross entropy as `torch.nn.CrossEntropyLoss` computes it for classes by index: with the weight w of
+/// each class, the smoothing ε, C classes and n rows (samples or positions) that aren't ignored,
+///
+/// (1 − ε) · Σₙ w\[yₙ\] · ℓ(n, yₙ) + ε / C · Σₙ Σᵢ w\[i\] · ℓ(n, i), divided by Σₙ w\[yₙ\],
+///
+/// where ℓ(n, c) = log Σᵢ exp(xₙᵢ) − xₙ\[c\]. Where that sum is 0 the loss is 0, not NaN.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CrossEntropy {
+    /// ε, from 0 to below 1.
+    pub label_smoothing: f64,
+    /// A weight for each class; all 1 by default.
+    pub class_weights: Option<Vec<f64>>,
+    /// Samples or positions of this target don't count; it needs not be one of the classes.
+    pub ignore_index: Option<u32>,
+}
+
+impl CrossEntropy {
+    /// The loss, a scalar.
+    pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+        let rows = Rows::new(outputs, targets)?.without(self.ignore_index)?;
+        let classes = rows.classes()?;
+        let weight = self.sum(&rows.targets)?;
+        if weight <= 0.0 {
+            return nothing(outputs);
+        }
+        let index = Tensor::new(rows.targets.as_slice(), outputs.device())?.unsqueeze(1)?;
+        // The largest logit is taken off first, so that no exponential overflows. It is detached: the
+        // result does not depend on it, so neither does the gradient.
+        let largest = rows.logits.max_keepdim(D::Minus1)?.detach();
+        let shifted = rows.logits.broadcast_sub(&largest)?;
+        let log_sum = shifted.exp()?.sum_keepdim(D::Minus1)?.log()?;
+        let mut chosen = log_sum.sub(&shifted.gather(&index, D::Minus1)?)?;
+        let weights = self.weights_of_classes(outputs, classes)?;
+        if let Some(weights) = &weights {
+            chosen = chosen.mul(&weights.gather(&index.squeeze(1)?, 0)?.unsqueeze(1)?)?;
+        }
+        let mut total = chosen.sum_all()?;
+        if self.label_smoothing > 0.0 {
+            let mut all = log_sum.broadcast_sub(&shifted)?;
+            if let Some(weights) = &weights {
+                all = all.broadcast_mul(weights)?;
+            }
+            let all = all
+                .sum_all()?
+                .affine(self.label_smoothing / classes as f64, 0.0)?;
+            total = total.affine(1.0 - self.label_smoothing, 0.0)?.add(&all)?;
+        }
+        total.affine(1.0 / weight, 0.0)
+    }
+
+    /// The sum of the weights of what counts.
+    pub fn weight(&self, targets: &Tensor) -> Result<f64> {
+        let mut targets = classes_of(targets)?;
+        if let Some(ignored) = self.ignore_index {
+            targets.retain(|&target| target != ignored);
+        }
+        self.sum(&targets)
+    }
+
+    fn sum(&self, targets: &[u32]) -> Result<f64> {
+        let Some(weights) = &self.class_weights else {
+            return Ok(targets.len() as f64);
+        };
+        let mut sum = 0.0;
+        for &target in targets {
+            match weights.get(target as usize) {
+                Some(weight) => sum += weight,
+                None => bail!(
+                    "the target {target} has none of the {} class weights",
+                    weights.len()
+                ),
+            }
+        }
+        Ok(sum)
+    }
+
+    /// In the outputs' type.
+    fn weights_of_classes(&self, outputs: &Tensor, classes: usize) -> Result<Option<Tensor>> {
+        let Some(weights) = &self.class_weights else {
+            return Ok(None);
+        };
+        if weights.len() != classes {
+            bail!(
+                "{} class weights for outputs of {classes} classes",
+                weights.len()
+            );
+        }
+        let weights = Tensor::new(weights.as_slice(), outputs.device())?;
+        weights.to_dtype(outputs.dtype()).map(Some)
+    }
+}
+
+/// 0, with a gradient of zeros whatever the outputs are.
+fn nothing(outputs: &Tensor) -> Result<Tensor> {
+    let none = Tensor::zeros(outputs.dims(), DType::U8, outputs.device())?;
+    none.where_cond(outputs, &outputs.zeros_like()?)?.sum_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{Device, Var};
+
+    use super::*;
+
+    fn targets(targets: &[u32]) -> Tensor {
+        Tensor::new(targets, &Device::Cpu).expect("targets")
+    }
+
+    /// The formula in plain numbers.
+    fn slow(logits: &[[f64; 3]], targets: &[usize]) -> f64 {
+        let losses = logits.iter().zip(targets).map(|(row, &target)| {
+            let sum: f64 = row.iter().map(|x| x.exp()).sum();
+            sum.ln() - row[target]
+        });
+        losses.sum::<f64>() / logits.len() as f64
+    }
+
+    #[test]
+    fn value_and_gradient_are_those_of_the_formula() {
+        let rows = [[0.5, -1.0, 2.0], [3.0, 0.1, 0.2]];
+        let logits = Var::new(&rows, &Device::Cpu).expect("logits");
+        let loss = cross_entropy(&logits, &targets(&[1, 0])).expect("loss");
+        let value: f64 = loss.to_scalar().expect("a number");
+        assert!((value - slow(&rows, &[1, 0])).abs() < 1e-12);
+        let store = loss.backward().expect("backward");
+        let gradient: Vec<Vec<f64>> = store.get(&logits).expect("it").to_vec2().expect("numbers");
+        for row in 0..2 {
+            for column in 0..3 {
+                let at = |step: f64| {
+                    let mut moved = rows;
+                    moved[row][column] += step;
+                    slow(&moved, &[1, 0])
+                };
+                let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
+                assert!(
+                    (slope - gradient[row][column]).abs() < 1e-9,
+                    "{row} {column}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn large_logits_neither_overflow_nor_vanish() {
+        let logits = Tensor::new(&[[1e4_f32, 0.0, -1e4]], &Device::Cpu).expect("logits");
+        let of = |target| {
+            let loss = cross_entropy(&logits, &targets(&[target])).expect("loss");
+            loss.to_scalar::<f32>().expect("a number")
+        };
+        assert!(of(0).abs() < f32::EPSILON);
+        assert!((of(2) - 2e4).abs() < 1.0);
+    }
+}

@@ -1,0 +1,30 @@
+//! Losses of numbers: means over all elements of (samples, numbers).
+
+use candle_core::{Result, Tensor};
+
+use super::shapes::{mean, numbers};
+
+/// The mean squared error: the mean of (x − y)².
+pub fn mse(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    mean(&outputs.sub(&numbers(outputs, targets)?)?.sqr()?)
+}
+
+/// The mean absolute error: the mean of |x − y|, whose gradient at 0 is 0.
+pub fn l1(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    mean(&size(&outputs.sub(&numbers(outputs, targets)?)?)?)
+}
+
+/// Huber's loss (1964) as `torch.nn.HuberLoss` computes it: the mean of ½ d² where |d| ≤ `delta`, else
+/// of `delta` · (|d| − ½ `delta`), for d = x − y.
+pub fn huber(outputs: &Tensor, targets: &Tensor, delta: f64) -> Result<Tensor> {
+    let error = outputs.sub(&numbers(outputs, targets)?)?;
+    let size = size(&error)?;
+    let squared = error.sqr()?.affine(0.5, 0.0)?;
+    let linear = size.affine(delta, -0.5 * delta * delta)?;
+    mean(&size.detach().le(delta)?.where_cond(&squared, &linear)?)
+}
+
+/// |d|. candle's `abs` has the gradient 1 at 0.
+fn size(error: &Tensor) -> Result<Tensor> {
+    error.mul(&error.detach().sign()?)
+}

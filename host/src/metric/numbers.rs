@@ -1,0 +1,149 @@
+//! Metrics of numbers: over all elements of (samples, numbers).
+
+use candle_core::{Result, Tensor, bail};
+
+use super::exact::{Exact, spread};
+use super::{Metric, add_to, plain, ratio};
+use crate::loss::shapes::numbers;
+
+/// Outputs and targets, row by row.
+fn pairs(outputs: &Tensor, targets: &Tensor) -> Result<Vec<(f64, f64)>> {
+    numbers(outputs, targets)?;
+    let found = plain(&outputs.detach())?.into_iter();
+    Ok(found.zip(plain(targets)?).collect())
+}
+
+macro_rules! mean {
+    (
+        $(#[$doc:meta])* $Metric:ident, $name:literal,
+        |$found:ident, $wanted:ident| $part:expr, $finish:expr
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $Metric;
+
+        impl Metric for $Metric {
+            fn names(&self) -> Vec<String> {
+                vec![$name.to_owned()]
+            }
+
+            /// The parts' sum, and elements.
+            fn sum_count(&self) -> usize {
+                2
+            }
+
+            fn add(&self, outputs: &Tensor, targets: &Tensor, sums: &mut [f64]) -> Result<()> {
+                let pairs = pairs(outputs, targets)?;
+                for &($found, $wanted) in &pairs {
+                    add_to(sums, 0, $part);
+                }
+                add_to(sums, 1, pairs.len() as f64);
+                Ok(())
+            }
+
+            fn values(&self, sums: &[f64], values: &mut [f64]) {
+                ratio(sums, values, $finish);
+            }
+        }
+    };
+}
+
+mean! {
+    /// The mean absolute error.
+    Mae, "mae", |found, wanted| (found - wanted).abs(), |mean| mean
+}
+
+mean! {
+    /// The root of the mean squared error.
+    Rmse, "rmse", |found, wanted| (found - wanted) * (found - wanted), f64::sqrt
+}
+
+mean! {
+    /// The share of the numbers whose logit is above 0 where they're above ½, and only there.
+    BinaryAccuracy, "binary_accuracy",
+    |found, wanted| f64::from(u8::from((found > 0.0) == (wanted > 0.5) && !found.is_nan())),
+    |share| share
+}
+
+/// The coefficient of determination, 1 − Σ(y − x)² / Σ(y − ȳ)² for each number, and the mean of these:
+/// scikit-learn's `r2_score` with its `uniform_average`. A number that does not vary has 1 where it is
+/// always met, else 0; below two samples it is NaN.
+#[derive(Clone, Copy, Debug)]
+pub struct R2 {
+    columns: usize,
+}
+
+impl R2 {
+    /// For each number: the errors' squares, and the targets' sum and their squares', with what was
+    /// rounded off.
+    const SUMS: usize = 5;
+
+    /// Of so many numbers.
+    pub fn new(columns: usize) -> R2 {
+        R2 { columns }
+    }
+}
+
+impl Metric for R2 {
+    fn names(&self) -> Vec<String> {
+        vec!["r2".to_owned()]
+    }
+
+    /// Samples, and those of each number.
+    fn sum_count(&self) -> usize {
+        1 + Self::SUMS * self.columns
+    }
+
+    fn add(&self, outputs: &Tensor, targets: &Tensor, sums: &mut [f64]) -> Result<()> {
+        let pairs = pairs(outputs, targets)?;
+        let (samples, columns) = targets.dims2()?;
+        if columns != self.columns {
+            bail!(
+                "{columns} numbers for each sample, where the data has {}",
+                self.columns
+            );
+        }
+        let Some((count, sums)) = sums.split_first_mut() else {
+            return Ok(());
+        };
+        *count += samples as f64;
+        for row in pairs.chunks_exact(columns.max(1)) {
+            for (&(found, wanted), sums) in row.iter().zip(sums.chunks_exact_mut(Self::SUMS)) {
+                if let [errors, sum, rest, squares, rest_of_squares] = sums {
+                    *errors += (wanted - found) * (wanted - found);
+                    Exact { sum, rest }.add(wanted);
+                    // Targets are f32: their squares are exact.
+                    let squares = Exact {
+                        sum: squares,
+                        rest: rest_of_squares,
+                    };
+                    squares.add(wanted * wanted);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&self, sums: &[f64], values: &mut [f64]) {
+        let (Some((&count, sums)), Some(value)) = (sums.split_first(), values.first_mut()) else {
+            return;
+        };
+        let of_columns = sums.chunks_exact(Self::SUMS).map(|sums| match *sums {
+            [errors, sum, rest, squares, rest_of_squares] => {
+                let spread = spread(count, (sum, rest), (squares, rest_of_squares));
+                if spread > 0.0 {
+                    1.0 - errors / spread
+                } else {
+                    f64::from(u8::from(errors <= 0.0))
+                }
+            }
+            _ => f64::NAN,
+        });
+        let total: f64 = of_columns.sum();
+        *value = if count < 2.0 {
+            f64::NAN
+        } else {
+            total / self.columns as f64
+        };
+    }
+}

@@ -1,0 +1,106 @@
+//! Adam.
+
+use super::moments::Moments;
+use super::rule::Rule;
+use super::sweep::{Float, Numbers, Sweep};
+use super::{Group, Groups};
+
+/// Adam (Kingma and Ba, 2015) as PyTorch's `torch.optim.Adam` computes it, for each element of a
+/// parameter p with gradient g at its t-th step:
+///
+/// - g ← g + `weight_decay` · p
+/// - m ← β₁ · m + (1 − β₁) · g
+/// - v ← β₂ · v + (1 − β₂) · g²
+/// - p ← p − `learning_rate` / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
+#[derive(Debug)]
+pub struct Adam {
+    beta1: f64,
+    beta2: f64,
+    epsilon: f64,
+    groups: Groups,
+    moments: Moments,
+}
+
+impl Adam {
+    /// With β₁ = 0.9, β₂ = 0.999, ε = 1e-8, without weight decay.
+    pub fn new(learning_rate: f64) -> Adam {
+        Adam {
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            groups: Groups::single(learning_rate, 0.0),
+            moments: Moments::new(&["exp_avg", "exp_avg_sq"]),
+        }
+    }
+
+    /// With other averages.
+    pub fn with_betas(mut self, beta1: f64, beta2: f64, epsilon: f64) -> Adam {
+        self.beta1 = beta1;
+        self.beta2 = beta2;
+        self.epsilon = epsilon;
+        self
+    }
+
+    /// With weight decay, added to the gradient.
+    pub fn with_weight_decay(mut self, weight_decay: f64) -> Adam {
+        self.groups.set_weight_decay(weight_decay);
+        self
+    }
+
+    /// With parameter groups.
+    pub(super) fn with_groups(mut self, groups: Groups) -> Adam {
+        self.groups = groups;
+        self
+    }
+}
+
+impl Rule for Adam {
+    fn parts(&self) -> (&Groups, &Moments) {
+        (&self.groups, &self.moments)
+    }
+
+    fn parts_mut(&mut self) -> (&mut Groups, &mut Moments) {
+        (&mut self.groups, &mut self.moments)
+    }
+
+    fn sweep(&self, group: &Group, count: f64) -> impl Sweep + use<> {
+        Step {
+            decay: group.weight_decay,
+            beta1: self.beta1,
+            beta2: self.beta2,
+            epsilon: self.epsilon,
+            size: group.learning_rate / (1.0 - self.beta1.powf(count)),
+            correction: 1.0 / (1.0 - self.beta2.powf(count)).sqrt(),
+        }
+    }
+}
+
+struct Step {
+    decay: f64,
+    beta1: f64,
+    beta2: f64,
+    epsilon: f64,
+    /// The learning rate with the first moment's bias taken out.
+    size: f64,
+    /// 1 over the second moment's bias, under the root.
+    correction: f64,
+}
+
+impl Sweep for Step {
+    fn run<T: Float>(&mut self, numbers: Numbers<'_, T>) {
+        let decay = T::from_f64(self.decay);
+        let (beta1, beta2) = (T::from_f64(self.beta1), T::from_f64(self.beta2));
+        let (fresh1, fresh2) = (T::from_f64(1.0 - self.beta1), T::from_f64(1.0 - self.beta2));
+        let (size, epsilon) = (T::from_f64(self.size), T::from_f64(self.epsilon));
+        let correction = T::from_f64(self.correction);
+        let [first, second, _] = numbers.moments;
+        let moments = first.iter_mut().zip(second);
+        let steps = numbers.parameter.iter_mut().zip(numbers.gradient);
+        for ((p, &g), (m, v)) in steps.zip(moments) {
+            let g = g + decay * *p;
+            *m = beta1 * *m + fresh1 * g;
+            *v = beta2 * *v + fresh2 * (g * g);
+            *p = *p - size * (*m / (v.sqrt() * correction + epsilon));
+        }
+    }
+}

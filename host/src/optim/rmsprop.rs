@@ -1,0 +1,171 @@
+//! RMSprop: gradients divided by the root of their squares' average.
+
+use super::moments::Moments;
+use super::rule::Rule;
+use super::sweep::{Float, Numbers, Sweep};
+use super::{Group, Groups};
+
+/// RMSprop (Hinton, 2012; centred: Graves, 2013) as PyTorch's `torch.optim.RMSprop` computes it, for
+/// each element of a parameter p with gradient g:
+///
+/// - g ← g + `weight_decay` · p
+/// - v ← α · v + (1 − α) · g²
+/// - d ← √v + ε; centred: a ← α · a + (1 − α) · g, and d ← √(v − a²) + ε
+/// - p ← p − `learning_rate` · g / d; with momentum: b ← `momentum` · b + g / d, and
+///   p ← p − `learning_rate` · b
+///
+/// Where rounding makes v − a² negative it counts as 0, rather than as PyTorch's NaN.
+#[derive(Debug)]
+pub struct RmsProp {
+    alpha: f64,
+    epsilon: f64,
+    momentum: f64,
+    centered: bool,
+    groups: Groups,
+    moments: Moments,
+}
+
+impl RmsProp {
+    /// With α = 0.99 and ε = 1e-8, without momentum and weight decay, and not centred.
+    pub fn new(learning_rate: f64) -> RmsProp {
+        RmsProp {
+            alpha: 0.99,
+            epsilon: 1e-8,
+            momentum: 0.0,
+            centered: false,
+            groups: Groups::single(learning_rate, 0.0),
+            moments: Moments::new(moments(false, false)),
+        }
+    }
+
+    /// With another average.
+    pub fn with_alpha(mut self, alpha: f64, epsilon: f64) -> RmsProp {
+        self.alpha = alpha;
+        self.epsilon = epsilon;
+        self
+    }
+
+    /// With momentum, centred or not; before the first step.
+    pub fn with_momentum(mut self, momentum: f64, centered: bool) -> RmsProp {
+        self.momentum = momentum;
+        self.centered = centered;
+        self.moments = Moments::new(moments(momentum > 0.0, centered));
+        self
+    }
+
+    /// With weight decay, added to the gradient.
+    pub fn with_weight_decay(mut self, weight_decay: f64) -> RmsProp {
+        self.groups.set_weight_decay(weight_decay);
+        self
+    }
+
+    /// With parameter groups.
+    pub(super) fn with_groups(mut self, groups: Groups) -> RmsProp {
+        self.groups = groups;
+        self
+    }
+}
+
+/// The moments that there are, in the order that the sweep counts on.
+fn moments(momentum: bool, centered: bool) -> &'static [&'static str] {
+    match (momentum, centered) {
+        (false, false) => &["square_avg"],
+        (true, false) => &["square_avg", "momentum_buffer"],
+        (false, true) => &["square_avg", "grad_avg"],
+        (true, true) => &["square_avg", "grad_avg", "momentum_buffer"],
+    }
+}
+
+impl Rule for RmsProp {
+    fn parts(&self) -> (&Groups, &Moments) {
+        (&self.groups, &self.moments)
+    }
+
+    fn parts_mut(&mut self) -> (&mut Groups, &mut Moments) {
+        (&mut self.groups, &mut self.moments)
+    }
+
+    fn sweep(&self, group: &Group, _count: f64) -> impl Sweep + use<> {
+        Step {
+            learning_rate: group.learning_rate,
+            decay: group.weight_decay,
+            alpha: self.alpha,
+            epsilon: self.epsilon,
+            momentum: self.momentum,
+            centered: self.centered,
+        }
+    }
+}
+
+struct Step {
+    learning_rate: f64,
+    decay: f64,
+    alpha: f64,
+    epsilon: f64,
+    momentum: f64,
+    centered: bool,
+}
+
+/// The hyper-parameters in a parameter's own type.
+struct Typed<T> {
+    rate: T,
+    decay: T,
+    alpha: T,
+    fresh: T,
+    epsilon: T,
+    momentum: T,
+}
+
+impl Sweep for Step {
+    fn run<T: Float>(&mut self, numbers: Numbers<'_, T>) {
+        let typed = Typed {
+            rate: T::from_f64(self.learning_rate),
+            decay: T::from_f64(self.decay),
+            alpha: T::from_f64(self.alpha),
+            fresh: T::from_f64(1.0 - self.alpha),
+            epsilon: T::from_f64(self.epsilon),
+            momentum: T::from_f64(self.momentum),
+        };
+        let [squares, second, third] = numbers.moments;
+        let steps = numbers.parameter.iter_mut().zip(numbers.gradient);
+        let steps = steps.zip(squares).map(|((p, &g), v)| (p, g, v));
+        // A loop for each form, so that none asks for every element which one it is.
+        match (self.momentum > 0.0, self.centered) {
+            (false, false) => steps.for_each(|(p, g, v)| {
+                *p = *p - typed.rate * typed.scaled(p, g, v, |v| v);
+            }),
+            (true, false) => steps.zip(second).for_each(|((p, g, v), b)| {
+                *b = typed.momentum * *b + typed.scaled(p, g, v, |v| v);
+                *p = *p - typed.rate * *b;
+            }),
+            (false, true) => steps.zip(second).for_each(|((p, g, v), a)| {
+                *p = *p - typed.rate * typed.centered(p, g, v, a);
+            }),
+            (true, true) => {
+                let steps = steps.zip(second).zip(third);
+                steps.for_each(|(((p, g, v), a), b)| {
+                    *b = typed.momentum * *b + typed.centered(p, g, v, a);
+                    *p = *p - typed.rate * *b;
+                });
+            }
+        }
+    }
+}
+
+impl<T: Float> Typed<T> {
+    /// g / d, where d² comes from the new v.
+    fn scaled(&self, p: &T, g: T, v: &mut T, spread: impl FnOnce(T) -> T) -> T {
+        let g = g + self.decay * *p;
+        *v = self.alpha * *v + self.fresh * (g * g);
+        g / (spread(*v).sqrt() + self.epsilon)
+    }
+
+    fn centered(&self, p: &T, g: T, v: &mut T, a: &mut T) -> T {
+        *a = self.alpha * *a + self.fresh * (g + self.decay * *p);
+        let mean = *a;
+        self.scaled(p, g, v, |v| {
+            let spread = v - mean * mean;
+            if spread < T::ZERO { T::ZERO } else { spread }
+        })
+    }
+}

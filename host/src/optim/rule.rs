@@ -1,0 +1,72 @@
+//! What most optimizers are: a sweep over each parameter that has a gradient, with moments that are
+//! zeros before its first step.
+
+use candle_core::Tensor;
+
+use super::moments::Moments;
+use super::sweep::{Sweep, sweep};
+use super::{Error, Group, Groups, Optimizer};
+use crate::gradients::Gradients;
+use crate::parameters::Parameters;
+
+/// An optimizer that is no more than its sweep.
+pub(super) trait Rule {
+    /// Its groups and moments.
+    fn parts(&self) -> (&Groups, &Moments);
+
+    /// Its groups and moments.
+    fn parts_mut(&mut self) -> (&mut Groups, &mut Moments);
+
+    /// The sweep over a parameter of this group in its step number `count`, from 1.
+    fn sweep(&self, group: &Group, count: f64) -> impl Sweep + use<Self>;
+}
+
+impl<R: Rule> Optimizer for R {
+    fn step(&mut self, parameters: &Parameters, gradients: &Gradients) -> Result<(), Error> {
+        for (index, parameter) in parameters.iter().enumerate() {
+            let (Some(gradient), true) = (gradients.at(index), parameter.is_trainable()) else {
+                continue;
+            };
+            let failed = |source| Error::Step {
+                parameter: parameter.name().to_owned(),
+                source,
+            };
+            let tensor = parameter.tensor();
+            let count = self.parts_mut().1.entry(index).steps + 1;
+            let mut step = self.sweep(self.parts().0.of(index), count as f64);
+            let moments = self.parts_mut().1;
+            let entry = moments.entry_with_moments(index, tensor).map_err(failed)?;
+            sweep(tensor, gradient, &entry.moments, &mut step).map_err(failed)?;
+            entry.steps = count;
+        }
+        Ok(())
+    }
+
+    fn groups(&self) -> &Groups {
+        self.parts().0
+    }
+
+    fn groups_mut(&mut self) -> &mut Groups {
+        self.parts_mut().0
+    }
+
+    fn tensor_count(&self) -> usize {
+        self.parts().1.count()
+    }
+
+    fn tensors(&self, parameters: &Parameters) -> Vec<(String, Tensor)> {
+        self.parts().1.tensors(parameters)
+    }
+
+    fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error> {
+        self.parts().1.save(parameters)
+    }
+
+    fn load_state(
+        &mut self,
+        parameters: &Parameters,
+        state: &[(String, Tensor)],
+    ) -> Result<(), Error> {
+        self.parts_mut().1.load(parameters, state)
+    }
+}

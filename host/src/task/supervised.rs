@@ -1,0 +1,152 @@
+//! Learning from targets: a model, data, a loss and metrics.
+
+use std::sync::Arc;
+
+use candle_core::{Result, Tensor};
+use sconce_plugin_api::Phase;
+
+use super::Task;
+use crate::data::{Batch, Dataset, Splits};
+use crate::loss::{self, Loss, LossConfig};
+use crate::metric::{self, Metric, MetricConfig};
+use crate::nn::{Model, ModuleInfo, Pass, Summary};
+use crate::parameters::Parameters;
+
+/// A model that learns the targets of its data.
+pub struct Supervised {
+    model: Box<dyn Model>,
+    parameters: Parameters,
+    data: Splits,
+    loss: Loss,
+    /// Each with how many values it has.
+    metrics: Vec<(Box<dyn Metric>, usize)>,
+    names: Vec<String>,
+}
+
+/// Why loss and metrics don't fit the data.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The loss does not.
+    #[error(transparent)]
+    Loss(#[from] loss::Error),
+    /// A metric does not.
+    #[error(transparent)]
+    Metric(#[from] metric::Error),
+}
+
+impl Supervised {
+    /// A task of `model`, whose parameters are in `parameters`, over `data`, with the usual loss and
+    /// metrics of such targets: cross entropy and accuracy of classes, squared errors of numbers.
+    ///
+    /// # Errors
+    ///
+    /// None for targets that have names at all.
+    pub fn new(
+        model: Box<dyn Model>,
+        parameters: Parameters,
+        data: Splits,
+    ) -> std::result::Result<Self, Error> {
+        Supervised::with(model, parameters, data, None, None)
+    }
+
+    /// The same with a loss and metrics of one's own.
+    ///
+    /// # Errors
+    ///
+    /// Where they don't fit the data's targets.
+    pub fn with(
+        model: Box<dyn Model>,
+        parameters: Parameters,
+        data: Splits,
+        loss: Option<&LossConfig>,
+        metrics: Option<&[MetricConfig]>,
+    ) -> std::result::Result<Self, Error> {
+        let targets = data.train.targets();
+        let config = loss.cloned();
+        let config = config.unwrap_or_else(|| LossConfig::default_for(targets));
+        let loss = config.build(targets)?;
+        let metrics = match metrics {
+            Some(metrics) => metrics.to_vec(),
+            None => MetricConfig::default_for(targets),
+        };
+        let metrics = metric::build_all(&metrics, targets, config.ignore_index())?;
+        let counted = |metric: Box<dyn Metric>| {
+            let count = metric.names().len();
+            (metric, count)
+        };
+        Ok(Supervised {
+            names: metrics.iter().flat_map(|metric| metric.names()).collect(),
+            metrics: metrics.into_iter().map(counted).collect(),
+            model,
+            parameters,
+            data,
+            loss,
+        })
+    }
+}
+
+impl Task for Supervised {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
+        self.data.of(phase)
+    }
+
+    fn metrics(&self) -> &[String] {
+        &self.names
+    }
+
+    fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
+        self.model.forward(&batch.inputs, pass)
+    }
+
+    fn loss(&mut self, batch: &Batch, outputs: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        self.loss.forward(outputs, &batch.targets)
+    }
+
+    fn loss_weight(&self, batch: &Batch) -> Result<f64> {
+        self.loss.weight(&batch.targets)
+    }
+
+    fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()> {
+        let mut rest = sums;
+        for (metric, _) in &self.metrics {
+            let (own, others) = parts(rest, metric.sum_count());
+            metric.add(outputs, &batch.targets, own)?;
+            rest = others;
+        }
+        Ok(())
+    }
+
+    fn sum_count(&self) -> usize {
+        let counts = self.metrics.iter().map(|(metric, _)| metric.sum_count());
+        counts.sum()
+    }
+
+    fn values(&self, sums: &[f64], _samples: f64, values: &mut [f64]) {
+        let (mut sums, mut values) = (sums, values);
+        for (metric, width) in &self.metrics {
+            let count = metric.sum_count().min(sums.len());
+            let (own, rest) = sums.split_at(count);
+            let (places, others) = parts(values, *width);
+            metric.values(own, places);
+            (sums, values) = (rest, others);
+        }
+    }
+
+    fn modules(&self) -> Vec<ModuleInfo> {
+        self.model.modules()
+    }
+
+    fn summary(&self) -> Option<Summary> {
+        self.model.summary().cloned()
+    }
+}
+
+/// The first so many, or all where there are fewer, and the rest.
+fn parts(all: &mut [f64], count: usize) -> (&mut [f64], &mut [f64]) {
+    let count = count.min(all.len());
+    all.split_at_mut(count)
+}
