@@ -5,6 +5,12 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::arrays::{NpyConfig, SafetensorsConfig};
+use super::csv::CsvConfig;
+use super::regression::RegressionConfig;
+use super::two_moons::TwoMoonsConfig;
+use super::{GrammarConfig, TextConfig};
+
 /// The data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -13,6 +19,20 @@ pub enum DataConfig {
     Idx(IdxConfig),
     /// Digits from 0 to 9, drawn and distorted from the seed; nothing to download.
     SyntheticDigits(SyntheticDigitsConfig),
+    /// A table of text: one line per sample, its columns numbers or categories.
+    Csv(CsvConfig),
+    /// Two files of NumPy: an array of inputs and one of targets.
+    Npy(NpyConfig),
+    /// A safetensors file with a tensor of inputs and one of targets.
+    Safetensors(SafetensorsConfig),
+    /// Two half circles that reach into each other, drawn from the seed.
+    TwoMoons(TwoMoonsConfig),
+    /// Numbers that follow from others by coefficients drawn from the seed, with noise.
+    Regression(RegressionConfig),
+    /// A text file, of which each next byte or character is learned.
+    Text(TextConfig),
+    /// Sentences of a small grammar, drawn from the seed; nothing to download.
+    Grammar(GrammarConfig),
 }
 
 /// Images and labels in IDX files.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 
-use super::Error;
+use super::{Error, Vocabulary};
 
 /// Samples that can be asked for by their indices.
 pub trait Dataset: Send + Sync {
@@ -35,6 +35,11 @@ pub trait Dataset: Send + Sync {
             Targets::Class(names) | Targets::ClassPerPosition(names) => names,
             Targets::Numbers(_) => &[],
         }
+    }
+
+    /// What the tokens of its inputs mean; none where they are no text.
+    fn vocabulary(&self) -> Option<&Vocabulary> {
+        None
     }
 
     /// The samples of a file, made ready as these are, for predictions; their targets mean nothing.

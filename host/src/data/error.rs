@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::TextError;
+
 /// Why data can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -220,6 +222,22 @@ pub enum Error {
         /// What was given.
         found: f64,
     },
+    /// A file whose samples have another shape than the training's.
+    #[error("the samples in `{}` have the shape {found:?}, those of the training {wanted:?}", file.display())]
+    SampleShape {
+        /// The file.
+        file: PathBuf,
+        /// The training's shape.
+        wanted: Vec<usize>,
+        /// The file's shape.
+        found: Vec<usize>,
+    },
+    /// A table can't be used.
+    #[error(transparent)]
+    Csv(#[from] super::csv::Error),
+    /// Arrays can't be used.
+    #[error(transparent)]
+    Arrays(#[from] super::arrays::Error),
     /// Samples to predict that can't come from a file.
     #[error(
         "can't read samples to predict from `{}`: the manifest's data has no files of that kind; \
@@ -230,6 +248,9 @@ pub enum Error {
         /// The file.
         file: PathBuf,
     },
+    /// What is wrong with a text.
+    #[error(transparent)]
+    Text(#[from] TextError),
     /// candle's error.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),

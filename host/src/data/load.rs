@@ -8,7 +8,7 @@ use super::images::Normalisation;
 use super::split::{self, Part};
 use super::{
     DataConfig, Dataset, Error, IdxConfig, ImageDataset, Images, Splits, SyntheticDigitsConfig,
-    synthetic_digits,
+    arrays, csv, grammar, regression, synthetic_digits, text, two_moons,
 };
 
 /// Reads or makes the data. Relative paths start at `base`; everything random comes from `seed`.
@@ -21,6 +21,13 @@ pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, Error
     match config {
         DataConfig::Idx(config) => load_idx(config, base, seed),
         DataConfig::SyntheticDigits(config) => load_digits(config, seed),
+        DataConfig::Csv(config) => csv::load(config, base, seed),
+        DataConfig::Npy(config) => arrays::load_npy(config, base, seed),
+        DataConfig::Safetensors(config) => arrays::load_safetensors(config, base, seed),
+        DataConfig::TwoMoons(config) => two_moons::load(config, seed),
+        DataConfig::Regression(config) => regression::load(config, seed),
+        DataConfig::Text(config) => text::load(config, base),
+        DataConfig::Grammar(config) => grammar::load(config, seed),
     }
 }
 

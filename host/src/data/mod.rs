@@ -1,14 +1,23 @@
 //! Data: read, split, normalised, and handed out in batches.
 
+pub mod arrays;
 mod config;
+pub mod csv;
 mod dataset;
 mod error;
+mod file;
+mod grammar;
 mod idx;
 mod images;
 mod load;
+mod numbers;
 pub mod order;
+pub mod regression;
 mod split;
+mod synthetic;
 mod synthetic_digits;
+mod text;
+pub mod two_moons;
 
 use std::sync::Arc;
 
@@ -17,8 +26,10 @@ use sconce_plugin_api::Phase;
 pub use config::{DataConfig, IdxConfig, Portion, Split, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, Inputs, Targets};
 pub use error::Error;
+pub use grammar::GrammarConfig;
 pub use images::{ImageDataset, Images};
 pub use load::load;
+pub use text::{TextConfig, TextDataset, TextError, TextPart, TextUnit, Unknown, Vocabulary};
 
 /// The data of a task's phases.
 #[derive(Clone)]

@@ -33,6 +33,18 @@ impl<F> Part<F> {
             Part::Own(_) | Part::Nothing => 0,
         }
     }
+
+    /// With the contents of the files in their place.
+    pub(super) fn try_map<T>(
+        self,
+        read: impl FnOnce(F) -> Result<T, Error>,
+    ) -> Result<Part<T>, Error> {
+        Ok(match self {
+            Part::Count(count) => Part::Count(count),
+            Part::Own(files) => Part::Own(read(files)?),
+            Part::Nothing => Part::Nothing,
+        })
+    }
 }
 
 /// What the split of a source with two files says, for training data of `total` samples.
@@ -70,13 +82,15 @@ pub(super) fn portion<'a>(
 }
 
 /// Whether a split names files of its own.
-enum Own<F> {
+pub(super) enum Own<F> {
     Unsaid,
+    /// Some of the keys that belong together.
     Half,
     Said(F),
 }
 
-fn one_of<F>(
+/// What a split says, for training data of `total` samples; `keys` are those for files of its own.
+pub(super) fn one_of<F>(
     phase: &'static str,
     total: usize,
     count: Option<usize>,
@@ -160,17 +174,17 @@ fn apportion(left: &mut BTreeMap<u32, usize>, seats: usize) -> BTreeMap<u32, usi
     let total = left.values().sum::<usize>().max(1) as u128;
     let mut remainders = Vec::with_capacity(left.len());
     let mut shares = BTreeMap::new();
-    let mut shared = 0;
+    let mut taken = 0;
     for (&class, count) in &*left {
         let product = seats as u128 * *count as u128;
         let share = (product / total) as usize;
-        shared += share;
+        taken += share;
         shares.insert(class, share);
         remainders.push((product % total, class));
     }
     // The sort is stable: equal remainders stay in the order of their classes.
     remainders.sort_by_key(|(remainder, _)| std::cmp::Reverse(*remainder));
-    for (_, class) in remainders.iter().take(seats - shared) {
+    for (_, class) in remainders.iter().take(seats - taken) {
         *shares.entry(*class).or_default() += 1;
     }
     for (class, count) in left {

@@ -1,0 +1,138 @@
+//! The header of a `.npy` file: a Python dictionary, as
+//! `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`.
+
+use std::path::Path;
+
+use super::Error;
+use super::array::Element;
+
+/// What a header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) element: Element,
+    pub(super) big_endian: bool,
+    /// Whether the first dimension's elements lie side by side.
+    pub(super) fortran_order: bool,
+    pub(super) shape: Vec<usize>,
+}
+
+/// Reads a header's text.
+pub(super) fn parse(text: &str, file: &Path) -> Result<Header, Error> {
+    let damaged = |problem| Error::Header {
+        file: file.to_owned(),
+        header: text.trim().chars().take(200).collect(),
+        problem,
+    };
+    let inside = text.trim().strip_prefix('{');
+    let inside = inside.and_then(|text| text.strip_suffix('}'));
+    let inside = inside.ok_or_else(|| damaged("no dictionary"))?;
+    let (mut descr, mut order, mut shape) = (None, None, None);
+    let mut rest = inside.trim();
+    while !rest.is_empty() {
+        let (key, value) = rest.split_once(':').ok_or_else(|| damaged("no value"))?;
+        let value = value.trim_start();
+        let end = end_of_value(value);
+        let (value, after) = value.split_at(end);
+        let place = match unquoted(key.trim()) {
+            Some("descr") => &mut descr,
+            Some("fortran_order") => &mut order,
+            Some("shape") => &mut shape,
+            _ => return Err(damaged("an unknown key")),
+        };
+        *place = Some(value.trim());
+        rest = after.trim_start_matches(',').trim();
+    }
+    let descr = descr.ok_or_else(|| damaged("no `descr`"))?;
+    let (element, big_endian) = element(descr).ok_or_else(|| Error::ElementType {
+        place: format!("`{}`", file.display()),
+        found: type_name(descr),
+    })?;
+    let fortran_order = match order {
+        Some("True") => true,
+        Some("False") => false,
+        _ => return Err(damaged("no `fortran_order`, or neither True nor False")),
+    };
+    let shape = shape.and_then(tuple);
+    let shape = shape.ok_or_else(|| damaged("no `shape`, or no tuple of numbers"))?;
+    Ok(Header {
+        element,
+        big_endian,
+        fortran_order,
+        shape,
+    })
+}
+
+/// Where a value ends: at the comma that is in no bracket and no text.
+fn end_of_value(text: &str) -> usize {
+    let mut depth = 0;
+    let mut quote = None;
+    for (place, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth -= 1,
+            (None, ',') if depth == 0 => return place,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn unquoted(text: &str) -> Option<&str> {
+    let quoted = |quote| text.strip_prefix(quote)?.strip_suffix(quote);
+    quoted('\'').or_else(|| quoted('"'))
+}
+
+fn tuple(text: &str) -> Option<Vec<usize>> {
+    let inside = text.strip_prefix('(')?.strip_suffix(')')?.trim();
+    let inside = inside.strip_suffix(',').unwrap_or(inside);
+    if inside.is_empty() {
+        return Some(Vec::new());
+    }
+    // Python 2 wrote some numbers with an L.
+    let sizes = inside
+        .split(',')
+        .map(|size| size.trim().trim_end_matches('L'));
+    sizes.map(|size| size.parse().ok()).collect()
+}
+
+/// The elements' type, and whether their most significant byte comes first.
+fn element(descr: &str) -> Option<(Element, bool)> {
+    let descr = unquoted(descr)?;
+    let big_endian = match descr.chars().next()? {
+        '>' => true,
+        '<' | '|' => false,
+        '=' => cfg!(target_endian = "big"),
+        _ => return None,
+    };
+    let element = match descr.get(1..)? {
+        "f2" => Element::F16,
+        "f4" => Element::F32,
+        "f8" => Element::F64,
+        "i1" => Element::I8,
+        "i2" => Element::I16,
+        "i4" => Element::I32,
+        "i8" => Element::I64,
+        "u1" => Element::U8,
+        "u2" => Element::U16,
+        "u4" => Element::U32,
+        "u8" => Element::U64,
+        "b1" => Element::Bool,
+        _ => return None,
+    };
+    Some((element, big_endian))
+}
+
+/// A type in words, where it is one that people come with.
+fn type_name(descr: &str) -> String {
+    let words = match unquoted(descr).and_then(|descr| descr.get(1..)) {
+        _ if descr.starts_with('[') => "records of several fields",
+        Some("O") => "Python objects",
+        Some(kind) if kind.starts_with(['U', 'S']) => "texts",
+        Some(kind) if kind.starts_with('c') => "complex numbers",
+        Some(kind) if kind.starts_with(['M', 'm']) => "times",
+        _ => "unknown",
+    };
+    format!("{descr} ({words})")
+}

@@ -1,0 +1,231 @@
+//! Arrays of inputs and targets, from NumPy's files or safetensors files.
+
+mod array;
+mod config;
+mod error;
+mod header;
+mod npy;
+mod safetensors;
+mod scaling;
+mod targets;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use config::{NpyConfig, NpySplit, SafetensorsConfig};
+pub use error::Error;
+
+use super::numbers::{NumberDataset, Opener, Samples, Values};
+use super::split::{self, Own, Part};
+use super::{Dataset, Splits, Targets};
+use array::Array;
+use scaling::Scaling;
+
+/// Reads two NumPy files. Relative paths start at `base`; splits come from `seed`.
+pub(super) fn load_npy(config: &NpyConfig, base: &Path, seed: u64) -> Result<Splits, super::Error> {
+    let read = |inputs: &Path, targets: &Path| -> Result<Pair, super::Error> {
+        Pair::new(
+            npy::read(&base.join(inputs))?,
+            npy::read(&base.join(targets))?,
+        )
+    };
+    let main = read(&config.inputs, &config.targets)?;
+    let total = main.inputs.count();
+    let of_phase = |split: Option<&NpySplit>, phase| -> Result<Phase, super::Error> {
+        let part = npy_part(split, phase, total)?;
+        part.try_map(|(inputs, targets)| read(inputs, targets))
+    };
+    let recipe = Recipe {
+        classes: config.classes.as_deref(),
+        standardise: config.standardise,
+        stratified: config.stratified,
+        seed,
+    };
+    let val = of_phase(config.val.as_ref(), "val")?;
+    let test = of_phase(config.test.as_ref(), "test")?;
+    recipe.splits(&main, val, test, npy::read)
+}
+
+/// Reads a safetensors file. Relative paths start at `base`; splits come from `seed`.
+pub(super) fn load_safetensors(
+    config: &SafetensorsConfig,
+    base: &Path,
+    seed: u64,
+) -> Result<Splits, super::Error> {
+    let read = |file: &Path| -> Result<Pair, super::Error> {
+        let names = [config.inputs.as_str(), config.targets.as_str()];
+        let [inputs, targets] = safetensors::read(&base.join(file), names)?;
+        Pair::new(inputs, targets)
+    };
+    let main = read(&config.file)?;
+    let total = main.inputs.count();
+    let recipe = Recipe {
+        classes: config.classes.as_deref(),
+        standardise: config.standardise,
+        stratified: config.stratified,
+        seed,
+    };
+    let val = split::portion(config.val.as_ref(), "val", total)?.try_map(read)?;
+    let test = split::portion(config.test.as_ref(), "test", total)?.try_map(read)?;
+    let name = config.inputs.clone();
+    recipe.splits(&main, val, test, move |file| {
+        let [inputs] = safetensors::read(file, [&name])?;
+        Ok(inputs)
+    })
+}
+
+fn npy_part<'a>(
+    split: Option<&'a NpySplit>,
+    phase: &'static str,
+    total: usize,
+) -> Result<Part<(&'a PathBuf, &'a PathBuf)>, super::Error> {
+    let Some(split) = split else {
+        return Ok(Part::Nothing);
+    };
+    let own = match (&split.inputs, &split.targets) {
+        (None, None) => Own::Unsaid,
+        (Some(inputs), Some(targets)) => Own::Said((inputs, targets)),
+        _ => Own::Half,
+    };
+    let keys = "`inputs` with `targets`";
+    split::one_of(phase, total, split.count, split.fraction, own, keys)
+}
+
+/// Where a phase's samples come from.
+type Phase = Part<Pair>;
+
+/// Inputs and targets that belong together.
+struct Pair {
+    inputs: Array,
+    targets: Array,
+}
+
+impl Pair {
+    fn new(inputs: Array, targets: Array) -> Result<Pair, super::Error> {
+        if inputs.count() != targets.count() {
+            return Err(Error::CountMismatch {
+                inputs: inputs.count(),
+                targets: targets.count(),
+                inputs_place: inputs.place,
+                targets_place: targets.place,
+            }
+            .into());
+        }
+        if u32::try_from(inputs.count()).is_err() {
+            return Err(super::Error::TooMany(inputs.count() as u64));
+        }
+        Ok(Pair { inputs, targets })
+    }
+
+    fn samples(&self, targets: &Targets) -> Result<Samples, Error> {
+        samples(&self.inputs, targets::values(&self.targets, targets)?)
+    }
+}
+
+fn samples(inputs: &Array, values: Values) -> Result<Samples, Error> {
+    Ok(Samples {
+        inputs: inputs.numbers()?,
+        shape: inputs.sample_shape().to_vec(),
+        values,
+        count: inputs.count(),
+    })
+}
+
+/// How arrays become data.
+struct Recipe<'a> {
+    classes: Option<&'a [String]>,
+    standardise: bool,
+    stratified: bool,
+    seed: u64,
+}
+
+impl Recipe<'_> {
+    fn splits(
+        &self,
+        main: &Pair,
+        val: Phase,
+        test: Phase,
+        open: impl Fn(&Path) -> Result<Array, super::Error> + Send + Sync + 'static,
+    ) -> Result<Splits, super::Error> {
+        let targets = targets::targets(&main.targets, self.classes)?;
+        let mut all = main.samples(&targets)?;
+        let parts = match (self.stratified, &targets, &all.values) {
+            (false, ..) => split::split(self.seed, all.count, val.taken(), test.taken())?,
+            (true, Targets::Class(_), Values::Classes(classes)) => {
+                split::stratified(self.seed, classes, val.taken(), test.taken())?
+            }
+            (true, ..) => return Err(super::Error::NotStratified),
+        };
+        let scaling = if self.standardise {
+            let size = all.shape.iter().product();
+            Scaling::of(&all.inputs, size, &parts.train, all.shape.len() == 1)
+        } else {
+            Scaling::none()
+        };
+        scaling.apply(&mut all.inputs);
+        let all = Arc::new(all);
+        let opener = opener(targets.clone(), scaling.clone(), open);
+        let dataset = |samples: &Arc<Samples>, indices| -> Arc<dyn Dataset> {
+            let dataset = NumberDataset::new(Arc::clone(samples), indices, targets.clone());
+            Arc::new(dataset.with_opener(Arc::clone(&opener)))
+        };
+        let phase = |phase: Phase, indices| -> Result<Option<Arc<dyn Dataset>>, super::Error> {
+            Ok(match phase {
+                Part::Nothing => None,
+                Part::Count(_) => Some(dataset(&all, indices)),
+                Part::Own(pair) => {
+                    let mut own = pair.samples(&targets)?;
+                    same_shape(main, &pair)?;
+                    scaling.apply(&mut own.inputs);
+                    let indices = (0..own.count as u32).collect();
+                    Some(dataset(&Arc::new(own), indices))
+                }
+            })
+        };
+        Ok(Splits {
+            val: phase(val, parts.val)?,
+            test: phase(test, parts.test)?,
+            train: dataset(&all, parts.train),
+        })
+    }
+}
+
+/// Reads files of inputs for predictions.
+fn opener(
+    targets: Targets,
+    scaling: Scaling,
+    open: impl Fn(&Path) -> Result<Array, super::Error> + Send + Sync + 'static,
+) -> Opener {
+    Arc::new(move |file: &Path| {
+        let inputs = open(file)?;
+        let values = match &targets {
+            Targets::Class(_) | Targets::ClassPerPosition(_) => {
+                Values::Classes(vec![0; inputs.count()])
+            }
+            Targets::Numbers(names) => Values::Numbers(vec![0.0; inputs.count() * names.len()]),
+        };
+        let mut samples = samples(&inputs, values)?;
+        scaling.apply(&mut samples.inputs);
+        Ok(samples)
+    })
+}
+
+/// Whether a phase's own samples have the training's shapes.
+fn same_shape(training: &Pair, own: &Pair) -> Result<(), Error> {
+    for (training, own) in [
+        (&training.inputs, &own.inputs),
+        (&training.targets, &own.targets),
+    ] {
+        if training.sample_shape() != own.sample_shape() {
+            return Err(Error::OtherShape {
+                place: own.place.clone(),
+                wanted: training.sample_shape().to_vec(),
+                found: own.sample_shape().to_vec(),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Inputs brought to mean 0 and standard deviation 1, by the training samples alone.
+
+/// What is subtracted and then divided by: of each column, of all numbers together, or of nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Scaling {
+    /// A mean and a standard deviation (of the population) for each column, or one pair for all; no
+    /// pair where numbers are left as they are.
+    pairs: Vec<(f64, f64)>,
+}
+
+impl Scaling {
+    /// Numbers as they are.
+    pub(super) fn none() -> Scaling {
+        Scaling { pairs: Vec::new() }
+    }
+
+    /// That of the `training` samples of these inputs, `size` numbers each: by columns, or by all
+    /// numbers together.
+    pub(super) fn of(inputs: &[f32], size: usize, training: &[u32], by_columns: bool) -> Scaling {
+        let columns = if by_columns { size } else { 1 };
+        let numbers = |column: usize| {
+            training.iter().flat_map(move |&sample| {
+                let start = sample as usize * size;
+                let sample = inputs.get(start..start + size).unwrap_or_default();
+                let of_column = sample.iter().skip(column).step_by(columns.max(1));
+                of_column.copied().map(f64::from)
+            })
+        };
+        let pairs = (0..columns).map(|column| {
+            let count = numbers(column).count().max(1) as f64;
+            let mean = numbers(column).sum::<f64>() / count;
+            let least = numbers(column).fold(f64::INFINITY, f64::min);
+            let most = numbers(column).fold(f64::NEG_INFINITY, f64::max);
+            let squares = numbers(column).map(|x| (x - mean) * (x - mean));
+            let deviation = (squares.sum::<f64>() / count).sqrt();
+            // Numbers that are all the same have nothing to scale by.
+            (mean, if least < most { deviation } else { 1.0 })
+        });
+        Scaling {
+            pairs: pairs.collect(),
+        }
+    }
+
+    /// Scales the inputs of any samples.
+    pub(super) fn apply(&self, inputs: &mut [f32]) {
+        if self.pairs.is_empty() {
+            return;
+        }
+        for (input, (mean, deviation)) in inputs.iter_mut().zip(self.pairs.iter().cycle()) {
+            *input = ((f64::from(*input) - mean) / deviation) as f32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "these numbers are exact")]
+    fn columns_are_scaled_by_the_training_samples() {
+        // (0, 10), (2, 10) are trained on, (4, 30) is not.
+        let mut inputs = [0.0, 10.0, 2.0, 10.0, 4.0, 30.0];
+        let scaling = Scaling::of(&inputs, 2, &[0, 1], true);
+        scaling.apply(&mut inputs);
+        assert_eq!(inputs, [-1.0, 0.0, 1.0, 0.0, 3.0, 20.0]);
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "these numbers are exact")]
+    fn all_numbers_together_have_one_scale() {
+        let mut inputs = [0.0, 2.0, 0.0, 2.0, 5.0, 1.0];
+        Scaling::of(&inputs, 2, &[0, 1], false).apply(&mut inputs);
+        assert_eq!(inputs, [-1.0, 1.0, -1.0, 1.0, 4.0, 0.0]);
+        Scaling::none().apply(&mut inputs);
+        assert_eq!(inputs, [-1.0, 1.0, -1.0, 1.0, 4.0, 0.0]);
+    }
+}

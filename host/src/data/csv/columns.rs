@@ -1,0 +1,150 @@
+//! Which columns become inputs, and as what.
+
+use super::scan::{Missing, Scan};
+use super::table::{Table, twice};
+use super::{CsvConfig, Error};
+
+/// What a column's values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Numeric,
+    Categorical,
+}
+
+/// A column that becomes an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// Where it stands in the training file.
+    pub(super) place: usize,
+    pub(super) kind: Kind,
+}
+
+const COLUMNS: &str = "`data.columns`";
+const IGNORE: &str = "`data.ignore`";
+const NUMERIC: &str = "`data.numeric`";
+const CATEGORICAL: &str = "`data.categorical`";
+pub(super) const TARGET: &str = "`data.target`";
+
+/// The columns that become inputs, in their order.
+pub(super) fn inputs(
+    table: &Table,
+    config: &CsvConfig,
+    missing: &Missing,
+) -> Result<Vec<Column>, Error> {
+    check_names(table, config)?;
+    let names = config.columns.as_ref().unwrap_or(&table.names);
+    let used = names
+        .iter()
+        .filter(|name| !config.ignore.contains(name) && !config.target.all().contains(name));
+    let columns: Vec<Column> = used
+        .map(|name| {
+            let place = table.column(name, COLUMNS)?;
+            let kind = kind(table, config, missing, name, place)?;
+            let name = name.clone();
+            Ok(Column { name, place, kind })
+        })
+        .collect::<Result<_, Error>>()?;
+    if columns.is_empty() {
+        return Err(Error::NoInputs {
+            file: table.file.clone(),
+        });
+    }
+    Ok(columns)
+}
+
+/// Whether all names are columns, and each is said to be one thing.
+fn check_names(table: &Table, config: &CsvConfig) -> Result<(), Error> {
+    let columns = config.columns.as_deref().unwrap_or_default();
+    let target = config.target.all();
+    let lists = [
+        (TARGET, target),
+        (COLUMNS, columns),
+        (IGNORE, &config.ignore),
+        (NUMERIC, &config.numeric),
+        (CATEGORICAL, &config.categorical),
+    ];
+    for (key, names) in lists {
+        for name in names {
+            table.column(name, key)?;
+        }
+        if let Some(name) = twice(names) {
+            return Err(contradiction(name, key, key));
+        }
+    }
+    for (first, one, second, other) in [
+        (TARGET, target, COLUMNS, columns),
+        (TARGET, target, IGNORE, &config.ignore),
+        (COLUMNS, columns, IGNORE, &config.ignore),
+        (NUMERIC, &config.numeric, CATEGORICAL, &config.categorical),
+    ] {
+        if let Some(name) = one.iter().find(|name| other.contains(name)) {
+            return Err(contradiction(name, first, second));
+        }
+    }
+    Ok(())
+}
+
+fn contradiction(name: &str, first: &'static str, second: &'static str) -> Error {
+    Error::Contradiction {
+        name: name.to_owned(),
+        first,
+        second,
+    }
+}
+
+fn kind(
+    table: &Table,
+    config: &CsvConfig,
+    missing: &Missing,
+    name: &String,
+    place: usize,
+) -> Result<Kind, Error> {
+    let scan = Scan::of(table, place, 0..table.rows.len(), missing);
+    if scan.present() == 0 {
+        return Err(Error::NoValues {
+            file: table.file.clone(),
+            name: name.clone(),
+        });
+    }
+    if config.categorical.contains(name) {
+        return Ok(Kind::Categorical);
+    }
+    let Some(text) = scan.first_text else {
+        return Ok(Kind::Numeric);
+    };
+    if config.numeric.contains(name) {
+        let otherwise = "take the column out of `data.numeric`";
+        return Err(not_a_number(table, text, place, otherwise));
+    }
+    if scan.is_almost_numeric() {
+        let otherwise = "list the column in `data.categorical`";
+        return Err(not_a_number(table, text, place, otherwise));
+    }
+    let (found, rows) = (scan.texts.len(), scan.present());
+    if found > 100 && found * 2 > rows {
+        return Err(Error::TooManyCategories {
+            file: table.file.clone(),
+            name: name.clone(),
+            found,
+            rows,
+        });
+    }
+    Ok(Kind::Categorical)
+}
+
+/// The field at a row and a column, as an error.
+pub(super) fn not_a_number(
+    table: &Table,
+    row: usize,
+    column: usize,
+    otherwise: &'static str,
+) -> Error {
+    Error::NotANumber {
+        file: table.file.clone(),
+        line: table.line(row),
+        name: table.names.get(column).cloned().unwrap_or_default(),
+        found: table.field(row, column).to_owned(),
+        otherwise,
+    }
+}

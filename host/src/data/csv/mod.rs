@@ -1,0 +1,158 @@
+//! Tables of text (CSV and its relatives): columns of numbers and of categories become inputs, a
+//! column of classes or columns of numbers the targets.
+//!
+//! What is learnt from the data (means, deviations, categories) is learnt from the training rows
+//! alone; what a column *is* (numbers or categories, and the classes of the target) is read from
+//! the whole training file.
+
+mod columns;
+mod config;
+mod encoder;
+mod error;
+mod report;
+mod rows;
+mod scan;
+mod table;
+mod target;
+
+use std::path::Path;
+use std::sync::Arc;
+
+pub use config::{CsvConfig, Names, OnMissing, OnMissingTarget, TargetKind};
+pub use encoder::{ColumnEncoder, Encoder, Encoding, MissingCategory};
+pub use error::Error;
+pub use report::{ColumnReport, Contents, Report};
+
+use super::numbers::{NumberDataset, Opener, Samples, Values};
+use super::split::{self, Part};
+use super::{Dataset, Splits};
+use columns::TARGET;
+use rows::Used;
+use scan::Missing;
+use table::Table;
+use target::Target;
+
+/// Who asks for columns in files other than the training's.
+const TRAINING_FILE: &str = "the training file";
+
+/// A table that is read, split and encoded.
+pub struct CsvData {
+    /// The data of the phases.
+    pub splits: Splits,
+    /// How records become inputs.
+    pub encoder: Encoder,
+    /// What the training file is found to be.
+    pub report: Report,
+}
+
+/// Reads a table. Relative paths start at `base`; splits come from `seed`.
+///
+/// # Errors
+///
+/// Whatever is wrong with files, columns or splits.
+pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super::Error> {
+    let missing = Missing::new(&config.missing);
+    let table = Table::read(&base.join(&config.file), config)?;
+    let columns = columns::inputs(&table, config, &missing)?;
+    let target = Target::of(&table, config, &missing)?;
+    let places: Vec<usize> = columns.iter().map(|column| column.place).collect();
+    let target_places = target.places(&table, TARGET)?;
+    let used = Used::of(&table, &places, &target_places, config)?;
+    let values = target.values(&table, &target_places, &used.rows)?;
+    let total = used.rows.len();
+    let val = split::portion(config.val.as_ref(), "val", total)?;
+    let test = split::portion(config.test.as_ref(), "test", total)?;
+    let parts = match (&values, config.stratified) {
+        (Values::Classes(classes), true) => {
+            split::stratified(seed, classes, val.taken(), test.taken())?
+        }
+        (Values::Numbers(_), true) => return Err(super::Error::NotStratified),
+        (_, false) => split::split(seed, total, val.taken(), test.taken())?,
+    };
+    let row = |&index: &u32| used.rows.get(index as usize).copied();
+    let training: Vec<usize> = parts.train.iter().filter_map(row).collect();
+    let encoder = Arc::new(Encoder::fit(&table, &columns, &training, config));
+    let report = Report::new(&table, &columns, &target, &target_places, &used, &missing);
+    let inputs = rows::encode(&table, &places, used.rows.iter().copied(), &encoder)?;
+    let samples = Arc::new(samples(inputs, values, total, &encoder));
+    let opener = opener(config.clone(), target.clone(), Arc::clone(&encoder));
+    let dataset = |samples: &Arc<Samples>, indices: Vec<u32>| {
+        NumberDataset::new(Arc::clone(samples), indices, target.targets.clone())
+            .with_opener(Arc::clone(&opener))
+    };
+    let phase = |part: &Part<&Path>, indices| -> Result<Option<Arc<dyn Dataset>>, super::Error> {
+        Ok(match part {
+            Part::Nothing => None,
+            Part::Count(_) => Some(Arc::new(dataset(&samples, indices))),
+            Part::Own(file) => {
+                let own = own_file(&base.join(file), config, &target, &encoder)?;
+                let indices = (0..own.count as u32).collect();
+                Some(Arc::new(dataset(&Arc::new(own), indices)))
+            }
+        })
+    };
+    let lines = report.to_string().lines().map(str::to_owned).collect();
+    let splits = Splits {
+        train: Arc::new(dataset(&samples, parts.train).with_description(lines)),
+        val: phase(&val, parts.val)?,
+        test: phase(&test, parts.test)?,
+    };
+    let encoder = encoder.as_ref().clone();
+    Ok(CsvData {
+        splits,
+        encoder,
+        report,
+    })
+}
+
+/// The data alone.
+pub(super) fn load(config: &CsvConfig, base: &Path, seed: u64) -> Result<Splits, super::Error> {
+    read(config, base, seed).map(|data| data.splits)
+}
+
+fn samples(inputs: Vec<f32>, values: Values, count: usize, encoder: &Encoder) -> Samples {
+    Samples {
+        inputs,
+        shape: vec![encoder.width()],
+        values,
+        count,
+    }
+}
+
+/// Where the encoder's columns stand in a file of its own.
+fn places(table: &Table, encoder: &Encoder) -> Result<Vec<usize>, Error> {
+    let columns = encoder.columns.iter();
+    columns
+        .map(|column| table.column(&column.name, TRAINING_FILE))
+        .collect()
+}
+
+/// The samples of a phase's own file.
+fn own_file(
+    file: &Path,
+    config: &CsvConfig,
+    target: &Target,
+    encoder: &Encoder,
+) -> Result<Samples, super::Error> {
+    let table = Table::read(file, config)?;
+    let places = places(&table, encoder)?;
+    let target_places = target.places(&table, TRAINING_FILE)?;
+    let used = Used::of(&table, &places, &target_places, config)?;
+    let values = target.values(&table, &target_places, &used.rows)?;
+    let inputs = rows::encode(&table, &places, used.rows.iter().copied(), encoder)?;
+    Ok(samples(inputs, values, used.rows.len(), encoder))
+}
+
+/// Reads files for predictions: all of their rows, targets or not.
+fn opener(config: CsvConfig, target: Target, encoder: Arc<Encoder>) -> Opener {
+    Arc::new(move |file: &Path| {
+        let table = Table::read(file, &config)?;
+        let places = places(&table, &encoder)?;
+        let count = table.rows.len();
+        let inputs = rows::encode(&table, &places, 0..count, &encoder)?;
+        Ok(samples(inputs, target.nothing(count), count, &encoder))
+    })
+}
+
+#[cfg(test)]
+mod tests;

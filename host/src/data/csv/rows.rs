@@ -1,0 +1,95 @@
+//! Which rows are used, and their inputs.
+
+use super::columns::not_a_number;
+use super::encoder::{Encoder, Refusal};
+use super::scan::Missing;
+use super::table::Table;
+use super::{CsvConfig, Error, OnMissing, OnMissingTarget};
+
+/// The rows that are used, in their order, and how many are not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Used {
+    pub(super) rows: Vec<usize>,
+    /// Rows that are left out because their target is missing.
+    pub(super) without_target: usize,
+    /// Rows that are left out because an input is missing.
+    pub(super) incomplete: usize,
+}
+
+impl Used {
+    /// The rows whose targets are there, and their inputs, where these must be.
+    pub(super) fn of(
+        table: &Table,
+        inputs: &[usize],
+        targets: &[usize],
+        config: &CsvConfig,
+    ) -> Result<Used, Error> {
+        let missing = Missing::new(&config.missing);
+        let mut used = Used {
+            rows: Vec::with_capacity(table.rows.len()),
+            without_target: 0,
+            incomplete: 0,
+        };
+        let of_these = |row, places: &[usize]| {
+            let mut places = places.iter().copied();
+            places.find(|&place| missing.is(table.field(row, place)))
+        };
+        for row in 0..table.rows.len() {
+            if let Some(place) = of_these(row, targets) {
+                if config.on_missing_target == OnMissingTarget::Error {
+                    return Err(is_missing(table, row, place, "data.on_missing_target"));
+                }
+                used.without_target += 1;
+                continue;
+            }
+            match (config.on_missing, of_these(row, inputs)) {
+                (OnMissing::Error, Some(place)) => {
+                    return Err(is_missing(table, row, place, "data.on_missing"));
+                }
+                (OnMissing::Drop, Some(_)) => used.incomplete += 1,
+                _ => used.rows.push(row),
+            }
+        }
+        if used.rows.is_empty() {
+            return Err(Error::NothingLeft {
+                file: table.file.clone(),
+            });
+        }
+        Ok(used)
+    }
+}
+
+fn is_missing(table: &Table, row: usize, place: usize, key: &'static str) -> Error {
+    Error::Missing {
+        file: table.file.clone(),
+        line: table.line(row),
+        name: table.names.get(place).cloned().unwrap_or_default(),
+        found: table.field(row, place).to_owned(),
+        key,
+    }
+}
+
+/// The inputs of these rows, one after the other; the encoder's columns stand at `places`.
+pub(super) fn encode(
+    table: &Table,
+    places: &[usize],
+    rows: impl ExactSizeIterator<Item = usize>,
+    encoder: &Encoder,
+) -> Result<Vec<f32>, Error> {
+    let missing = Missing::new(&encoder.missing);
+    let mut inputs = Vec::with_capacity(rows.len() * encoder.width());
+    for row in rows {
+        for (column, &place) in encoder.columns.iter().zip(places) {
+            let text = table.field(row, place);
+            let result = column.encoding.encode(text, &missing, &mut inputs);
+            result.map_err(|refusal| match refusal {
+                Refusal::Missing => is_missing(table, row, place, "data.on_missing"),
+                Refusal::NotANumber => {
+                    let otherwise = "list the column in `data.categorical`";
+                    not_a_number(table, row, place, otherwise)
+                }
+            })?;
+        }
+    }
+    Ok(inputs)
+}

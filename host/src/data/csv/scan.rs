@@ -1,0 +1,116 @@
+//! What a column is made of: numbers or texts, and which.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::table::Table;
+
+/// The texts that mean that a value is missing.
+#[derive(Clone, Debug)]
+pub(super) struct Missing(BTreeSet<String>);
+
+impl Missing {
+    pub(super) fn new(texts: &[String]) -> Missing {
+        Missing(texts.iter().map(|text| text.trim().to_owned()).collect())
+    }
+
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.0.contains(text)
+    }
+}
+
+/// The number that a text stands for: a decimal one that an `f32` can hold.
+pub(super) fn number(text: &str) -> Option<f64> {
+    let number: f64 = text.parse().ok()?;
+    (number as f32).is_finite().then_some(number)
+}
+
+/// A column, counted.
+#[derive(Clone, Debug)]
+pub(super) struct Scan<'a> {
+    pub(super) missing: usize,
+    /// How many fields are numbers.
+    pub(super) numbers: usize,
+    /// How many fields there are of each text that isn't missing.
+    pub(super) texts: BTreeMap<&'a str, usize>,
+    /// The first row whose field is neither a number nor missing.
+    pub(super) first_text: Option<usize>,
+    pub(super) min: f64,
+    pub(super) max: f64,
+    /// The numbers' sum.
+    pub(super) sum: f64,
+}
+
+impl<'a> Scan<'a> {
+    /// Counts a column's fields in these rows.
+    pub(super) fn of(
+        table: &'a Table,
+        column: usize,
+        rows: impl IntoIterator<Item = usize>,
+        missing: &Missing,
+    ) -> Scan<'a> {
+        let mut scan = Scan {
+            missing: 0,
+            numbers: 0,
+            texts: BTreeMap::new(),
+            first_text: None,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            sum: 0.0,
+        };
+        for row in rows {
+            let text = table.field(row, column);
+            if missing.is(text) {
+                scan.missing += 1;
+                continue;
+            }
+            *scan.texts.entry(text).or_insert(0) += 1;
+            if let Some(number) = number(text) {
+                scan.numbers += 1;
+                scan.min = scan.min.min(number);
+                scan.max = scan.max.max(number);
+                scan.sum += number;
+            } else {
+                scan.first_text = scan.first_text.or(Some(row));
+            }
+        }
+        scan
+    }
+
+    /// How many fields have a value.
+    pub(super) fn present(&self) -> usize {
+        self.texts.values().sum()
+    }
+
+    /// Whether all but a few fields are numbers, of too many values to be categories: the others
+    /// are likelier typing errors.
+    pub(super) fn is_almost_numeric(&self) -> bool {
+        self.numbers * 10 >= self.present() * 9 && self.texts.len() > 20
+    }
+
+    /// The numbers' mean; 0 where there are none.
+    pub(super) fn mean(&self) -> f64 {
+        self.sum / self.numbers.max(1) as f64
+    }
+
+    /// The texts in order: by their numbers where all are numbers.
+    pub(super) fn sorted(&self) -> Vec<String> {
+        let mut texts: Vec<(f64, &str)> = self
+            .texts
+            .keys()
+            .map(|text| (number(text).unwrap_or(0.0), *text))
+            .collect();
+        if self.first_text.is_none() {
+            // The sort is stable: `1` and `1.0` stay in the order of their texts.
+            texts.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
+        texts.iter().map(|(_, text)| (*text).to_owned()).collect()
+    }
+
+    /// The most frequent text, the first of equally frequent ones in their order.
+    pub(super) fn most_frequent(&self) -> Option<String> {
+        let most = self.texts.values().max()?;
+        let sorted = self.sorted();
+        let mut sorted = sorted.into_iter();
+        sorted.find(|text| self.texts.get(text.as_str()) == Some(most))
+    }
+}

@@ -1,0 +1,222 @@
+//! Everything that can be wrong with a table, in words.
+
+use super::*;
+
+#[test]
+fn wrong_files_are_told() {
+    let right = "a,y\n1,0\n";
+    for (table, keys, words) in [
+        (
+            right,
+            json!({"file": "nowhere"}),
+            ["can't read", "no such file"],
+        ),
+        (right, json!({"file": "."}), ["can't read", "directory"]),
+        ("", json!({}), ["has no samples", "table"]),
+        ("a,y\n", json!({}), ["has no samples", "table"]),
+        (
+            "a,y\n1,0\n1,2,3\n",
+            json!({}),
+            ["line 3 of", "3 fields, the first line 2"],
+        ),
+        (
+            "a,a,y\n1,0,1\n",
+            json!({}),
+            ["two columns `a`", "rename one"],
+        ),
+        (
+            right,
+            json!({"delimiter": "ä"}),
+            ["`data.delimiter`", "found 'ä'"],
+        ),
+        (
+            right,
+            json!({"delimiter": "\""}),
+            ["`data.delimiter`", "no quote"],
+        ),
+    ] {
+        let text = Place::new(table).error(&keys);
+        for word in words {
+            assert!(text.contains(word), "{keys}: {text}");
+        }
+    }
+    let place = Place::new("");
+    place.write("table", b"a,y\n1,0\n\xff\xfe,1\n");
+    let text = place.error(&json!({}));
+    assert!(
+        text.contains("line 3 of") && text.contains("no UTF-8"),
+        "{text}"
+    );
+    place.write("table", &[0x1f, 0x8b, 8, 0, 0]);
+    let text = place.error(&json!({}));
+    assert!(text.contains("gzipped but damaged"), "{text}");
+}
+
+#[test]
+fn wrong_names_are_told_with_the_nearest() {
+    let place = Place::new("length,width,y\n1,2,0\n3,4,1\n");
+    for (keys, words) in [
+        (
+            json!({"target": "lenght"}),
+            "`data.target` names the column `lenght`",
+        ),
+        (json!({"target": "lenght"}), "did you mean `length`?"),
+        (json!({"target": "zzz"}), "there are `length`, `width`, `y`"),
+        (
+            json!({"target": "column3", "header": false, "numeric": ["zzz"]}),
+            "named so because `data.header` is false",
+        ),
+        (
+            json!({"columns": ["widht"]}),
+            "`data.columns` names the column `widht`",
+        ),
+        (
+            json!({"ignore": ["widht"]}),
+            "`data.ignore` names the column `widht`",
+        ),
+        (
+            json!({"numeric": ["widht"]}),
+            "`data.numeric` names the column `widht`",
+        ),
+        (
+            json!({"categorical": ["widht"]}),
+            "`data.categorical` names the column `widht`",
+        ),
+        (json!({"delimiter": ";"}), "should `data.delimiter` be ','?"),
+        (
+            json!({"columns": ["y"]}),
+            "`y` is in `data.target` and in `data.columns`",
+        ),
+        (
+            json!({"ignore": ["y"]}),
+            "`y` is in `data.target` and in `data.ignore`",
+        ),
+        (
+            json!({"columns": ["width"], "ignore": ["width"]}),
+            "`width` is in `data.columns` and in `data.ignore`",
+        ),
+        (
+            json!({"numeric": ["width"], "categorical": ["width"]}),
+            "`width` is in `data.numeric` and in `data.categorical`",
+        ),
+        (
+            json!({"columns": ["width", "width"]}),
+            "`data.columns` and in `data.columns`",
+        ),
+        (json!({"ignore": ["length", "width"]}), "left for inputs"),
+        (
+            json!({"target": ["y", "width"], "target_kind": "classes"}),
+            "come from one column, `data.target` names 2",
+        ),
+    ] {
+        let text = place.error(&keys);
+        assert!(text.contains(words), "{keys}: {text}");
+    }
+}
+
+#[test]
+fn wrong_fields_are_told_with_their_places() {
+    let many = (0..40)
+        .map(|i| format!("{i},{i}\n"))
+        .collect::<Vec<_>>()
+        .concat();
+    let typo = format!("a,y\n{many}1O,3\n");
+    let target_typo = format!("y,a\n{many}1O,3\n");
+    let all = (0..120)
+        .map(|i| format!("name{i},{i}\n"))
+        .collect::<Vec<_>>()
+        .concat();
+    let names = format!("a,y\n{all}");
+    for (table, keys, words) in [
+        (typo.as_str(), json!({}), "line 42"),
+        (
+            &typo,
+            json!({}),
+            "the column `a` must have numbers, found `1O`",
+        ),
+        (&typo, json!({}), "list the column in `data.categorical`"),
+        (&typo, json!({"numeric": ["a"]}), "out of `data.numeric`"),
+        (
+            &target_typo,
+            json!({}),
+            "set `data.target_kind` to \"classes\"",
+        ),
+        (
+            "a,y\n1,x\n2,3\n",
+            json!({"target_kind": "numbers"}),
+            "line 2 of",
+        ),
+        (
+            "a,y\n1,1e99\n2,x\n",
+            json!({"target_kind": "numbers"}),
+            "found `1e99`",
+        ),
+        (&names, json!({}), "120 different texts in 120 rows"),
+        ("a,b,y\n1,,0\n2,NA,1\n", json!({}), "`b` of"),
+        ("a,b,y\n1,,0\n2,NA,1\n", json!({}), "has no values at all"),
+        ("a,y\n1,\n2,\n", json!({}), "nothing is left of it"),
+        (
+            "a,b,y\n1,,0\n,2,1\n",
+            json!({"on_missing": "drop"}),
+            "nothing is left of it",
+        ),
+        (
+            "a,y\n1,\n2,0\n",
+            json!({"on_missing_target": "error"}),
+            "`data.on_missing_target`",
+        ),
+        ("a,y\n1,0\n?,0\n", json!({"on_missing": "error"}), "line 3"),
+        (
+            "a,y\n1,0\n?,0\n",
+            json!({"on_missing": "error"}),
+            "`a` is missing (`?`)",
+        ),
+        (
+            "a,y\n1,0\n2,0\n",
+            json!({"stratified": true}),
+            "`data.stratified`",
+        ),
+        (
+            "a,y\n1,0\n2,0\n",
+            json!({"val": {"count": 2}}),
+            "nothing is left to train on",
+        ),
+        (
+            "a,y\n1,0\n2,0\n",
+            json!({"val": {}}),
+            "`data.val` must have exactly one of",
+        ),
+    ] {
+        let text = Place::new(table).error(&keys);
+        assert!(text.contains(words), "{keys}: {text}");
+    }
+    let listed = Place::new(&names).read(&json!({"categorical": ["a"]}));
+    assert_eq!(listed.expect("it was asked for").encoder.width(), 120);
+    let listed = Place::new(&typo).read(&json!({"missing": ["1O"]}));
+    assert_eq!(
+        listed.expect("it means missing").report.inputs[0].missing,
+        1
+    );
+}
+
+#[test]
+fn wrong_files_of_a_phase_are_told() {
+    let place = Place::new("a,y\n1,cat\n2,dog\n");
+    for (own, words) in [
+        ("a,y\n1,cow\n", "line 2 of"),
+        (
+            "a,y\n1,cow\n",
+            "has the class `cow`, which the training file doesn't have",
+        ),
+        ("a,y\n1,dogs\n", "did you mean `dog`?"),
+        ("a,z\n1,cat\n", "the training file names the column `y`"),
+        ("b,y\n1,cat\n", "the training file names the column `a`"),
+        ("a,y\nx,cat\n", "must have numbers, found `x`"),
+    ] {
+        place.write("own", own.as_bytes());
+        let text = place.error(&json!({"val": {"file": "own"}}));
+        assert!(text.contains(words) && text.contains("own"), "{text}");
+    }
+    let text = place.error(&json!({"test": {"file": "nowhere"}}));
+    assert!(text.contains("nowhere"), "{text}");
+}

@@ -1,0 +1,250 @@
+//! Samples of numbers in memory: the rows of a table, arrays, drawn points.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use candle_core::{Device, Tensor};
+
+use super::{Batch, Dataset, Error, Targets};
+
+/// The targets of some samples, one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Values {
+    /// Classes, by their indices; as many for each sample.
+    Classes(Vec<u32>),
+    /// Numbers; as many for each sample.
+    Numbers(Vec<f32>),
+}
+
+/// Samples of one shape with their targets.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Samples {
+    /// The inputs of all samples, one after the other, in the order of the shape.
+    pub(super) inputs: Vec<f32>,
+    /// The shape of one sample's input.
+    pub(super) shape: Vec<usize>,
+    pub(super) values: Values,
+    pub(super) count: usize,
+}
+
+impl Samples {
+    /// How many numbers one sample's input has.
+    fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The input of a sample.
+    fn input(&self, sample: u32) -> Option<&[f32]> {
+        nth(&self.inputs, self.size(), sample)
+    }
+
+    /// A batch of the samples at these indices.
+    fn batch(&self, samples: &[u32], targets: &Targets) -> Result<Batch, Error> {
+        let outside = |index| Error::Index {
+            index,
+            count: self.count,
+        };
+        let mut inputs = Vec::with_capacity(samples.len() * self.size());
+        for &sample in samples {
+            inputs.extend_from_slice(self.input(sample).ok_or_else(|| outside(sample))?);
+        }
+        let per_sample = |values: usize| values / self.count.max(1);
+        let targets = match &self.values {
+            Values::Classes(classes) => {
+                let size = per_sample(classes.len());
+                let chosen = collect(classes, size, samples).map_err(outside)?;
+                let tensor = Tensor::from_vec(chosen, (samples.len(), size), &Device::Cpu)?;
+                match targets {
+                    Targets::Class(_) => tensor.flatten_all()?,
+                    _ => tensor,
+                }
+            }
+            Values::Numbers(numbers) => {
+                let size = per_sample(numbers.len());
+                let chosen = collect(numbers, size, samples).map_err(outside)?;
+                Tensor::from_vec(chosen, (samples.len(), size), &Device::Cpu)?
+            }
+        };
+        let shape: Vec<usize> = [&[samples.len()], &self.shape[..]].concat();
+        Ok(Batch {
+            inputs: Tensor::from_vec(inputs, shape, &Device::Cpu)?,
+            targets,
+            indices: samples.to_vec(),
+        })
+    }
+}
+
+/// The values of one sample, of so many each.
+fn nth<T>(values: &[T], size: usize, sample: u32) -> Option<&[T]> {
+    let start = (sample as usize).checked_mul(size)?;
+    values.get(start..start.checked_add(size)?)
+}
+
+/// The values of several samples; the first that isn't there where one isn't.
+fn collect<T: Copy>(values: &[T], size: usize, samples: &[u32]) -> Result<Vec<T>, u32> {
+    let mut chosen = Vec::with_capacity(samples.len() * size);
+    for &sample in samples {
+        chosen.extend_from_slice(nth(values, size, sample).ok_or(sample)?);
+    }
+    Ok(chosen)
+}
+
+/// Reads the inputs of a file for predictions; what it gives as targets means nothing.
+pub(super) type Opener = Arc<dyn Fn(&Path) -> Result<Samples, Error> + Send + Sync>;
+
+/// Some of the samples as a data set.
+pub(super) struct NumberDataset {
+    samples: Arc<Samples>,
+    /// Which samples belong to it.
+    indices: Vec<u32>,
+    targets: Targets,
+    opener: Option<Opener>,
+    description: Vec<String>,
+}
+
+impl NumberDataset {
+    /// The samples at `indices`.
+    pub(super) fn new(samples: Arc<Samples>, indices: Vec<u32>, targets: Targets) -> NumberDataset {
+        NumberDataset {
+            samples,
+            indices,
+            targets,
+            opener: None,
+            description: Vec::new(),
+        }
+    }
+
+    /// All of the samples.
+    pub(super) fn all(samples: Samples, targets: Targets) -> NumberDataset {
+        let indices = (0..samples.count as u32).collect();
+        NumberDataset::new(Arc::new(samples), indices, targets)
+    }
+
+    /// With a way to read other files' samples.
+    pub(super) fn with_opener(mut self, opener: Opener) -> NumberDataset {
+        self.opener = Some(opener);
+        self
+    }
+
+    /// With something to say of itself.
+    pub(super) fn with_description(mut self, description: Vec<String>) -> NumberDataset {
+        self.description = description;
+        self
+    }
+}
+
+impl Dataset for NumberDataset {
+    fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    fn sample_shape(&self) -> &[usize] {
+        &self.samples.shape
+    }
+
+    fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
+        let Some(opener) = &self.opener else {
+            return Err(Error::NotOpened {
+                file: file.to_owned(),
+            });
+        };
+        let samples = opener(file)?;
+        if samples.shape != self.samples.shape {
+            return Err(Error::SampleShape {
+                file: file.to_owned(),
+                wanted: self.samples.shape.clone(),
+                found: samples.shape,
+            });
+        }
+        let dataset = NumberDataset::all(samples, self.targets.clone());
+        Ok(Arc::new(dataset.with_opener(Arc::clone(opener))))
+    }
+
+    fn describe(&self) -> Vec<String> {
+        self.description.clone()
+    }
+
+    fn gather(&self, indices: &[u32], _epoch: u64) -> Result<Batch, Error> {
+        let of_all = |&index: &u32| {
+            let sample = self.indices.get(index as usize).copied();
+            sample.ok_or(Error::Index {
+                index,
+                count: self.len(),
+            })
+        };
+        let samples: Vec<u32> = indices.iter().map(of_all).collect::<Result<_, _>>()?;
+        let mut batch = self.samples.batch(&samples, &self.targets)?;
+        batch.indices = indices.to_vec();
+        Ok(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Arc<Samples> {
+        Arc::new(Samples {
+            inputs: (0..12_u8).map(f32::from).collect(),
+            shape: vec![3],
+            values: Values::Numbers((0..8_u8).map(f32::from).collect()),
+            count: 4,
+        })
+    }
+
+    fn targets() -> Targets {
+        Targets::Numbers(vec!["a".to_owned(), "b".to_owned()])
+    }
+
+    #[test]
+    fn a_batch_is_in_the_order_asked_for() {
+        let data = NumberDataset::new(samples(), vec![3, 1], targets());
+        let batch = data.gather(&[1, 0, 1], 0).expect("a batch");
+        assert_eq!(batch.indices, [1, 0, 1]);
+        let inputs = batch.inputs.to_vec2::<f32>().expect("rows");
+        assert_eq!(inputs[..2], [[3.0, 4.0, 5.0], [9.0, 10.0, 11.0]]);
+        let targets = batch.targets.to_vec2::<f32>().expect("rows");
+        assert_eq!(targets[..2], [[2.0, 3.0], [6.0, 7.0]]);
+        let error = data.gather(&[2], 0).expect_err("there are two");
+        assert_eq!(error.to_string(), "sample 2 was asked for, but there are 2");
+    }
+
+    #[test]
+    fn classes_are_one_or_one_per_position() {
+        let names = vec!["x".to_owned(), "y".to_owned()];
+        let samples = Samples {
+            inputs: vec![0.5, 1.5],
+            shape: vec![],
+            values: Values::Classes(vec![1, 0]),
+            count: 2,
+        };
+        let data = NumberDataset::all(samples.clone(), Targets::Class(names.clone()));
+        let batch = data.gather(&[1, 0], 0).expect("a batch");
+        assert_eq!(batch.targets.to_vec1::<u32>().expect("classes"), [0, 1]);
+        assert_eq!(batch.inputs.dims(), [2]);
+        let data = NumberDataset::all(samples, Targets::ClassPerPosition(names));
+        let batch = data.gather(&[1, 0], 0).expect("a batch");
+        assert_eq!(batch.targets.dims(), [2, 1]);
+    }
+
+    #[test]
+    fn another_file_must_have_the_same_shape() {
+        let data = NumberDataset::new(samples(), vec![0], targets());
+        let error = data.open(Path::new("other")).err().expect("no opener");
+        assert!(error.to_string().contains("`other`"), "{error}");
+        let narrow = || Samples {
+            shape: vec![2, 1],
+            ..samples().as_ref().clone()
+        };
+        let data = data.with_opener(Arc::new(move |_| Ok(narrow())));
+        let error = data.open(Path::new("other")).err().expect("another shape");
+        assert_eq!(
+            error.to_string(),
+            "the samples in `other` have the shape [2, 1], those of the training [3]"
+        );
+    }
+}

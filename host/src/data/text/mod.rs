@@ -1,0 +1,18 @@
+//! Text: bytes or characters, from which a model learns what comes next.
+
+mod config;
+mod dataset;
+mod error;
+mod load;
+mod vocabulary;
+
+pub(super) use config::context;
+pub use config::{TextConfig, TextPart, TextUnit};
+pub use dataset::TextDataset;
+pub(super) use dataset::Tokens;
+pub use error::TextError;
+pub(super) use load::load;
+pub use vocabulary::{Unknown, Vocabulary};
+
+#[cfg(test)]
+mod tests;
