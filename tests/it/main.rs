@@ -18,6 +18,8 @@
 //! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
 //! | `pytorch` | the same steps as in PyTorch give the same losses |
+//! | `candle_gradients` | which of candle's operations can be trained through |
+//! | `gradient_audit` | a model that cannot learn is stopped, with its reason |
 //! | `references` | metrics, modules and data sets that entries name |
 //! | `versions` | plugins of an older and a newer API |
 //! | `author` | what the macros write is what the API says |
@@ -37,10 +39,12 @@ mod autoencoder;
 mod bad_data;
 mod bad_manifests;
 mod bad_plugins;
+mod candle_gradients;
 mod checkpoints;
 mod commands;
 mod distillation;
 mod faults;
+mod gradient_audit;
 mod modules;
 mod order;
 mod plugins;

@@ -1,7 +1,11 @@
 //! The gradients of an update, in the registry's order; and the audit of the first ones.
 
+mod cuts;
+
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Result, Tensor};
+
+pub use cuts::{CUTS, Cut};
 
 use crate::parameters::{self, Parameters};
 
@@ -160,13 +164,13 @@ impl Audit {
             .collect();
         if !missing.is_empty() {
             return Some(format!(
-                "{} of {} parameters got no gradient in the first iteration: {}\n  \
-                 an operation without a backward pass cuts it (in candle: the fused layer norm, \
-                 softmax_last_dim, rms_norm, rope, or a detach); use a layer that can be trained, \
-                 or name them in `train.allow_missing_gradients`",
+                "{} of {} parameters got no gradient in the first iteration: {}\n  {}\n  \
+                 docs/candle-gradients.md lists what can be trained; parameters that are to stay \
+                 as they are go into `train.allow_missing_gradients`",
                 missing.len(),
                 self.trainable,
-                list(&missing)
+                list(&missing),
+                cuts::advice(&missing)
             ));
         }
         if !self.not_finite.is_empty() {
