@@ -48,6 +48,7 @@ enum Form {
 pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
     let (manifest, mut task) = prepare::task(&arguments.manifest, tasks)?;
     let data = data(arguments, task.as_ref())?;
+    let data = data.plain().unwrap_or(data);
     let CheckpointArgs {
         checkpoint,
         lenient,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arrays::{NpyConfig, SafetensorsConfig};
 use super::csv::CsvConfig;
+use super::images::{AugmentConfig, NormaliseConfig};
 use super::regression::RegressionConfig;
 use super::two_moons::TwoMoonsConfig;
 use super::{GrammarConfig, TextConfig};
@@ -57,6 +58,13 @@ pub struct IdxConfig {
     #[serde(default = "digits")]
     #[schemars(length(min = 1, max = 256))]
     pub classes: Vec<String>,
+    /// What becomes of the pixels: `"computed"` from the training images, `"none"`, or `{"mean":
+    /// […], "deviation": […]}`.
+    #[serde(default, skip_serializing_if = "NormaliseConfig::is_default")]
+    pub normalise: NormaliseConfig,
+    /// What happens at random to training images.
+    #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
+    pub augment: AugmentConfig,
 }
 
 /// Where the data of a phase comes from: exactly one of `count`, `fraction`, or `file`.

@@ -53,6 +53,12 @@ pub trait Dataset: Send + Sync {
         })
     }
 
+    /// These samples without what is random about them, for evaluations and predictions on training
+    /// data; nothing where nothing is random.
+    fn plain(&self) -> Option<Arc<dyn Dataset>> {
+        None
+    }
+
     /// What there is to say of the data, in lines for `sconce check`.
     fn describe(&self) -> Vec<String> {
         Vec::new()

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::TextError;
+use super::{ImagesError, TextError};
 
 /// Why data can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -248,6 +248,9 @@ pub enum Error {
         /// The file.
         file: PathBuf,
     },
+    /// Images can't be made ready.
+    #[error(transparent)]
+    Images(#[from] ImagesError),
     /// What is wrong with a text.
     #[error(transparent)]
     Text(#[from] TextError),

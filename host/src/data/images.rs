@@ -1,5 +1,11 @@
 //! Images in memory: bytes until a batch is asked for.
 
+mod assembly;
+mod augmentation;
+mod config;
+mod error;
+mod normalisation;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,6 +13,11 @@ use candle_core::{Device, Tensor};
 
 use super::idx::{self, Role};
 use super::{Batch, Dataset, Error, Targets};
+pub(super) use assembly::{Assembly, Opener, Own};
+use augmentation::Augmentation;
+pub use config::{AugmentConfig, CropConfig, Flip, MeanDeviation, NormaliseConfig, NormaliseRule};
+pub use error::ImagesError;
+pub(super) use normalisation::Normalisation;
 
 /// Images of one shape with their labels.
 #[derive(Clone, Debug)]
@@ -15,12 +26,12 @@ pub struct Images {
     pixels: Vec<u8>,
     /// Channels, height, width.
     shape: [usize; 3],
-    labels: Vec<u8>,
+    labels: Vec<u32>,
 }
 
 impl Images {
     /// Images from parts that belong together: as many labels as there are images of that shape.
-    pub(super) fn new(pixels: Vec<u8>, shape: [usize; 3], labels: Vec<u8>) -> Images {
+    pub(super) fn new(pixels: Vec<u8>, shape: [usize; 3], labels: Vec<u32>) -> Images {
         debug_assert_eq!(pixels.len(), shape.iter().product::<usize>() * labels.len());
         Images {
             pixels,
@@ -53,11 +64,12 @@ impl Images {
                 classes,
             });
         }
-        Ok(Images::new(pixels, shape, marks.bytes))
+        let labels = marks.bytes.into_iter().map(u32::from).collect();
+        Ok(Images::new(pixels, shape, labels))
     }
 
     /// Reads images from an IDX file; their labels mean nothing.
-    fn unlabelled(file: &Path) -> Result<Images, Error> {
+    pub(super) fn unlabelled(file: &Path) -> Result<Images, Error> {
         let (pixels, shape, count) = read_pixels(file)?;
         Ok(Images::new(pixels, shape, vec![0; count]))
     }
@@ -73,11 +85,12 @@ impl Images {
     }
 
     /// The class of each image.
-    pub(super) fn classes(&self) -> Vec<u32> {
-        self.labels.iter().copied().map(u32::from).collect()
+    pub(super) fn classes(&self) -> &[u32] {
+        &self.labels
     }
 
-    pub(super) fn image(&self, index: usize) -> Option<(&[u8], u8)> {
+    /// The bytes of an image and its class.
+    pub(super) fn image(&self, index: usize) -> Option<(&[u8], u32)> {
         let size: usize = self.shape.iter().product();
         let pixels = self.pixels.get(index * size..(index + 1) * size)?;
         Some((pixels, *self.labels.get(index)?))
@@ -100,54 +113,21 @@ fn read_pixels(file: &Path) -> Result<(Vec<u8>, [usize; 3], usize), Error> {
     Ok((pixels.bytes, shape, count))
 }
 
-/// What becomes of each of the 256 values of a pixel: (x / 255 − mean) / standard deviation.
-#[derive(Clone, Debug)]
-pub struct Normalisation {
-    table: Box<[f32; 256]>,
-}
-
-impl Normalisation {
-    /// By mean and standard deviation of the images at `indices`, over all pixels. The sums are
-    /// whole numbers, so that they don't depend on any order.
-    pub fn of(images: &Images, indices: &[u32]) -> Normalisation {
-        let (mut count, mut sum, mut squares) = (0_u64, 0_u64, 0_u128);
-        for &index in indices {
-            if let Some((pixels, _)) = images.image(index as usize) {
-                count += pixels.len() as u64;
-                sum += pixels.iter().map(|&pixel| u64::from(pixel)).sum::<u64>();
-                let of_image: u64 = pixels.iter().map(|&p| u64::from(p) * u64::from(p)).sum();
-                squares += u128::from(of_image);
-            }
-        }
-        let count = count.max(1) as f64;
-        let mean = sum as f64 / count;
-        let variance = squares as f64 / count - mean * mean;
-        // Images of a single value have nothing to scale by.
-        let deviation = if variance > 1e-9 {
-            variance.sqrt()
-        } else {
-            255.0
-        };
-        let mut table = Box::new([0.0; 256]);
-        for (value, place) in table.iter_mut().enumerate() {
-            *place = ((value as f64 - mean) / deviation) as f32;
-        }
-        Normalisation { table }
-    }
-}
-
 /// A part of some images as a data set for classification.
 pub struct ImageDataset {
     images: Arc<Images>,
     /// Which images belong to it.
     indices: Vec<u32>,
     normalisation: Normalisation,
+    /// What happens to them at random.
+    augmentation: Option<Augmentation>,
     targets: Targets,
+    opener: Option<Opener>,
 }
 
 impl ImageDataset {
     /// The images at `indices`, normalised in the training's way.
-    pub fn new(
+    pub(super) fn new(
         images: Arc<Images>,
         indices: Vec<u32>,
         normalisation: Normalisation,
@@ -157,8 +137,47 @@ impl ImageDataset {
             images,
             indices,
             normalisation,
+            augmentation: None,
             targets: Targets::Class(class_names),
+            opener: None,
         }
+    }
+
+    /// Other images, made ready as these are, but without augmentation.
+    fn with(&self, images: Arc<Images>, indices: Vec<u32>) -> ImageDataset {
+        ImageDataset {
+            images,
+            indices,
+            normalisation: self.normalisation.clone(),
+            augmentation: None,
+            targets: self.targets.clone(),
+            opener: self.opener.clone(),
+        }
+    }
+
+    /// All of some images that have the same shape, made ready as these are.
+    fn all_of(&self, own: Own) -> Result<ImageDataset, Error> {
+        let Own { images, file } = own;
+        if images.shape != self.images.shape {
+            return Err(Error::Shape {
+                file,
+                wanted: self.images.shape.to_vec(),
+                found: images.shape.to_vec(),
+            });
+        }
+        let indices = (0..images.count() as u32).collect();
+        Ok(self.with(Arc::new(images), indices))
+    }
+
+    /// The bytes and the class of a sample.
+    fn sample(&self, index: u32) -> Result<(&[u8], u32), Error> {
+        let image = self.indices.get(index as usize);
+        image
+            .and_then(|&image| self.images.image(image as usize))
+            .ok_or(Error::Index {
+                index,
+                count: self.len(),
+            })
     }
 }
 
@@ -175,40 +194,41 @@ impl Dataset for ImageDataset {
         &self.targets
     }
 
-    /// The images of an IDX file.
+    /// The images of a file of the source's kind.
     fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
-        let images = Images::unlabelled(file)?;
-        if images.shape != self.images.shape {
-            return Err(Error::Shape {
+        let Some(opener) = &self.opener else {
+            return Err(Error::NotOpened {
                 file: file.to_owned(),
-                wanted: self.images.shape.to_vec(),
-                found: images.shape.to_vec(),
             });
-        }
-        Ok(Arc::new(ImageDataset {
-            indices: (0..images.count() as u32).collect(),
-            images: Arc::new(images),
-            normalisation: self.normalisation.clone(),
-            targets: self.targets.clone(),
-        }))
+        };
+        Ok(Arc::new(self.all_of(Own {
+            images: opener(file)?,
+            file: file.to_owned(),
+        })?))
     }
 
-    fn gather(&self, indices: &[u32], _epoch: u64) -> Result<Batch, Error> {
-        let [channels, height, width] = self.images.shape;
-        let table = &self.normalisation.table;
+    fn plain(&self) -> Option<Arc<dyn Dataset>> {
+        self.augmentation?;
+        Some(Arc::new(
+            self.with(Arc::clone(&self.images), self.indices.clone()),
+        ))
+    }
+
+    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, Error> {
+        let shape @ [channels, height, width] = self.images.shape;
         let mut inputs = Vec::with_capacity(indices.len() * channels * height * width);
         let mut targets = Vec::with_capacity(indices.len());
+        let mut changed = Vec::new();
         for &index in indices {
-            let (pixels, label) = self
-                .indices
-                .get(index as usize)
-                .and_then(|&image| self.images.image(image as usize))
-                .ok_or(Error::Index {
-                    index,
-                    count: self.len(),
-                })?;
-            inputs.extend(pixels.iter().map(|&pixel| table[usize::from(pixel)]));
-            targets.push(u32::from(label));
+            let (mut pixels, class) = self.sample(index)?;
+            if let Some(augmentation) = &self.augmentation {
+                let draw = augmentation.draw(epoch, index);
+                augmentation.apply(draw, pixels, shape, &mut changed);
+                pixels = &changed;
+            }
+            let plane = height * width;
+            self.normalisation.apply(pixels, plane, &mut inputs);
+            targets.push(class);
         }
         let shape = (indices.len(), channels, height, width);
         Ok(Batch {

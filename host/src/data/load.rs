@@ -1,11 +1,11 @@
 //! From the manifest's description to data.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::config::digits;
-use super::images::Normalisation;
-use super::split::{self, Part};
+use super::images::{Assembly, Normalisation, Own};
+use super::split;
 use super::{
     DataConfig, Dataset, Error, IdxConfig, ImageDataset, Images, Splits, SyntheticDigitsConfig,
     arrays, csv, grammar, regression, synthetic_digits, text, two_moons,
@@ -33,60 +33,28 @@ pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, Error
 
 fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
     let classes = &config.classes;
-    let images = Images::read(
-        &base.join(&config.images),
-        &base.join(&config.labels),
-        classes.len(),
-    )?;
+    let read = |(pixels, labels): (&Path, &Path)| {
+        let file = base.join(pixels);
+        let images = Images::read(&file, &base.join(labels), classes.len())?;
+        Ok::<_, Error>(Own { images, file })
+    };
+    let images = read((&config.images, &config.labels))?.images;
     let total = images.count();
     let val = split::part(config.val.as_ref(), "val", total)?;
     let test = split::part(config.test.as_ref(), "test", total)?;
     let parts = if config.stratified {
-        split::stratified(seed, &images.classes(), val.taken(), test.taken())?
+        split::stratified(seed, images.classes(), val.taken(), test.taken())?
     } else {
         split::split(seed, total, val.taken(), test.taken())?
     };
-    let normalisation = Normalisation::of(&images, &parts.train);
-    let images = Arc::new(images);
-    let dataset = |images: &Arc<Images>, indices: Vec<u32>| -> Arc<dyn Dataset> {
-        Arc::new(ImageDataset::new(
-            Arc::clone(images),
-            indices,
-            normalisation.clone(),
-            classes.clone(),
-        ))
+    let assembly = Assembly {
+        classes: classes.clone(),
+        normalise: &config.normalise,
+        augment: &config.augment,
+        seed,
+        opener: Some(Arc::new(Images::unlabelled)),
     };
-    let phase = |part: &Part<(&Path, &Path)>,
-                 indices: Vec<u32>|
-     -> Result<Option<Arc<dyn Dataset>>, Error> {
-        Ok(match part {
-            Part::Nothing => None,
-            Part::Count(_) => Some(dataset(&images, indices)),
-            Part::Own((pixels, labels)) => {
-                let pixels = base.join(pixels);
-                let own = Images::read(&pixels, &base.join(labels), classes.len())?;
-                same_shape(&images, &own, pixels)?;
-                let indices = (0..own.count() as u32).collect();
-                Some(dataset(&Arc::new(own), indices))
-            }
-        })
-    };
-    Ok(Splits {
-        train: dataset(&images, parts.train),
-        val: phase(&val, parts.val)?,
-        test: phase(&test, parts.test)?,
-    })
-}
-
-fn same_shape(training: &Images, own: &Images, file: PathBuf) -> Result<(), Error> {
-    if training.shape() == own.shape() {
-        return Ok(());
-    }
-    Err(Error::Shape {
-        file,
-        wanted: training.shape().to_vec(),
-        found: own.shape().to_vec(),
-    })
+    assembly.splits(images, parts, val.try_map(read)?, test.try_map(read)?)
 }
 
 fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Error> {

@@ -27,7 +27,10 @@ pub use config::{DataConfig, IdxConfig, Portion, Split, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, Inputs, Targets};
 pub use error::Error;
 pub use grammar::GrammarConfig;
-pub use images::{ImageDataset, Images};
+pub use images::{
+    AugmentConfig, CropConfig, Flip, ImageDataset, Images, ImagesError, MeanDeviation,
+    NormaliseConfig, NormaliseRule,
+};
 pub use load::load;
 pub use text::{TextConfig, TextDataset, TextError, TextPart, TextUnit, Unknown, Vocabulary};
 

@@ -14,6 +14,7 @@ impl Trainer<'_> {
         let Some(data) = self.task.data(phase) else {
             return Ok(());
         };
+        let data = data.plain().unwrap_or(data);
         let outer = Outer::of(&self.view);
         if initial {
             self.view.flags |= ViewAbi::INITIAL;

@@ -51,6 +51,85 @@ fn pixels_are_normalised_by_the_training_images() {
 fn images_of_one_value_become_zeros() {
     let flat = Images::new(vec![77; 8], [1, 2, 2], vec![0, 0]);
     let normalisation = Normalisation::of(&flat, &[0, 1]);
-    assert!(normalisation.table[77].abs() < 1e-6);
-    assert!(normalisation.table.iter().all(|value| value.is_finite()));
+    let mut numbers = Vec::new();
+    normalisation.apply(&[77, 0, 255, 77], 4, &mut numbers);
+    assert!(numbers[0].abs() < 1e-6 && numbers.iter().all(|number| number.is_finite()));
+}
+
+/// Two images of two channels of 1 × 2 pixels.
+fn of_two_channels() -> Images {
+    let pixels = vec![0, 2, 100, 100, 4, 6, 100, 100];
+    Images::new(pixels, [2, 1, 2], vec![0, 1])
+}
+
+fn normalised(config: &NormaliseConfig) -> Result<Vec<f32>, ImagesError> {
+    let images = of_two_channels();
+    let normalisation = Normalisation::new(config, &images, &[0, 1])?;
+    let mut numbers = Vec::new();
+    let (pixels, _) = images.image(0).expect("there are two");
+    normalisation.apply(pixels, 2, &mut numbers);
+    Ok(numbers)
+}
+
+#[test]
+fn each_channel_is_normalised_by_itself() {
+    let found = normalised(&NormaliseConfig::default()).expect("it is right");
+    // 0, 2, 4, 6: mean 3, variance 5. The other channel has a single value.
+    let expected = [-3.0, -1.0].map(|number: f64| (number / 5.0_f64.sqrt()) as f32);
+    assert_eq!(found, [&expected[..], &[0.0, 0.0]].concat());
+    let none = NormaliseConfig::Rule(NormaliseRule::None);
+    let expected = [0.0, 2.0, 100.0, 100.0].map(|number: f64| (number / 255.0) as f32);
+    assert_eq!(normalised(&none), Ok(expected.to_vec()));
+}
+
+#[test]
+fn known_means_and_deviations_are_those_of_pixels_up_to_one() {
+    let known = |mean: &[f64], deviation: &[f64]| {
+        normalised(&NormaliseConfig::Known(MeanDeviation {
+            mean: mean.to_vec(),
+            deviation: deviation.to_vec(),
+        }))
+    };
+    let found = known(&[0.5, 0.25], &[0.5, 1.0]).expect("it is right");
+    let expected = [-1.0, 2.0 / 127.5 - 1.0, 36.25 / 255.0, 36.25 / 255.0];
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((f64::from(*found) - expected).abs() < 1e-6, "{found}");
+    }
+    for (mean, deviation, words) in [
+        (
+            &[0.5][..],
+            &[0.5][..],
+            "has 1 in `mean` and 1 in `deviation`, but the images have 2",
+        ),
+        (&[0.5; 3], &[0.5; 2], "has 3 in `mean` and 2 in"),
+        (
+            &[0.5, 127.5],
+            &[0.5; 2],
+            "`data.normalise.mean` has 127.5, but must be from 0 to 1",
+        ),
+        (&[0.5; 2], &[0.5, 0.0], "`data.normalise.deviation` has 0"),
+        (&[0.5; 2], &[f64::NAN, 0.5], "deviation` has NaN"),
+    ] {
+        let error = known(mean, deviation).expect_err(words).to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn the_manifest_has_three_forms_of_normalisation() {
+    for (text, expected) in [
+        ("\"computed\"", NormaliseConfig::default()),
+        ("\"none\"", NormaliseConfig::Rule(NormaliseRule::None)),
+        (
+            r#"{"mean": [0.5], "deviation": [0.25]}"#,
+            NormaliseConfig::Known(MeanDeviation {
+                mean: vec![0.5],
+                deviation: vec![0.25],
+            }),
+        ),
+    ] {
+        let found: NormaliseConfig = serde_json::from_str(text).expect(text);
+        assert_eq!(found, expected);
+    }
+    serde_json::from_str::<NormaliseConfig>("\"some\"").expect_err("there is no such rule");
 }

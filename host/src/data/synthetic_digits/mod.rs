@@ -48,7 +48,7 @@ pub(super) fn draw(config: &SyntheticDigitsConfig, seed: u64, split: &str, count
         let mut stream = random::stream(seed, &purpose, 0, index as u64);
         let digit = stream.below(10) as u8;
         sample(config, digit, &mut stream, &mut pixels);
-        labels.push(digit);
+        labels.push(u32::from(digit));
     }
     Images::new(pixels, [1, size, size], labels)
 }
@@ -76,7 +76,7 @@ mod tests {
         let images = draw(config, seed, split, count);
         (0..count)
             .filter_map(|index| images.image(index))
-            .flat_map(|(pixels, label)| pixels.iter().copied().chain([label]))
+            .flat_map(|(pixels, label)| pixels.iter().copied().chain([label as u8]))
             .collect()
     }
 
@@ -119,7 +119,7 @@ mod tests {
         let mut all: Vec<&[u8]> = Vec::new();
         for index in 0..300 {
             let (pixels, label) = images.image(index).expect("an image");
-            seen[usize::from(label)] += 1;
+            seen[label as usize] += 1;
             all.push(pixels);
         }
         assert!(seen.iter().all(|&count: &i32| count > 10), "{seen:?}");
