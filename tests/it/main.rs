@@ -14,6 +14,7 @@
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
+//! | `examples` | the manifests in `examples/` do what the README says of them |
 //! | `autoencoder` | a task of one's own has the whole command line |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
@@ -43,6 +44,7 @@ mod candle_gradients;
 mod checkpoints;
 mod commands;
 mod distillation;
+mod examples;
 mod faults;
 mod gradient_audit;
 mod modules;

@@ -23,10 +23,20 @@ pub fn workspace() -> PathBuf {
     tests.parent().map(PathBuf::from).unwrap_or(tests)
 }
 
+/// The directory of real data beside the checkout, where it is; says so where it is not.
+pub fn shared_data() -> Option<PathBuf> {
+    let data = workspace().join("../shared/data");
+    if data.is_dir() {
+        return Some(data);
+    }
+    say("skipped: ../shared/data with the real data is not here");
+    None
+}
+
 /// The real MNIST images and labels of `../shared/data`, where they are; says so where they are
 /// not.
 pub fn shared_mnist() -> Option<(PathBuf, PathBuf)> {
-    let data = workspace().join("../shared/data");
+    let data = shared_data()?;
     let images = data.join("mnist-10k-images-idx3-ubyte.gz");
     let labels = data.join("mnist-10k-labels-idx1-ubyte.gz");
     if images.is_file() && labels.is_file() {

@@ -55,6 +55,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
     for phase in [Phase::Train, Phase::Val, Phase::Test] {
         if let Some(data) = task.data(phase) {
             rows.push(row(phase.name(), format!("{} samples", data.len())));
+            rows.extend(data.describe().into_iter().map(|line| row("", line)));
         }
     }
     rows.push(row("optimizer", compact(&manifest.optimizer)));

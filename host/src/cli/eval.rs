@@ -81,6 +81,7 @@ pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
     let plan = Plan {
         seed: manifest.seed,
         eval_batch_size: train.eval_batch_size.unwrap_or(train.batch_size),
+        preparation: train.preparation(),
         ..Plan::default()
     };
     let log = StderrLog { level: Level::Warn };

@@ -128,11 +128,17 @@ fn conclude(report: &Report) -> u8 {
         }
     };
     for (phase, metrics) in &report.metrics {
-        let metrics: Vec<String> = metrics
+        let (tables, plain): (Vec<_>, Vec<_>) =
+            metrics.iter().partition(|(name, _)| name.contains('/'));
+        let plain: Vec<String> = plain
             .iter()
             .map(|(name, value)| format!("{name} {value:.4}"))
             .collect();
-        output::line(&format!("  {phase}: {}", metrics.join(", ")));
+        let rest = match tables.len() {
+            0 => String::new(),
+            count => format!(", and {count} numbers of tables in `run.json`"),
+        };
+        output::line(&format!("  {phase}: {}{rest}", plain.join(", ")));
     }
     for (phase, profile) in &report.profiles {
         output::line(&format!("  time in {phase}: {}", shares(profile)));

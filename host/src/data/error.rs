@@ -254,6 +254,9 @@ pub enum Error {
     /// What is wrong with a text.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// A panic in a data set.
+    #[error("the data set panicked while it prepared a batch: {0}")]
+    Panicked(String),
     /// candle's error.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),

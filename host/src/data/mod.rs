@@ -10,6 +10,7 @@ mod grammar;
 mod idx;
 mod images;
 mod load;
+mod loader;
 mod numbers;
 pub mod order;
 pub mod regression;
@@ -32,6 +33,7 @@ pub use images::{
     NormaliseConfig, NormaliseRule,
 };
 pub use load::load;
+pub use loader::{Loader, Preparation};
 pub use text::{TextConfig, TextDataset, TextError, TextPart, TextUnit, Unknown, Vocabulary};
 
 /// The data of a task's phases.

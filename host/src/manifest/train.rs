@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::data::Preparation;
+
 /// How long and in which steps to train.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,10 +32,30 @@ pub struct TrainConfig {
     /// Test after the training, where there is test data.
     #[serde(default = "yes")]
     pub test: bool,
+    /// Threads that prepare batches in the background, in the same order whatever their number; with
+    /// 0 the training waits for each.
+    #[serde(default = "one")]
+    #[schemars(range(max = 256))]
+    pub loader_threads: usize,
+    /// How many prepared batches wait at most. Default: two for each thread.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub prefetch: Option<usize>,
     /// The names of parameters that may go without a gradient; any other without one ends the run
     /// in its first iteration.
     #[serde(default)]
     pub allow_missing_gradients: Vec<String>,
+}
+
+impl TrainConfig {
+    /// How batches are prepared.
+    pub fn preparation(&self) -> Preparation {
+        let threads = self.loader_threads;
+        Preparation {
+            threads,
+            ahead: self.prefetch.unwrap_or(2 * threads.max(1)),
+        }
+    }
 }
 
 fn default_batch_size() -> usize {

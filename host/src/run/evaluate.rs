@@ -4,7 +4,7 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
 use super::{RunError, Trainer};
-use crate::data::order;
+use crate::data::{Loader, order};
 
 impl Trainer<'_> {
     /// One pass over the data of `phase`, in its natural order.
@@ -25,9 +25,15 @@ impl Trainer<'_> {
         let size = self.plan.eval_batch_size;
         self.begin_pass(data.len().div_ceil(size) as u64);
         self.call(Point::BeforeEpoch)?;
-        for indices in order::natural(data.len()).chunks(size) {
-            let batch = self.gather(data.as_ref(), indices)?;
-            self.view.batch_size = indices.len() as u64;
+        let starts = (0..data.len()).step_by(size);
+        let batches = starts
+            .map(|start| start..data.len().min(start + size))
+            .collect();
+        let (epoch, preparation) = (self.view.epoch, self.plan.preparation);
+        let order = order::natural(data.len());
+        let mut loader = Loader::new(data, order, batches, epoch, preparation);
+        while let Some(batch) = self.next_batch(&mut loader)? {
+            self.view.batch_size = batch.len() as u64;
             self.view.flags &= !ViewAbi::HAS_LOSS;
             self.shared.tensors.set_batch(&batch.inputs, &batch.targets);
             self.call(Point::BeforeIter)?;

@@ -1,5 +1,6 @@
 //! One training iteration: forward, loss, backward, and an update where one is due.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use candle_core::Tensor;
@@ -8,13 +9,14 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
 use super::{RunError, Trainer};
-use crate::data::{Batch, Dataset};
+use crate::data::{Batch, Loader};
 use crate::gradients::Gradients;
 use crate::nn::Pass;
 
 /// A batch of the training, and its part in an update.
-pub(super) struct MicroBatch<'a> {
-    pub(super) indices: &'a [u32],
+pub(super) struct MicroBatch {
+    /// Where its samples stand in the epoch's order.
+    pub(super) range: Range<usize>,
     /// Its share of the samples of its update: 1 without accumulation.
     pub(super) share: f64,
     /// Whether the update comes after it.
@@ -24,15 +26,17 @@ pub(super) struct MicroBatch<'a> {
 impl Trainer<'_> {
     pub(super) fn iteration(
         &mut self,
-        data: &dyn Dataset,
-        micro_batch: &MicroBatch<'_>,
+        loader: &mut Loader,
+        micro_batch: &MicroBatch,
     ) -> Result<(), RunError> {
-        self.view.batch_size = micro_batch.indices.len() as u64;
+        self.view.batch_size = micro_batch.range.len() as u64;
         self.view.flags &= !(ViewAbi::UPDATES | ViewAbi::HAS_LOSS);
         if micro_batch.updates {
             self.view.flags |= ViewAbi::UPDATES;
         }
-        let batch = self.gather(data, micro_batch.indices)?;
+        let Some(batch) = self.next_batch(loader)? else {
+            return Ok(());
+        };
         self.shared.tensors.set_batch(&batch.inputs, &batch.targets);
         self.call(Point::BeforeIter)?;
         self.expect_real_parameters()?;
@@ -59,14 +63,10 @@ impl Trainer<'_> {
         self.shared.values.end_batch();
     }
 
-    /// Some samples of the data.
-    pub(super) fn gather(
-        &mut self,
-        data: &dyn Dataset,
-        indices: &[u32],
-    ) -> Result<Batch, RunError> {
+    /// The pass's next batch, waited for where it is not ready; nothing at the end.
+    pub(super) fn next_batch(&mut self, loader: &mut Loader) -> Result<Option<Batch>, RunError> {
         let start = Instant::now();
-        let batch = data.gather(indices, self.view.epoch);
+        let batch = loader.next_batch().transpose();
         self.times.data += start.elapsed();
         batch.map_err(|error| RunError::data(&self.view, error))
     }

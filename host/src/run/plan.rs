@@ -1,5 +1,7 @@
 //! How long and in which steps to train.
 
+use crate::data::Preparation;
+
 /// The numbers of a training.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -19,6 +21,8 @@ pub struct Plan {
     pub initial_validation: bool,
     /// Test at the end where there is test data.
     pub test: bool,
+    /// How batches are prepared.
+    pub preparation: Preparation,
     /// The parameters that may go without a gradient.
     pub allow_missing_gradients: Vec<String>,
 }
@@ -35,6 +39,7 @@ impl Default for Plan {
             validate_every: 1,
             initial_validation: false,
             test: true,
+            preparation: Preparation::default(),
             allow_missing_gradients: Vec::new(),
         }
     }

@@ -9,7 +9,7 @@ use super::iteration::MicroBatch;
 use super::profile::PassTimes;
 use super::{RunError, Trainer};
 use crate::checkpoint::Stage;
-use crate::data::{Dataset, order};
+use crate::data::{Dataset, Loader, order};
 
 impl Trainer<'_> {
     /// All epochs, or as many as there are before a stop.
@@ -73,8 +73,20 @@ impl Trainer<'_> {
         }
         let order = order::training(self.plan.seed, self.view.epoch, data.len());
         let (size, accumulate) = (self.plan.batch_size, self.plan.accumulate);
-        for batch in micro_batches(&order, size, accumulate).skip(done as usize) {
-            self.iteration(data.as_ref(), &batch)?;
+        let mut micro_batches = micro_batches(order.len(), size, accumulate);
+        micro_batches.drain(..micro_batches.len().min(done as usize));
+        let mut loader = Loader::new(
+            Arc::clone(data),
+            order,
+            micro_batches
+                .iter()
+                .map(|batch| batch.range.clone())
+                .collect(),
+            self.view.epoch,
+            self.plan.preparation,
+        );
+        for batch in micro_batches {
+            self.iteration(&mut loader, &batch)?;
             if self.jumped {
                 return Ok(());
             }
@@ -113,21 +125,37 @@ impl Trainer<'_> {
     }
 }
 
-/// The batches of an epoch, in the order of its samples.
-fn micro_batches(
-    order: &[u32],
-    size: usize,
-    accumulate: usize,
-) -> impl Iterator<Item = MicroBatch<'_>> {
-    order.chunks(size * accumulate).flat_map(move |group| {
-        let last = group.len().div_ceil(size) - 1;
-        group
-            .chunks(size)
-            .enumerate()
-            .map(move |(index, indices)| MicroBatch {
-                indices,
-                share: indices.len() as f64 / group.len() as f64,
-                updates: index == last,
-            })
-    })
+/// The batches of an epoch of so many samples.
+fn micro_batches(samples: usize, size: usize, accumulate: usize) -> Vec<MicroBatch> {
+    let mut batches = Vec::with_capacity(samples.div_ceil(size));
+    for group in (0..samples).step_by(size.saturating_mul(accumulate)) {
+        let group_end = samples.min(group.saturating_add(size.saturating_mul(accumulate)));
+        for start in (group..group_end).step_by(size) {
+            let end = group_end.min(start.saturating_add(size));
+            batches.push(MicroBatch {
+                range: start..end,
+                share: (end - start) as f64 / (group_end - group) as f64,
+                updates: end == group_end,
+            });
+        }
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_has_its_batches_and_what_is_left_is_one_too() {
+        let batches = micro_batches(23, 5, 2);
+        let ranges: Vec<_> = batches.iter().map(|batch| batch.range.clone()).collect();
+        assert_eq!(ranges, [0..5, 5..10, 10..15, 15..20, 20..23]);
+        let updates: Vec<bool> = batches.iter().map(|batch| batch.updates).collect();
+        assert_eq!(updates, [false, true, false, true, true]);
+        for (batch, share) in batches.iter().zip([0.5, 0.5, 0.5, 0.5, 1.0]) {
+            assert!((batch.share - share).abs() < f64::EPSILON);
+        }
+        assert!(micro_batches(0, 5, 2).is_empty());
+    }
 }

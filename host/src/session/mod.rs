@@ -89,6 +89,7 @@ impl Checked {
             validate_every: train.validate_every,
             initial_validation: train.initial_validation,
             test: train.test,
+            preparation: train.preparation(),
             allow_missing_gradients: train.allow_missing_gradients.clone(),
         }
     }

@@ -5,6 +5,7 @@ use sconce_plugin_api::prelude::*;
 /// When the `console` hook prints a line, and what the numbers look like.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub(crate) struct Config {
     /// A line every so many training iterations, counted from the start of each epoch.
     /// 0: none. Default 50.
@@ -21,6 +22,8 @@ pub(crate) struct Config {
     /// A line every 5 iterations during the first 100 of the run, where the interval is longer.
     /// Default false.
     pub(crate) denser_at_first: bool,
+    /// The parts of metrics that are tables, `confusion/cat/dog`, too. Default false.
+    pub(crate) tables: bool,
     /// Decimal places of losses, metrics and the learning rate, from 0 to 17. Default 4.
     #[schemars(range(max = 17))]
     pub(crate) digits: u8,
@@ -34,6 +37,7 @@ impl Default for Config {
             window: 10,
             ignore_last: true,
             denser_at_first: false,
+            tables: false,
             digits: 4,
         }
     }

@@ -91,7 +91,7 @@ impl Hook for Console {
             let now = task.elapsed();
             let speed = self.interval.speed(now);
             let loss = self.losses.mean();
-            task.info(report::interval(task, config.digits, loss, speed));
+            task.info(report::interval(task, config, loss, speed));
             self.interval = Meter::start(now);
         }
         Ok(())
@@ -107,7 +107,7 @@ impl Hook for Console {
         };
         if self.config.by_epoch {
             let (time, speed) = (pass.time(now), pass.speed(now));
-            task.info(report::epoch(task, self.config.digits, time, speed));
+            task.info(report::epoch(task, &self.config, time, speed));
         }
         if !is_training {
             // The speed of training is that of training alone.

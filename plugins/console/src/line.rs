@@ -7,13 +7,23 @@ use std::time::Duration;
 pub(crate) struct Line {
     text: String,
     digits: u8,
+    tables: bool,
 }
 
 impl Line {
     /// An empty line whose numbers get `digits` decimal places.
     pub(crate) fn new(digits: u8) -> Self {
         let text = String::with_capacity(128);
-        Line { text, digits }
+        Line {
+            text,
+            digits,
+            tables: false,
+        }
+    }
+
+    /// With the metrics that are parts of tables, or without them.
+    pub(crate) fn with_tables(self, tables: bool) -> Self {
+        Line { tables, ..self }
     }
 
     /// Adds what `item` displays.
@@ -39,14 +49,16 @@ impl Line {
         self.item(format_args!("{name} {}", Number { value, digits }))
     }
 
-    /// Adds all metrics but those named `except`.
+    /// Adds all metrics but `except`, and but those that are parts of a table where they are not asked
+    /// for.
     pub(crate) fn metrics<'name>(
         self,
         metrics: impl Iterator<Item = (&'name str, f64)>,
         except: Option<&str>,
     ) -> Self {
+        let tables = self.tables;
         metrics
-            .filter(|&(name, _)| Some(name) != except)
+            .filter(|&(name, _)| Some(name) != except && (tables || !name.contains('/')))
             .fold(self, |line, (name, value)| line.metric(name, value))
     }
 
@@ -117,7 +129,7 @@ mod tests {
 
     #[test]
     fn an_interval_reads_as_one_line() {
-        let metrics = [("loss", 0.5), ("accuracy", 0.89314)];
+        let metrics = [("loss", 0.5), ("accuracy", 0.89314), ("confusion/0/0", 3.0)];
         let line = Line::new(4)
             .progress("epoch", 2, 10)
             .progress("batch", 50, 141)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sconce_plugin_api::prelude::*;
 
+use crate::config::Config;
 use crate::line::{Clock, Line};
 
 /// Before the run.
@@ -18,11 +19,12 @@ pub(crate) fn begin(task: &TaskView<'_>) -> String {
 /// In a training epoch. `loss` is the smoothed one, `speed` in samples per second.
 pub(crate) fn interval(
     task: &TaskView<'_>,
-    digits: u8,
+    config: &Config,
     loss: Option<f64>,
     speed: Option<f64>,
 ) -> Line {
-    let mut line = Line::new(digits)
+    let mut line = Line::new(config.digits)
+        .with_tables(config.tables)
         .progress("epoch", task.epoch() + 1, task.epochs())
         .progress("batch", task.batch(), task.batches());
     if let Some(loss) = loss {
@@ -35,12 +37,19 @@ pub(crate) fn interval(
 }
 
 /// After a pass over a phase's data, which took `time`, with `speed` in samples per second.
-pub(crate) fn epoch(task: &TaskView<'_>, digits: u8, time: Duration, speed: Option<f64>) -> Line {
+pub(crate) fn epoch(
+    task: &TaskView<'_>,
+    config: &Config,
+    time: Duration,
+    speed: Option<f64>,
+) -> Line {
     let phase = task.phase();
     // A stop in mid-epoch: the epoch under way is not among the finished ones.
     let is_broken_off = phase == Phase::Train && task.batch() < task.batches();
     let epoch = task.epoch() + u64::from(is_broken_off);
-    let mut line = Line::new(digits).progress("epoch", epoch, task.epochs());
+    let mut line = Line::new(config.digits)
+        .with_tables(config.tables)
+        .progress("epoch", epoch, task.epochs());
     if is_broken_off {
         line = line.progress("batch", task.batch(), task.batches());
     }
