@@ -33,6 +33,7 @@ pub mod exit;
 pub mod files;
 pub mod gradients;
 pub mod init;
+pub mod kernels;
 pub mod log;
 pub mod loss;
 pub mod manifest;

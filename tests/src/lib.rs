@@ -10,6 +10,7 @@ mod build;
 pub mod in_process;
 mod manifest;
 mod sconce;
+pub mod steps;
 
 use std::path::PathBuf;
 

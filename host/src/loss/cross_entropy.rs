@@ -1,8 +1,9 @@
 //! Cross entropy.
 
-use candle_core::{D, DType, Result, Tensor, bail};
+use candle_core::{DType, Result, Tensor, bail};
 
 use super::shapes::{Rows, classes_of};
+use crate::nn::ops::{self, CrossEntropyTerms};
 
 /// The cross entropy of logits (samples, classes) against classes (samples): the mean over the
 /// samples of log Σᵢ exp(xᵢ) − x\[target\], a scalar. The same for (samples, positions, classes) and
@@ -30,35 +31,30 @@ pub struct CrossEntropy {
 impl CrossEntropy {
     /// The loss, a scalar.
     pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
-        let rows = Rows::new(outputs, targets)?.without(self.ignore_index)?;
-        let classes = rows.classes()?;
-        let weight = self.sum(&rows.targets)?;
+        let rows = Rows::new(outputs, targets)?;
+        let classes = rows.logits.dim(1)?;
+        let counts = |&target: &u32| Some(target) != self.ignore_index;
+        let counted: Vec<u32> = rows.targets.iter().copied().filter(counts).collect();
+        let weight = self.sum(&counted)?;
+        if let Some(target) = counted.iter().find(|&&target| target as usize >= classes) {
+            bail!(
+                "the target {target} is none of the outputs' {classes} classes, 0 to {}",
+                classes - 1
+            )
+        }
         if weight <= 0.0 {
             return nothing(outputs);
         }
-        let index = Tensor::new(rows.targets.as_slice(), outputs.device())?.unsqueeze(1)?;
-        // The largest logit is taken off first, so that no exponential overflows. It is detached: the
-        // result does not depend on it, so neither does the gradient.
-        let largest = rows.logits.max_keepdim(D::Minus1)?.detach();
-        let shifted = rows.logits.broadcast_sub(&largest)?;
-        let log_sum = shifted.exp()?.sum_keepdim(D::Minus1)?.log()?;
-        let mut chosen = log_sum.sub(&shifted.gather(&index, D::Minus1)?)?;
-        let weights = self.weights_of_classes(outputs, classes)?;
-        if let Some(weights) = &weights {
-            chosen = chosen.mul(&weights.gather(&index.squeeze(1)?, 0)?.unsqueeze(1)?)?;
-        }
-        let mut total = chosen.sum_all()?;
-        if self.label_smoothing > 0.0 {
-            let mut all = log_sum.broadcast_sub(&shifted)?;
-            if let Some(weights) = &weights {
-                all = all.broadcast_mul(weights)?;
-            }
-            let all = all
-                .sum_all()?
-                .affine(self.label_smoothing / classes as f64, 0.0)?;
-            total = total.affine(1.0 - self.label_smoothing, 0.0)?.add(&all)?;
-        }
-        total.affine(1.0 / weight, 0.0)
+        let targets: Vec<Option<u32>> = rows
+            .targets
+            .iter()
+            .map(|target| Some(*target).filter(counts))
+            .collect();
+        let terms = CrossEntropyTerms {
+            smoothing: self.label_smoothing,
+            weights: self.class_weights.clone(),
+        };
+        ops::cross_entropy(&rows.logits, &targets, terms, weight)
     }
 
     /// The sum of the weights of what counts.
@@ -85,21 +81,6 @@ impl CrossEntropy {
             }
         }
         Ok(sum)
-    }
-
-    /// In the outputs' type.
-    fn weights_of_classes(&self, outputs: &Tensor, classes: usize) -> Result<Option<Tensor>> {
-        let Some(weights) = &self.class_weights else {
-            return Ok(None);
-        };
-        if weights.len() != classes {
-            bail!(
-                "{} class weights for outputs of {classes} classes",
-                weights.len()
-            );
-        }
-        let weights = Tensor::new(weights.as_slice(), outputs.device())?;
-        weights.to_dtype(outputs.dtype()).map(Some)
     }
 }
 

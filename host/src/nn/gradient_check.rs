@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn errors_of_either_pass_are_the_report() {
         let forward = check_gradients(&[var(&[0.3, -1.2])], |x| x[0].reshape(3));
-        assert!(matches!(&forward, Report::Fails(text) if text.contains("reshape")));
+        assert!(matches!(&forward, Report::Fails(text) if text.to_lowercase().contains("shape")));
         let backward = check_gradients(&[var(&[0.3, -1.2, 2.5])], |x| {
             let image = x[0].reshape((1, 1, 3))?;
             image.conv_transpose1d(&image, 0, 0, 1, 1, 1)

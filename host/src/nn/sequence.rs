@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::{Activation, Layer, ModuleInfo, Pass};
+use super::{Activation, Layer, ModuleInfo, Pass, ops};
 
 /// Layers one after the other, each a module where it has a name.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub struct Residual {
 impl Layer for Residual {
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let direct = self.shortcut.forward(x, pass)?;
-        let sum = self.layers.forward(x, pass)?.add(&direct)?;
+        let sum = ops::add(&self.layers.forward(x, pass)?, &direct)?;
         self.activation.forward(&sum)
     }
 }

@@ -88,7 +88,8 @@ struct Step {
 }
 
 impl Sweep for Step {
-    fn run<T: Float>(&mut self, numbers: Numbers<'_, T>) {
+    #[inline(always)]
+    fn run<T: Float>(&self, numbers: Numbers<'_, T>) {
         let shrink = T::from_f64(self.shrink);
         let (beta1, beta2) = (T::from_f64(self.beta1), T::from_f64(self.beta2));
         let (fresh1, fresh2) = (T::from_f64(1.0 - self.beta1), T::from_f64(1.0 - self.beta2));

@@ -2,6 +2,10 @@
 //!
 //! candle's own make a dozen temporaries per parameter and hide their moments, so that a run could
 //! not be resumed.
+#![allow(
+    clippy::inline_always,
+    reason = "what loops call must become part of them for each set of instructions"
+)]
 
 mod adam;
 mod adamw;

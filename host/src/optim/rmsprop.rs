@@ -117,7 +117,8 @@ struct Typed<T> {
 }
 
 impl Sweep for Step {
-    fn run<T: Float>(&mut self, numbers: Numbers<'_, T>) {
+    #[inline(always)]
+    fn run<T: Float>(&self, numbers: Numbers<'_, T>) {
         let typed = Typed {
             rate: T::from_f64(self.learning_rate),
             decay: T::from_f64(self.decay),

@@ -33,10 +33,10 @@ impl<R: Rule> Optimizer for R {
             };
             let tensor = parameter.tensor();
             let count = self.parts_mut().1.entry(index).steps + 1;
-            let mut step = self.sweep(self.parts().0.of(index), count as f64);
+            let step = self.sweep(self.parts().0.of(index), count as f64);
             let moments = self.parts_mut().1;
             let entry = moments.entry_with_moments(index, tensor).map_err(failed)?;
-            sweep(tensor, gradient, &entry.moments, &mut step).map_err(failed)?;
+            sweep(tensor, gradient, &entry.moments, &step).map_err(failed)?;
             entry.steps = count;
         }
         Ok(())

@@ -78,7 +78,7 @@ impl Optimizer for Sgd {
                     .map_err(failed)?
             };
             let group = self.groups.of(index);
-            let mut step = Step {
+            let step = Step {
                 learning_rate: group.learning_rate,
                 weight_decay: group.weight_decay,
                 momentum: self.momentum,
@@ -86,7 +86,7 @@ impl Optimizer for Sgd {
                 nesterov: self.nesterov,
                 is_first,
             };
-            sweep(tensor, gradient, &entry.moments, &mut step).map_err(failed)?;
+            sweep(tensor, gradient, &entry.moments, &step).map_err(failed)?;
             entry.steps += 1;
         }
         Ok(())
@@ -131,7 +131,8 @@ struct Step {
 }
 
 impl Sweep for Step {
-    fn run<T: Float>(&mut self, numbers: Numbers<'_, T>) {
+    #[inline(always)]
+    fn run<T: Float>(&self, numbers: Numbers<'_, T>) {
         let rate = T::from_f64(self.learning_rate);
         let decay = T::from_f64(self.weight_decay);
         let steps = numbers.parameter.iter_mut().zip(numbers.gradient);

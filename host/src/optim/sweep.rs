@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::ops::{Add, Div, Mul, Sub};
 
+use crate::kernels::region::{self, Shared};
+use crate::kernels::vectorised;
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, Tensor, bail};
 
 /// A number that parameters are made of.
@@ -13,6 +15,8 @@ pub(super) trait Float:
     + Sub<Output = Self>
     + Mul<Output = Self>
     + Div<Output = Self>
+    + Send
+    + Sync
     + 'static
 {
     /// Zero.
@@ -77,10 +81,11 @@ pub(super) struct Numbers<'a, T> {
     pub(super) moments: [&'a mut [T]; 3],
 }
 
-/// What happens to a parameter, given its gradient, element by element.
-pub(super) trait Sweep {
+/// What happens to a parameter, given its gradient, element by element: to none of them does it matter
+/// what happens to another, so that threads share them out.
+pub(super) trait Sweep: Sync {
     /// In the parameter's own type.
-    fn run<T: Float>(&mut self, numbers: Numbers<'_, T>);
+    fn run<T: Float>(&self, numbers: Numbers<'_, T>);
 }
 
 /// Runs a sweep over the storage of a parameter and its moments.
@@ -88,7 +93,7 @@ pub(super) fn sweep(
     parameter: &Tensor,
     gradient: &Tensor,
     moments: &[Option<Tensor>; 3],
-    sweep: &mut impl Sweep,
+    sweep: &impl Sweep,
 ) -> Result<()> {
     if parameter.dims() != gradient.dims() {
         bail!(
@@ -113,21 +118,13 @@ pub(super) fn sweep(
                     (SliceMut::F32(parameter), CpuStorage::F32(gradient)) => {
                         let gradient = slice(gradient, layout)?;
                         let moments = [first.f32(), second.f32(), third.f32()];
-                        sweep.run(Numbers {
-                            parameter,
-                            gradient,
-                            moments,
-                        });
+                        share_out(sweep, parameter, gradient, moments);
                         Ok(())
                     }
                     (SliceMut::F64(parameter), CpuStorage::F64(gradient)) => {
                         let gradient = slice(gradient, layout)?;
                         let moments = [first.f64(), second.f64(), third.f64()];
-                        sweep.run(Numbers {
-                            parameter,
-                            gradient,
-                            moments,
-                        });
+                        share_out(sweep, parameter, gradient, moments);
                         Ok(())
                     }
                     (_, gradient) => {
@@ -137,6 +134,50 @@ pub(super) fn sweep(
             })
         })
     })
+}
+
+vectorised! {
+    fn run_all<S: Sweep, T: Float>(
+        sweep: &S,
+        parameter: &mut [T],
+        gradient: &[T],
+        first: &mut [T],
+        second: &mut [T],
+        third: &mut [T],
+    ) {
+        sweep.run(Numbers {
+            parameter,
+            gradient,
+            moments: [first, second, third],
+        });
+    }
+}
+
+/// Runs a sweep over parts of the elements, side by side.
+fn share_out<T: Float>(
+    sweep: &impl Sweep,
+    parameter: &mut [T],
+    gradient: &[T],
+    moments: [&mut [T]; 3],
+) {
+    let count = parameter.len().min(gradient.len());
+    let parts = region::parts(count * 16);
+    let parameter = Shared::new(parameter);
+    let [first, second, third] = moments.map(Shared::new);
+    region::run(parts, |part| {
+        let range = region::range(count, 64, part, parts);
+        // SAFETY: ranges of different parts are disjoint; of moments that aren't there all are empty.
+        #[expect(unsafe_code, reason = "each part has its own elements")]
+        let (parameter, first, second, third) = unsafe {
+            (
+                parameter.part(range.clone()),
+                first.part(range.clone()),
+                second.part(range.clone()),
+                third.part(range.clone()),
+            )
+        };
+        run_all(sweep, parameter, &gradient[range], first, second, third);
+    });
 }
 
 /// Whether a gradient lies in its parameter's own storage, as that of ½‖p‖² may: the parameter is

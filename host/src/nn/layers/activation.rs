@@ -42,9 +42,9 @@ impl Activation {
     /// Applies it to every element.
     pub fn forward(self, x: &Tensor) -> Result<Tensor> {
         match self {
-            Activation::Relu => x.relu(),
+            Activation::Relu => ops::relu(x),
             Activation::Gelu => ops::gelu(x),
-            Activation::Silu => x.silu(),
+            Activation::Silu => ops::silu(x),
             Activation::Tanh => x.tanh(),
             Activation::Identity => Ok(x.clone()),
             // By way of tanh: 1 / (1 + e⁻ˣ) overflows for x far below zero.

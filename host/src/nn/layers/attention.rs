@@ -64,6 +64,10 @@ impl Attention {
         let (batch, length, width) = x.dims3()?;
         let each = width / self.heads;
         let qkv = self.qkv.forward(x)?;
+        if self.rotary.is_none() && !self.dropout.is_on(pass) {
+            let mixed = ops::attention(&qkv, self.heads, self.causal)?;
+            return self.proj.forward(&mixed);
+        }
         let part = |index: usize| {
             qkv.narrow(2, index * width, width)?
                 .reshape((batch, length, self.heads, each))?

@@ -5,7 +5,7 @@ use candle_core::{Result, Tensor};
 use super::Layer;
 use crate::init::Init;
 use crate::nn::Pass;
-use crate::nn::ops::{Window, unfold2d};
+use crate::nn::ops::{self, Window};
 use crate::parameters::{self, Scope};
 
 /// How a convolution goes over its input: (down, across), of which a sequence has the second alone.
@@ -94,42 +94,13 @@ impl Conv2d {
 
     /// From (batch, inputs, height, width) to (batch, outputs, windows down, windows across).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let (batch, inputs, height, width) = x.dims4()?;
-        let outputs = self.weight.dim(0)?;
-        let Some((rows, columns)) = self.window.counts(height, width) else {
-            candle_core::bail!(
-                "an input of {height}×{width} has no room for a kernel of {:?}",
-                self.window.kernel
-            )
-        };
-        let depth = self.weight.elem_count() / outputs.max(1);
-        if inputs * self.window.kernel.0 * self.window.kernel.1 != depth * self.groups {
-            candle_core::bail!(
-                "a convolution of weight {:?} in {} groups was given {:?}",
-                self.weight.dims(),
-                self.groups,
-                x.dims()
-            )
-        }
-        let windows = unfold2d(x, self.window)?;
-        let count = batch * rows * columns;
-        let y = if self.groups == 1 {
-            self.weight.reshape((outputs, depth))?.matmul(&windows)?
-        } else {
-            let weight = self
-                .weight
-                .reshape((self.groups, outputs / self.groups, depth))?;
-            let windows = windows.reshape((self.groups, depth, count))?;
-            weight.matmul(&windows)?.reshape((outputs, count))?
-        };
-        let y = match &self.bias {
-            Some(bias) => y.broadcast_add(&bias.reshape((outputs, 1))?)?,
-            None => y,
-        };
-        y.reshape((outputs, batch, rows * columns))?
-            .transpose(0, 1)?
-            .contiguous()?
-            .reshape((batch, outputs, rows, columns))
+        ops::conv2d(
+            x,
+            &self.weight,
+            self.bias.as_ref(),
+            self.window,
+            self.groups,
+        )
     }
 }
 

@@ -23,9 +23,14 @@ impl Dropout {
         }
     }
 
+    /// Whether it does anything in this pass.
+    pub(super) fn is_on(&self, pass: &Pass<'_>) -> bool {
+        pass.is_training() && self.share > 0.0
+    }
+
     /// Of any shape.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
-        if !pass.is_training() || self.share <= 0.0 {
+        if !self.is_on(pass) {
             return Ok(x.clone());
         }
         let mut stream = pass.random(&self.purpose);

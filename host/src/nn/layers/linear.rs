@@ -1,10 +1,10 @@
 //! The linear layer.
 
-use candle_core::{D, Result, Tensor};
+use candle_core::{Result, Tensor};
 
 use super::Layer;
 use crate::init::Init;
-use crate::nn::Pass;
+use crate::nn::{Pass, ops};
 use crate::parameters::{self, Scope};
 
 /// y = x · Wᵀ + b over the last dimension, with PyTorch's shapes, names and initialisation.
@@ -61,30 +61,7 @@ impl Linear {
 
     /// From (…, inputs) to (…, outputs).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let (outputs, inputs) = self.weight.dims2()?;
-        if x.dim(D::Minus1)? != inputs {
-            candle_core::bail!("a linear layer of {inputs} inputs was given {:?}", x.dims())
-        }
-        // One product for all rows: candle's batched ones copy the weight for each batch.
-        let y = match x.dims() {
-            [_, _] => self.rows(x)?,
-            dims => {
-                let mut shape = dims.to_vec();
-                if let Some(last) = shape.last_mut() {
-                    *last = outputs;
-                }
-                self.rows(&x.reshape(((), inputs))?)?.reshape(shape)?
-            }
-        };
-        Ok(y)
-    }
-
-    fn rows(&self, x: &Tensor) -> Result<Tensor> {
-        let y = x.matmul(&self.weight.t()?)?;
-        match &self.bias {
-            Some(bias) => y.broadcast_add(bias),
-            None => Ok(y),
-        }
+        ops::linear(x, &self.weight, self.bias.as_ref())
     }
 }
 

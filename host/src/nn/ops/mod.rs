@@ -2,40 +2,53 @@
 //! over the data. `docs/candle-gradients.md` lists which of candle's those are.
 //!
 //! All of them work in `f32` and `f64` and are gradient-checked.
+#![allow(
+    clippy::inline_always,
+    reason = "what loops call must become part of them for each set of instructions"
+)]
 
+mod attention;
 mod batch_norm;
-mod gelu;
+mod conv;
+mod cross_entropy;
+mod elementwise;
+mod linear;
 mod pool;
 mod row_norm;
 mod softmax;
 mod unfold;
 
-use candle_core::{CpuStorage, Layout, Result, Tensor, WithDType, bail};
-use num_traits::Float;
+use candle_core::{CpuStorage, Device, Layout, Result, Shape, Storage, Tensor, WithDType, bail};
 
+pub use attention::attention;
 pub use batch_norm::{ChannelStatistics, batch_norm};
-pub use gelu::gelu;
+pub use conv::conv2d;
+pub use cross_entropy::{CrossEntropyTerms, cross_entropy};
+pub use elementwise::{add, gelu, relu, silu};
+pub use linear::linear;
 pub use pool::{PoolKind, Windows, pool2d};
 pub use row_norm::{layer_norm, rms_norm};
 pub use softmax::softmax;
 pub use unfold::{Window, unfold2d};
 
-/// A float type that operations are written for.
-pub(super) trait Number: WithDType + Float {
-    const ZERO: Self;
+pub(super) use crate::kernels::math::{Number, number};
+
+/// The numbers of a tensor on the CPU.
+pub(super) fn cpu(storage: &Storage) -> Result<&CpuStorage> {
+    match storage {
+        Storage::Cpu(storage) => Ok(storage),
+        _ => bail!("operations of `sconce::nn::ops` work on the CPU"),
+    }
 }
 
-impl Number for f32 {
-    const ZERO: f32 = 0.0;
+/// Numbers as the storage of a tensor.
+pub(super) fn stored<T: Number>(numbers: Vec<T>) -> CpuStorage {
+    T::to_cpu_storage_owned(numbers)
 }
 
-impl Number for f64 {
-    const ZERO: f64 = 0.0;
-}
-
-/// A constant as one of the numbers of a tensor.
-pub(super) fn number<T: Number>(value: f64) -> T {
-    <T as WithDType>::from_f64(value)
+/// A tensor of numbers, which are not copied.
+pub(super) fn new_tensor<T: WithDType>(numbers: Vec<T>, shape: &Shape) -> Result<Tensor> {
+    Tensor::from_vec(numbers, shape.clone(), &Device::Cpu)
 }
 
 /// The numbers of a contiguous tensor.

@@ -7,6 +7,8 @@ use candle_core::{
 };
 
 use super::{Number, for_floats, number, numbers, ready};
+use crate::kernels::region::{self, Shared};
+use crate::kernels::vectorised;
 
 /// What a window gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,55 +119,148 @@ impl Pool {
         }
     }
 
-    fn forward<T: Number>(&self, x: &[T], planes: &Planes) -> Vec<T> {
-        let size = planes.height * planes.width;
-        let mut y = vec![T::ZERO; x.len() / size.max(1) * planes.outputs];
-        for (x, y) in x
-            .chunks(size.max(1))
-            .zip(y.chunks_mut(planes.outputs.max(1)))
-        {
-            self.windows(|output, rows, columns, places| {
-                y[output] = match self.kind {
-                    PoolKind::Max => largest(x, planes.width, rows, columns).1,
-                    PoolKind::Mean => {
-                        let mut sum = T::ZERO;
-                        for row in rows.0..rows.1 {
-                            let start = row * planes.width;
-                            let line = &x[start + columns.0..start + columns.1];
-                            sum = line.iter().fold(sum, |sum, &x| sum + x);
-                        }
-                        sum / number(places as f64)
-                    }
-                };
-            });
+    /// Whether windows are those of a kernel of 2 × 2 that goes in steps of 2.
+    fn is_quads(&self) -> bool {
+        let twos = |windows: &Windows| {
+            let mut ranges = windows.ranges.iter().enumerate();
+            ranges.all(|(index, range)| *range == (2 * index, 2 * index + 2))
+        };
+        self.kind == PoolKind::Max && twos(&self.down) && twos(&self.across)
+    }
+
+    /// Pools one plane.
+    fn plane<T: Number>(&self, x: &[T], width: usize, y: &mut [T]) {
+        if self.is_quads() {
+            return quads(x, width, self.across.count(), y);
         }
+        self.windows(|output, rows, columns, places| {
+            y[output] = match self.kind {
+                PoolKind::Max => largest(x, width, rows, columns).1,
+                PoolKind::Mean => {
+                    let mut sum = T::ZERO;
+                    for row in rows.0..rows.1 {
+                        let start = row * width;
+                        let line = &x[start + columns.0..start + columns.1];
+                        sum = line.iter().fold(sum, |sum, &x| sum + x);
+                    }
+                    sum / number(places as f64)
+                }
+            };
+        });
+    }
+
+    /// The gradient of one plane's input, added to `slopes`.
+    fn plane_slopes<T: Number>(&self, x: &[T], g: &[T], width: usize, slopes: &mut [T]) {
+        if self.is_quads() {
+            return quad_slopes(x, g, width, self.across.count(), slopes);
+        }
+        self.windows(|output, rows, columns, places| match self.kind {
+            PoolKind::Max => {
+                if let (Some(place), _) = largest(x, width, rows, columns) {
+                    slopes[place] += g[output];
+                }
+            }
+            PoolKind::Mean => {
+                let share = g[output] / number(places as f64);
+                for row in rows.0..rows.1 {
+                    let start = row * width;
+                    for slope in &mut slopes[start + columns.0..start + columns.1] {
+                        *slope += share;
+                    }
+                }
+            }
+        });
+    }
+
+    fn forward<T: Number>(&self, x: &[T], sizes: &Planes) -> Vec<T> {
+        let (size, outputs) = (sizes.size(), sizes.outputs);
+        let count = x.len() / size;
+        let mut y = vec![T::ZERO; count * outputs];
+        let places = Shared::new(&mut y);
+        let parts = region::parts(x.len() * EACH);
+        region::run(parts, |part| {
+            for plane in region::range(count, 1, part, parts) {
+                // SAFETY: each plane is in one part.
+                #[expect(unsafe_code, reason = "each plane has its own outputs")]
+                let y = unsafe { places.part(plane * outputs..(plane + 1) * outputs) };
+                self.plane(&x[plane * size..(plane + 1) * size], sizes.width, y);
+            }
+        });
         y
     }
 
-    fn backward<T: Number>(&self, x: &[T], gradient: &[T], planes: &Planes) -> Vec<T> {
-        let size = (planes.height * planes.width).max(1);
+    fn backward<T: Number>(&self, x: &[T], gradient: &[T], sizes: &Planes) -> Vec<T> {
+        let (size, outputs) = (sizes.size(), sizes.outputs);
         let mut slopes = vec![T::ZERO; x.len()];
-        let outputs = planes.outputs.max(1);
-        let planes_of = x.chunks(size).zip(slopes.chunks_mut(size));
-        for ((x, slopes), gradient) in planes_of.zip(gradient.chunks(outputs)) {
-            self.windows(|output, rows, columns, places| match self.kind {
-                PoolKind::Max => {
-                    if let (Some(place), _) = largest(x, planes.width, rows, columns) {
-                        slopes[place] += gradient[output];
-                    }
-                }
-                PoolKind::Mean => {
-                    let share = gradient[output] / number(places as f64);
-                    for row in rows.0..rows.1 {
-                        let start = row * planes.width;
-                        for slope in &mut slopes[start + columns.0..start + columns.1] {
-                            *slope += share;
-                        }
-                    }
-                }
-            });
-        }
+        let places = Shared::new(&mut slopes);
+        let parts = region::parts(x.len() * EACH);
+        region::run(parts, |part| {
+            for plane in region::range(x.len() / size, 1, part, parts) {
+                let inputs = plane * size..(plane + 1) * size;
+                let g = &gradient[plane * outputs..(plane + 1) * outputs];
+                // SAFETY: each plane is in one part.
+                #[expect(unsafe_code, reason = "each plane has its own slopes")]
+                let slopes = unsafe { places.part(inputs.clone()) };
+                self.plane_slopes(&x[inputs], g, sizes.width, slopes);
+            }
+        });
         slopes
+    }
+}
+
+/// Operations for each number, of which threads are worth a share.
+const EACH: usize = 8;
+
+impl Planes {
+    fn size(&self) -> usize {
+        (self.height * self.width).max(1)
+    }
+}
+
+/// The largest of four numbers and which it is, as [`largest`] has them.
+#[inline(always)]
+fn largest_of_quad<T: Number>(quad: [T; 4]) -> (T, u32) {
+    let [mut most, rest @ ..] = quad;
+    let mut place = 0;
+    for (index, value) in (1..).zip(rest) {
+        let is_larger = value > most || (value.is_nan() && !most.is_nan());
+        most = if is_larger { value } else { most };
+        place = if is_larger { index } else { place };
+    }
+    (most, place)
+}
+
+vectorised! {
+    /// The largest numbers of the squares of a plane.
+    fn quads<T: Number>(x: &[T], width: usize, columns: usize, y: &mut [T]) {
+        for (lines, y) in x.chunks_exact(2 * width).zip(y.chunks_exact_mut(columns.max(1))) {
+            let (upper, lower) = lines.split_at(width);
+            let pairs = upper.chunks_exact(2).zip(lower.chunks_exact(2));
+            for (y, (upper, lower)) in y.iter_mut().zip(pairs) {
+                *y = largest_of_quad([upper[0], upper[1], lower[0], lower[1]]).0;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// The gradient of [`quads`].
+    fn quad_slopes<T: Number>(x: &[T], g: &[T], width: usize, columns: usize, slopes: &mut [T]) {
+        let lines = x.chunks_exact(2 * width).zip(slopes.chunks_exact_mut(2 * width));
+        for ((lines, slopes), g) in lines.zip(g.chunks_exact(columns.max(1))) {
+            let (upper, lower) = lines.split_at(width);
+            let (upper_slopes, lower_slopes) = slopes.split_at_mut(width);
+            let pairs = upper.chunks_exact(2).zip(lower.chunks_exact(2));
+            let places = upper_slopes.chunks_exact_mut(2).zip(lower_slopes.chunks_exact_mut(2));
+            for ((&g, (upper, lower)), (up, low)) in g.iter().zip(pairs).zip(places) {
+                let (_, place) = largest_of_quad([upper[0], upper[1], lower[0], lower[1]]);
+                let share = |index: u32| if place == index { g } else { T::ZERO };
+                up[0] = share(0);
+                up[1] = share(1);
+                low[0] = share(2);
+                low[1] = share(3);
+            }
+        }
     }
 }
 

@@ -1,10 +1,13 @@
 //! Layer and RMS normalisation in one pass each; candle's cut the gradient for contiguous inputs.
 
-use candle_core::{
-    CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Tensor, WithDType, bail,
-};
+use std::mem::MaybeUninit;
 
-use super::{Number, for_floats, number, numbers, ready, sum};
+use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Tensor, bail};
+
+use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+use crate::kernels::math::{number, sum};
+use crate::kernels::region::{self, Shared};
+use crate::kernels::{Fresh, vectorised};
 
 /// (x − mean) / √(variance + ε) · weight + bias over the last dimension (Ba et al., 2016). Weight
 /// and bias have that dimension's length.
@@ -22,9 +25,7 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Tensor> {
         epsilon,
         centred: false,
     };
-    // Its bias is nothing, and has no gradient.
-    let bias = weight.zeros_like()?;
-    ready(x)?.apply_op3(&ready(weight)?, &bias, op)
+    ready(x)?.apply_op2(&ready(weight)?, op)
 }
 
 #[derive(Clone, Copy)]
@@ -33,36 +34,175 @@ struct RowNorm {
     centred: bool,
 }
 
-/// Of the input, by input, weight and the gradient of the output.
-struct RowNormInput(RowNorm);
+/// A row's mean, or 0 where rows aren't centred, and 1 / √(variance + ε).
+#[inline(always)]
+fn of_row<T: Number>(x: &[T], epsilon: T, centred: bool) -> (T, T) {
+    let count = number::<T>(x.len() as f64);
+    let mean = if centred {
+        sum(x.len(), |index| x[index]) / count
+    } else {
+        T::ZERO
+    };
+    let squares = sum(x.len(), |index| {
+        let distance = x[index] - mean;
+        distance * distance
+    });
+    (mean, (squares / count + epsilon).sqrt().recip())
+}
 
-/// Of weight and bias together, (2, width), by input and the gradient of the output.
-struct RowNormScale(RowNorm);
+vectorised! {
+    fn norm_rows<T: Number>(
+        x: &[T],
+        weight: &[T],
+        bias: &[T],
+        epsilon: T,
+        centred: bool,
+        y: &mut [MaybeUninit<T>],
+    ) {
+        let width = weight.len();
+        for (x, y) in x.chunks_exact(width).zip(y.chunks_exact_mut(width)) {
+            let (mean, scale) = of_row(x, epsilon, centred);
+            if bias.len() == width {
+                for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(weight).zip(bias) {
+                    y.write((x - mean) * scale * w + b);
+                }
+            } else {
+                for ((y, &x), &w) in y.iter_mut().zip(x).zip(weight) {
+                    y.write((x - mean) * scale * w);
+                }
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// With n = (x − mean) · s and h = g · w, the input's: s · (h − mean of h − n · mean of h · n); without
+    /// centring the mean of h is left out. The sums of g · n and of g are added to the weight's and the
+    /// bias's.
+    fn row_slopes<T: Number>(
+        x: &[T],
+        weight: &[T],
+        g: &[T],
+        epsilon: T,
+        centred: bool,
+        slopes: &mut [MaybeUninit<T>],
+        weight_sums: &mut [T],
+        bias_sums: &mut [T],
+    ) {
+        let width = weight.len();
+        let count = number::<T>(width as f64);
+        let rows = x.chunks_exact(width).zip(g.chunks_exact(width));
+        for ((x, g), slopes) in rows.zip(slopes.chunks_exact_mut(width)) {
+            let (mean, scale) = of_row(x, epsilon, centred);
+            let of_mean = if centred {
+                sum(width, |index| g[index] * weight[index]) / count
+            } else {
+                T::ZERO
+            };
+            let of_scale = sum(width, |index| {
+                g[index] * weight[index] * ((x[index] - mean) * scale)
+            }) / count;
+            let places = slopes.iter_mut().zip(weight_sums.iter_mut()).zip(bias_sums.iter_mut());
+            for (((slope, of_weight), of_bias), ((&x, &g), &w)) in
+                places.zip(x.iter().zip(g).zip(weight))
+            {
+                let n = (x - mean) * scale;
+                slope.write(scale * (g * w - of_mean - n * of_scale));
+                *of_weight += g * n;
+                *of_bias += g;
+            }
+        }
+    }
+}
+
+/// Operations for each number, of which threads are worth a share.
+const EACH: usize = 16;
 
 impl RowNorm {
-    /// A row's mean, or 0 where rows aren't centred, and 1 / √(variance + ε).
-    fn of_row<T: Number>(self, x: &[T]) -> (T, T) {
-        let count = number::<T>(x.len() as f64);
-        let mean = if self.centred {
-            sum(x.iter().copied()) / count
-        } else {
-            T::ZERO
-        };
-        let squares = sum(x.iter().map(|&x| (x - mean) * (x - mean)));
-        (
-            mean,
-            (squares / count + number(self.epsilon)).sqrt().recip(),
-        )
+    fn forward(
+        self,
+        (x, x_layout): (&CpuStorage, &Layout),
+        (weight, weight_layout): (&CpuStorage, &Layout),
+        bias: Option<(&CpuStorage, &Layout)>,
+    ) -> Result<(CpuStorage, Shape)> {
+        let width = row_width(x_layout, weight_layout)?;
+        for_floats!(x, T => {
+            let x = numbers::<T>(x, x_layout)?;
+            let weight = numbers::<T>(weight, weight_layout)?;
+            let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;
+            if bias.is_some_and(|bias| bias.len() != width) {
+                bail!("a norm over {width} numbers has a bias of another length")
+            }
+            let bias = bias.unwrap_or_default();
+            let parts = region::parts(x.len() * EACH);
+            let mut y = Fresh::new(x.len());
+            let places = Shared::new(y.places());
+            region::run(parts, |part| {
+                let range = region::range(x.len(), width, part, parts);
+                // SAFETY: ranges of different parts are disjoint.
+                #[expect(unsafe_code, reason = "each part has its own rows")]
+                let y = unsafe { places.part(range.clone()) };
+                norm_rows(&x[range], weight, bias, number(self.epsilon), self.centred, y);
+            });
+            // SAFETY: every row was written.
+            #[expect(unsafe_code, reason = "they are written")]
+            let y = unsafe { y.written() };
+            Ok((stored(y), x_layout.shape().clone()))
+        })
+    }
+
+    /// The gradients of input, weight and bias.
+    fn backward(self, x: &Tensor, weight: &Tensor, gradient: &Tensor) -> Result<[Tensor; 3]> {
+        let gradient = ready(gradient)?;
+        let (x_guard, x_layout) = x.storage_and_layout();
+        let (weight_guard, weight_layout) = weight.storage_and_layout();
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let storage = cpu(&x_guard)?;
+        let width = row_width(x_layout, weight_layout)?;
+        for_floats!(storage, T => {
+            let numbers_of_x = numbers::<T>(storage, x_layout)?;
+            let w = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
+            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+            let count = numbers_of_x.len();
+            let parts = region::parts(count * EACH);
+            let mut slopes = Fresh::new(count);
+            let mut sums = vec![T::ZERO; parts * 2 * width];
+            let (places, sum_places) = (Shared::new(slopes.places()), Shared::new(&mut sums));
+            region::run(parts, |part| {
+                let range = region::range(count, width, part, parts);
+                // SAFETY: ranges of different parts are disjoint, and each part has its own sums.
+                #[expect(unsafe_code, reason = "each part has its own rows and sums")]
+                let (slopes, sums) = unsafe {
+                    let sums = sum_places.part(part * 2 * width..(part + 1) * 2 * width);
+                    (places.part(range.clone()), sums)
+                };
+                let (of_weight, of_bias) = sums.split_at_mut(width);
+                let (x, g) = (&numbers_of_x[range.clone()], &g[range]);
+                let epsilon = number(self.epsilon);
+                row_slopes(x, w, g, epsilon, self.centred, slopes, of_weight, of_bias);
+            });
+            let (first, others) = sums.split_at_mut(2 * width);
+            for other in others.chunks_exact(2 * width) {
+                for (sum, &x) in first.iter_mut().zip(other) {
+                    *sum += x;
+                }
+            }
+            let (of_weight, of_bias) = first.split_at(width);
+            // SAFETY: every row was written.
+            #[expect(unsafe_code, reason = "they are written")]
+            let slopes = unsafe { slopes.written() };
+            Ok([
+                new_tensor(slopes, x.shape())?,
+                new_tensor(of_weight.to_vec(), &width.into())?,
+                new_tensor(of_bias.to_vec(), &width.into())?,
+            ])
+        })
     }
 }
 
 impl CustomOp3 for RowNorm {
     fn name(&self) -> &'static str {
-        if self.centred {
-            "layer-norm"
-        } else {
-            "rms-norm"
-        }
+        "layer-norm"
     }
 
     fn cpu_fwd(
@@ -74,19 +214,11 @@ impl CustomOp3 for RowNorm {
         bias: &CpuStorage,
         bias_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        let width = row_width(x_layout, weight_layout)?;
-        for_floats!(x, T => {
-            let x = numbers::<T>(x, x_layout)?;
-            let weight = numbers::<T>(weight, weight_layout)?;
-            let bias = numbers::<T>(bias, bias_layout)?;
-            let mut y = Vec::with_capacity(x.len());
-            for x in x.chunks(width) {
-                let (mean, scale) = self.of_row(x);
-                let terms = x.iter().zip(weight).zip(bias);
-                y.extend(terms.map(|((&x, &w), &b)| (x - mean) * scale * w + b));
-            }
-            Ok((T::to_cpu_storage_owned(y), x_layout.shape().clone()))
-        })
+        self.forward(
+            (x, x_layout),
+            (weight, weight_layout),
+            Some((bias, bias_layout)),
+        )
     }
 
     fn bwd(
@@ -97,88 +229,35 @@ impl CustomOp3 for RowNorm {
         _y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let gradient = ready(gradient)?;
-        let of_input = x.apply_op3_no_bwd(weight, &gradient, &RowNormInput(*self))?;
-        let of_scale = x.apply_op2_no_bwd(&gradient, &RowNormScale(*self))?;
-        let of_bias = if self.centred {
-            Some(of_scale.get(1)?)
-        } else {
-            None
-        };
-        Ok((Some(of_input), Some(of_scale.get(0)?), of_bias))
+        let [x, weight, bias] = self.backward(x, weight, gradient)?;
+        Ok((Some(x), Some(weight), Some(bias)))
     }
 }
 
-impl CustomOp3 for RowNormInput {
+impl CustomOp2 for RowNorm {
     fn name(&self) -> &'static str {
-        "row-norm-input-gradient"
+        "rms-norm"
     }
 
-    /// With n = (x − mean) · s and h = g · w: s · (h − mean of h − n · mean of h · n); without
-    /// centring the mean of h is left out.
     fn cpu_fwd(
         &self,
         x: &CpuStorage,
         x_layout: &Layout,
         weight: &CpuStorage,
         weight_layout: &Layout,
-        gradient: &CpuStorage,
-        gradient_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        let width = row_width(x_layout, weight_layout)?;
-        for_floats!(x, T => {
-            let x = numbers::<T>(x, x_layout)?;
-            let weight = numbers::<T>(weight, weight_layout)?;
-            let gradient = numbers::<T>(gradient, gradient_layout)?;
-            let count = number::<T>(width as f64);
-            let mut slopes = Vec::with_capacity(x.len());
-            for (x, g) in x.chunks(width).zip(gradient.chunks(width)) {
-                let (mean, scale) = self.0.of_row(x);
-                let along = || x.iter().zip(g).zip(weight);
-                let of_mean = if self.0.centred {
-                    sum(along().map(|((_, &g), &w)| g * w)) / count
-                } else {
-                    T::ZERO
-                };
-                let of_scale =
-                    sum(along().map(|((&x, &g), &w)| g * w * (x - mean) * scale)) / count;
-                slopes.extend(along().map(|((&x, &g), &w)| {
-                    scale * (g * w - of_mean - (x - mean) * scale * of_scale)
-                }));
-            }
-            Ok((T::to_cpu_storage_owned(slopes), x_layout.shape().clone()))
-        })
-    }
-}
-
-impl CustomOp2 for RowNormScale {
-    fn name(&self) -> &'static str {
-        "row-norm-scale-gradient"
+        self.forward((x, x_layout), (weight, weight_layout), None)
     }
 
-    fn cpu_fwd(
+    fn bwd(
         &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        gradient: &CpuStorage,
-        gradient_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let width = x_layout.dim(D::Minus1)?.max(1);
-        for_floats!(x, T => {
-            let x = numbers::<T>(x, x_layout)?;
-            let gradient = numbers::<T>(gradient, gradient_layout)?;
-            let mut slopes = vec![T::ZERO; 2 * width];
-            let (of_weight, of_bias) = slopes.split_at_mut(width);
-            for (x, g) in x.chunks(width).zip(gradient.chunks(width)) {
-                let (mean, scale) = self.0.of_row(x);
-                let places = of_weight.iter_mut().zip(of_bias.iter_mut());
-                for ((weight, bias), (&x, &g)) in places.zip(x.iter().zip(g)) {
-                    *weight += g * (x - mean) * scale;
-                    *bias += g;
-                }
-            }
-            Ok((T::to_cpu_storage_owned(slopes), (2, width).into()))
-        })
+        x: &Tensor,
+        weight: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let [x, weight, _] = self.backward(x, weight, gradient)?;
+        Ok((Some(x), Some(weight)))
     }
 }
 

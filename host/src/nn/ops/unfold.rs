@@ -47,16 +47,17 @@ pub fn unfold2d(x: &Tensor, window: Window) -> Result<Tensor> {
     ready(x)?.apply_op1(Unfold(sizes))
 }
 
+/// Images and their windows.
 #[derive(Clone, Copy)]
-struct Sizes {
-    batch: usize,
-    channels: usize,
-    height: usize,
-    width: usize,
+pub(super) struct Sizes {
+    pub(super) batch: usize,
+    pub(super) channels: usize,
+    pub(super) height: usize,
+    pub(super) width: usize,
     /// Windows down and across.
-    rows: usize,
-    columns: usize,
-    window: Window,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) window: Window,
 }
 
 struct Unfold(Sizes);
@@ -65,7 +66,7 @@ struct Unfold(Sizes);
 struct Fold(Sizes);
 
 impl Sizes {
-    fn of(dims: &[usize], window: Window) -> Result<Sizes> {
+    pub(super) fn of(dims: &[usize], window: Window) -> Result<Sizes> {
         let &[batch, channels, height, width] = dims else {
             bail!("a convolution wants (batch, channels, height, width), found {dims:?}")
         };
@@ -143,7 +144,8 @@ impl Sizes {
         }
     }
 
-    fn matrix(&self) -> (usize, usize) {
+    /// Rows and columns of the matrix of windows.
+    pub(super) fn matrix(&self) -> (usize, usize) {
         let (high, wide) = self.window.kernel;
         (
             self.channels * high * wide,
@@ -151,9 +153,9 @@ impl Sizes {
         )
     }
 
-    fn unfold<T: Number>(&self, x: &[T]) -> Vec<T> {
-        let (rows, width) = self.matrix();
-        let mut matrix = vec![T::ZERO; rows * width];
+    /// Writes the windows into a matrix; what of them lies in the padding stays as it is there.
+    pub(super) fn unfold<T: Number>(&self, x: &[T], matrix: &mut [T]) {
+        let (_, width) = self.matrix();
         self.each_row(|row, channel, i, j| {
             let line = &mut matrix[row * width..(row + 1) * width];
             self.lines(channel, i, j, |column, place, step, count| {
@@ -167,22 +169,26 @@ impl Sizes {
                 }
             });
         });
-        matrix
     }
 
-    fn fold<T: Number>(&self, matrix: &[T]) -> Vec<T> {
+    /// Adds every number of a matrix of windows to the place that it came from.
+    pub(super) fn fold<T: Number>(&self, matrix: &[T], x: &mut [T]) {
         let (_, width) = self.matrix();
-        let mut x = vec![T::ZERO; self.batch * self.channels * self.height * self.width];
         self.each_row(|row, channel, i, j| {
             let line = &matrix[row * width..(row + 1) * width];
             self.lines(channel, i, j, |column, place, step, count| {
                 let source = &line[column..column + count];
-                for (x, source) in x[place..].iter_mut().step_by(step).zip(source) {
-                    *x += *source;
+                if step == 1 {
+                    for (x, source) in x[place..place + count].iter_mut().zip(source) {
+                        *x += *source;
+                    }
+                } else {
+                    for (x, source) in x[place..].iter_mut().step_by(step).zip(source) {
+                        *x += *source;
+                    }
                 }
             });
         });
-        x
     }
 }
 
@@ -193,7 +199,9 @@ impl CustomOp1 for Unfold {
 
     fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         for_floats!(storage, T => {
-            let matrix = self.0.unfold(numbers::<T>(storage, layout)?);
+            let (rows, columns) = self.0.matrix();
+            let mut matrix = vec![T::ZERO; rows * columns];
+            self.0.unfold(numbers::<T>(storage, layout)?, &mut matrix);
             Ok((T::to_cpu_storage_owned(matrix), self.0.matrix().into()))
         })
     }
@@ -217,7 +225,8 @@ impl CustomOp1 for Fold {
             ..
         } = self.0;
         for_floats!(storage, T => {
-            let x = self.0.fold(numbers::<T>(storage, layout)?);
+            let mut x = vec![T::ZERO; batch * channels * height * width];
+            self.0.fold(numbers::<T>(storage, layout)?, &mut x);
             Ok((T::to_cpu_storage_owned(x), (batch, channels, height, width).into()))
         })
     }

@@ -1,0 +1,97 @@
+//! The processor's instructions, found at run time: one binary for all.
+
+use std::sync::OnceLock;
+
+/// Vector instructions that loops are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// What every processor of the architecture has.
+    Baseline,
+    /// AVX2: 256 bits.
+    Avx2,
+    /// AVX-512: 512 bits.
+    Avx512,
+}
+
+/// The environment's word for the most that may be used: `baseline`, `avx2` or `avx512`. For
+/// measurements; results are the same to the bit. Matrix products choose for themselves.
+pub const VARIABLE: &str = "SCONCE_INSTRUCTIONS";
+
+/// The best that the processor has, and [`VARIABLE`] allows.
+pub fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        let allowed = match std::env::var(VARIABLE).as_deref() {
+            Ok("baseline") => Level::Baseline,
+            Ok("avx2") => Level::Avx2,
+            _ => Level::Avx512,
+        };
+        allowed.min(found())
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn found() -> Level {
+    let has_avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    if has_avx512 {
+        Level::Avx512
+    } else if is_x86_feature_detected!("avx2") {
+        Level::Avx2
+    } else {
+        Level::Baseline
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn found() -> Level {
+    Level::Baseline
+}
+
+/// Defines a function whose body, a plain loop, is compiled for each [`Level`], and that runs the one
+/// for the processor at hand.
+macro_rules! vectorised {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis fn $name:ident $(<$($generic:ident: $bound:path),+>)?
+        ($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block
+    ) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments, reason = "a kernel's slices")]
+        $visibility fn $name $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments, clippy::inline_always, reason = "as above; it is \
+                    what makes the body part of each of its three surroundings")]
+            fn body $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+                #[allow(clippy::too_many_arguments, reason = "as above")]
+                fn avx512 $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
+                    body($($argument),*)
+                }
+
+                #[target_feature(enable = "avx2")]
+                #[allow(clippy::too_many_arguments, reason = "as above")]
+                fn avx2 $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
+                    body($($argument),*)
+                }
+
+                match $crate::kernels::level() {
+                    // SAFETY: the processor was found to have these instructions.
+                    #[allow(unsafe_code, reason = "the only way in")]
+                    $crate::kernels::Level::Avx512 => return unsafe { avx512($($argument),*) },
+                    // SAFETY: and these.
+                    #[allow(unsafe_code, reason = "the only way in")]
+                    $crate::kernels::Level::Avx2 => return unsafe { avx2($($argument),*) },
+                    $crate::kernels::Level::Baseline => {}
+                }
+            }
+            body($($argument),*)
+        }
+    };
+}
+pub(crate) use vectorised;

@@ -1,0 +1,20 @@
+//! What operations are made of: loops for the processor at hand, work shared among threads, matrix
+//! products.
+//!
+//! Nothing here knows of tensors. Results depend on the number of threads where sums are shared out,
+//! and on nothing else: neither on timing nor, but for matrix products, on the instructions used.
+#![allow(
+    clippy::inline_always,
+    reason = "what loops call must become part of them for each set of instructions"
+)]
+
+mod fresh;
+mod level;
+pub(crate) mod math;
+mod product;
+pub(crate) mod region;
+
+pub(crate) use fresh::{Fresh, written};
+pub(crate) use level::vectorised;
+pub use level::{Level, VARIABLE, level};
+pub(crate) use product::{Job, Matrix, Target, multiply, multiply_all};

@@ -1,0 +1,151 @@
+//! Work shared among threads: candle's own, since a second pool beside it takes its cores away.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, PoisonError};
+
+use candle_core::utils::barrier_pool;
+
+thread_local! {
+    /// Whether this thread is inside a region: what begins another one there does it alone, since
+    /// the pool can't be entered twice.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Below so many operations a thread more costs more than it brings.
+const WORTHWHILE: usize = 200_000;
+
+/// How many threads there are.
+pub(crate) fn threads() -> usize {
+    barrier_pool().n_workers() + 1
+}
+
+/// How many threads work of so many operations is worth.
+pub(crate) fn parts(operations: usize) -> usize {
+    if operations < 2 * WORTHWHILE {
+        1
+    } else {
+        threads().min(operations / WORTHWHILE)
+    }
+}
+
+/// The range of part `index` of `count`, of `length` places in whole steps of `step`.
+pub(crate) fn range(length: usize, step: usize, index: usize, count: usize) -> Range<usize> {
+    let steps = length.div_ceil(step.max(1));
+    let place = |index: usize| (steps * index / count.max(1) * step).min(length);
+    place(index)..place(index + 1)
+}
+
+/// Does parts `0..count` of some work, each once, side by side.
+pub(crate) fn run(count: usize, work: impl Fn(usize) + Sync) {
+    if count <= 1 || INSIDE.get() {
+        (0..count).for_each(work);
+        return;
+    }
+    let step = threads();
+    let panicked = Mutex::new(None);
+    barrier_pool().execute(|thread| {
+        let _inside = Inside::enter();
+        // A panic that got out of the pool would leave it locked for ever.
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            (thread..count).step_by(step).for_each(&work);
+        }));
+        if let Err(panic) = done {
+            let mut first = panicked.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert(panic);
+        }
+    });
+    let panicked = panicked.into_inner();
+    if let Some(panic) = panicked.unwrap_or_else(PoisonError::into_inner) {
+        resume_unwind(panic);
+    }
+}
+
+/// Marks the thread while it is inside a region.
+struct Inside(bool);
+
+impl Inside {
+    fn enter() -> Inside {
+        Inside(INSIDE.replace(true))
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(self.0);
+    }
+}
+
+/// A slice whose parts are written by several threads.
+pub(crate) struct Shared<'a, T> {
+    start: *mut T,
+    length: usize,
+    lifetime: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: it hands out nothing but parts, whose user vouches that nobody else has them.
+#[expect(unsafe_code, reason = "threads write to parts of one slice")]
+unsafe impl<T: Send> Sync for Shared<'_, T> {}
+
+impl<'a, T> Shared<'a, T> {
+    /// Of a slice that nobody else has meanwhile.
+    pub(crate) fn new(slice: &'a mut [T]) -> Shared<'a, T> {
+        Shared {
+            start: slice.as_mut_ptr(),
+            length: slice.len(),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// A part; an empty one where it reaches beyond the slice.
+    ///
+    /// # Safety
+    ///
+    /// No place of it is in another part that lives.
+    #[expect(unsafe_code, reason = "the caller knows that parts are disjoint")]
+    #[expect(clippy::mut_from_ref, reason = "the parts are disjoint")]
+    pub(crate) unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
+        if range.start > range.end || range.end > self.length {
+            return &mut [];
+        }
+        // SAFETY: inside the slice, and by the caller's word nobody else's.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn ranges_cover_everything_once() {
+        for (length, step, count) in [(10, 1, 3), (100, 16, 2), (5, 16, 4), (0, 1, 2), (64, 16, 5)]
+        {
+            let all: Vec<usize> = (0..count)
+                .flat_map(|index| range(length, step, index, count))
+                .collect();
+            assert_eq!(all, (0..length).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn every_part_is_done_once_and_regions_nest() {
+        let done: Vec<AtomicUsize> = (0..7).map(|_| AtomicUsize::new(0)).collect();
+        run(7, |part| {
+            run(3, |_| {
+                done[part].fetch_add(1, Ordering::SeqCst);
+            });
+        });
+        assert!(done.iter().all(|count| count.load(Ordering::SeqCst) == 3));
+    }
+
+    #[test]
+    #[should_panic(expected = "in a part")]
+    fn a_panic_in_a_part_is_the_callers() {
+        run(4, |part| assert!(part != 0, "in a part"));
+    }
+}

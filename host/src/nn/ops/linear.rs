@@ -1,0 +1,205 @@
+//! The linear layer as one operation: product and bias, and on the way back all three gradients.
+
+use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
+
+use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+use crate::kernels::region::{self, Shared};
+use crate::kernels::{Fresh, Job, Matrix, Target, multiply_all, vectorised};
+
+/// x · Wᵀ + b over the last dimension: from (…, inputs) to (…, outputs), with W (outputs, inputs) and b
+/// (outputs).
+pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    let (x, weight) = (ready(x)?, ready(weight)?);
+    match bias {
+        Some(bias) => x.apply_op3(&weight, &ready(bias)?, LinearOp),
+        None => x.apply_op2(&weight, LinearOp),
+    }
+}
+
+struct LinearOp;
+
+#[derive(Clone, Copy)]
+struct Sizes {
+    rows: usize,
+    outputs: usize,
+    inputs: usize,
+}
+
+impl Sizes {
+    fn of(x: &[usize], weight: &[usize]) -> Result<Sizes> {
+        let (&[outputs, inputs], Some((&last, leading))) = (weight, x.split_last()) else {
+            bail!("a linear layer of weight {weight:?} was given {x:?}")
+        };
+        if last != inputs {
+            bail!("a linear layer of {inputs} inputs was given {x:?}")
+        }
+        Ok(Sizes {
+            rows: leading.iter().product(),
+            outputs,
+            inputs,
+        })
+    }
+}
+
+fn forward(
+    (x, x_layout): (&CpuStorage, &Layout),
+    (weight, weight_layout): (&CpuStorage, &Layout),
+    bias: Option<(&CpuStorage, &Layout)>,
+) -> Result<(CpuStorage, Shape)> {
+    let sizes = Sizes::of(x_layout.dims(), weight_layout.dims())?;
+    let Sizes {
+        rows,
+        outputs,
+        inputs,
+    } = sizes;
+    let mut shape = x_layout.dims().to_vec();
+    if let Some(last) = shape.last_mut() {
+        *last = outputs;
+    }
+    for_floats!(x, T => {
+        let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;
+        if bias.is_some_and(|bias| bias.len() != outputs) {
+            bail!("a linear layer of {outputs} outputs has a bias of another length")
+        }
+        let left = Matrix::new(numbers::<T>(x, x_layout)?, rows, inputs);
+        let right = Matrix::new(numbers::<T>(weight, weight_layout)?, outputs, inputs).t();
+        let mut y = Fresh::new(rows * outputs);
+        let target = Target::fresh(y.places(), rows, outputs).with_row(bias);
+        multiply_all(&mut [Job::new(target, left, right)], |_, _| {});
+        // SAFETY: the product has written all.
+        #[expect(unsafe_code, reason = "it is written")]
+        let y = unsafe { y.written() };
+        Ok((stored(y), shape.into()))
+    })
+}
+
+vectorised! {
+    /// Adds the rows of a matrix, of as many columns as there are sums from column `start` on.
+    fn add_rows<T: Number>(sums: &mut [T], matrix: &[T], columns: usize, start: usize) {
+        for row in matrix.chunks_exact(columns) {
+            for (sum, &x) in sums.iter_mut().zip(&row[start..]) {
+                *sum += x;
+            }
+        }
+    }
+}
+
+/// The gradients of input, weight and bias, each where it is wanted.
+fn backward(
+    x: &Tensor,
+    weight: &Tensor,
+    gradient: &Tensor,
+    has_bias: bool,
+) -> Result<[Option<Tensor>; 3]> {
+    let gradient = ready(gradient)?;
+    let (x_guard, x_layout) = x.storage_and_layout();
+    let (weight_guard, weight_layout) = weight.storage_and_layout();
+    let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+    let (x_storage, weight_storage) = (cpu(&x_guard)?, cpu(&weight_guard)?);
+    let Sizes {
+        rows,
+        outputs,
+        inputs,
+    } = Sizes::of(x_layout.dims(), weight_layout.dims())?;
+    for_floats!(x_storage, T => {
+        let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+        let of_output = Matrix::new(g, rows, outputs);
+        let of_x = Matrix::new(numbers::<T>(x_storage, x_layout)?, rows, inputs);
+        let of_weight = Matrix::new(numbers::<T>(weight_storage, weight_layout)?, outputs, inputs);
+        let mut x_slopes = x.track_op().then(|| Fresh::new(rows * inputs));
+        let mut weight_slopes = weight.track_op().then(|| Fresh::new(outputs * inputs));
+        let mut bias_slopes = has_bias.then(|| vec![T::ZERO; outputs]);
+        let mut jobs = Vec::with_capacity(2);
+        if let Some(slopes) = &mut weight_slopes {
+            let target = Target::fresh(slopes.places(), outputs, inputs);
+            jobs.push(Job::new(target, of_output.t(), of_x));
+        }
+        if let Some(slopes) = &mut x_slopes {
+            let target = Target::fresh(slopes.places(), rows, inputs);
+            jobs.push(Job::new(target, of_output, of_weight));
+        }
+        let bias_places = bias_slopes.as_mut().map(|slopes| Shared::new(slopes));
+        multiply_all(&mut jobs, |part, parts| {
+            if let Some(places) = &bias_places {
+                let columns = region::range(outputs, 16, part, parts);
+                // SAFETY: ranges of different parts are disjoint.
+                #[expect(unsafe_code, reason = "each part has its own sums")]
+                let sums = unsafe { places.part(columns.clone()) };
+                if !columns.is_empty() {
+                    add_rows(sums, g, outputs, columns.start);
+                }
+            }
+        });
+        drop(jobs);
+        // SAFETY: the products have written all of them.
+        #[expect(unsafe_code, reason = "they are written")]
+        let written = |slopes: Fresh<T>, like: &Tensor| unsafe {
+            new_tensor(slopes.written(), like.shape())
+        };
+        let of_x = x_slopes.map(|slopes| written(slopes, x)).transpose()?;
+        let of_weight = weight_slopes.map(|slopes| written(slopes, weight)).transpose()?;
+        let of_bias = bias_slopes.map(|slopes| new_tensor(slopes, &outputs.into()));
+        Ok([of_x, of_weight, of_bias.transpose()?])
+    })
+}
+
+impl CustomOp3 for LinearOp {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weight: &CpuStorage,
+        weight_layout: &Layout,
+        bias: &CpuStorage,
+        bias_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        forward(
+            (x, x_layout),
+            (weight, weight_layout),
+            Some((bias, bias_layout)),
+        )
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        _bias: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let [x, weight, bias] = backward(x, weight, gradient, true)?;
+        Ok((x, weight, bias))
+    }
+}
+
+impl CustomOp2 for LinearOp {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weight: &CpuStorage,
+        weight_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        forward((x, x_layout), (weight, weight_layout), None)
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let [x, weight, _] = backward(x, weight, gradient, false)?;
+        Ok((x, weight))
+    }
+}

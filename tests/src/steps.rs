@@ -1,0 +1,109 @@
+//! The training steps that are timed side by side with PyTorch's: the tasks of
+//! `shared/peers/torch_tasks.py`, and a small resnet.
+
+use candle_core::{DType, Device, Result, Tensor};
+use sconce::data::Targets;
+use sconce::gradients::Gradients;
+use sconce::loss::cross_entropy;
+use sconce::nn::{Model, ModelConfig, Network, Pass, Signal};
+use sconce::optim::{AdamW, Optimizer};
+use sconce::parameters::Parameters;
+use sconce::random;
+use sconce_plugin_api::Phase;
+use serde_json::json;
+
+/// A model, one batch of random numbers, and an optimizer.
+pub struct Step {
+    network: Network,
+    parameters: Parameters,
+    optimizer: AdamW,
+    inputs: Tensor,
+    targets: Tensor,
+}
+
+/// The names of all tasks.
+pub const TASKS: [&str; 4] = ["mlp", "lenet", "gpt", "resnet"];
+
+impl Step {
+    /// A task by its name, with its own batch size unless told otherwise.
+    ///
+    /// # Panics
+    ///
+    /// Where there is none of this name.
+    pub fn new(task: &str, batch: Option<usize>) -> Step {
+        let config = match task {
+            "mlp" => json!({"kind": "mlp", "hidden": [256]}),
+            "lenet" => json!({"kind": "convnet", "channels": [32, 64], "kernel": 5,
+                "conv_activation": "identity", "hidden": [1024]}),
+            "gpt" => json!({"kind": "gpt"}),
+            "resnet" => json!({"kind": "resnet", "blocks": [1, 1], "width": 16}),
+            other => panic!("no task {other:?}; there are {TASKS:?}"),
+        };
+        let config: ModelConfig = serde_json::from_value(config).expect("a model");
+        let names = |count: usize| (0..count).map(|class| class.to_string()).collect();
+        let batch = batch.unwrap_or(if task == "gpt" { 12 } else { 64 });
+        let (signal, outputs) = if task == "gpt" {
+            (
+                Signal::tokens(64, 256),
+                Targets::ClassPerPosition(names(256)),
+            )
+        } else {
+            (Signal::numbers([1, 28, 28]), Targets::Class(names(10)))
+        };
+        let mut parameters = Parameters::new(0, DType::F32, &Device::Cpu);
+        let network = config
+            .build(&mut parameters, &signal, &outputs)
+            .expect("a network");
+        let mut stream = random::stream(0, "step", 0, 0);
+        let (inputs, targets) = if task == "gpt" {
+            let mut tokens = || -> Vec<u32> {
+                let token = |_| (stream.unit() * 256.0) as u32;
+                (0..batch * 64).map(token).collect()
+            };
+            let tensor = |tokens| Tensor::from_vec(tokens, (batch, 64), &Device::Cpu);
+            (tensor(tokens()), tensor(tokens()))
+        } else {
+            let pixels = (0..batch * 784).map(|_| stream.unit() as f32 * 2.0 - 1.0);
+            let pixels: Vec<f32> = pixels.collect();
+            let classes: Vec<u32> = (0..batch as u32).map(|index| index % 10).collect();
+            (
+                Tensor::from_vec(pixels, (batch, 1, 28, 28), &Device::Cpu),
+                Tensor::from_vec(classes, batch, &Device::Cpu),
+            )
+        };
+        Step {
+            network,
+            parameters,
+            optimizer: AdamW::new(1e-3),
+            inputs: inputs.expect("inputs"),
+            targets: targets.expect("targets"),
+        }
+    }
+
+    /// How many parameters the model has.
+    pub fn parameters(&self) -> usize {
+        self.parameters.element_count()
+    }
+
+    /// The loss.
+    pub fn forward(&self) -> Result<Tensor> {
+        let mut pass = Pass::new(Phase::Train);
+        let outputs = self.network.forward(&self.inputs, &mut pass)?;
+        cross_entropy(&outputs, &self.targets)
+    }
+
+    /// Its gradients.
+    pub fn backward(&self, loss: &Tensor) -> Result<Gradients> {
+        Ok(Gradients::from_store(&self.parameters, &loss.backward()?))
+    }
+
+    /// A step of the optimizer.
+    ///
+    /// # Panics
+    ///
+    /// Where a gradient has another shape than its parameter.
+    pub fn update(&mut self, gradients: &Gradients) {
+        let stepped = self.optimizer.step(&self.parameters, gradients);
+        stepped.expect("a step");
+    }
+}
