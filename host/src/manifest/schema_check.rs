@@ -7,6 +7,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
+use super::{json_path, whole_number};
 use crate::nearest::nearest;
 
 /// Something wrong with a value.
@@ -25,14 +26,23 @@ pub struct Problem {
 
 /// All problems of `value` against `schema`; none where the schema itself is no valid one.
 pub fn check(value: &Value, schema: &Value) -> Vec<Problem> {
-    let Ok(validator) = jsonschema::validator_for(schema) else {
+    let validator = jsonschema::options()
+        .with_keyword(whole_number::KEYWORD, |parent, format, _| {
+            whole_number::keyword(parent, format)
+        })
+        .build(schema);
+    let Ok(validator) = validator else {
         return Vec::new();
     };
-    let mut problems = Vec::new();
+    let mut told = Told {
+        value,
+        schema,
+        problems: Vec::new(),
+    };
     for error in validator.iter_errors(value) {
-        explain(&error, schema, &mut problems);
+        told.explain(&error);
     }
-    problems
+    told.problems
 }
 
 /// The place of a value.
@@ -56,16 +66,16 @@ pub fn of_format(value: &Value, schema: &Value, format: &'static str) -> Vec<Val
     };
     let mut paths = Vec::new();
     for error in validator.iter_errors(value) {
-        formats(&error, format, &mut paths);
+        formats(&error, format, value, &mut paths);
     }
     paths
 }
 
-fn formats(error: &ValidationError<'_>, wanted: &str, paths: &mut Vec<ValuePath>) {
+fn formats(error: &ValidationError<'_>, wanted: &str, value: &Value, paths: &mut Vec<ValuePath>) {
     match error.kind() {
         ValidationErrorKind::Format { format } if format == wanted => {
             let pointer = error.instance_path().as_str().to_owned();
-            let pretty = pretty(&pointer);
+            let pretty = json_path::from_pointer(&pointer, value);
             let path = ValuePath { pointer, pretty };
             if !paths.contains(&path) {
                 paths.push(path);
@@ -74,24 +84,54 @@ fn formats(error: &ValidationError<'_>, wanted: &str, paths: &mut Vec<ValuePath>
         // An optional or one-of-several field: the branch that its value is meant for.
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             for error in context.iter().flatten() {
-                formats(error, wanted, paths);
+                formats(error, wanted, value, paths);
             }
         }
         _ => {}
     }
 }
 
-fn explain(error: &ValidationError<'_>, schema: &Value, problems: &mut Vec<Problem>) {
-    let path = pretty(error.instance_path().as_str());
-    match error.kind() {
-        ValidationErrorKind::AdditionalProperties { unexpected } => {
-            let known = known_keys(error, schema);
-            problems.extend(unexpected.iter().map(|key| unknown_key(&path, key, &known)));
+/// The problems of a value, as they are found.
+struct Told<'a> {
+    value: &'a Value,
+    schema: &'a Value,
+    problems: Vec<Problem>,
+}
+
+impl Told<'_> {
+    fn explain(&mut self, error: &ValidationError<'_>) {
+        let path = json_path::from_pointer(error.instance_path().as_str(), self.value);
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected } => {
+                let known = known_keys(error, self.schema);
+                let unknown = unexpected.iter().map(|key| unknown_key(&path, key, &known));
+                self.problems.extend(unknown);
+            }
+            // Where the schema knows no key at all.
+            ValidationErrorKind::FalseSchema
+                if error
+                    .schema_path()
+                    .as_str()
+                    .ends_with("/additionalProperties") =>
+            {
+                let members = self.value.pointer(error.instance_path().as_str());
+                let keys = members.and_then(Value::as_object).into_iter().flatten();
+                let unknown = keys.map(|(key, _)| unknown_key(&path, key, &[]));
+                self.problems.extend(unknown);
+            }
+            ValidationErrorKind::AnyOf { context }
+            | ValidationErrorKind::OneOfNotValid { context } => {
+                if let Some(branch) = meant(context, error) {
+                    for problem in branch {
+                        self.explain(problem);
+                    }
+                } else {
+                    let forms = self.schema.pointer(error.schema_path().as_str());
+                    self.problems.push(no_form(context, error, forms, path));
+                }
+            }
+            _ => self.problems.push(plain(error, path)),
         }
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            choose(context, error, schema, problems);
-        }
-        _ => problems.push(plain(error, path)),
     }
 }
 
@@ -129,7 +169,12 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
         ValidationErrorKind::Pattern { pattern } => {
             (format!("{found} does not have the form `{pattern}`"), None)
         }
-        _ => (error.to_string(), None),
+        ValidationErrorKind::MaxItems { limit } => {
+            (format!("has at most {limit} elements, found {found}"), None)
+        }
+        ValidationErrorKind::UniqueItems => (format!("has an element twice, found {found}"), None),
+        ValidationErrorKind::Custom { message, .. } => (message.clone(), None),
+        _ => (crate::diagnostic::shortened(&error.to_string()), None),
     };
     Problem {
         path,
@@ -167,11 +212,12 @@ fn unknown_key(path: &str, key: &str, known: &[String]) -> Problem {
     let list: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
     let hint = near
         .map(did_you_mean)
-        .or_else(|| (!list.is_empty()).then(|| format!("known here: {}", list.join(", "))));
+        .or_else(|| (!list.is_empty()).then(|| format!("known here: {}", list.join(", "))))
+        .or_else(|| known.is_empty().then(|| "no key is known here".to_owned()));
     Problem {
-        path: super::source::join(path, key),
+        path: json_path::member(path, key),
         is_key: true,
-        message: format!("unknown key `{key}`"),
+        message: format!("unknown key `{}`", crate::diagnostic::shortened(key)),
         hint,
     }
 }
@@ -188,26 +234,34 @@ fn known_keys(error: &ValidationError<'_>, schema: &Value) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Of several forms that a value may have, tells the problems of the one that was meant: by its
-/// tag, or by its type.
-fn choose(
-    branches: &[Vec<ValidationError<'static>>],
+/// Of several forms that a value may have, the problems of the one that was meant: by its tag, by
+/// its type, or by the keys that it has.
+fn meant<'a>(
+    branches: &'a [Vec<ValidationError<'static>>],
     error: &ValidationError<'_>,
-    schema: &Value,
-    problems: &mut Vec<Problem>,
-) {
+) -> Option<&'a [ValidationError<'static>]> {
     let here = error.instance_path().as_str();
-    let is_meant = |branch: &&Vec<ValidationError<'static>>| {
-        !branch.iter().any(|problem| is_other_form(problem, here))
+    let of_this_type: Vec<&Vec<ValidationError<'static>>> = branches
+        .iter()
+        .filter(|branch| !branch.iter().any(|problem| is_other_form(problem, here)))
+        .collect();
+    if let [branch] = of_this_type.as_slice() {
+        return Some(branch.as_slice());
+    }
+    let has_its_keys = |branch: &&&Vec<ValidationError<'static>>| {
+        !branch.iter().any(|problem| {
+            let is_key = matches!(
+                problem.kind(),
+                ValidationErrorKind::Required { .. }
+                    | ValidationErrorKind::AdditionalProperties { .. }
+            );
+            is_key && problem.instance_path().as_str() == here
+        })
     };
-    let mut meant = branches.iter().filter(is_meant);
-    match (meant.next(), meant.next()) {
-        (Some(branch), None) => {
-            for problem in branch {
-                explain(problem, schema, problems);
-            }
-        }
-        _ => problems.push(no_form(branches, error, here)),
+    let mut with_its_keys = of_this_type.iter().filter(has_its_keys);
+    match (with_its_keys.next(), with_its_keys.next()) {
+        (Some(branch), None) => Some(branch.as_slice()),
+        _ => None,
     }
 }
 
@@ -232,28 +286,22 @@ fn tag<'a>(at: &'a str, here: &str) -> Option<&'a str> {
 fn no_form(
     branches: &[Vec<ValidationError<'static>>],
     error: &ValidationError<'_>,
-    here: &str,
+    schema: Option<&Value>,
+    path: String,
 ) -> Problem {
+    let here = error.instance_path().as_str();
     let mut tags: Vec<Value> = Vec::new();
     let mut key = None;
-    let mut expected: Vec<String> = Vec::new();
     for problem in branches.iter().flatten() {
-        match problem.kind() {
-            ValidationErrorKind::Constant { expected_value } => {
-                key = tag(problem.instance_path().as_str(), here).or(key);
-                tags.push((**expected_value).clone());
-            }
-            ValidationErrorKind::Type { kind } if problem.instance_path().as_str() == here => {
-                expected.push(types(kind));
-            }
-            _ => {}
+        if let ValidationErrorKind::Constant { expected_value } = problem.kind() {
+            key = tag(problem.instance_path().as_str(), here).or(key);
+            tags.push((**expected_value).clone());
         }
     }
-    let path = pretty(here);
     if !tags.is_empty() {
         // The tag's value, or the value itself where it is one of several texts.
         let (path, found) = match key {
-            Some(key) => (super::source::join(&path, key), error.instance().get(key)),
+            Some(key) => (json_path::member(&path, key), error.instance().get(key)),
             None => (path, Some(&**error.instance())),
         };
         let (message, hint) = one_of(&Value::Array(tags), found.unwrap_or(&Value::Null));
@@ -272,13 +320,125 @@ fn no_form(
             hint: None,
         };
     }
-    expected.dedup();
-    let found = shortened(error.instance());
+    let forms = forms(schema);
+    let found = error.instance();
     Problem {
         path,
         is_key: false,
-        message: format!("expected {}, found {found}", expected.join(" or ")),
-        hint: None,
+        message: format!(
+            "expected {}, found {}",
+            forms_in_words(&forms),
+            shortened(found)
+        ),
+        hint: forms_hint(&forms, found),
+    }
+}
+
+/// A form that a value may have.
+#[derive(Debug, PartialEq)]
+enum Form {
+    /// One of these values.
+    Values(Vec<String>),
+    /// An object whose member `key` is `value`.
+    Tagged { key: String, value: String },
+    /// An object with these keys, at the least.
+    Object(Vec<String>),
+    /// A value of a type, or anything else.
+    Other(String),
+}
+
+/// The forms of an `anyOf` or `oneOf`; without `null`, which is what a key has that is left out.
+fn forms(schema: Option<&Value>) -> Vec<Form> {
+    let branches = schema.and_then(Value::as_array);
+    branches.into_iter().flatten().filter_map(form).collect()
+}
+
+fn form(schema: &Value) -> Option<Form> {
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    if let Some(value) = schema.get("const") {
+        return Some(Form::Values(vec![text(value)]));
+    }
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        return Some(Form::Values(values.iter().map(text).collect()));
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    let keys: Vec<String> = required.into_iter().flatten().map(text).collect();
+    let tag = keys.iter().find_map(|key| {
+        let value = schema.get("properties")?.get(key)?.get("const")?;
+        Some((key.clone(), text(value)))
+    });
+    let kind = schema.get("type").and_then(Value::as_str);
+    match (kind, tag) {
+        (Some("null"), _) => None,
+        (_, Some((key, value))) => Some(Form::Tagged { key, value }),
+        (Some("object"), _) if !keys.is_empty() => Some(Form::Object(keys)),
+        (Some(kind), _) => Some(Form::Other(in_words(kind).to_owned())),
+        (None, _) => Some(Form::Other("another form".to_owned())),
+    }
+}
+
+/// All forms: single values first, and objects that differ in a tag alone once.
+fn forms_in_words(forms: &[Form]) -> String {
+    let mut values = Vec::new();
+    let mut words = Vec::new();
+    for form in forms {
+        let word = match form {
+            Form::Values(more) => {
+                values.extend(more.iter().map(|value| format!("`{value}`")));
+                continue;
+            }
+            Form::Tagged { key, .. } => format!("an object with `{key}`"),
+            Form::Object(keys) => format!("an object with `{}`", keys.join("`, `")),
+            Form::Other(word) => word.clone(),
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    match values.as_slice() {
+        [] => {}
+        [value] => words.insert(0, value.clone()),
+        _ => words.insert(0, format!("one of {}", values.join(", "))),
+    }
+    if words.is_empty() {
+        words.push("another form".to_owned());
+    }
+    words.join(" or ")
+}
+
+/// What was meant by a mistyped text or key, or by a tag without its object.
+fn forms_hint(forms: &[Form], found: &Value) -> Option<String> {
+    match found {
+        Value::String(found) => {
+            let tagged = forms.iter().filter_map(|form| match form {
+                Form::Tagged { key, value } => Some((key, value.as_str())),
+                _ => None,
+            });
+            let values = forms.iter().flat_map(|form| match form {
+                Form::Values(values) => values.as_slice(),
+                _ => &[],
+            });
+            let near = nearest(found, values.map(String::as_str)).map(did_you_mean);
+            near.or_else(|| {
+                let tag = nearest(found, tagged.clone().map(|(_, value)| value))?;
+                let (key, value) = tagged.clone().find(|(_, value)| *value == tag)?;
+                Some(format!("did you mean `{{\"{key}\": \"{value}\"}}`?"))
+            })
+        }
+        Value::Object(members) => {
+            let keys = forms.iter().flat_map(|form| match form {
+                Form::Object(keys) => keys.as_slice(),
+                _ => &[],
+            });
+            let keys: Vec<&str> = keys.map(String::as_str).collect();
+            let near = |found: &String| nearest(found, keys.iter().copied());
+            members.keys().find_map(near).map(did_you_mean)
+        }
+        _ => None,
     }
 }
 
@@ -300,45 +460,36 @@ fn missing_tag(branches: &[Vec<ValidationError<'static>>]) -> Option<String> {
 }
 
 fn types(kind: &TypeKind) -> String {
-    let text = match kind {
-        TypeKind::Single(kind) => kind.to_string(),
-        TypeKind::Multiple(set) => {
-            let names: Vec<String> = set.iter().map(|kind| kind.to_string()).collect();
-            names.join(" or ")
-        }
+    let names: Vec<String> = match kind {
+        TypeKind::Single(kind) => vec![kind.to_string()],
+        TypeKind::Multiple(set) => set.iter().map(|kind| kind.to_string()).collect(),
     };
-    text.replace("integer", "a whole number")
-        .replace("number or null", "number")
-        .replace("string", "a text")
-        .replace("boolean", "true or false")
-        .replace("object", "an object")
-        .replace("array", "a list")
-        .replace(" or null", "")
+    // What may be null may be left out as well.
+    let or_null = names.len() > 1;
+    let names: Vec<&str> = names
+        .iter()
+        .filter(|name| !(or_null && *name == "null"))
+        .map(|name| in_words(name))
+        .collect();
+    names.join(" or ")
 }
 
-/// A value in at most 60 characters.
-fn shortened(value: &Value) -> String {
-    const LONGEST: usize = 60;
-    let text = value.to_string();
-    if text.chars().count() <= LONGEST {
-        return text;
+/// The name of a type in words for people.
+fn in_words(name: &str) -> &str {
+    match name {
+        "integer" => "a whole number",
+        "number" => "a number",
+        "string" => "a text",
+        "boolean" => "true or false",
+        "object" => "an object",
+        "array" => "a list",
+        name => name,
     }
-    let head: String = text.chars().take(LONGEST).collect();
-    format!("{head}…")
 }
 
-/// From a JSON pointer to a path that people write: `/hooks/1/config` to `hooks[1].config`.
-fn pretty(pointer: &str) -> String {
-    let mut path = String::new();
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
-        if !path.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
-            path = format!("{path}[{part}]");
-        } else {
-            path = super::source::join(&path, &part);
-        }
-    }
-    path
+/// A value in one line of about sixty characters.
+pub(super) fn shortened(value: &Value) -> String {
+    crate::diagnostic::shortened(&value.to_string())
 }
 
 #[cfg(test)]
@@ -347,10 +498,122 @@ mod tests {
 
     use super::*;
 
+    fn messages(value: &Value, schema: &Value) -> Vec<String> {
+        let problems = check(value, schema).into_iter();
+        problems
+            .map(|problem| match problem.hint {
+                Some(hint) => format!("{}: {}; {hint}", problem.path, problem.message),
+                None => format!("{}: {}", problem.path, problem.message),
+            })
+            .collect()
+    }
+
+    #[derive(schemars::JsonSchema)]
+    #[schemars(rename_all = "kebab-case")]
+    #[expect(dead_code, reason = "only the schema is wanted")]
+    enum Stop {
+        Never,
+        After { epochs: u64 },
+        AtLoss(f64),
+    }
+
+    #[derive(schemars::JsonSchema)]
+    #[expect(dead_code, reason = "only the schema is wanted")]
+    struct Config {
+        stop: Option<Stop>,
+        small: Option<u8>,
+        count: Option<u64>,
+        #[schemars(range(max = 9))]
+        digit: Option<u64>,
+        level: Option<i32>,
+    }
+
     #[test]
-    fn pointers_become_paths() {
-        assert_eq!(pretty(""), "");
-        assert_eq!(pretty("/hooks/1/config/a~1b"), "hooks[1].config.a/b");
+    fn a_value_of_none_of_several_forms_is_told_with_all_of_them() {
+        let schema = schemars::schema_for!(Config).to_value();
+        for (stop, expected) in [
+            (
+                json!(3),
+                "stop: expected `never` or an object with `after` or an object with `at-loss`, \
+                 found 3",
+            ),
+            (
+                json!({"aftr": {"epochs": 3}}),
+                "stop: expected `never` or an object with `after` or an object with `at-loss`, \
+                 found {\"aftr\":{\"epochs\":3}}; did you mean `after`?",
+            ),
+            (
+                json!({"after": {"epochs": "x"}}),
+                "stop.after.epochs: expected a whole number, found \"x\"",
+            ),
+        ] {
+            assert_eq!(messages(&json!({"stop": stop}), &schema), [expected]);
+        }
+        let layers = json!({"anyOf": [
+            {"type": "object", "properties": {"kind": {"const": "relu"}}, "required": ["kind"]},
+            {"type": "object", "properties": {"kind": {"const": "tanh"}}, "required": ["kind", "a"]}
+        ]});
+        assert_eq!(
+            messages(&json!("rellu"), &layers),
+            [
+                ": expected an object with `kind`, found \"rellu\"; did you mean `{\"kind\": \"relu\"}`?"
+            ]
+        );
+        for right in [json!("never"), json!({"at-loss": 1}), json!(null)] {
+            assert!(messages(&json!({"stop": right}), &schema).is_empty());
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_those_that_the_types_hold() {
+        let schema = schemars::schema_for!(Config).to_value();
+        for (value, expected) in [
+            (
+                json!({"count": 3.0}),
+                "count: expected a whole number, found 3.0; write `3`",
+            ),
+            (
+                json!({"count": 3.5}),
+                "count: expected a whole number, found 3.5",
+            ),
+            (
+                json!({"count": 18_446_744_073_709_551_616.0}),
+                "count: must be at most 18446744073709551615, found 1.8446744073709552e+19",
+            ),
+            (json!({"count": -1}), "count: must be at least 0, found -1"),
+            (
+                json!({"small": 256}),
+                "small: must be at most 255, found 256",
+            ),
+            (
+                json!({"digit": 1e30}),
+                "digit: must be at most 9, found 1e+30",
+            ),
+            (
+                json!({"level": 2_147_483_648_u64}),
+                "level: must be at most 2147483647, found 2147483648",
+            ),
+            (
+                json!({"level": -1e300}),
+                "level: must be at least -2147483648, found -1e+300",
+            ),
+        ] {
+            assert_eq!(messages(&value, &schema), [expected]);
+        }
+        assert!(messages(&json!({"count": u64::MAX, "small": 255}), &schema).is_empty());
+    }
+
+    #[test]
+    fn keys_are_told_short_and_in_one_line() {
+        let schema = json!({"type": "object", "additionalProperties": false});
+        let long = "k".repeat(100_000);
+        let value = json!({"a\u{1b}\nb": 1, long: 2});
+        let found = check(&value, &schema);
+        assert_eq!(found[0].message, "unknown key `a\\u{1b}\\nb`");
+        assert_eq!(
+            found[1].message,
+            format!("unknown key `{}…`", "k".repeat(60))
+        );
     }
 
     #[test]
