@@ -121,6 +121,16 @@ fn everything_is_told_at_once() {
         "{}",
         finished.stderr
     );
+    let position = |words: &str| finished.stderr.find(words).expect(words);
+    assert!(
+        position("at hooks[0].every") < position("at hooks[1].name")
+            && position("at hooks[2].modules") < position("found \"one\""),
+        "in the file's order:\n{}",
+        finished.stderr
+    );
+    let many = edit(tiny(), "/plugins", json!(vec![0; 100_000]));
+    let finished = value(&many).expect(2, &["at plugins[0]", "99950 more problems"]);
+    assert_eq!(finished.stderr.matches("error:").count(), 51);
 }
 
 #[test]
@@ -301,7 +311,10 @@ fn wrong_types_and_ranges_are_told_with_what_was_found() {
         (
             "/hooks",
             json!([5]),
-            &["expected a text or an object, found 5", "at hooks[0]"],
+            &[
+                "expected a text or an object with `hook`, found 5",
+                "at hooks[0]",
+            ],
         ),
         (
             "/hooks",

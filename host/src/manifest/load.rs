@@ -14,6 +14,9 @@ use super::{
 };
 use crate::diagnostic::Diagnostic;
 
+/// At most so many problems are told at once.
+const MOST_TOLD: usize = 50;
+
 /// Reads and checks a manifest; `overrides` are the values of `--set`.
 ///
 /// # Errors
@@ -41,17 +44,27 @@ pub fn load(
     let found = found.into_iter().chain(more);
     problems.extend(found.map(|problem| told(problem, &source)));
     if !problems.is_empty() {
-        // As they stand in the file; what was set on the command line comes last.
-        problems.sort_by_key(|problem| {
-            let place = problem.place.as_ref()?;
-            Some((place.file != path, place.span.as_ref()?.start))
-        });
-        return Err(problems);
+        return Err(ordered(problems, path));
     }
     let mut manifest = deserialize(document, &source).map_err(|problem| vec![problem])?;
     manifest.source = source;
     complete(&mut manifest, path);
     Ok(manifest)
+}
+
+/// Problems as they stand in the file; those that were set on the command line come last. Of very
+/// many the first.
+fn ordered(mut problems: Vec<Diagnostic>, path: &Path) -> Vec<Diagnostic> {
+    problems.sort_by_key(|problem| {
+        let place = problem.place.as_ref()?;
+        Some((place.file != path, place.span.as_ref()?.start))
+    });
+    let more = problems.len().saturating_sub(MOST_TOLD);
+    if more > 0 {
+        problems.truncate(MOST_TOLD);
+        problems.push(Diagnostic::new(format!("there are {more} more problems")));
+    }
+    problems
 }
 
 /// A problem with its place in the text, or on the command line.

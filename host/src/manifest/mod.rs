@@ -4,6 +4,7 @@
 //! [`DataConfig`], [`ModelConfig`], [`OptimizerConfig`]. The types give the JSON Schema
 //! ([`json_schema`]), and the schema gives the errors ([`schema_check`]).
 
+mod forms;
 mod hook_entry;
 pub(crate) mod json_path;
 mod load;

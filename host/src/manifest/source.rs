@@ -14,6 +14,10 @@ use crate::diagnostic::Place;
 /// The file of what was written on the command line.
 const COMMAND_LINE: &str = "command line";
 
+/// What is inside the value of a longer key, in bytes, has the place of the value around: no known
+/// key is as long, and each path repeats it.
+const LONGEST_KEY: usize = 1000;
+
 /// A JSON text with the places of its values.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
@@ -167,7 +171,9 @@ impl Source {
                             second,
                         });
                     }
-                    self.visit(path, &property.value);
+                    if property.name.as_str().len() <= LONGEST_KEY {
+                        self.visit(path, &property.value);
+                    }
                 }
             }
             ast::Value::Array(array) => {
