@@ -1,5 +1,8 @@
 //! The nearest valid name, for messages about mistyped ones.
 
+/// What is longer was not meant as any name.
+const LONGEST: usize = 1000;
+
 /// The known name that is nearest to `wanted`, if one is near: at most a third of its letters
 /// differ, or it begins or ends alike.
 ///
@@ -10,6 +13,10 @@
 /// assert_eq!(nearest("colour", ["epochs", "batch_size"]), None);
 /// ```
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // No name is as long, and the distance takes time and memory by the length.
+    if wanted.len() > LONGEST {
+        return None;
+    }
     known
         .into_iter()
         .map(|name| {

@@ -33,12 +33,104 @@ fn a_file_that_is_no_manifest_is_told() {
     std::fs::write(place.path("latin.json"), b"{\"name\": \"\xe4\"}").expect("written");
     place
         .sconce(&["run", "latin.json"])
-        .expect(2, &["not UTF-8: byte 10"]);
+        .expect(2, &["not UTF-8: byte 10", "in line 1"]);
+    std::fs::write(place.path("wide.json"), b"\xff\xfe{\0}\0").expect("written");
+    place
+        .sconce(&["run", "wide.json"])
+        .expect(2, &["it is UTF-16; save it as UTF-8"]);
     let big = std::fs::File::create(place.path("big.json")).expect("a file");
     big.set_len(100 * 1024 * 1024).expect("long");
     place
         .sconce(&["run", "big.json"])
         .expect(2, &["104857600 bytes, the limit is"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_device_without_an_end_is_not_read() {
+    let place = Workplace::new(&[]);
+    for device in ["/dev/zero", "/dev/null"] {
+        place
+            .sconce(&["run", device])
+            .expect(2, &["can't read the manifest", "neither a file nor a pipe"]);
+    }
+}
+
+#[test]
+fn a_key_with_a_dot_is_not_another_one() {
+    let dotted = edit(tiny(), "/train.epochs", json!(1));
+    let finished =
+        value(&dotted).expect(2, &["unknown key `train.epochs`", "at [\"train.epochs\"]"]);
+    assert_eq!(
+        finished.stderr.matches("error:").count(),
+        1,
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn what_would_steer_the_terminal_or_fill_it_is_shown_otherwise() {
+    let odd = edit(tiny(), "/a\u{1b}[31m\n", json!(1));
+    let finished = value(&odd).expect(2, &["unknown key `a\\u{1b}[31m\\n`"]);
+    assert!(!finished.stderr.contains('\u{1b}'), "{}", finished.stderr);
+    let long = edit(
+        tiny(),
+        &format!("/{}", "k".repeat(300_000)),
+        json!("v".repeat(300_000)),
+    );
+    let finished = value(&long).expect(2, &["unknown key `kkk"]);
+    assert!(
+        finished.stderr.len() < 2000,
+        "{} bytes",
+        finished.stderr.len()
+    );
+    let long = edit(tiny(), "/seed", json!("v".repeat(300_000)));
+    let finished = value(&long).expect(2, &["expected a whole number, found \"vvv"]);
+    assert!(
+        finished.stderr.len() < 2000,
+        "{} bytes",
+        finished.stderr.len()
+    );
+}
+
+#[test]
+fn everything_is_told_at_once() {
+    let mut manifest = tiny();
+    manifest["seed"] = json!("one");
+    manifest["hooks"] = json!([
+        {"hook": "csv", "name": "log", "every": {"epochs": 1, "updates": 2}},
+        {"hook": "csv", "name": "log", "every": {"epohcs": 1}},
+        {"hook": "csv", "modules": ["a", "[b"]}
+    ]);
+    let finished = value(&manifest).expect(
+        2,
+        &[
+            "expected a whole number, found \"one\"",
+            "`every` must have exactly one of",
+            "at hooks[0].every",
+            "two hooks are called `log`",
+            "did you mean `epochs`?",
+            "`[b` is no name pattern",
+            "at hooks[2].modules",
+        ],
+    );
+    assert_eq!(
+        finished.stderr.matches("error:").count(),
+        5,
+        "{}",
+        finished.stderr
+    );
+    let position = |words: &str| finished.stderr.find(words).expect(words);
+    assert!(
+        position("at hooks[0].every") < position("at hooks[1].name")
+            && position("at hooks[2].modules") < position("found \"one\""),
+        "in the file's order:\n{}",
+        finished.stderr
+    );
+    let many = edit(tiny(), "/plugins", json!(vec![0; 100_000]));
+    let finished = value(&many).expect(2, &["at plugins[0]", "99950 more problems"]);
+    assert_eq!(finished.stderr.matches("error:").count(), 51);
 }
 
 #[test]
@@ -50,19 +142,31 @@ fn what_is_no_json_is_told_with_line_column_and_excerpt() {
         ),
         (
             "{\"seed\": 1,}",
-            &["trailing comma", "no comma behind the last element"],
+            &[
+                "a comma behind the last",
+                "no comma behind the last element",
+            ],
         ),
-        ("{seed: 1}", &["key must be a string", "double quotes"]),
-        ("{\"seed\": 1", &["EOF while parsing an object"]),
-        ("{} {}", &["trailing characters"]),
-        ("{\"seed\": 1 // comment\n}", &["manifest.json:1:12"]),
+        ("{seed: 1}", &["a key must be a text", "double quotes"]),
+        ("{\"seed\": 1", &["the file ends inside an object"]),
+        ("{} {}", &["more behind the end of the document"]),
+        (
+            "{\"seed\": 1 // comment\n}",
+            &["manifest.json:1:12", "JSON has no comments"],
+        ),
+        ("{\"name\": 'digits'}", &["texts stand in double quotes"]),
+        ("{\"test\": True}", &["expected a value", "`true`, `false`"]),
+        ("{\"name\": \"C:\\dir\"}", &["no escape", "a backslash is"]),
         ("{\"name\": \"a\0b\"}", &["control character"]),
-        ("{\"seed\": 01}", &["invalid number"]),
+        (
+            "{\"seed\": 01}",
+            &["this is no number", "numbers are written as"],
+        ),
     ] {
         text(json).expect(2, words);
     }
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    text(&deep).expect(2, &["recursion limit exceeded"]);
+    text(&deep).expect(2, &["nested more than 127 deep"]);
 }
 
 #[test]
@@ -125,6 +229,16 @@ fn wrong_types_and_ranges_are_told_with_what_was_found() {
             "/train/epochs",
             json!(1.5),
             &["expected a whole number, found 1.5"],
+        ),
+        (
+            "/train/epochs",
+            json!(3.0),
+            &["expected a whole number, found 3.0; write `3`"],
+        ),
+        (
+            "/seed",
+            json!(18_446_744_073_709_551_616.0),
+            &["must be at most 18446744073709551615, found 1.8446744073709552e+19"],
         ),
         (
             "/train/batch_size",
@@ -197,7 +311,10 @@ fn wrong_types_and_ranges_are_told_with_what_was_found() {
         (
             "/hooks",
             json!([5]),
-            &["expected a text or an object, found 5", "at hooks[0]"],
+            &[
+                "expected a text or an object with `hook`, found 5",
+                "at hooks[0]",
+            ],
         ),
         (
             "/hooks",
@@ -256,11 +373,14 @@ fn missing_parts_are_told() {
 fn doubled_keys_and_names_are_told() {
     let json = serde_json::to_string(&tiny()).expect("JSON");
     let doubled = json.replacen('{', "{\"seed\": 4, ", 1);
-    text(&doubled).expect(2, &["the key comes twice in this object", "at seed"]);
+    text(&doubled).expect(
+        2,
+        &["the key comes twice in this object", "in line 1", "at seed"],
+    );
     let hooks = json!([{"hook": "csv", "name": "log"}, {"hook": "console", "name": "log"}]);
     value(&edit(tiny(), "/hooks", hooks)).expect(
         2,
-        &["two hooks are called `log`", "the other one: hooks[0]"],
+        &["two hooks are called `log`", "hooks[0] has this name too"],
     );
 }
 
@@ -273,10 +393,21 @@ fn a_wrong_value_on_the_command_line_is_told_as_such() {
         2,
         &[
             "found \"many\"",
-            "set on the command line: `--set train.epochs=many`",
+            "--> command line:1:20",
+            "--set train.epochs=many",
         ],
     );
     set("train.epoch=1").expect(2, &["unknown key `epoch`", "did you mean `epochs`?"]);
+    // What was made for the value comes from the command line as well.
+    set("trian.epochs.more=1").expect(2, &["unknown key `trian`", "--> command line:1:7"]);
+    let nowhere = set("a.b[3]=x").expect(2, &["there is no element 3: there is no list"]);
+    assert_eq!(
+        nowhere.stderr.matches("error:").count(),
+        1,
+        "{}",
+        nowhere.stderr
+    );
+    set("name.hook=x").expect(2, &["there is no `hook` in \""]);
     set("hooks[3].config=1").expect(2, &["`--set hooks[3].config=1`", "there is no element 3"]);
     set("nonsense").expect(2, &["it needs a path"]);
 }

@@ -3,11 +3,14 @@
 //! Every part of the host that can refuse something the user wrote says so with a
 //! [`Diagnostic`]; the command line renders them, all at once.
 
+mod quote;
 pub mod render;
 
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+pub(crate) use quote::shortened;
 
 /// One problem, told to the person who can mend it.
 ///

@@ -5,10 +5,17 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
+use super::quote::{steers, tamed};
 use super::{Diagnostic, Place};
 
 /// A line longer than this is cut around what is meant: a manifest may be one line of a megabyte.
 const LONGEST_LINE: usize = 160;
+
+/// A message, note or hint has at most so many characters.
+const LONGEST_TEXT: usize = 4000;
+
+/// A path has at most so many characters.
+const LONGEST_PATH: usize = 160;
 
 /// All diagnostics, one after the other.
 pub fn text(diagnostics: &[Diagnostic], colour: bool) -> String {
@@ -33,50 +40,76 @@ fn group(diagnostic: &Diagnostic) -> Group<'_> {
     } else {
         Level::ERROR
     };
-    let mut group = Group::with_title(level.primary_title(&diagnostic.message));
+    let mut group =
+        Group::with_title(level.primary_title(tamed(&diagnostic.message, LONGEST_TEXT)));
     if let Some(place) = &diagnostic.place {
         match &place.span {
             Some(span) => group = group.element(snippet(place, span)),
-            None => notes.push(format!("in {}", place.file.display())),
+            None => notes.push(format!("in {}", file(place))),
         }
         if !place.json_path.is_empty() {
-            notes.push(format!("at {}", place.json_path));
+            notes.push(format!("at {}", tamed(&place.json_path, LONGEST_PATH)));
         }
     }
     notes.extend(diagnostic.notes.iter().cloned());
     for note in notes {
-        group = group.element(Level::NOTE.message(note));
+        group = group.element(Level::NOTE.message(tamed(&note, LONGEST_TEXT)));
     }
     for hint in &diagnostic.hints {
+        let hint = tamed(hint, LONGEST_TEXT);
         group = group.element(Level::HELP.with_name("hint").message(hint));
     }
     group
 }
 
 /// The line with what is meant, and its place.
-fn snippet<'a>(
-    place: &'a Place,
+fn snippet(
+    place: &Place,
     span: &Range<usize>,
-) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+) -> Snippet<'static, annotate_snippets::Annotation<'static>> {
     let (line, start) = line_at(&place.text, span.start);
     let end = place.text[start..]
         .find('\n')
         .map_or(place.text.len(), |end| start + end);
     let shown = window(&place.text, start..end, span);
-    let marked = span.start.clamp(shown.start, shown.end)..span.end.clamp(shown.start, shown.end);
-    let annotation =
-        AnnotationKind::Primary.span(marked.start - shown.start..marked.end - shown.start);
+    let from = span.start.clamp(shown.start, shown.end);
+    let to = span.end.clamp(from, shown.end);
+    let before = visible(&place.text, shown.start..from);
+    let meant = visible(&place.text, from..to);
+    let after = visible(&place.text, to..shown.end);
+    let annotation = AnnotationKind::Primary.span(before.len()..before.len() + meant.len());
     // The column of a cut line would be that of the cut: the path says the true one.
-    let column = place.text[start..span.start.min(end)].chars().count() + 1;
     let path = if shown.start == start {
-        place.file.display().to_string()
+        file(place)
     } else {
-        format!("{} (column {column})", place.file.display())
+        let before = place.text.get(start..span.start.min(end));
+        let column = before.map_or(0, |before| before.chars().count()) + 1;
+        format!("{} (column {column})", file(place))
     };
-    Snippet::source(&place.text[shown])
+    Snippet::source(before + &meant + &after)
         .line_start(line)
         .path(path)
         .annotation(annotation)
+}
+
+/// The name of the file.
+fn file(place: &Place) -> String {
+    tamed(&place.file.display().to_string(), LONGEST_TEXT)
+}
+
+/// A part of a line, with a sign for each character that would steer the terminal; what is cut off
+/// in the middle of a character is left out.
+fn visible(text: &str, range: Range<usize>) -> String {
+    let part = text.get(range).unwrap_or_default();
+    let part = part.strip_suffix('\r').unwrap_or(part);
+    let sign = |c| match c {
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        '\u{7f}' => '\u{2421}',
+        _ => '\u{fffd}',
+    };
+    part.chars()
+        .map(|c| if steers(c) { sign(c) } else { c })
+        .collect()
 }
 
 /// The number of the line with the byte at `offset`, from 1, and where that line starts.
@@ -149,6 +182,42 @@ error: unknown key `epohcs`
         let found = text(&[at(&source, start..start + 8)], false);
         assert!(found.len() < 1200, "{} bytes", found.len());
         assert!(found.contains("column 500001"), "{found}");
+    }
+
+    #[test]
+    fn what_would_steer_the_terminal_is_shown_instead() {
+        let source = "{\"a\u{1b}[31m\u{9b}\": \u{202e}3}\r\n";
+        let mut diagnostic = at(source, 1..11);
+        diagnostic.message = "unknown key `a\u{1b}[31m`".to_owned();
+        diagnostic.hints = vec!["not \u{7}".to_owned()];
+        if let Some(place) = &mut diagnostic.place {
+            place.json_path = "a\u{85}b".to_owned();
+            place.file = "run\u{1b}.json".into();
+        }
+        let found = text(&[diagnostic], false);
+        assert!(
+            !found.contains(|c: char| c != '\n' && steers(c)),
+            "{found:?}"
+        );
+        for words in [
+            "`a\\u{1b}[31m`",
+            "{\"a␛[31m�\": �3}\n",
+            "at a\\u{85}b",
+            "not \\u{7}",
+        ] {
+            assert!(found.contains(words), "{words} in\n{found}");
+        }
+    }
+
+    #[test]
+    fn a_message_with_a_key_of_a_megabyte_is_cut() {
+        let mut diagnostic = at("{}", 0..1);
+        diagnostic.message = "x".repeat(1_000_000);
+        if let Some(place) = &mut diagnostic.place {
+            place.json_path = "y".repeat(1_000_000);
+        }
+        let found = text(&[diagnostic], false);
+        assert!(found.len() < 6000, "{} bytes", found.len());
     }
 
     #[test]

@@ -315,7 +315,7 @@ mod tests {
             (
                 json!({"kind": "cross-entropy", "class_weights": [1, "a"]}),
                 "class_weights[1]",
-                "expected number",
+                "expected a number",
             ),
         ] {
             let problems = check(&written, &schema);

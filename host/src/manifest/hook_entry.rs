@@ -15,6 +15,10 @@ use super::priority::WrittenPriority;
 use crate::dispatch::{Every, OnError, Unit};
 use crate::patterns::Patterns;
 
+/// What is wrong with an `every` that says nothing, or two things.
+pub(super) const ONE_UNIT: &str =
+    "`every` must have exactly one of `iterations`, `updates`, `epochs`";
+
 /// An entry of `hooks`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HookEntry {
@@ -156,9 +160,7 @@ impl EveryConfig {
             (None, Some(count), None) => (Unit::Updates, count),
             (None, None, Some(count)) => (Unit::Epochs, count),
             _ => {
-                return Err(
-                    "`every` must have exactly one of `iterations`, `updates`, `epochs`".to_owned(),
-                );
+                return Err(ONE_UNIT.to_owned());
             }
         };
         Ok(Every {

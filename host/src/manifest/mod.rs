@@ -4,13 +4,19 @@
 //! [`DataConfig`], [`ModelConfig`], [`OptimizerConfig`]. The types give the JSON Schema
 //! ([`json_schema`]), and the schema gives the errors ([`schema_check`]).
 
+mod forms;
 mod hook_entry;
+pub(crate) mod json_path;
 mod load;
 mod overrides;
 mod priority;
+mod read;
 pub mod schema_check;
+mod semantics;
 mod source;
+mod syntax;
 mod train;
+mod whole_number;
 
 use std::path::PathBuf;
 

@@ -2,17 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::Source;
+use super::json_path::{self, Step};
+use super::{Source, schema_check};
 use crate::diagnostic::Diagnostic;
 
-/// A step of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
-    Key(String),
-    Index(usize),
-}
-
-/// Sets values, and notes in `source` where they came from.
+/// Sets values, and notes in `source` where they came from. What can't be set changes nothing.
 pub(super) fn apply(
     document: &mut Value,
     source: &mut Source,
@@ -21,8 +15,9 @@ pub(super) fn apply(
     let mut problems = Vec::new();
     for written in overrides {
         match set(document, written) {
-            Ok(path) => source.set_override(&path, written),
+            Ok(set) => source.set_override(set.path, written, set.value_at),
             Err(message) => {
+                let written = crate::diagnostic::shortened(written);
                 problems.push(Diagnostic::new(format!("`--set {written}`: {message}")));
             }
         }
@@ -30,75 +25,118 @@ pub(super) fn apply(
     problems
 }
 
-/// Sets one value; returns its path.
-fn set(document: &mut Value, written: &str) -> Result<String, String> {
-    let (path, text) = written
-        .split_once('=')
-        .ok_or("it needs a path, `=` and a value, as `train.epochs=3`")?;
-    let steps = steps(path)?;
+/// What was set.
+#[derive(Debug)]
+struct Set {
+    /// The path of the value that came from the command line: the one written, or the outermost
+    /// one that was made for it.
+    path: String,
+    /// Where the value begins in what was written.
+    value_at: usize,
+}
+
+/// Sets one value.
+fn set(document: &mut Value, written: &str) -> Result<Set, String> {
+    let at = split(written).filter(|at| *at > 0);
+    let at = at.ok_or("it needs a path, `=` and a value, as `train.epochs=3`")?;
+    let (path, text) = (&written[..at], &written[at + 1..]);
+    let steps = json_path::steps(path)?;
     let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+    possible(document, &steps)?;
     let mut place = document;
-    for step in &steps {
-        place = match step {
-            Step::Key(key) => member(place, key)?,
-            Step::Index(index) => element(place, *index)?,
+    let mut here = String::new();
+    let mut made = None;
+    for (depth, step) in steps.iter().enumerate() {
+        if is_hook(&steps, depth) {
+            lengthen(place);
+        }
+        let is_new;
+        (place, here, is_new) = match step {
+            Step::Key(key) => {
+                if place.is_null() {
+                    *place = Value::Object(Map::new());
+                }
+                let members = place.as_object_mut().ok_or("this is no object")?;
+                let is_new = !members.contains_key(key);
+                let member = members.entry(key).or_insert(Value::Null);
+                (member, json_path::member(&here, key), is_new)
+            }
+            Step::Index(index) => {
+                let element = place.get_mut(index).ok_or("there is no such element")?;
+                (element, json_path::element(&here, *index), false)
+            }
         };
+        if is_new && made.is_none() {
+            made = Some(here.clone());
+        }
     }
     *place = value;
-    Ok(path.to_owned())
+    Ok(Set {
+        path: made.unwrap_or(here),
+        value_at: at + 1,
+    })
 }
 
-/// The member of an object, made where it is not there: the check of the whole manifest tells
-/// unknown ones.
-fn member<'a>(place: &'a mut Value, key: &str) -> Result<&'a mut Value, String> {
-    if place.is_null() {
-        *place = Value::Object(Map::new());
-    }
-    match place {
-        Value::Object(members) => Ok(members.entry(key).or_insert(Value::Null)),
-        // A hook that the manifest lists by its name alone.
-        Value::String(hook) if key != "hook" => {
-            let hook = Value::String(std::mem::take(hook));
-            *place = Value::Object(Map::from_iter([("hook".to_owned(), hook)]));
-            member(place, key)
+/// Where the `=` between path and value is: the first that is not inside a quoted key.
+fn split(written: &str) -> Option<usize> {
+    let mut is_quoted = false;
+    let mut is_escaped = false;
+    written.find(|c| {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = is_quoted,
+            '"' => is_quoted = !is_quoted,
+            _ => return c == '=' && !is_quoted,
         }
-        other => Err(format!("there is no `{key}` in {other}")),
-    }
+        false
+    })
 }
 
-fn element(place: &mut Value, index: usize) -> Result<&mut Value, String> {
-    match place {
-        Value::Array(elements) => {
-            let count = elements.len();
-            elements
-                .get_mut(index)
-                .ok_or_else(|| format!("there is no element {index}, the list has {count}"))
-        }
-        _ => Err(format!("there is no element {index}: this is no list")),
-    }
-}
-
-fn steps(path: &str) -> Result<Vec<Step>, String> {
-    let mut steps = Vec::new();
-    for part in path.split('.') {
-        let (key, indices) = part.split_once('[').unwrap_or((part, ""));
-        if key.is_empty() {
-            return Err(format!("`{path}` is no path"));
-        }
-        steps.push(Step::Key(key.to_owned()));
-        if part.contains('[') {
-            let indices = indices
-                .strip_suffix(']')
-                .ok_or_else(|| format!("`{path}` is no path: a `]` is missing"))?;
-            for index in indices.split("][") {
-                let index = index
-                    .parse()
-                    .map_err(|_| format!("`{index}` in `{path}` is no number of an element"))?;
-                steps.push(Step::Index(index));
+/// Whether the steps lead somewhere: members may be missing, as the check of the whole manifest
+/// tells unknown ones, but elements may not.
+fn possible(document: &Value, steps: &[Step]) -> Result<(), String> {
+    let mut place = Some(document);
+    for (depth, step) in steps.iter().enumerate() {
+        place = match (step, place) {
+            (Step::Key(key), Some(Value::Object(members))) => members.get(key),
+            (Step::Key(_), None | Some(Value::Null)) => None,
+            (Step::Key(_), Some(Value::String(_))) if is_hook(steps, depth) => None,
+            (Step::Key(key), Some(other)) => {
+                let other = schema_check::shortened(other);
+                return Err(format!("there is no `{key}` in {other}"));
             }
-        }
+            (Step::Index(index), Some(Value::Array(elements))) => {
+                let element = elements.get(*index).ok_or_else(|| {
+                    let count = elements.len();
+                    format!("there is no element {index}, the list has {count}")
+                })?;
+                Some(element)
+            }
+            (Step::Index(index), Some(other)) if !other.is_null() => {
+                return Err(format!("there is no element {index}: this is no list"));
+            }
+            (Step::Index(index), _) => {
+                return Err(format!("there is no element {index}: there is no list"));
+            }
+        };
     }
-    Ok(steps)
+    Ok(())
+}
+
+/// Whether the steps so far lead to an entry of `hooks`, and the next one into it.
+fn is_hook(steps: &[Step], depth: usize) -> bool {
+    match steps {
+        [Step::Key(hooks), Step::Index(_), Step::Key(_), ..] => depth == 2 && hooks == "hooks",
+        _ => false,
+    }
+}
+
+/// Makes the object of a hook that the manifest lists by its name alone.
+fn lengthen(entry: &mut Value) {
+    if let Value::String(hook) = entry {
+        let hook = Value::String(std::mem::take(hook));
+        *entry = Value::Object(Map::from_iter([("hook".to_owned(), hook)]));
+    }
 }
 
 #[cfg(test)]
@@ -108,14 +146,19 @@ mod tests {
     use super::*;
 
     fn after(written: &str) -> Result<Value, String> {
-        let mut document = json!({"train": {"epochs": 5}, "hooks": ["console", {"hook": "csv"}]});
+        let mut document = json!({
+            "name": "digits",
+            "plugins": ["dir"],
+            "train": {"epochs": 5},
+            "hooks": ["console", {"hook": "csv"}]
+        });
         set(&mut document, written).map(|_| document)
     }
 
     #[test]
     fn values_are_set_where_the_path_leads() {
         assert_eq!(after("train.epochs=3").expect("set")["train"]["epochs"], 3);
-        assert_eq!(after("name=digits").expect("set")["name"], "digits");
+        assert_eq!(after("name=d").expect("set")["name"], "d");
         assert_eq!(
             after("hooks[1].config.every=5").expect("set")["hooks"][1]["config"]["every"],
             5
@@ -133,6 +176,48 @@ mod tests {
     }
 
     #[test]
+    fn only_entries_of_hooks_are_names_of_objects() {
+        assert_eq!(
+            after("hooks[0].hook=csv").expect("set")["hooks"][0],
+            json!({"hook": "csv"})
+        );
+        for (written, words) in [
+            ("name.more=1", "there is no `more` in \"digits\""),
+            ("plugins[0].hook=1", "there is no `hook` in \"dir\""),
+            ("hooks[1].hook.more=1", "there is no `more` in \"csv\""),
+        ] {
+            let message = after(written).expect_err(written);
+            assert!(message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_made_for_a_value_comes_from_the_command_line_too() {
+        let mut document = json!({"train": {}, "hooks": ["csv"]});
+        for (written, path) in [
+            ("train.epochs=3", "train.epochs"),
+            ("model.layers.first=1", "model"),
+            ("hooks[0].config.every=5", "hooks[0].config"),
+            ("hooks[0].config[\"a=b\"]=5", "hooks[0].config[\"a=b\"]"),
+        ] {
+            let set = set(&mut document, written).expect(written);
+            assert_eq!(set.path, path);
+            assert_eq!(&written[set.value_at - 1..set.value_at], "=");
+        }
+        assert_eq!(document["hooks"][0]["config"]["a=b"], 5);
+    }
+
+    #[test]
+    fn what_cannot_be_set_changes_nothing() {
+        let before = json!({"train": {}, "hooks": ["csv"]});
+        for written in ["a.b[3]=1", "train.list[0]=1", "hooks[0].config.list[0]=1"] {
+            let mut document = before.clone();
+            set(&mut document, written).expect_err(written);
+            assert_eq!(document, before, "{written}");
+        }
+    }
+
+    #[test]
     fn paths_into_nothing_are_told() {
         for (written, words) in [
             ("train.epochs", "it needs a path"),
@@ -142,6 +227,7 @@ mod tests {
             ("hooks[x]=1", "`x` in `hooks[x]` is no number"),
             ("hooks[0=1", "a `]` is missing"),
             (".=1", "is no path"),
+            ("nowhere[3]=1", "there is no element 3: there is no list"),
         ] {
             let message = after(written).expect_err(written);
             assert!(message.contains(words), "{message}");

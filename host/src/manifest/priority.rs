@@ -22,7 +22,7 @@ impl JsonSchema for WrittenPriority {
         json_schema!({
             "anyOf": [
                 {"type": "string", "enum": names},
-                {"type": "integer", "minimum": 0, "maximum": Priority::MAX}
+                {"type": "integer", "format": "uint8", "minimum": 0, "maximum": Priority::MAX}
             ]
         })
     }

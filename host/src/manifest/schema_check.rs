@@ -7,6 +7,8 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
+use super::forms::{meant, no_form};
+use super::{json_path, whole_number};
 use crate::nearest::nearest;
 
 /// Something wrong with a value.
@@ -25,14 +27,23 @@ pub struct Problem {
 
 /// All problems of `value` against `schema`; none where the schema itself is no valid one.
 pub fn check(value: &Value, schema: &Value) -> Vec<Problem> {
-    let Ok(validator) = jsonschema::validator_for(schema) else {
+    let validator = jsonschema::options()
+        .with_keyword(whole_number::KEYWORD, |parent, format, _| {
+            whole_number::keyword(parent, format)
+        })
+        .build(schema);
+    let Ok(validator) = validator else {
         return Vec::new();
     };
-    let mut problems = Vec::new();
+    let mut told = Told {
+        value,
+        schema,
+        problems: Vec::new(),
+    };
     for error in validator.iter_errors(value) {
-        explain(&error, schema, &mut problems);
+        told.explain(&error);
     }
-    problems
+    told.problems
 }
 
 /// The place of a value.
@@ -56,16 +67,16 @@ pub fn of_format(value: &Value, schema: &Value, format: &'static str) -> Vec<Val
     };
     let mut paths = Vec::new();
     for error in validator.iter_errors(value) {
-        formats(&error, format, &mut paths);
+        formats(&error, format, value, &mut paths);
     }
     paths
 }
 
-fn formats(error: &ValidationError<'_>, wanted: &str, paths: &mut Vec<ValuePath>) {
+fn formats(error: &ValidationError<'_>, wanted: &str, value: &Value, paths: &mut Vec<ValuePath>) {
     match error.kind() {
         ValidationErrorKind::Format { format } if format == wanted => {
             let pointer = error.instance_path().as_str().to_owned();
-            let pretty = pretty(&pointer);
+            let pretty = json_path::from_pointer(&pointer, value);
             let path = ValuePath { pointer, pretty };
             if !paths.contains(&path) {
                 paths.push(path);
@@ -74,24 +85,54 @@ fn formats(error: &ValidationError<'_>, wanted: &str, paths: &mut Vec<ValuePath>
         // An optional or one-of-several field: the branch that its value is meant for.
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             for error in context.iter().flatten() {
-                formats(error, wanted, paths);
+                formats(error, wanted, value, paths);
             }
         }
         _ => {}
     }
 }
 
-fn explain(error: &ValidationError<'_>, schema: &Value, problems: &mut Vec<Problem>) {
-    let path = pretty(error.instance_path().as_str());
-    match error.kind() {
-        ValidationErrorKind::AdditionalProperties { unexpected } => {
-            let known = known_keys(error, schema);
-            problems.extend(unexpected.iter().map(|key| unknown_key(&path, key, &known)));
+/// The problems of a value, as they are found.
+struct Told<'a> {
+    value: &'a Value,
+    schema: &'a Value,
+    problems: Vec<Problem>,
+}
+
+impl Told<'_> {
+    fn explain(&mut self, error: &ValidationError<'_>) {
+        let path = json_path::from_pointer(error.instance_path().as_str(), self.value);
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected } => {
+                let known = known_keys(error, self.schema);
+                let unknown = unexpected.iter().map(|key| unknown_key(&path, key, &known));
+                self.problems.extend(unknown);
+            }
+            // Where the schema knows no key at all.
+            ValidationErrorKind::FalseSchema
+                if error
+                    .schema_path()
+                    .as_str()
+                    .ends_with("/additionalProperties") =>
+            {
+                let members = self.value.pointer(error.instance_path().as_str());
+                let keys = members.and_then(Value::as_object).into_iter().flatten();
+                let unknown = keys.map(|(key, _)| unknown_key(&path, key, &[]));
+                self.problems.extend(unknown);
+            }
+            ValidationErrorKind::AnyOf { context }
+            | ValidationErrorKind::OneOfNotValid { context } => {
+                if let Some(branch) = meant(context, error) {
+                    for problem in branch {
+                        self.explain(problem);
+                    }
+                } else {
+                    let forms = self.schema.pointer(error.schema_path().as_str());
+                    self.problems.push(no_form(context, error, forms, path));
+                }
+            }
+            _ => self.problems.push(plain(error, path)),
         }
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            choose(context, error, schema, problems);
-        }
-        _ => problems.push(plain(error, path)),
     }
 }
 
@@ -129,7 +170,12 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
         ValidationErrorKind::Pattern { pattern } => {
             (format!("{found} does not have the form `{pattern}`"), None)
         }
-        _ => (error.to_string(), None),
+        ValidationErrorKind::MaxItems { limit } => {
+            (format!("has at most {limit} elements, found {found}"), None)
+        }
+        ValidationErrorKind::UniqueItems => (format!("has an element twice, found {found}"), None),
+        ValidationErrorKind::Custom { message, .. } => (message.clone(), None),
+        _ => (crate::diagnostic::shortened(&error.to_string()), None),
     };
     Problem {
         path,
@@ -139,7 +185,7 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
     }
 }
 
-fn one_of(options: &Value, found: &Value) -> (String, Option<String>) {
+pub(super) fn one_of(options: &Value, found: &Value) -> (String, Option<String>) {
     let names: Vec<&str> = options
         .as_array()
         .into_iter()
@@ -158,7 +204,7 @@ fn one_of(options: &Value, found: &Value) -> (String, Option<String>) {
     (message, near.map(did_you_mean))
 }
 
-fn did_you_mean(name: &str) -> String {
+pub(super) fn did_you_mean(name: &str) -> String {
     format!("did you mean `{name}`?")
 }
 
@@ -167,11 +213,12 @@ fn unknown_key(path: &str, key: &str, known: &[String]) -> Problem {
     let list: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
     let hint = near
         .map(did_you_mean)
-        .or_else(|| (!list.is_empty()).then(|| format!("known here: {}", list.join(", "))));
+        .or_else(|| (!list.is_empty()).then(|| format!("known here: {}", list.join(", "))))
+        .or_else(|| known.is_empty().then(|| "no key is known here".to_owned()));
     Problem {
-        path: super::source::join(path, key),
+        path: json_path::member(path, key),
         is_key: true,
-        message: format!("unknown key `{key}`"),
+        message: format!("unknown key `{}`", crate::diagnostic::shortened(key)),
         hint,
     }
 }
@@ -188,197 +235,38 @@ fn known_keys(error: &ValidationError<'_>, schema: &Value) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Of several forms that a value may have, tells the problems of the one that was meant: by its
-/// tag, or by its type.
-fn choose(
-    branches: &[Vec<ValidationError<'static>>],
-    error: &ValidationError<'_>,
-    schema: &Value,
-    problems: &mut Vec<Problem>,
-) {
-    let here = error.instance_path().as_str();
-    let is_meant = |branch: &&Vec<ValidationError<'static>>| {
-        !branch.iter().any(|problem| is_other_form(problem, here))
-    };
-    let mut meant = branches.iter().filter(is_meant);
-    match (meant.next(), meant.next()) {
-        (Some(branch), None) => {
-            for problem in branch {
-                explain(problem, schema, problems);
-            }
-        }
-        _ => problems.push(no_form(branches, error, here)),
-    }
-}
-
-/// Whether a problem says that another form was meant: a wrong tag one level down, or a wrong type
-/// of the value itself.
-fn is_other_form(problem: &ValidationError<'_>, here: &str) -> bool {
-    let at = problem.instance_path().as_str();
-    match problem.kind() {
-        ValidationErrorKind::Constant { .. } => at == here || tag(at, here).is_some(),
-        ValidationErrorKind::Type { .. } => at == here,
-        _ => false,
-    }
-}
-
-/// The member of the value at `here` that the pointer `at` leads to.
-fn tag<'a>(at: &'a str, here: &str) -> Option<&'a str> {
-    let rest = at.strip_prefix(here)?.strip_prefix('/')?;
-    (!rest.contains('/')).then_some(rest)
-}
-
-/// A value that has none of its possible forms.
-fn no_form(
-    branches: &[Vec<ValidationError<'static>>],
-    error: &ValidationError<'_>,
-    here: &str,
-) -> Problem {
-    let mut tags: Vec<Value> = Vec::new();
-    let mut key = None;
-    let mut expected: Vec<String> = Vec::new();
-    for problem in branches.iter().flatten() {
-        match problem.kind() {
-            ValidationErrorKind::Constant { expected_value } => {
-                key = tag(problem.instance_path().as_str(), here).or(key);
-                tags.push((**expected_value).clone());
-            }
-            ValidationErrorKind::Type { kind } if problem.instance_path().as_str() == here => {
-                expected.push(types(kind));
-            }
-            _ => {}
-        }
-    }
-    let path = pretty(here);
-    if !tags.is_empty() {
-        // The tag's value, or the value itself where it is one of several texts.
-        let (path, found) = match key {
-            Some(key) => (super::source::join(&path, key), error.instance().get(key)),
-            None => (path, Some(&**error.instance())),
-        };
-        let (message, hint) = one_of(&Value::Array(tags), found.unwrap_or(&Value::Null));
-        return Problem {
-            path,
-            is_key: false,
-            message,
-            hint,
-        };
-    }
-    if let Some(missing) = missing_tag(branches) {
-        return Problem {
-            path,
-            is_key: false,
-            message: format!("the key `{missing}` is missing"),
-            hint: None,
-        };
-    }
-    expected.dedup();
-    let found = shortened(error.instance());
-    Problem {
-        path,
-        is_key: false,
-        message: format!("expected {}, found {found}", expected.join(" or ")),
-        hint: None,
-    }
-}
-
-/// The key that every form needs and the value lacks.
-fn missing_tag(branches: &[Vec<ValidationError<'static>>]) -> Option<String> {
-    let missing = |branch: &Vec<ValidationError<'static>>| -> Vec<String> {
-        branch
-            .iter()
-            .filter_map(|problem| match problem.kind() {
-                ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
-                _ => None,
-            })
-            .collect()
-    };
-    let first = missing(branches.first()?);
-    first
-        .into_iter()
-        .find(|key| branches.iter().all(|branch| missing(branch).contains(key)))
-}
-
 fn types(kind: &TypeKind) -> String {
-    let text = match kind {
-        TypeKind::Single(kind) => kind.to_string(),
-        TypeKind::Multiple(set) => {
-            let names: Vec<String> = set.iter().map(|kind| kind.to_string()).collect();
-            names.join(" or ")
-        }
+    let names: Vec<String> = match kind {
+        TypeKind::Single(kind) => vec![kind.to_string()],
+        TypeKind::Multiple(set) => set.iter().map(|kind| kind.to_string()).collect(),
     };
-    text.replace("integer", "a whole number")
-        .replace("number or null", "number")
-        .replace("string", "a text")
-        .replace("boolean", "true or false")
-        .replace("object", "an object")
-        .replace("array", "a list")
-        .replace(" or null", "")
+    // What may be null may be left out as well.
+    let or_null = names.len() > 1;
+    let names: Vec<&str> = names
+        .iter()
+        .filter(|name| !(or_null && *name == "null"))
+        .map(|name| in_words(name))
+        .collect();
+    names.join(" or ")
 }
 
-/// A value in at most 60 characters.
-fn shortened(value: &Value) -> String {
-    const LONGEST: usize = 60;
-    let text = value.to_string();
-    if text.chars().count() <= LONGEST {
-        return text;
+/// The name of a type in words for people.
+pub(super) fn in_words(name: &str) -> &str {
+    match name {
+        "integer" => "a whole number",
+        "number" => "a number",
+        "string" => "a text",
+        "boolean" => "true or false",
+        "object" => "an object",
+        "array" => "a list",
+        name => name,
     }
-    let head: String = text.chars().take(LONGEST).collect();
-    format!("{head}…")
 }
 
-/// From a JSON pointer to a path that people write: `/hooks/1/config` to `hooks[1].config`.
-fn pretty(pointer: &str) -> String {
-    let mut path = String::new();
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
-        if !path.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
-            path = format!("{path}[{part}]");
-        } else {
-            path = super::source::join(&path, &part);
-        }
-    }
-    path
+/// A value in one line of about sixty characters.
+pub(super) fn shortened(value: &Value) -> String {
+    crate::diagnostic::shortened(&value.to_string())
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn pointers_become_paths() {
-        assert_eq!(pretty(""), "");
-        assert_eq!(pretty("/hooks/1/config/a~1b"), "hooks[1].config.a/b");
-    }
-
-    #[test]
-    fn texts_of_a_format_are_found_wherever_they_stand() {
-        let metric = json!({"type": "string", "format": "metric"});
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "monitor": metric,
-                "more": {"type": "array", "items": {"$ref": "#/$defs/one"}},
-                "maybe": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/one"}]},
-                "name": {"type": "string"}
-            },
-            "$defs": {"one": metric}
-        });
-        let value = json!({"monitor": "a", "more": ["b", "c"], "maybe": "d", "name": "e"});
-        let found: Vec<String> = of_format(&value, &schema, "metric")
-            .into_iter()
-            .map(|path| path.pretty)
-            .collect();
-        assert_eq!(found.len(), 4, "{found:?}");
-        for path in ["monitor", "more[0]", "more[1]", "maybe"] {
-            assert!(found.contains(&path.to_owned()), "{found:?}");
-        }
-    }
-
-    #[test]
-    fn a_schema_that_is_none_finds_nothing() {
-        assert!(check(&json!(1), &json!({"type": "nonsense"})).is_empty());
-    }
-}
+mod tests;

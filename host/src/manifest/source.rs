@@ -8,21 +8,47 @@ use std::sync::Arc;
 use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
+use super::json_path;
 use crate::diagnostic::Place;
+
+/// The file of what was written on the command line.
+const COMMAND_LINE: &str = "command line";
+
+/// What is inside the value of a longer key, in bytes, has the place of the value around: no known
+/// key is as long, and each path repeats it.
+const LONGEST_KEY: usize = 1000;
 
 /// A JSON text with the places of its values.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     file: PathBuf,
     text: Arc<str>,
-    /// The bytes of each value by its path, as `hooks[1].config`.
+    /// The bytes of each value by its path, as `hooks[1].config`; see [`json_path`].
     values: BTreeMap<String, Range<usize>>,
     /// The bytes of each key by its value's path.
     keys: BTreeMap<String, Range<usize>>,
-    /// The paths of keys that an object has twice.
-    doubled: Vec<(String, Range<usize>)>,
+    /// The paths of keys that an object has twice, with both places.
+    doubled: Vec<Doubled>,
     /// The paths that were set on the command line, with what was written there.
-    overridden: BTreeMap<String, String>,
+    overridden: BTreeMap<String, Written>,
+}
+
+/// A key that an object has twice.
+#[derive(Clone, Debug)]
+struct Doubled {
+    path: String,
+    first: Range<usize>,
+    second: Range<usize>,
+}
+
+/// What was written on the command line.
+#[derive(Clone, Debug)]
+struct Written {
+    text: Arc<str>,
+    /// The bytes of the path.
+    path: Range<usize>,
+    /// The bytes of the value.
+    value: Range<usize>,
 }
 
 impl Source {
@@ -45,13 +71,20 @@ impl Source {
         }
     }
 
-    /// The place of the value at `json_path`; of the nearest value around it that the text has.
+    /// The place of the value at `json_path`: on the command line where it was set there, else in
+    /// the file; of the nearest value around it that there is.
     pub fn place(&self, json_path: &str) -> Place {
+        if let Some(written) = self.written(json_path) {
+            return written.place(json_path, &written.value);
+        }
         self.at(json_path, Self::around(&self.values, json_path))
     }
 
     /// The place of the key in front of the value at `json_path`.
     pub fn key_place(&self, json_path: &str) -> Place {
+        if let Some(written) = self.written(json_path) {
+            return written.place(json_path, &written.path);
+        }
         let key = self.keys.get(json_path).cloned();
         let span = key.or_else(|| Self::around(&self.values, json_path));
         self.at(json_path, span)
@@ -67,27 +100,38 @@ impl Source {
         &self.file
     }
 
-    /// The paths of keys that an object has twice, with the second one's place.
-    pub(super) fn doubled(&self) -> impl Iterator<Item = Place> {
-        self.doubled
-            .iter()
-            .map(|(path, span)| self.at(path, Some(span.clone())))
+    /// The keys that an object has twice: the second one's place, and the first one's line.
+    pub(super) fn doubled(&self) -> impl Iterator<Item = (Place, usize)> {
+        self.doubled.iter().map(|doubled| {
+            let before = self.text.get(..doubled.first.start).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            (self.at(&doubled.path, Some(doubled.second.clone())), line)
+        })
     }
 
-    /// Notes that the value at `json_path` came from the command line.
-    pub(super) fn set_override(&mut self, json_path: &str, written: &str) {
+    /// Notes that the value at `json_path` came from the command line, where `text` was written:
+    /// a path and `=`, together of so many bytes, and the value.
+    pub(super) fn set_override(&mut self, json_path: String, text: &str, value_at: usize) {
+        // A later value takes the place of earlier ones inside it.
         self.overridden
-            .insert(json_path.to_owned(), written.to_owned());
+            .retain(|path, _| !json_path::is_inside(path, &json_path));
+        let option = "--set ";
+        let written = Written {
+            text: Arc::from(format!("{option}{text}")),
+            path: option.len()..option.len() + value_at.saturating_sub(1),
+            value: option.len() + value_at..option.len() + text.len(),
+        };
+        self.overridden.insert(json_path, written);
     }
 
     /// What was written on the command line for the value at `json_path` or around it.
-    pub fn override_of(&self, json_path: &str) -> Option<&str> {
+    fn written(&self, json_path: &str) -> Option<&Written> {
         let mut path = json_path;
         loop {
             if let Some(written) = self.overridden.get(path) {
                 return Some(written);
             }
-            path = parent(path)?;
+            path = json_path::parent(path)?;
         }
     }
 
@@ -106,7 +150,7 @@ impl Source {
             if let Some(span) = spans.get(path) {
                 return Some(span.clone());
             }
-            path = parent(path)?;
+            path = json_path::parent(path)?;
         }
     }
 
@@ -114,20 +158,27 @@ impl Source {
         match value {
             ast::Value::Object(object) => {
                 for property in &object.properties {
-                    let path = join(&path, property.name.as_str());
+                    let path = json_path::member(&path, property.name.as_str());
                     let key = match &property.name {
                         ast::ObjectPropName::String(name) => name.range,
                         ast::ObjectPropName::Word(name) => name.range,
                     };
-                    if self.keys.insert(path.clone(), key.start..key.end).is_some() {
-                        self.doubled.push((path.clone(), key.start..key.end));
+                    let second = key.start..key.end;
+                    if let Some(first) = self.keys.insert(path.clone(), second.clone()) {
+                        self.doubled.push(Doubled {
+                            path: path.clone(),
+                            first,
+                            second,
+                        });
                     }
-                    self.visit(path, &property.value);
+                    if property.name.as_str().len() <= LONGEST_KEY {
+                        self.visit(path, &property.value);
+                    }
                 }
             }
             ast::Value::Array(array) => {
                 for (index, element) in array.elements.iter().enumerate() {
-                    self.visit(format!("{path}[{index}]"), element);
+                    self.visit(json_path::element(&path, index), element);
                 }
             }
             _ => {}
@@ -143,20 +194,56 @@ fn range_of(value: &ast::Value<'_>) -> Range<usize> {
     range.start..range.end
 }
 
-/// The path of a member.
-pub(super) fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
+impl Written {
+    fn place(&self, json_path: &str, span: &Range<usize>) -> Place {
+        Place {
+            file: PathBuf::from(COMMAND_LINE),
+            text: Arc::clone(&self.text),
+            json_path: json_path.to_owned(),
+            span: Some(span.clone()),
+        }
     }
 }
 
-/// The path around a path.
-fn parent(path: &str) -> Option<&str> {
-    if path.is_empty() {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_with_dots_and_digits_are_places_of_their_own() {
+        let text = r#"{"a.b": 1, "a": {"b": 2, "0": 3}, "l": [4]}"#;
+        let source = Source::new(Path::new("run.json"), text);
+        assert_eq!(source.doubled().count(), 0);
+        for (path, value) in [
+            ("[\"a.b\"]", "1"),
+            ("a.b", "2"),
+            ("a[\"0\"]", "3"),
+            ("l[0]", "4"),
+            ("l[0].more", "4"),
+        ] {
+            let span = source.place(path).span.expect("a span");
+            assert_eq!(&text[span], value, "{path}");
+        }
     }
-    let end = path.rfind(['.', '[']).unwrap_or(0);
-    path.get(..end)
+
+    #[test]
+    fn a_key_that_comes_twice_is_found_however_it_is_written() {
+        let text = "{\"a\": {\"x\": 1,\n\"\\u0078\": 2}}";
+        let source = Source::new(Path::new("run.json"), text);
+        let doubled: Vec<(Place, usize)> = source.doubled().collect();
+        assert_eq!(doubled.len(), 1);
+        assert_eq!((doubled[0].0.json_path.as_str(), doubled[0].1), ("a.x", 1));
+    }
+
+    #[test]
+    fn what_was_set_on_the_command_line_has_its_place_there() {
+        let mut source = Source::new(Path::new("run.json"), r#"{"a": {"b": 2}}"#);
+        source.set_override("a.b".to_owned(), "a.b=7", 4);
+        let excerpt = |place: Place| place.text[place.span.expect("a span")].to_owned();
+        assert_eq!(excerpt(source.place("a.b.c")), "7");
+        assert_eq!(excerpt(source.key_place("a.b")), "a.b");
+        assert_eq!(excerpt(source.place("a")), "{\"b\": 2}");
+        source.set_override("a".to_owned(), "a={}", 2);
+        assert_eq!(excerpt(source.place("a.b")), "{}");
+    }
 }

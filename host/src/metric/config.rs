@@ -276,22 +276,26 @@ mod tests {
         for (written, path, words) in [
             (
                 json!(["acuracy"]),
-                "0",
+                "[0]",
                 "expected one of `accuracy`, `top-k`",
             ),
             (
                 json!(["mae", {"kind": "acuracy"}]),
-                "1.kind",
+                "[1].kind",
                 "expected one of `accuracy`",
             ),
-            (json!([{"kind": "top-k", "n": 3}]), "0.n", "unknown key `n`"),
-            (json!([{"kind": "top-k", "k": 0}]), "0.k", "at least 1"),
+            (
+                json!([{"kind": "top-k", "n": 3}]),
+                "[0].n",
+                "unknown key `n`",
+            ),
+            (json!([{"kind": "top-k", "k": 0}]), "[0].k", "at least 1"),
             (
                 json!([{"kind": "f1", "average": "mean"}]),
-                "0.average",
+                "[0].average",
                 "`macro`, `micro`",
             ),
-            (json!([3]), "0", "expected a text or an object, found 3"),
+            (json!([3]), "[0]", "or an object, found 3"),
         ] {
             let problems = check(&written, &schema);
             let [problem] = problems.as_slice() else {

@@ -12,7 +12,7 @@ use super::Failure;
 use crate::bridge::{self, Shared};
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Hook, HookFault, HookSpec, Moment};
-use crate::manifest::{HookEntry, Manifest, schema_check};
+use crate::manifest::{HookEntry, Manifest, json_path, schema_check};
 use crate::plugin::instance::{EntryError, Instance};
 use crate::plugin::library::Library;
 use crate::plugin::resolve::{Request, Resolved, resolve};
@@ -194,21 +194,14 @@ fn check_config(
     schema_check::check(config, schema)
         .into_iter()
         .map(|problem| {
-            let path = if problem.path.is_empty() {
-                format!("{json_path}.config")
-            } else {
-                format!("{json_path}.config.{}", problem.path)
-            };
+            let path = json_path::below(&format!("{json_path}.config"), &problem.path);
             let place = if problem.is_key {
                 manifest.source.key_place(&path)
             } else {
                 manifest.place(&path)
             };
             let message = format!("the configuration of `{}`: {}", hook.name, problem.message);
-            let mut diagnostic = Diagnostic::new(message).at(place);
-            if let Some(written) = manifest.source.override_of(&path) {
-                diagnostic = diagnostic.note(format!("set on the command line: `--set {written}`"));
-            }
+            let diagnostic = Diagnostic::new(message).at(place);
             match problem.hint {
                 Some(hint) => diagnostic.hint(hint),
                 None => diagnostic,
@@ -282,11 +275,7 @@ fn not_created(plan: &HookPlan, error: EntryError, manifest: &Manifest) -> Diagn
             .split_once(": ")
             .unwrap_or(("", &error.message));
         let path = path.trim_matches('`');
-        let path = if path.is_empty() {
-            format!("{}.config", plan.json_path)
-        } else {
-            format!("{}.config.{path}", plan.json_path)
-        };
+        let path = json_path::below(&format!("{}.config", plan.json_path), path);
         let message = format!("the configuration of `{}`: {message}", plan.kind);
         return Diagnostic::new(message).at(manifest.place(&path));
     }

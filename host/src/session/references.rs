@@ -4,7 +4,7 @@ use sconce_plugin_api::{METRIC_FORMAT, Monitor, Phase};
 
 use super::{Failure, HookPlan};
 use crate::diagnostic::Diagnostic;
-use crate::manifest::{Manifest, schema_check};
+use crate::manifest::{Manifest, json_path, schema_check};
 use crate::nearest::nearest;
 use crate::patterns::Patterns;
 use crate::task::Task;
@@ -90,7 +90,8 @@ fn metrics(hook: &HookPlan, known: &Known, manifest: &Manifest, problems: &mut V
             continue;
         };
         if let Some((message, hint)) = known.problem(reference) {
-            let json_path = format!("{}.config.{}", hook.json_path, path.pretty);
+            let config = format!("{}.config", hook.json_path);
+            let json_path = json_path::below(&config, &path.pretty);
             let mut problem = Diagnostic::new(message).at(manifest.place(&json_path));
             if let Some(hint) = hint {
                 problem = problem.hint(hint);

@@ -1,0 +1,234 @@
+//! A value that may have one of several forms: which was meant, or which there are.
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
+use serde_json::Value;
+
+use super::json_path;
+use super::schema_check::{Problem, did_you_mean, in_words, one_of, shortened};
+use crate::nearest::nearest;
+
+/// Of several forms that a value may have, the problems of the one that was meant: by its tag, by
+/// its type, or by the keys that it has.
+pub(super) fn meant<'a>(
+    branches: &'a [Vec<ValidationError<'static>>],
+    error: &ValidationError<'_>,
+) -> Option<&'a [ValidationError<'static>]> {
+    let here = error.instance_path().as_str();
+    let of_this_type: Vec<&Vec<ValidationError<'static>>> = branches
+        .iter()
+        .filter(|branch| !branch.iter().any(|problem| is_other_form(problem, here)))
+        .collect();
+    if let [branch] = of_this_type.as_slice() {
+        return Some(branch.as_slice());
+    }
+    let has_its_keys = |branch: &&&Vec<ValidationError<'static>>| {
+        !branch.iter().any(|problem| {
+            let is_key = matches!(
+                problem.kind(),
+                ValidationErrorKind::Required { .. }
+                    | ValidationErrorKind::AdditionalProperties { .. }
+            );
+            is_key && problem.instance_path().as_str() == here
+        })
+    };
+    let mut with_its_keys = of_this_type.iter().filter(has_its_keys);
+    match (with_its_keys.next(), with_its_keys.next()) {
+        (Some(branch), None) => Some(branch.as_slice()),
+        _ => None,
+    }
+}
+
+/// Whether a problem says that another form was meant: a wrong tag one level down, or a wrong type
+/// of the value itself.
+fn is_other_form(problem: &ValidationError<'_>, here: &str) -> bool {
+    let at = problem.instance_path().as_str();
+    match problem.kind() {
+        ValidationErrorKind::Constant { .. } => at == here || tag(at, here).is_some(),
+        ValidationErrorKind::Type { .. } => at == here,
+        _ => false,
+    }
+}
+
+/// The member of the value at `here` that the pointer `at` leads to.
+fn tag<'a>(at: &'a str, here: &str) -> Option<&'a str> {
+    let rest = at.strip_prefix(here)?.strip_prefix('/')?;
+    (!rest.contains('/')).then_some(rest)
+}
+
+/// A value that has none of its possible forms.
+pub(super) fn no_form(
+    branches: &[Vec<ValidationError<'static>>],
+    error: &ValidationError<'_>,
+    schema: Option<&Value>,
+    path: String,
+) -> Problem {
+    let here = error.instance_path().as_str();
+    let mut tags: Vec<Value> = Vec::new();
+    let mut key = None;
+    for problem in branches.iter().flatten() {
+        if let ValidationErrorKind::Constant { expected_value } = problem.kind() {
+            key = tag(problem.instance_path().as_str(), here).or(key);
+            tags.push((**expected_value).clone());
+        }
+    }
+    if !tags.is_empty() {
+        // The tag's value, or the value itself where it is one of several texts.
+        let (path, found) = match key {
+            Some(key) => (json_path::member(&path, key), error.instance().get(key)),
+            None => (path, Some(&**error.instance())),
+        };
+        let (message, hint) = one_of(&Value::Array(tags), found.unwrap_or(&Value::Null));
+        return Problem {
+            path,
+            is_key: false,
+            message,
+            hint,
+        };
+    }
+    if let Some(missing) = missing_tag(branches) {
+        return Problem {
+            path,
+            is_key: false,
+            message: format!("the key `{missing}` is missing"),
+            hint: None,
+        };
+    }
+    let forms = forms(schema);
+    let found = error.instance();
+    Problem {
+        path,
+        is_key: false,
+        message: format!(
+            "expected {}, found {}",
+            forms_in_words(&forms),
+            shortened(found)
+        ),
+        hint: forms_hint(&forms, found),
+    }
+}
+
+/// A form that a value may have.
+#[derive(Debug, PartialEq)]
+enum Form {
+    /// One of these values.
+    Values(Vec<String>),
+    /// An object whose member `key` is `value`.
+    Tagged { key: String, value: String },
+    /// An object with these keys, at the least.
+    Object(Vec<String>),
+    /// A value of a type, or anything else.
+    Other(String),
+}
+
+/// The forms of an `anyOf` or `oneOf`; without `null`, which is what a key has that is left out.
+fn forms(schema: Option<&Value>) -> Vec<Form> {
+    let branches = schema.and_then(Value::as_array);
+    branches.into_iter().flatten().filter_map(form).collect()
+}
+
+fn form(schema: &Value) -> Option<Form> {
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    if let Some(value) = schema.get("const") {
+        return Some(Form::Values(vec![text(value)]));
+    }
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        return Some(Form::Values(values.iter().map(text).collect()));
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    let keys: Vec<String> = required.into_iter().flatten().map(text).collect();
+    let tag = keys.iter().find_map(|key| {
+        let value = schema.get("properties")?.get(key)?.get("const")?;
+        Some((key.clone(), text(value)))
+    });
+    let kind = schema.get("type").and_then(Value::as_str);
+    match (kind, tag) {
+        (Some("null"), _) => None,
+        (_, Some((key, value))) => Some(Form::Tagged { key, value }),
+        (Some("object"), _) if !keys.is_empty() => Some(Form::Object(keys)),
+        (Some(kind), _) => Some(Form::Other(in_words(kind).to_owned())),
+        (None, _) => Some(Form::Other("another form".to_owned())),
+    }
+}
+
+/// All forms: single values first, and objects that differ in a tag alone once.
+fn forms_in_words(forms: &[Form]) -> String {
+    let mut values = Vec::new();
+    let mut words = Vec::new();
+    for form in forms {
+        let word = match form {
+            Form::Values(more) => {
+                values.extend(more.iter().map(|value| format!("`{value}`")));
+                continue;
+            }
+            Form::Tagged { key, .. } => format!("an object with `{key}`"),
+            Form::Object(keys) => format!("an object with `{}`", keys.join("`, `")),
+            Form::Other(word) => word.clone(),
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    match values.as_slice() {
+        [] => {}
+        [value] => words.insert(0, value.clone()),
+        _ => words.insert(0, format!("one of {}", values.join(", "))),
+    }
+    if words.is_empty() {
+        words.push("another form".to_owned());
+    }
+    words.join(" or ")
+}
+
+/// What was meant by a mistyped text or key, or by a tag without its object.
+fn forms_hint(forms: &[Form], found: &Value) -> Option<String> {
+    match found {
+        Value::String(found) => {
+            let tagged = forms.iter().filter_map(|form| match form {
+                Form::Tagged { key, value } => Some((key, value.as_str())),
+                _ => None,
+            });
+            let values = forms.iter().flat_map(|form| match form {
+                Form::Values(values) => values.as_slice(),
+                _ => &[],
+            });
+            let near = nearest(found, values.map(String::as_str)).map(did_you_mean);
+            near.or_else(|| {
+                let tag = nearest(found, tagged.clone().map(|(_, value)| value))?;
+                let (key, value) = tagged.clone().find(|(_, value)| *value == tag)?;
+                Some(format!("did you mean `{{\"{key}\": \"{value}\"}}`?"))
+            })
+        }
+        Value::Object(members) => {
+            let keys = forms.iter().flat_map(|form| match form {
+                Form::Object(keys) => keys.as_slice(),
+                _ => &[],
+            });
+            let keys: Vec<&str> = keys.map(String::as_str).collect();
+            let near = |found: &String| nearest(found, keys.iter().copied());
+            members.keys().find_map(near).map(did_you_mean)
+        }
+        _ => None,
+    }
+}
+
+/// The key that every form needs and the value lacks.
+fn missing_tag(branches: &[Vec<ValidationError<'static>>]) -> Option<String> {
+    let missing = |branch: &Vec<ValidationError<'static>>| -> Vec<String> {
+        branch
+            .iter()
+            .filter_map(|problem| match problem.kind() {
+                ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
+                _ => None,
+            })
+            .collect()
+    };
+    let first = missing(branches.first()?);
+    first
+        .into_iter()
+        .find(|key| branches.iter().all(|branch| missing(branch).contains(key)))
+}

@@ -1,0 +1,77 @@
+//! What the schema can't say about a manifest: told together with what it can.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::hook_entry::ONE_UNIT;
+use super::json_path;
+use super::schema_check::Problem;
+
+/// The units of `every`, of which an entry has exactly one.
+const UNITS: [&str; 3] = ["iterations", "updates", "epochs"];
+
+/// What is wrong with the hooks of a document, but for parts with which the schema found fault.
+pub(super) fn check(document: &Value, found: &[Problem]) -> Vec<Problem> {
+    let hooks = document.get("hooks").and_then(Value::as_array);
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (index, hook) in hooks.into_iter().flatten().enumerate() {
+        let path = json_path::element("hooks", index);
+        let every = json_path::member(&path, "every");
+        if has_wrong_filter(hook)
+            && !found
+                .iter()
+                .any(|problem| json_path::is_inside(&problem.path, &every))
+        {
+            problems.push(wrong(every, ONE_UNIT.to_owned()));
+        }
+        problems.extend(wrong_modules(hook, &path));
+        let name = hook.get("name").and_then(Value::as_str);
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            continue;
+        };
+        if let Some(first) = names.get(name) {
+            let shown = crate::diagnostic::shortened(name);
+            problems.push(Problem {
+                hint: Some(format!(
+                    "hooks[{first}] has this name too: give one of them another"
+                )),
+                ..wrong(
+                    json_path::member(&path, "name"),
+                    format!("two hooks are called `{shown}`"),
+                )
+            });
+        } else {
+            names.insert(name, index);
+        }
+    }
+    problems
+}
+
+/// Whether an `every` says nothing, or two things.
+fn has_wrong_filter(hook: &Value) -> bool {
+    let Some(every) = hook.get("every").and_then(Value::as_object) else {
+        return false;
+    };
+    let is_said = |unit: &&&str| every.get(**unit).is_some_and(|count| !count.is_null());
+    UNITS.iter().filter(is_said).count() != 1
+}
+
+/// Patterns of modules that are none.
+fn wrong_modules(hook: &Value, path: &str) -> Option<Problem> {
+    let modules = hook.get("modules")?.as_array()?;
+    let patterns = modules.iter().map(|name| name.as_str().map(str::to_owned));
+    let patterns: Option<Vec<String>> = patterns.collect();
+    let message = crate::patterns::Patterns::new(&patterns?).err()?;
+    Some(wrong(json_path::member(path, "modules"), message))
+}
+
+fn wrong(path: String, message: String) -> Problem {
+    Problem {
+        path,
+        is_key: false,
+        message,
+        hint: None,
+    }
+}

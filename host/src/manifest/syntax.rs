@@ -1,0 +1,101 @@
+//! From a text to JSON, or to what is wrong with its syntax.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Source;
+use crate::diagnostic::Diagnostic;
+
+/// Parses the whole text.
+///
+/// # Errors
+///
+/// The first place that is no JSON.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
+    if text.trim().is_empty() {
+        let message = format!("the manifest `{}` is empty", path.display());
+        return Err(Diagnostic::new(message).hint("`{}` is the least that JSON can be"));
+    }
+    serde_json::from_str(text).map_err(|error| {
+        let start = offset(text, error.line(), error.column());
+        let rest = text.get(start..).unwrap_or_default();
+        let found = rest.chars().next();
+        let end = start + found.map_or(0, char::len_utf8);
+        let message = error.to_string();
+        // The place says line and column.
+        let message = message
+            .rsplit_once(" at line ")
+            .map_or(message.as_str(), |(message, _)| message);
+        let words = format!("the manifest is no valid JSON: {}", in_words(message));
+        let place = Source::unparsed(path, text).span_place("", start..end);
+        let problem = Diagnostic::new(words).at(place);
+        match hint(message, rest) {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
+    })
+}
+
+/// What `serde_json` says, in words for people.
+fn in_words(message: &str) -> &str {
+    match message {
+        "EOF while parsing a list" => "the file ends inside a list",
+        "EOF while parsing an object" => "the file ends inside an object",
+        "EOF while parsing a string" => "the file ends inside a text",
+        "EOF while parsing a value" => "the file ends where a value is expected",
+        "expected value" => "expected a value",
+        "expected ident" => "this is neither `true`, `false` nor `null`",
+        "key must be a string" => "a key must be a text",
+        "invalid escape" => "what stands behind the `\\` is no escape",
+        "invalid number" => "this is no number",
+        "number out of range" => "the number is too large",
+        "trailing comma" => "a comma behind the last element",
+        "trailing characters" => "more behind the end of the document",
+        "recursion limit exceeded" => "lists and objects are nested more than 127 deep",
+        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
+            "half a surrogate pair in an escape"
+        }
+        message if message.starts_with("control character") => {
+            "a line end or another control character inside a text"
+        }
+        message => message,
+    }
+}
+
+/// What to do, by what is wrong and what stands there.
+fn hint(message: &str, found: &str) -> Option<&'static str> {
+    let is_word = found.starts_with(|c: char| c.is_alphabetic());
+    match message {
+        _ if found.starts_with("//") || found.starts_with("/*") || found.starts_with('#') => {
+            Some("JSON has no comments")
+        }
+        "trailing comma" => Some("JSON has no comma behind the last element"),
+        _ if found.starts_with('\'') => Some("texts stand in double quotes"),
+        "key must be a string" => Some("keys stand in double quotes"),
+        "expected value" | "expected ident" if is_word => {
+            Some("texts stand in double quotes; the only words without are `true`, `false`, `null`")
+        }
+        "invalid escape" => Some("a backslash is written `\\\\`"),
+        "expected value" if !found.starts_with(['+', '.']) => None,
+        "invalid number" | "expected value" => Some("numbers are written as `3`, `-0.5`, `1e-3`"),
+        message if message.starts_with("control character") => {
+            Some("a line end in a text is written `\\n`, a tab `\\t`")
+        }
+        _ => None,
+    }
+}
+
+/// The byte at a line and column of `serde_json`, both from 1, columns in bytes.
+fn offset(text: &str, line: usize, column: usize) -> usize {
+    let start: usize = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum();
+    let wanted = (start + column.saturating_sub(1)).min(text.len());
+    (0..=wanted)
+        .rev()
+        .find(|&offset| text.is_char_boundary(offset))
+        .unwrap_or(0)
+}
