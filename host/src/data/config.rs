@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arrays::{NpyConfig, SafetensorsConfig};
+use super::cifar::CifarConfig;
 use super::csv::CsvConfig;
 use super::images::{AugmentConfig, NormaliseConfig};
 use super::regression::RegressionConfig;
@@ -18,6 +19,8 @@ use super::{GrammarConfig, TextConfig};
 pub enum DataConfig {
     /// Images and labels in IDX files, the format of MNIST; plain or gzipped.
     Idx(IdxConfig),
+    /// CIFAR-10 or CIFAR-100 in their binary version.
+    Cifar(CifarConfig),
     /// Digits from 0 to 9, drawn and distorted from the seed; nothing to download.
     SyntheticDigits(SyntheticDigitsConfig),
     /// A table of text: one line per sample, its columns numbers or categories.

@@ -207,6 +207,16 @@ impl Dataset for ImageDataset {
         })?))
     }
 
+    /// How many images are kept, and in how many bytes.
+    fn describe(&self) -> Vec<String> {
+        let [channels, height, width] = self.images.shape;
+        vec![format!(
+            "{} images in memory: {channels} × {height} × {width}, {} bytes",
+            self.images.count(),
+            self.images.pixels.len()
+        )]
+    }
+
     fn plain(&self) -> Option<Arc<dyn Dataset>> {
         self.augmentation?;
         Some(Arc::new(

@@ -8,7 +8,7 @@ use super::images::{Assembly, Normalisation, Own};
 use super::split;
 use super::{
     DataConfig, Dataset, Error, IdxConfig, ImageDataset, Images, Splits, SyntheticDigitsConfig,
-    arrays, csv, grammar, regression, synthetic_digits, text, two_moons,
+    arrays, cifar, csv, grammar, regression, synthetic_digits, text, two_moons,
 };
 
 /// Reads or makes the data. Relative paths start at `base`; everything random comes from `seed`.
@@ -20,6 +20,7 @@ use super::{
 pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
     match config {
         DataConfig::Idx(config) => load_idx(config, base, seed),
+        DataConfig::Cifar(config) => cifar::load(config, base, seed),
         DataConfig::SyntheticDigits(config) => load_digits(config, seed),
         DataConfig::Csv(config) => csv::load(config, base, seed),
         DataConfig::Npy(config) => arrays::load_npy(config, base, seed),

@@ -1,6 +1,7 @@
 //! Data: read, split, normalised, and handed out in batches.
 
 pub mod arrays;
+mod cifar;
 mod config;
 pub mod csv;
 mod dataset;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 use sconce_plugin_api::Phase;
 
+pub use cifar::{CifarConfig, CifarError, CifarLabels, CifarVersion};
 pub use config::{DataConfig, IdxConfig, Portion, Split, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, Inputs, Targets};
 pub use error::Error;

@@ -146,7 +146,11 @@ fn one_of(options: &Value, found: &Value) -> (String, Option<String>) {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let options = options.as_array().into_iter().flatten();
+    let quoted: Vec<String> = options
+        .map(|option| option.as_str().map_or(option.to_string(), str::to_owned))
+        .map(|option| format!("`{option}`"))
+        .collect();
     let message = format!(
         "expected one of {}, found {}",
         quoted.join(", "),
@@ -212,12 +216,19 @@ fn choose(
 }
 
 /// Whether a problem says that another form was meant: a wrong tag one level down, or a wrong type
-/// of the value itself.
+/// of the value itself, be it for each of several forms within this one.
 fn is_other_form(problem: &ValidationError<'_>, here: &str) -> bool {
     let at = problem.instance_path().as_str();
     match problem.kind() {
         ValidationErrorKind::Constant { .. } => at == here || tag(at, here).is_some(),
         ValidationErrorKind::Type { .. } => at == here,
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            let is_type = |problem: &ValidationError<'_>| {
+                matches!(problem.kind(), ValidationErrorKind::Type { .. })
+                    && is_other_form(problem, here)
+            };
+            context.iter().all(|branch| branch.iter().any(is_type))
+        }
         _ => false,
     }
 }
@@ -375,6 +386,35 @@ mod tests {
         for path in ["monitor", "more[0]", "more[1]", "maybe"] {
             assert!(found.contains(&path.to_owned()), "{found:?}");
         }
+    }
+
+    #[test]
+    fn of_texts_and_an_object_the_one_is_told_that_was_meant() {
+        let texts = json!({"oneOf": [
+            {"type": "string", "const": "computed"},
+            {"type": "string", "const": "none"}
+        ]});
+        let object = json!({
+            "type": "object",
+            "properties": {"mean": {}},
+            "additionalProperties": false
+        });
+        let schema = json!({"anyOf": [texts, object]});
+        for (value, expected) in [
+            (json!({"maen": 1}), "unknown key `maen`"),
+            (
+                json!("computd"),
+                "expected one of `computed`, `none`, found \"computd\"",
+            ),
+        ] {
+            let found = check(&value, &schema);
+            let [problem] = &found[..] else {
+                panic!("one problem of {value}, not {}", found.len())
+            };
+            assert_eq!(problem.message, expected);
+        }
+        let numbers = check(&json!(20), &json!({"enum": [10, 100]}));
+        assert_eq!(numbers[0].message, "expected one of `10`, `100`, found 20");
     }
 
     #[test]
