@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::{CifarError, ImagesError, TextError};
+use super::{CifarError, ImageFolderError, ImagesError, TextError};
 
 /// Why data can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -254,6 +254,9 @@ pub enum Error {
     /// CIFAR's files can't be used.
     #[error(transparent)]
     Cifar(#[from] CifarError),
+    /// Image files can't be used.
+    #[error(transparent)]
+    ImageFolder(#[from] ImageFolderError),
     /// What is wrong with a text.
     #[error(transparent)]
     Text(#[from] TextError),

@@ -9,6 +9,7 @@ mod error;
 mod file;
 mod grammar;
 mod idx;
+mod image_folder;
 mod images;
 mod load;
 mod loader;
@@ -30,6 +31,7 @@ pub use config::{DataConfig, IdxConfig, Portion, Split, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, Inputs, Targets};
 pub use error::Error;
 pub use grammar::GrammarConfig;
+pub use image_folder::{ColourMode, ImageFolderConfig, ImageFolderError, Undecodable};
 pub use images::{
     AugmentConfig, CropConfig, Flip, ImageDataset, Images, ImagesError, MeanDeviation,
     NormaliseConfig, NormaliseRule,

@@ -35,11 +35,8 @@ pub(super) fn load(config: &CifarConfig, base: &Path, seed: u64) -> Result<Split
     let total = images.count();
     let val = split::portion(config.val.as_ref(), "val", total)?;
     let test = split::portion(config.test.as_ref(), "test", total)?;
-    let parts = if config.stratified {
-        split::stratified(seed, images.classes(), val.taken(), test.taken())?
-    } else {
-        split::split(seed, total, val.taken(), test.taken())?
-    };
+    let taken = (val.taken(), test.taken());
+    let parts = split::of_classes(seed, images.classes(), config.stratified, taken)?;
     let own = |file: &Path| one(layout, &base.join(file));
     let test = match test {
         Part::Nothing => {
