@@ -168,7 +168,9 @@ fn phases_have_parts_or_directories_of_their_own() {
     let val = splits.val.expect("its own");
     assert_eq!(contents(val.as_ref()).0, [0, 1]);
     assert_eq!(reds(val.as_ref()), [60, 70]);
+    assert_eq!(val.describe(), ["2 images in memory: 3 × 2 × 3, 36 bytes"]);
     let test = splits.test.expect("a part");
+    assert!(test.describe().is_empty(), "they are the training's");
     let mut all = [reds(test.as_ref()), reds(splits.train.as_ref())].concat();
     assert_eq!((test.len(), splits.train.len()), (2, 3));
     all.sort_unstable();
