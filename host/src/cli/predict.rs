@@ -24,8 +24,8 @@ pub(super) struct PredictArgs {
     manifest: ManifestArgs,
     #[command(flatten)]
     checkpoint: CheckpointArgs,
-    /// A file of samples, in the form of the manifest's data; targets need not be in it. Default: the
-    /// manifest's test data, or its validation data.
+    /// A file of samples, or a directory of images, in the form of the manifest's data; targets need
+    /// not be in it. Default: the manifest's test data, or its validation data.
     #[arg(long, value_name = "FILE", conflicts_with = "phase")]
     input: Option<PathBuf>,
     /// The part of the manifest's data to predict.

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arrays::{NpyConfig, SafetensorsConfig};
+use super::cifar::CifarConfig;
 use super::csv::CsvConfig;
+use super::image_folder::ImageFolderConfig;
 use super::images::{AugmentConfig, NormaliseConfig};
 use super::regression::RegressionConfig;
 use super::two_moons::TwoMoonsConfig;
@@ -18,6 +20,10 @@ use super::{GrammarConfig, TextConfig};
 pub enum DataConfig {
     /// Images and labels in IDX files, the format of MNIST; plain or gzipped.
     Idx(IdxConfig),
+    /// CIFAR-10 or CIFAR-100 in their binary version.
+    Cifar(CifarConfig),
+    /// Image files, a directory for each class.
+    ImageFolder(ImageFolderConfig),
     /// Digits from 0 to 9, drawn and distorted from the seed; nothing to download.
     SyntheticDigits(SyntheticDigitsConfig),
     /// A table of text: one line per sample, its columns numbers or categories.

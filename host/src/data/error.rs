@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::{ImagesError, TextError};
+use super::{CifarError, ImageFolderError, ImagesError, TextError};
 
 /// Why data can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -251,6 +251,12 @@ pub enum Error {
     /// Images can't be made ready.
     #[error(transparent)]
     Images(#[from] ImagesError),
+    /// CIFAR's files can't be used.
+    #[error(transparent)]
+    Cifar(#[from] CifarError),
+    /// Image files can't be used.
+    #[error(transparent)]
+    ImageFolder(#[from] ImageFolderError),
     /// What is wrong with a text.
     #[error(transparent)]
     Text(#[from] TextError),

@@ -123,6 +123,8 @@ pub struct ImageDataset {
     augmentation: Option<Augmentation>,
     targets: Targets,
     opener: Option<Opener>,
+    /// Whether it is a part of images that another data set describes.
+    is_part: bool,
 }
 
 impl ImageDataset {
@@ -140,6 +142,7 @@ impl ImageDataset {
             augmentation: None,
             targets: Targets::Class(class_names),
             opener: None,
+            is_part: false,
         }
     }
 
@@ -152,6 +155,7 @@ impl ImageDataset {
             augmentation: None,
             targets: self.targets.clone(),
             opener: self.opener.clone(),
+            is_part: true,
         }
     }
 
@@ -166,7 +170,10 @@ impl ImageDataset {
             });
         }
         let indices = (0..images.count() as u32).collect();
-        Ok(self.with(Arc::new(images), indices))
+        Ok(ImageDataset {
+            is_part: false,
+            ..self.with(Arc::new(images), indices)
+        })
     }
 
     /// The bytes and the class of a sample.
@@ -205,6 +212,19 @@ impl Dataset for ImageDataset {
             images: opener(file)?,
             file: file.to_owned(),
         })?))
+    }
+
+    /// How many images are kept, and in how many bytes.
+    fn describe(&self) -> Vec<String> {
+        if self.is_part {
+            return Vec::new();
+        }
+        let [channels, height, width] = self.images.shape;
+        vec![format!(
+            "{} images in memory: {channels} × {height} × {width}, {} bytes",
+            self.images.count(),
+            self.images.pixels.len()
+        )]
     }
 
     fn plain(&self) -> Option<Arc<dyn Dataset>> {

@@ -8,7 +8,7 @@ use super::images::{Assembly, Normalisation, Own};
 use super::split;
 use super::{
     DataConfig, Dataset, Error, IdxConfig, ImageDataset, Images, Splits, SyntheticDigitsConfig,
-    arrays, csv, grammar, regression, synthetic_digits, text, two_moons,
+    arrays, cifar, csv, grammar, image_folder, regression, synthetic_digits, text, two_moons,
 };
 
 /// Reads or makes the data. Relative paths start at `base`; everything random comes from `seed`.
@@ -20,6 +20,8 @@ use super::{
 pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
     match config {
         DataConfig::Idx(config) => load_idx(config, base, seed),
+        DataConfig::Cifar(config) => cifar::load(config, base, seed),
+        DataConfig::ImageFolder(config) => image_folder::load(config, base, seed),
         DataConfig::SyntheticDigits(config) => load_digits(config, seed),
         DataConfig::Csv(config) => csv::load(config, base, seed),
         DataConfig::Npy(config) => arrays::load_npy(config, base, seed),
@@ -42,11 +44,8 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, Error>
     let total = images.count();
     let val = split::part(config.val.as_ref(), "val", total)?;
     let test = split::part(config.test.as_ref(), "test", total)?;
-    let parts = if config.stratified {
-        split::stratified(seed, images.classes(), val.taken(), test.taken())?
-    } else {
-        split::split(seed, total, val.taken(), test.taken())?
-    };
+    let taken = (val.taken(), test.taken());
+    let parts = split::of_classes(seed, images.classes(), config.stratified, taken)?;
     let assembly = Assembly {
         classes: classes.clone(),
         normalise: &config.normalise,

@@ -1,6 +1,7 @@
 //! Data: read, split, normalised, and handed out in batches.
 
 pub mod arrays;
+mod cifar;
 mod config;
 pub mod csv;
 mod dataset;
@@ -8,6 +9,7 @@ mod error;
 mod file;
 mod grammar;
 mod idx;
+mod image_folder;
 mod images;
 mod load;
 mod loader;
@@ -24,10 +26,12 @@ use std::sync::Arc;
 
 use sconce_plugin_api::Phase;
 
+pub use cifar::{CifarConfig, CifarError, CifarLabels, CifarVersion};
 pub use config::{DataConfig, IdxConfig, Portion, Split, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, Inputs, Targets};
 pub use error::Error;
 pub use grammar::GrammarConfig;
+pub use image_folder::{ColourMode, ImageFolderConfig, ImageFolderError, Undecodable};
 pub use images::{
     AugmentConfig, CropConfig, Flip, ImageDataset, Images, ImagesError, MeanDeviation,
     NormaliseConfig, NormaliseRule,

@@ -123,6 +123,20 @@ pub(super) fn split(seed: u64, total: usize, val: usize, test: usize) -> Result<
     stratified(seed, &vec![0; total], val, test)
 }
 
+/// As [`split`] or, on request, as [`stratified`].
+pub(super) fn of_classes(
+    seed: u64,
+    classes: &[u32],
+    is_stratified: bool,
+    (val, test): (usize, usize),
+) -> Result<Parts, Error> {
+    if is_stratified {
+        stratified(seed, classes, val, test)
+    } else {
+        split(seed, classes.len(), val, test)
+    }
+}
+
 /// As [`split`], from samples of these classes, so that each class has the share in every part that
 /// it has in all: by largest remainders, where the shares are no whole numbers.
 pub(super) fn stratified(

@@ -15,10 +15,18 @@ pub(super) fn meant<'a>(
     error: &ValidationError<'_>,
 ) -> Option<&'a [ValidationError<'static>]> {
     let here = error.instance_path().as_str();
-    let of_this_type: Vec<&Vec<ValidationError<'static>>> = branches
-        .iter()
-        .filter(|branch| !branch.iter().any(|problem| is_other_form(problem, here)))
-        .collect();
+    let without = |is_other: fn(&ValidationError<'_>, &str) -> bool| {
+        let of_this_type = branches.iter();
+        of_this_type
+            .filter(|branch| !branch.iter().any(|problem| is_other(problem, here)))
+            .collect::<Vec<_>>()
+    };
+    let mut of_this_type = without(|problem, here| {
+        is_other_form(problem, here) || is_none_of_its_forms(problem, here)
+    });
+    if of_this_type.is_empty() {
+        of_this_type = without(is_other_form);
+    }
     if let [branch] = of_this_type.as_slice() {
         return Some(branch.as_slice());
     }
@@ -46,6 +54,20 @@ fn is_other_form(problem: &ValidationError<'_>, here: &str) -> bool {
     match problem.kind() {
         ValidationErrorKind::Constant { .. } => at == here || tag(at, here).is_some(),
         ValidationErrorKind::Type { .. } => at == here,
+        _ => false,
+    }
+}
+
+/// Whether a problem says that each of several forms within this one is of another type.
+fn is_none_of_its_forms(problem: &ValidationError<'_>, here: &str) -> bool {
+    match problem.kind() {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            let is_type = |problem: &ValidationError<'_>| {
+                matches!(problem.kind(), ValidationErrorKind::Type { .. })
+                    && is_other_form(problem, here)
+            };
+            context.iter().all(|branch| branch.iter().any(is_type))
+        }
         _ => false,
     }
 }

@@ -192,7 +192,11 @@ pub(super) fn one_of(options: &Value, found: &Value) -> (String, Option<String>)
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let options = options.as_array().into_iter().flatten();
+    let quoted: Vec<String> = options
+        .map(|option| option.as_str().map_or(option.to_string(), str::to_owned))
+        .map(|option| format!("`{option}`"))
+        .collect();
     let message = format!(
         "expected one of {}, found {}",
         quoted.join(", "),

@@ -148,3 +148,35 @@ fn texts_of_a_format_are_found_wherever_they_stand() {
 fn a_schema_that_is_none_finds_nothing() {
     assert!(check(&json!(1), &json!({"type": "nonsense"})).is_empty());
 }
+
+#[test]
+fn of_texts_and_an_object_the_one_is_told_that_was_meant() {
+    let texts = json!({"oneOf": [
+        {"type": "string", "const": "computed"},
+        {"type": "string", "const": "none"}
+    ]});
+    let object = json!({
+        "type": "object",
+        "properties": {"mean": {}},
+        "additionalProperties": false
+    });
+    let schema = json!({"properties": {"a": {"anyOf": [texts, object]}}});
+    for (value, expected) in [
+        (json!({"maen": 1}), "a.maen: unknown key `maen`"),
+        (
+            json!("computd"),
+            "a: expected one of `computed`, `none`, found \"computd\"",
+        ),
+    ] {
+        let found = messages(&json!({"a": value}), &schema);
+        assert!(
+            found.len() == 1 && found[0].starts_with(expected),
+            "{found:?}"
+        );
+    }
+    let numbers = messages(
+        &json!({"a": 20}),
+        &json!({"properties": {"a": {"enum": [10, 100]}}}),
+    );
+    assert_eq!(numbers, ["a: expected one of `10`, `100`, found 20"]);
+}

@@ -1,0 +1,90 @@
+//! Image files, a directory for each class.
+
+mod config;
+mod decode;
+mod error;
+mod jpeg;
+mod scan;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use config::{ColourMode, ImageFolderConfig};
+pub use error::{ImageFolderError, Undecodable};
+
+use super::images::{Assembly, Images, Own};
+use super::{Error, Splits, split};
+use decode::Form;
+use scan::Listing;
+
+/// Finds and decodes the images. Relative paths start at `base`; splits and augmentation come from
+/// `seed`.
+pub(super) fn load(config: &ImageFolderConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
+    if let Some(found) = config.size
+        && found.iter().any(|side| !(1..=8192).contains(side))
+    {
+        return Err(ImageFolderError::Size { found }.into());
+    }
+    let directory = base.join(&config.directory);
+    let classes = scan::classes(&directory)?;
+    let listing = scan::labelled(&directory, &classes)?;
+    let total = listing.files.len();
+    if u32::try_from(total).is_err() {
+        return Err(Error::TooMany(total as u64));
+    }
+    // Told before minutes of decoding.
+    let val = split::portion(config.val.as_ref(), "val", total)?;
+    let test = split::portion(config.test.as_ref(), "test", total)?;
+    let taken = (val.taken(), test.taken());
+    let parts = split::of_classes(seed, &listing.labels, config.stratified, taken)?;
+    let form = Form {
+        mode: config.mode,
+        size: match config.size {
+            Some(size) => size,
+            // Where no file can be decoded, all of them are told.
+            None => decode::first_size(&listing.files).unwrap_or([1, 1]),
+        },
+        resizes: config.size.is_some(),
+    };
+    let images = read(listing, form)?;
+    let own = |file: &Path| -> Result<Own, Error> {
+        let file = base.join(file);
+        let images = read(scan::labelled(&file, &classes)?, form)?;
+        Ok(Own { images, file })
+    };
+    let (val, test) = (val.try_map(own)?, test.try_map(own)?);
+    let assembly = Assembly {
+        classes,
+        normalise: &config.normalise,
+        augment: &config.augment,
+        seed,
+        opener: Some(Arc::new(move |place| unlabelled(place, form))),
+    };
+    assembly.splits(images, parts, val, test)
+}
+
+/// Decodes images of known classes.
+fn read(listing: Listing, form: Form) -> Result<Images, Error> {
+    let Listing { files, labels } = listing;
+    images(&files, labels, form)
+}
+
+/// An image, or all in a directory sorted by their paths, for predictions.
+fn unlabelled(place: &Path, form: Form) -> Result<Images, Error> {
+    let files = scan::images(place)?;
+    let labels = vec![0; files.len()];
+    images(&files, labels, form)
+}
+
+fn images(files: &[PathBuf], labels: Vec<u32>, form: Form) -> Result<Images, Error> {
+    let pixels = decode::all(files, form)?;
+    let [height, width] = form.size;
+    Ok(Images::new(
+        pixels,
+        [form.mode.channels(), height, width],
+        labels,
+    ))
+}
+
+#[cfg(test)]
+mod tests;
