@@ -291,10 +291,7 @@ fn wrong_types_and_ranges_are_told_with_what_was_found() {
         (
             "/data/kind",
             json!("mnist"),
-            &[
-                "expected one of `idx`, `synthetic-digits`, `csv`, ",
-                "found \"mnist\"",
-            ],
+            &["expected one of `idx`, `cifar`, ", "found \"mnist\""],
         ),
         ("/data/size", json!(8), &["must be at least 16, found 8"]),
         (

@@ -1,14 +1,14 @@
 //! From the manifest's description to data.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::config::digits;
-use super::images::{Assembly, Normalisation, Own};
-use super::split;
+use super::images::{Assembly, AugmentConfig, NormaliseConfig, Own};
+use super::split::{self, Part, Parts};
 use super::{
-    DataConfig, Dataset, Error, IdxConfig, ImageDataset, Images, Splits, SyntheticDigitsConfig,
-    arrays, cifar, csv, grammar, image_folder, regression, synthetic_digits, text, two_moons,
+    DataConfig, Error, IdxConfig, Images, Splits, SyntheticDigitsConfig, arrays, cifar, csv,
+    grammar, image_folder, regression, synthetic_digits, text, two_moons,
 };
 
 /// Reads or makes the data. Relative paths start at `base`; everything random comes from `seed`.
@@ -58,26 +58,34 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, Error>
 
 fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Error> {
     synthetic_digits::check(config)?;
+    let parts = Parts {
+        train: (0..config.train as u32).collect(),
+        ..Parts::default()
+    };
+    let drawn = |phase: &str, count: usize| {
+        if count == 0 {
+            return Part::Nothing;
+        }
+        Part::Own(Own {
+            images: synthetic_digits::draw(config, seed, phase, count),
+            file: PathBuf::from(phase),
+        })
+    };
+    let (normalise, augment) = (NormaliseConfig::default(), AugmentConfig::default());
+    let assembly = Assembly {
+        classes: digits(),
+        normalise: &normalise,
+        augment: &augment,
+        seed,
+        opener: Some(Arc::new(Images::unlabelled)),
+    };
     let train = synthetic_digits::draw(config, seed, "train", config.train);
-    let all: Vec<u32> = (0..config.train as u32).collect();
-    let normalisation = Normalisation::of(&train, &all);
-    let dataset = |images: Images| -> Arc<dyn Dataset> {
-        let indices = (0..images.count() as u32).collect();
-        Arc::new(ImageDataset::new(
-            Arc::new(images),
-            indices,
-            normalisation.clone(),
-            digits(),
-        ))
-    };
-    let phase = |name: &str, count: usize| {
-        (count > 0).then(|| dataset(synthetic_digits::draw(config, seed, name, count)))
-    };
-    Ok(Splits {
-        val: phase("val", config.val),
-        test: phase("test", config.test),
-        train: dataset(train),
-    })
+    assembly.splits(
+        train,
+        parts,
+        drawn("val", config.val),
+        drawn("test", config.test),
+    )
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
+use crate::data::Dataset;
 
 fn idx(dimensions: &[u8], bytes: &[u8]) -> Vec<u8> {
     let mut file = vec![0, 0, 8, dimensions.len() as u8];
