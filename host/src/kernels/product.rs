@@ -4,11 +4,10 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use candle_core::WithDType;
 use gemm::Parallelism;
-use num_traits::Float;
 
-use super::region;
+use super::math::Number;
+use super::{Fresh, region, vectorised};
 
 /// A matrix to be read: (rows, columns), with any steps between its numbers.
 #[derive(Clone, Copy)]
@@ -148,6 +147,45 @@ impl<'a, T> Target<'a, T> {
     }
 }
 
+impl<T> Target<'_, T> {
+    /// Some columns of a row of a target of rows.
+    ///
+    /// # Safety
+    ///
+    /// Row and columns lie inside the target, and nobody else writes there meanwhile.
+    #[expect(unsafe_code, reason = "threads write to parts of one matrix")]
+    #[expect(clippy::mut_from_ref, reason = "the parts are disjoint")]
+    unsafe fn line(&self, row: usize, columns: Range<usize>) -> &mut [MaybeUninit<T>] {
+        // SAFETY: by the caller's word.
+        unsafe {
+            let start = self.start.add(row * self.row_step + columns.start);
+            std::slice::from_raw_parts_mut(start.cast(), columns.len())
+        }
+    }
+}
+
+vectorised! {
+    /// A row of a matrix of so many rows whose columns stand side by side, plus what rows begin with.
+    fn turn<T: Number>(
+        turned: &[T],
+        row: usize,
+        rows: usize,
+        begin: &[T],
+        line: &mut [MaybeUninit<T>],
+    ) {
+        let columns = turned.chunks_exact(rows);
+        if begin.len() == line.len() {
+            for ((place, column), &x) in line.iter_mut().zip(columns).zip(begin) {
+                place.write(column[row] + x);
+            }
+        } else {
+            for (place, column) in line.iter_mut().zip(columns) {
+                place.write(column[row]);
+            }
+        }
+    }
+}
+
 /// left · right, into a target.
 pub(crate) struct Job<'a, T> {
     target: Target<'a, T>,
@@ -155,7 +193,7 @@ pub(crate) struct Job<'a, T> {
     right: Matrix<'a, T>,
 }
 
-impl<'a, T: WithDType + Float> Job<'a, T> {
+impl<'a, T: Number> Job<'a, T> {
     /// The product of (m, k) and (k, n) into (m, n).
     pub(crate) fn new(target: Target<'a, T>, left: Matrix<'a, T>, right: Matrix<'a, T>) -> Self {
         assert!(
@@ -185,35 +223,92 @@ impl<'a, T: WithDType + Float> Job<'a, T> {
     /// Nobody else writes to these places meanwhile.
     #[expect(unsafe_code, reason = "`gemm` takes pointers")]
     unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>) {
-        let (target, left, right) = (&self.target, &self.left, &self.right);
         if rows.is_empty() || columns.is_empty() {
             return;
         }
-        let adds = target.adds || target.begin.is_some();
-        let alpha = if adds { T::one() } else { T::zero() };
+        if self.is_better_turned(&rows, &columns) {
+            // SAFETY: as the caller says.
+            unsafe { self.run_turned(rows, columns) };
+            return;
+        }
+        let target = &self.target;
         if let Some(begin) = target.begin {
             for row in rows.clone() {
-                let begin = &begin[columns.clone()];
-                // SAFETY: the columns of the row lie inside the target, side by side.
-                unsafe {
-                    let start = target.start.add(row * target.row_step + columns.start);
-                    start.copy_from_nonoverlapping(begin.as_ptr(), begin.len());
+                // SAFETY: as the caller says.
+                let line = unsafe { target.line(row, columns.clone()) };
+                for (place, &x) in line.iter_mut().zip(&begin[columns.clone()]) {
+                    place.write(x);
                 }
             }
         }
-        // SAFETY: all three matrices were found to lie in their memory, the ranges lie inside them, and
-        // by the caller's word nobody else writes there.
+        let adds = target.adds || target.begin.is_some();
+        let steps = (target.row_step, target.column_step);
+        // SAFETY: the ranges lie inside the target, and by the caller's word nobody else writes there.
         unsafe {
-            let start = target
-                .start
-                .add(rows.start * target.row_step + columns.start * target.column_step);
+            let start = rows.start * target.row_step + columns.start * target.column_step;
+            self.multiply(rows, columns, target.start.add(start), steps, adds);
+        }
+    }
+
+    /// Whether the product comes faster with its columns side by side, to be turned afterwards: `gemm`
+    /// packs the matrix that has the side that runs through the target's memory. Where the other one
+    /// has few rows, it alone is packed then.
+    fn is_better_turned(&self, rows: &Range<usize>, columns: &Range<usize>) -> bool {
+        let packs_right = self.right.row_step == 1 && self.right.column_step != 1;
+        let is_line = self.target.column_step == 1 && !self.target.adds;
+        is_line && packs_right && rows.len() > 1 && rows.len() <= 128 && rows.len() < columns.len()
+    }
+
+    /// The part of some rows and columns, by way of its transposed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Job::run`].
+    #[expect(unsafe_code, reason = "`gemm` takes pointers")]
+    unsafe fn run_turned(&self, rows: Range<usize>, columns: Range<usize>) {
+        let count = rows.len();
+        let mut turned = Fresh::new(count * columns.len());
+        let start = turned.places().as_mut_ptr().cast();
+        // SAFETY: the product is as large as this memory, and writes all of it.
+        let turned = unsafe {
+            self.multiply(rows.clone(), columns.clone(), start, (1, count), false);
+            turned.written()
+        };
+        let begin = self.target.begin.map(|begin| &begin[columns.clone()]);
+        for (index, row) in rows.enumerate() {
+            // SAFETY: as the caller says.
+            let line = unsafe { self.target.line(row, columns.clone()) };
+            turn(&turned, index, count, begin.unwrap_or_default(), line);
+        }
+    }
+
+    /// Rows and columns of the product into memory of its own.
+    ///
+    /// # Safety
+    ///
+    /// The memory is as large as the steps reach, and nobody else's meanwhile; what is added to has been
+    /// written.
+    #[expect(unsafe_code, reason = "`gemm` takes pointers")]
+    unsafe fn multiply(
+        &self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        start: *mut T,
+        (row_step, column_step): (usize, usize),
+        adds: bool,
+    ) {
+        let (left, right) = (&self.left, &self.right);
+        let alpha = if adds { T::one() } else { T::zero() };
+        // SAFETY: left and right were found to lie in their memory, the ranges lie inside them, and the
+        // rest is the caller's word.
+        unsafe {
             gemm::gemm(
                 rows.len(),
                 columns.len(),
                 left.columns,
                 start,
-                target.column_step.cast_signed(),
-                target.row_step.cast_signed(),
+                column_step.cast_signed(),
+                row_step.cast_signed(),
                 adds,
                 left.numbers.as_ptr().add(rows.start * left.row_step),
                 left.column_step.cast_signed(),
@@ -258,14 +353,14 @@ const STEP: usize = 16;
 
 /// A product by the calling thread alone.
 #[expect(unsafe_code, reason = "`gemm` takes pointers")]
-pub(crate) fn multiply<T: WithDType + Float>(job: &mut Job<'_, T>) {
+pub(crate) fn multiply<T: Number>(job: &mut Job<'_, T>) {
     // SAFETY: the target is borrowed for this call alone.
     unsafe { job.part(0, 1) };
 }
 
 /// Products and other work side by side: `beside(part, parts)` is called by each thread that takes part.
 #[expect(unsafe_code, reason = "`gemm` takes pointers")]
-pub(crate) fn multiply_all<T: WithDType + Float>(
+pub(crate) fn multiply_all<T: Number>(
     jobs: &mut [Job<'_, T>],
     beside: impl Fn(usize, usize) + Sync,
 ) {
@@ -283,7 +378,6 @@ pub(crate) fn multiply_all<T: WithDType + Float>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Fresh;
     use super::*;
 
     /// (rows, columns) of small whole numbers: products of them are exact.
@@ -332,6 +426,25 @@ mod tests {
             multiply_all(&mut [job], |_, _| {});
             // SAFETY: the product has written all.
             assert_eq!(unsafe { y.written() }, expected);
+            // With a row added, and the right one transposed: by way of the transposed product where
+            // that is better.
+            let right: Vec<f32> = (0..n * k)
+                .map(|index| b[index % k * n + index / k])
+                .collect();
+            let row = numbers(1, n, 3);
+            let mut y = Fresh::new(m * n);
+            let target = Target::fresh(y.places(), m, n).with_row(Some(&row));
+            let right = Matrix::new(&right, n, k).t();
+            multiply_all(
+                &mut [Job::new(target, Matrix::new(&a, m, k), right)],
+                |_, _| {},
+            );
+            // SAFETY: the product has written all.
+            let y = unsafe { y.written() };
+            let with_row: Vec<f32> = (0..m * n)
+                .map(|index| expected[index] + row[index % n])
+                .collect();
+            assert_eq!(y, with_row);
         }
     }
 }

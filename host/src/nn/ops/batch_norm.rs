@@ -1,10 +1,14 @@
 //! Batch normalisation in one pass.
 
-use candle_core::{
-    CpuStorage, CustomOp2, CustomOp3, DType, Layout, Result, Shape, Tensor, WithDType, bail,
-};
+use std::mem::MaybeUninit;
+use std::ops::Range;
 
-use super::{Number, for_floats, number, numbers, ready, sum};
+use candle_core::{CpuStorage, CustomOp1, CustomOp3, DType, Layout, Result, Shape, Tensor, bail};
+
+use super::{Number, cpu, for_floats, new_tensor, number, numbers, ready, stored};
+use crate::kernels::math::sum;
+use crate::kernels::region::{self, Shared};
+use crate::kernels::{Fresh, vectorised};
 
 /// Mean and variance of each channel of (batch, channels, …).
 #[derive(Clone, Debug)]
@@ -22,7 +26,7 @@ impl ChannelStatistics {
     pub fn of(x: &Tensor) -> Result<ChannelStatistics> {
         let x = ready(&x.detach())?;
         let Channels { batch, inner, .. } = Channels::of(x.dims())?;
-        let both = x.apply_op2_no_bwd(&x, &Statistics)?;
+        let both = x.apply_op1_no_bwd(&Statistics)?;
         Ok(ChannelStatistics {
             mean: both.get(0)?,
             variance: both.get(1)?,
@@ -75,48 +79,105 @@ impl Channels {
         })
     }
 
-    /// The pieces of a channel: one for each sample.
-    fn pieces<'a, T>(&self, x: &'a [T], channel: usize) -> impl Iterator<Item = &'a [T]> {
-        let (channels, inner) = (self.count, self.inner);
-        (0..self.batch).map(move |sample| {
-            let start = (sample * channels + channel) * inner;
-            &x[start..start + inner]
+    /// Where a sample's numbers of a channel are.
+    fn piece(&self, sample: usize, channel: usize) -> Range<usize> {
+        let start = (sample * self.count + channel) * self.inner;
+        start..start + self.inner
+    }
+
+    /// The sum over a channel of what each of its pieces has.
+    fn total<T: Number>(&self, channel: usize, of_piece: impl Fn(Range<usize>) -> T) -> T {
+        sum(self.batch, |sample| of_piece(self.piece(sample, channel)))
+    }
+
+    /// Calls `work` for every channel, side by side.
+    fn each(&self, work: impl Fn(usize) + Sync) {
+        let parts = region::parts(self.batch * self.count * self.inner * EACH);
+        region::run(parts, |part| {
+            region::range(self.count, 1, part, parts).for_each(&work);
+        });
+    }
+}
+
+/// Operations for each number, of which threads are worth a share.
+const EACH: usize = 8;
+
+vectorised! {
+    fn sum_of<T: Number>(x: &[T]) -> T {
+        sum(x.len(), |index| x[index])
+    }
+}
+
+vectorised! {
+    fn squares_of<T: Number>(x: &[T], mean: T) -> T {
+        sum(x.len(), |index| {
+            let distance = x[index] - mean;
+            distance * distance
         })
+    }
+}
+
+vectorised! {
+    /// Σ g · (x − mean) · scale.
+    fn product_of<T: Number>(x: &[T], g: &[T], mean: T, scale: T) -> T {
+        sum(x.len().min(g.len()), |index| g[index] * ((x[index] - mean) * scale))
+    }
+}
+
+vectorised! {
+    fn normalise<T: Number>(x: &[T], mean: T, scale: T, w: T, b: T, y: &mut [MaybeUninit<T>]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            y.write((x - mean) * scale * w + b);
+        }
+    }
+}
+
+vectorised! {
+    fn slopes_of<T: Number>(
+        x: &[T],
+        g: &[T],
+        mean: T,
+        scale: T,
+        w: T,
+        of_mean: T,
+        of_scale: T,
+        slopes: &mut [MaybeUninit<T>],
+    ) {
+        for ((slope, &x), &g) in slopes.iter_mut().zip(x).zip(g) {
+            slope.write(w * scale * (g - of_mean - (x - mean) * scale * of_scale));
+        }
     }
 }
 
 /// (2, channels): means and biased variances.
 struct Statistics;
 
-impl CustomOp2 for Statistics {
+impl CustomOp1 for Statistics {
     fn name(&self) -> &'static str {
         "channel-statistics"
     }
 
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        layout: &Layout,
-        _again: &CpuStorage,
-        _again_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
+    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let channels = Channels::of(layout.dims())?;
         let count = (channels.batch * channels.inner).max(1) as f64;
         for_floats!(x, T => {
             let x = numbers::<T>(x, layout)?;
-            let (mut means, mut variances) = (Vec::new(), Vec::new());
-            for channel in 0..channels.count {
-                let total = |of: &dyn Fn(T) -> T| {
-                    let pieces = channels.pieces(x, channel);
-                    let sums = pieces.map(|piece| sum(piece.iter().map(|&x| of(x))));
-                    sum(sums) / number::<T>(count)
+            let count = number::<T>(count);
+            let mut both = vec![T::ZERO; 2 * channels.count];
+            let places = Shared::new(&mut both);
+            channels.each(|channel| {
+                let mean = channels.total(channel, |piece| sum_of(&x[piece])) / count;
+                let squares = channels.total(channel, |piece| squares_of(&x[piece], mean));
+                let second = channels.count + channel;
+                // SAFETY: each channel has its own two places.
+                #[expect(unsafe_code, reason = "each channel has its own places")]
+                let (means, variances) = unsafe {
+                    (places.part(channel..channel + 1), places.part(second..second + 1))
                 };
-                let mean = total(&|x| x);
-                means.push(mean);
-                variances.push(total(&|x| (x - mean) * (x - mean)));
-            }
-            means.extend(variances);
-            Ok((T::to_cpu_storage_owned(means), (2, channels.count).into()))
+                means.fill(mean);
+                variances.fill(squares / count);
+            });
+            Ok((stored(both), (2, channels.count).into()))
         })
     }
 }
@@ -127,12 +188,6 @@ struct BatchNorm {
     epsilon: f64,
     of_batch: bool,
 }
-
-/// Of the input, by input, weight and the gradient of the output.
-struct BatchNormInput(BatchNorm);
-
-/// Of weight and bias together, (2, channels).
-struct BatchNormScale(BatchNorm);
 
 impl BatchNorm {
     /// Each channel's mean and 1 / √(variance + ε).
@@ -185,15 +240,30 @@ impl CustomOp3 for BatchNorm {
             let x = numbers::<T>(x, x_layout)?;
             let weight = numbers::<T>(weight, weight_layout)?;
             let bias = numbers::<T>(bias, bias_layout)?;
-            let mut y = Vec::with_capacity(x.len());
-            let each = moments.iter().zip(weight).zip(bias).cycle();
-            for (x, ((&(mean, scale), &w), &b)) in x.chunks(channels.inner.max(1)).zip(each) {
-                y.extend(x.iter().map(|&x| (x - mean) * scale * w + b));
+            if weight.len() != channels.count || bias.len() != channels.count {
+                bail!("batch norm's weight and bias must have a number for each channel")
             }
-            Ok((T::to_cpu_storage_owned(y), x_layout.shape().clone()))
+            let mut y = Fresh::new(x.len());
+            let places = Shared::new(y.places());
+            channels.each(|channel| {
+                let ((mean, scale), w, b) = (moments[channel], weight[channel], bias[channel]);
+                for sample in 0..channels.batch {
+                    let piece = channels.piece(sample, channel);
+                    // SAFETY: each channel has its own pieces.
+                    #[expect(unsafe_code, reason = "each channel has its own pieces")]
+                    let y = unsafe { places.part(piece.clone()) };
+                    normalise(&x[piece], mean, scale, w, b, y);
+                }
+            });
+            // SAFETY: every piece was written.
+            #[expect(unsafe_code, reason = "they are written")]
+            let y = unsafe { y.written() };
+            Ok((stored(y), x_layout.shape().clone()))
         })
     }
 
+    /// With n = (x − mean) · s the input's is w · s · (g − mean of g − n · mean of g · n), or w · s · g where
+    /// the statistics are constants; the weight's Σ g · n, the bias's Σ g.
     fn bwd(
         &self,
         x: &Tensor,
@@ -203,93 +273,58 @@ impl CustomOp3 for BatchNorm {
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let gradient = ready(gradient)?;
-        let of_input = x.apply_op3_no_bwd(weight, &gradient, &BatchNormInput(self.clone()))?;
-        let of_scale = x.apply_op2_no_bwd(&gradient, &BatchNormScale(self.clone()))?;
-        Ok((
-            Some(of_input),
-            Some(of_scale.get(0)?),
-            Some(of_scale.get(1)?),
-        ))
-    }
-}
-
-impl CustomOp3 for BatchNormInput {
-    fn name(&self) -> &'static str {
-        "batch-norm-input-gradient"
-    }
-
-    /// With n = (x − mean) · s: w · s · (g − mean of g − n · mean of g · n), or w · s · g where the
-    /// statistics are constants.
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        weight: &CpuStorage,
-        weight_layout: &Layout,
-        gradient: &CpuStorage,
-        gradient_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        for_floats!(x, T => {
-            let moments = self.0.moments::<T>()?;
+        let (x_guard, x_layout) = x.storage_and_layout();
+        let (weight_guard, weight_layout) = weight.storage_and_layout();
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let storage = cpu(&x_guard)?;
+        for_floats!(storage, T => {
+            let moments = self.moments::<T>()?;
             let channels = channels_of(x_layout, &moments)?;
-            let x = numbers::<T>(x, x_layout)?;
-            let weight = numbers::<T>(weight, weight_layout)?;
-            let gradient = numbers::<T>(gradient, gradient_layout)?;
+            let numbers_of_x = numbers::<T>(storage, x_layout)?;
+            let weight = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
+            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
             let count = number::<T>((channels.batch * channels.inner).max(1) as f64);
-            let means = moments.iter().enumerate().map(|(channel, &(mean, scale))| {
-                if !self.0.of_batch {
-                    return (T::ZERO, T::ZERO);
+            let mut slopes = Fresh::new(numbers_of_x.len());
+            let mut of_weight = vec![T::ZERO; channels.count];
+            let mut of_bias = vec![T::ZERO; channels.count];
+            let places = Shared::new(slopes.places());
+            let (weights, biases) = (Shared::new(&mut of_weight), Shared::new(&mut of_bias));
+            channels.each(|channel| {
+                let ((mean, scale), w) = (moments[channel], weight[channel]);
+                let of_bias = channels.total(channel, |piece| sum_of(&g[piece]));
+                let of_weight = channels.total(channel, |piece| {
+                    product_of(&numbers_of_x[piece.clone()], &g[piece], mean, scale)
+                });
+                let (of_mean, of_scale) = if self.of_batch {
+                    (of_bias / count, of_weight / count)
+                } else {
+                    (T::ZERO, T::ZERO)
+                };
+                for sample in 0..channels.batch {
+                    let piece = channels.piece(sample, channel);
+                    // SAFETY: each channel has its own pieces.
+                    #[expect(unsafe_code, reason = "each channel has its own pieces")]
+                    let slopes = unsafe { places.part(piece.clone()) };
+                    let (x, g) = (&numbers_of_x[piece.clone()], &g[piece]);
+                    slopes_of(x, g, mean, scale, w, of_mean, of_scale, slopes);
                 }
-                let pieces = || channels.pieces(x, channel).zip(channels.pieces(gradient, channel));
-                let of_mean = sum(pieces().map(|(_, g)| sum(g.iter().copied())));
-                let of_scale = sum(pieces().map(|(x, g)| {
-                    sum(x.iter().zip(g).map(|(&x, &g)| g * (x - mean) * scale))
-                }));
-                (of_mean / count, of_scale / count)
+                // SAFETY: each channel has its own place.
+                #[expect(unsafe_code, reason = "each channel has its own places")]
+                let (weights, biases) = unsafe {
+                    (weights.part(channel..channel + 1), biases.part(channel..channel + 1))
+                };
+                weights.fill(of_weight);
+                biases.fill(of_bias);
             });
-            let means: Vec<(T, T)> = means.collect();
-            let inner = channels.inner.max(1);
-            let mut slopes = Vec::with_capacity(x.len());
-            let each = moments.iter().zip(weight).zip(&means).cycle();
-            for ((x, g), ((&(mean, scale), &w), &(of_mean, of_scale))) in
-                x.chunks(inner).zip(gradient.chunks(inner)).zip(each)
-            {
-                slopes.extend(x.iter().zip(g).map(|(&x, &g)| {
-                    w * scale * (g - of_mean - (x - mean) * scale * of_scale)
-                }));
-            }
-            Ok((T::to_cpu_storage_owned(slopes), x_layout.shape().clone()))
-        })
-    }
-}
-
-impl CustomOp2 for BatchNormScale {
-    fn name(&self) -> &'static str {
-        "batch-norm-scale-gradient"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        gradient: &CpuStorage,
-        gradient_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        for_floats!(x, T => {
-            let moments = self.0.moments::<T>()?;
-            let channels = channels_of(x_layout, &moments)?;
-            let x = numbers::<T>(x, x_layout)?;
-            let gradient = numbers::<T>(gradient, gradient_layout)?;
-            let (mut of_weight, mut of_bias) = (Vec::new(), Vec::new());
-            for (channel, &(mean, scale)) in moments.iter().enumerate() {
-                let pieces = || channels.pieces(x, channel).zip(channels.pieces(gradient, channel));
-                of_bias.push(sum(pieces().map(|(_, g)| sum(g.iter().copied()))));
-                of_weight.push(sum(pieces().map(|(x, g)| {
-                    sum(x.iter().zip(g).map(|(&x, &g)| g * (x - mean) * scale))
-                })));
-            }
-            of_weight.extend(of_bias);
-            Ok((T::to_cpu_storage_owned(of_weight), (2, moments.len()).into()))
+            // SAFETY: every piece was written.
+            #[expect(unsafe_code, reason = "they are written")]
+            let slopes = unsafe { slopes.written() };
+            let each = Shape::from(channels.count);
+            Ok((
+                Some(new_tensor(slopes, x.shape())?),
+                Some(new_tensor(of_weight, &each)?),
+                Some(new_tensor(of_bias, &each)?),
+            ))
         })
     }
 }

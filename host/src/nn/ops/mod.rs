@@ -89,12 +89,3 @@ pub(super) use for_floats;
 pub(super) fn ready(tensor: &Tensor) -> Result<Tensor> {
     tensor.contiguous()
 }
-
-/// A sum of a few thousand numbers, in 16 parts so that the compiler can add them side by side.
-pub(super) fn sum<T: Number>(numbers: impl Iterator<Item = T>) -> T {
-    let mut parts = [T::ZERO; 16];
-    for (index, number) in numbers.enumerate() {
-        parts[index % 16] += number;
-    }
-    parts.into_iter().fold(T::ZERO, |sum, part| sum + part)
-}
