@@ -5,7 +5,7 @@ use candle_core::{DType, Device, Result, Tensor};
 use sconce::data::Targets;
 use sconce::gradients::Gradients;
 use sconce::loss::cross_entropy;
-use sconce::nn::{Model, ModelConfig, Network, Pass, Signal};
+use sconce::nn::{Model, ModelConfig, Network, Pass, Signal, ops};
 use sconce::optim::{AdamW, Optimizer};
 use sconce::parameters::Parameters;
 use sconce::random;
@@ -94,7 +94,10 @@ impl Step {
 
     /// Its gradients.
     pub fn backward(&self, loss: &Tensor) -> Result<Gradients> {
-        Ok(Gradients::from_store(&self.parameters, &loss.backward()?))
+        Ok(Gradients::from_store(
+            &self.parameters,
+            &ops::backward(loss)?,
+        ))
     }
 
     /// A step of the optimizer.

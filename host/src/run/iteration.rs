@@ -11,7 +11,7 @@ use sconce_plugin_api::{Phase, Point};
 use super::{RunError, Trainer};
 use crate::data::{Batch, Loader};
 use crate::gradients::Gradients;
-use crate::nn::Pass;
+use crate::nn::{Pass, ops};
 
 /// A batch of the training, and its part in an update.
 pub(super) struct MicroBatch {
@@ -152,9 +152,9 @@ impl Trainer<'_> {
         let factor = share * self.shared.requests.take_loss_scale();
         let is_whole = (factor - 1.0).abs() < f64::EPSILON;
         if is_whole {
-            loss.backward()
+            ops::backward(loss)
         } else {
-            loss.affine(factor, 0.0)?.backward()
+            ops::backward(&loss.affine(factor, 0.0)?)
         }
     }
 

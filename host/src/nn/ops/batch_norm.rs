@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp3, DType, Layout, Result, Shape, Tensor, bail};
 
+use super::tape::hand_over;
 use super::{Number, cpu, for_floats, new_tensor, number, numbers, ready, stored};
 use crate::kernels::math::sum;
 use crate::kernels::region::{self, Shared};
@@ -268,7 +269,7 @@ impl CustomOp3 for BatchNorm {
         &self,
         x: &Tensor,
         weight: &Tensor,
-        _bias: &Tensor,
+        bias: &Tensor,
         _y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
@@ -281,7 +282,7 @@ impl CustomOp3 for BatchNorm {
             let moments = self.moments::<T>()?;
             let channels = channels_of(x_layout, &moments)?;
             let numbers_of_x = numbers::<T>(storage, x_layout)?;
-            let weight = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
+            let numbers_of_weight = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
             let count = number::<T>((channels.batch * channels.inner).max(1) as f64);
             let mut slopes = Fresh::new(numbers_of_x.len());
@@ -290,7 +291,7 @@ impl CustomOp3 for BatchNorm {
             let places = Shared::new(slopes.places());
             let (weights, biases) = (Shared::new(&mut of_weight), Shared::new(&mut of_bias));
             channels.each(|channel| {
-                let ((mean, scale), w) = (moments[channel], weight[channel]);
+                let ((mean, scale), w) = (moments[channel], numbers_of_weight[channel]);
                 let of_bias = channels.total(channel, |piece| sum_of(&g[piece]));
                 let of_weight = channels.total(channel, |piece| {
                     product_of(&numbers_of_x[piece.clone()], &g[piece], mean, scale)
@@ -321,9 +322,9 @@ impl CustomOp3 for BatchNorm {
             let slopes = unsafe { slopes.written() };
             let each = Shape::from(channels.count);
             Ok((
-                Some(new_tensor(slopes, x.shape())?),
-                Some(new_tensor(of_weight, &each)?),
-                Some(new_tensor(of_bias, &each)?),
+                hand_over(x, new_tensor(slopes, x.shape())?),
+                hand_over(weight, new_tensor(of_weight, &each)?),
+                hand_over(bias, new_tensor(of_bias, &each)?),
             ))
         })
     }

@@ -5,6 +5,7 @@
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
+use super::tape::hand_over;
 use super::unfold::Sizes;
 use super::{Number, Window, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::math::sum;
@@ -284,12 +285,16 @@ impl CustomOp3 for Conv {
         &self,
         x: &Tensor,
         weight: &Tensor,
-        _bias: &Tensor,
+        bias: &Tensor,
         _y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [x, weight, bias] = self.slopes(x, weight, gradient)?;
-        Ok((x, weight, bias))
+        let [of_x, of_weight, of_bias] = self.slopes(x, weight, gradient)?;
+        Ok((
+            of_x.and_then(|of_x| hand_over(x, of_x)),
+            of_weight.and_then(|of_weight| hand_over(weight, of_weight)),
+            of_bias.and_then(|of_bias| hand_over(bias, of_bias)),
+        ))
     }
 }
 
@@ -315,7 +320,10 @@ impl CustomOp2 for Conv {
         _y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let [x, weight, _] = self.slopes(x, weight, gradient)?;
-        Ok((x, weight))
+        let [of_x, of_weight, _] = self.slopes(x, weight, gradient)?;
+        Ok((
+            of_x.and_then(|of_x| hand_over(x, of_x)),
+            of_weight.and_then(|of_weight| hand_over(weight, of_weight)),
+        ))
     }
 }

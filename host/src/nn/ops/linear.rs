@@ -2,6 +2,7 @@
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
+use super::tape::hand_over;
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, Job, Matrix, Target, multiply_all, vectorised};
@@ -168,12 +169,16 @@ impl CustomOp3 for LinearOp {
         &self,
         x: &Tensor,
         weight: &Tensor,
-        _bias: &Tensor,
+        bias: &Tensor,
         _y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [x, weight, bias] = backward(x, weight, gradient, true)?;
-        Ok((x, weight, bias))
+        let [of_x, of_weight, of_bias] = backward(x, weight, gradient, true)?;
+        Ok((
+            of_x.and_then(|of_x| hand_over(x, of_x)),
+            of_weight.and_then(|of_weight| hand_over(weight, of_weight)),
+            of_bias.and_then(|of_bias| hand_over(bias, of_bias)),
+        ))
     }
 }
 
@@ -199,7 +204,10 @@ impl CustomOp2 for LinearOp {
         _y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let [x, weight, _] = backward(x, weight, gradient, false)?;
-        Ok((x, weight))
+        let [of_x, of_weight, _] = backward(x, weight, gradient, false)?;
+        Ok((
+            of_x.and_then(|of_x| hand_over(x, of_x)),
+            of_weight.and_then(|of_weight| hand_over(weight, of_weight)),
+        ))
     }
 }

@@ -16,6 +16,7 @@ mod linear;
 mod pool;
 mod row_norm;
 mod softmax;
+mod tape;
 mod unfold;
 
 use candle_core::{CpuStorage, Device, Layout, Result, Shape, Storage, Tensor, WithDType, bail};
@@ -29,6 +30,7 @@ pub use linear::linear;
 pub use pool::{PoolKind, Windows, pool2d};
 pub use row_norm::{layer_norm, rms_norm};
 pub use softmax::softmax;
+pub use tape::backward;
 pub use unfold::{Window, unfold2d};
 
 pub(super) use crate::kernels::math::{Number, number};

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Tensor, bail};
 
+use super::tape::hand_over;
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::math::{number, sum};
 use crate::kernels::region::{self, Shared};
@@ -225,12 +226,16 @@ impl CustomOp3 for RowNorm {
         &self,
         x: &Tensor,
         weight: &Tensor,
-        _bias: &Tensor,
+        bias: &Tensor,
         _y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [x, weight, bias] = self.backward(x, weight, gradient)?;
-        Ok((Some(x), Some(weight), Some(bias)))
+        let [of_x, of_weight, of_bias] = self.backward(x, weight, gradient)?;
+        Ok((
+            hand_over(x, of_x),
+            hand_over(weight, of_weight),
+            hand_over(bias, of_bias),
+        ))
     }
 }
 
@@ -256,8 +261,8 @@ impl CustomOp2 for RowNorm {
         _y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let [x, weight, _] = self.backward(x, weight, gradient)?;
-        Ok((Some(x), Some(weight)))
+        let [of_x, of_weight, _] = self.backward(x, weight, gradient)?;
+        Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
     }
 }
 
