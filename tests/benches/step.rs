@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "{}",
         json!({
-            "task": task, "steps": count, "batch": batch, "params": step.parameters(),
+            "task": task, "steps": count, "batch": batch, "params": step.parameters().element_count(),
             "instructions": format!("{:?}", level()), "loss": last,
             "median_ms": all, "mean_ms": (mean * 1e4).round() / 1e4,
             "forward_ms": forward, "backward_ms": backward, "update_ms": update,

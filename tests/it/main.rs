@@ -19,6 +19,7 @@
 //! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
 //! | `pytorch` | the same steps as in PyTorch give the same losses |
+//! | `precision` | single precision computes what double precision does, at real sizes |
 //! | `candle_gradients` | which of candle's operations can be trained through |
 //! | `gradient_audit` | a model that cannot learn is stopped, with its reason |
 //! | `references` | metrics, modules and data sets that entries name |
@@ -50,6 +51,7 @@ mod gradient_audit;
 mod modules;
 mod order;
 mod plugins;
+mod precision;
 mod pytorch;
 mod references;
 mod requests;

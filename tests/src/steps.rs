@@ -31,6 +31,15 @@ impl Step {
     ///
     /// Where there is none of this name.
     pub fn new(task: &str, batch: Option<usize>) -> Step {
+        Step::with(task, batch, DType::F32)
+    }
+
+    /// The same with parameters and inputs of another type, rounded to `f32`.
+    ///
+    /// # Panics
+    ///
+    /// Where there is none of this name.
+    pub fn with(task: &str, batch: Option<usize>, dtype: DType) -> Step {
         let config = match task {
             "mlp" => json!({"kind": "mlp", "hidden": [256]}),
             "lenet" => json!({"kind": "convnet", "channels": [32, 64], "kernel": 5,
@@ -50,7 +59,7 @@ impl Step {
         } else {
             (Signal::numbers([1, 28, 28]), Targets::Class(names(10)))
         };
-        let mut parameters = Parameters::new(0, DType::F32, &Device::Cpu);
+        let mut parameters = Parameters::new(0, dtype, &Device::Cpu);
         let network = config
             .build(&mut parameters, &signal, &outputs)
             .expect("a network");
@@ -71,18 +80,24 @@ impl Step {
                 Tensor::from_vec(classes, batch, &Device::Cpu),
             )
         };
+        let inputs = inputs.expect("inputs");
+        let inputs = if task == "gpt" {
+            inputs
+        } else {
+            inputs.to_dtype(dtype).expect("inputs")
+        };
         Step {
             network,
             parameters,
             optimizer: AdamW::new(1e-3),
-            inputs: inputs.expect("inputs"),
+            inputs,
             targets: targets.expect("targets"),
         }
     }
 
-    /// How many parameters the model has.
-    pub fn parameters(&self) -> usize {
-        self.parameters.element_count()
+    /// The model's parameters.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
     }
 
     /// The loss.
