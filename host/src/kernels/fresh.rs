@@ -2,6 +2,8 @@
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 
+use super::math::Number;
+
 /// Numbers to be written, each at least once.
 pub(crate) struct Fresh<T>(Vec<MaybeUninit<T>>);
 
@@ -41,6 +43,18 @@ impl<T: Copy> Fresh<T> {
         // SAFETY: the parts of a vector whose elements have the same layout, and by the caller's word
         // are numbers.
         unsafe { Vec::from_raw_parts(start.cast::<T>(), count, room) }
+    }
+}
+
+/// Places filled with zeros: by the thread that goes on with them, while they are in its cache.
+pub(crate) fn zeros<T: Number>(places: &mut [MaybeUninit<T>]) -> &mut [T] {
+    for place in &mut *places {
+        place.write(T::ZERO);
+    }
+    // SAFETY: they have been written.
+    #[expect(unsafe_code, reason = "they are written")]
+    unsafe {
+        written(places)
     }
 }
 

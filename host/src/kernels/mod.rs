@@ -14,7 +14,7 @@ pub(crate) mod math;
 mod product;
 pub(crate) mod region;
 
-pub(crate) use fresh::{Fresh, written};
+pub(crate) use fresh::{Fresh, written, zeros};
 pub(crate) use level::vectorised;
 pub use level::{Level, VARIABLE, level};
 pub(crate) use product::{Job, Matrix, Target, multiply, multiply_all};

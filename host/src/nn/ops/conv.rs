@@ -10,7 +10,7 @@ use super::unfold::Sizes;
 use super::{Number, Window, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::math::sum;
 use crate::kernels::region::{self, Shared};
-use crate::kernels::{Fresh, Job, Matrix, Target, multiply, vectorised, written};
+use crate::kernels::{Fresh, Job, Matrix, Target, multiply, vectorised, written, zeros};
 
 /// Convolution of (batch, inputs, height, width) with a weight (outputs, inputs / groups, kernel down,
 /// kernel across; the last alone where the kernel is of one row) and a bias (outputs), to (batch, outputs, windows down, windows across).
@@ -139,11 +139,11 @@ impl Conv {
         let (depth, windows) = self.image.matrix();
         let outputs = self.group_outputs();
         let parts = self.parts();
-        let mut x_slopes = vec![T::ZERO; if of_input { x.len() } else { 0 }];
+        let mut x_slopes = Fresh::new(if of_input { x.len() } else { 0 });
         // Each thread's own sums: of the weight, transposed, and of the bias.
         let size = weight.len() + self.outputs;
         let mut sums = vec![T::ZERO; parts * size];
-        let (x_places, sum_places) = (Shared::new(&mut x_slopes), Shared::new(&mut sums));
+        let (x_places, sum_places) = (Shared::new(x_slopes.places()), Shared::new(&mut sums));
         region::run(parts, |part| {
             let mut columns = vec![T::ZERO; depth * windows];
             let mut column_slopes = Fresh::new(if of_input { depth * windows } else { 0 });
@@ -175,7 +175,7 @@ impl Conv {
                     #[expect(unsafe_code, reason = "each image has its own inputs")]
                     let (columns, slopes) =
                         unsafe { (column_slopes.all_written(), x_places.part(inputs)) };
-                    self.image.fold(columns, slopes);
+                    self.image.fold(columns, zeros(slopes));
                 }
             }
         });
@@ -192,6 +192,9 @@ impl Conv {
                 weight_slopes.extend((0..depth).map(|place| turned[place * outputs + output]));
             }
         }
+        // SAFETY: every image's were written, where they are wanted.
+        #[expect(unsafe_code, reason = "they are written")]
+        let x_slopes = unsafe { x_slopes.written() };
         [x_slopes, weight_slopes, bias_sums.to_vec()]
     }
 

@@ -8,7 +8,7 @@ use candle_core::{
 
 use super::{Number, for_floats, number, numbers, ready};
 use crate::kernels::region::{self, Shared};
-use crate::kernels::vectorised;
+use crate::kernels::{Fresh, vectorised, zeros};
 
 /// What a window gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,24 +175,28 @@ impl Pool {
     fn forward<T: Number>(&self, x: &[T], sizes: &Planes) -> Vec<T> {
         let (size, outputs) = (sizes.size(), sizes.outputs);
         let count = x.len() / size;
-        let mut y = vec![T::ZERO; count * outputs];
-        let places = Shared::new(&mut y);
+        let mut y = Fresh::new(count * outputs);
+        let places = Shared::new(y.places());
         let parts = region::parts(x.len() * EACH);
         region::run(parts, |part| {
             for plane in region::range(count, 1, part, parts) {
                 // SAFETY: each plane is in one part.
                 #[expect(unsafe_code, reason = "each plane has its own outputs")]
-                let y = unsafe { places.part(plane * outputs..(plane + 1) * outputs) };
+                let y = zeros(unsafe { places.part(plane * outputs..(plane + 1) * outputs) });
                 self.plane(&x[plane * size..(plane + 1) * size], sizes.width, y);
             }
         });
-        y
+        // SAFETY: every plane was written.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            y.written()
+        }
     }
 
     fn backward<T: Number>(&self, x: &[T], gradient: &[T], sizes: &Planes) -> Vec<T> {
         let (size, outputs) = (sizes.size(), sizes.outputs);
-        let mut slopes = vec![T::ZERO; x.len()];
-        let places = Shared::new(&mut slopes);
+        let mut slopes = Fresh::new(x.len());
+        let places = Shared::new(slopes.places());
         let parts = region::parts(x.len() * EACH);
         region::run(parts, |part| {
             for plane in region::range(x.len() / size, 1, part, parts) {
@@ -200,11 +204,15 @@ impl Pool {
                 let g = &gradient[plane * outputs..(plane + 1) * outputs];
                 // SAFETY: each plane is in one part.
                 #[expect(unsafe_code, reason = "each plane has its own slopes")]
-                let slopes = unsafe { places.part(inputs.clone()) };
+                let slopes = zeros(unsafe { places.part(inputs.clone()) });
                 self.plane_slopes(&x[inputs], g, sizes.width, slopes);
             }
         });
-        slopes
+        // SAFETY: every plane was written.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            slopes.written()
+        }
     }
 }
 
