@@ -9,6 +9,7 @@
 //! | `faults` | a hook that fails or panics anywhere ends as a message with its name |
 //! | `bad_manifests` | every wrong manifest is told before anything is trained |
 //! | `bad_data` | every wrong data file too |
+//! | `large_data` | what no memory holds is read where it lies |
 //! | `bad_plugins` | and every wrong plugin |
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `commands` | `check`, `plugins`, `inspect` |
@@ -48,6 +49,7 @@ mod distillation;
 mod examples;
 mod faults;
 mod gradient_audit;
+mod large_data;
 mod modules;
 mod order;
 mod plugins;

@@ -11,6 +11,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 
 use super::Error;
+use super::pixels::Pixels;
 
 /// The element type of bytes.
 const UNSIGNED_BYTE: u8 = 0x08;
@@ -23,6 +24,13 @@ const BEST_COMPRESSION: u64 = 1032;
 pub(super) struct Idx {
     pub(super) dimensions: Vec<usize>,
     pub(super) bytes: Vec<u8>,
+}
+
+/// An IDX file of images, which may stay where it is.
+#[derive(Clone, Debug)]
+pub(super) struct IdxImages {
+    pub(super) dimensions: Vec<usize>,
+    pub(super) pixels: Pixels,
 }
 
 /// What a file is for.
@@ -50,19 +58,39 @@ impl Role {
 
 /// Reads a whole file.
 pub(super) fn read(path: &Path, role: Role) -> Result<Idx, Error> {
-    let source = Source::open(path)?;
-    let mut reader = Reader {
-        inner: source.reader,
-        path,
-        gzipped: source.gzipped,
-        size: source.size,
-        position: 0,
-        cut_off: false,
-    };
+    let mut reader = Reader::open(path)?;
     let dimensions = reader.header(role)?;
     let bytes = reader.elements(&dimensions)?;
-    let dimensions = dimensions.iter().map(|&size| size as usize).collect();
+    let dimensions = in_memory(&dimensions);
     Ok(Idx { dimensions, bytes })
+}
+
+/// Reads a file of images, or leaves it where it is where it is plain and has more bytes than `most`.
+pub(super) fn images(path: &Path, most: u64) -> Result<IdxImages, Error> {
+    let mut reader = Reader::open(path)?;
+    let dimensions = reader.header(Role::Images)?;
+    let count = reader.count(&dimensions)?;
+    let is_left = count > most && !reader.gzipped;
+    let pixels = if is_left && reader.size == reader.position + count {
+        let file = File::open(path).map_err(|source| Error::Read {
+            file: path.to_owned(),
+            source,
+        })?;
+        Pixels::in_file(file, path, reader.position, count)
+    } else if is_left && reader.size < reader.position + count {
+        // Nothing of it is read to find that out.
+        let expected = reader.position + count;
+        reader.position = reader.size;
+        return Err(reader.truncated(expected));
+    } else {
+        Pixels::Memory(reader.elements(&dimensions)?)
+    };
+    let dimensions = in_memory(&dimensions);
+    Ok(IdxImages { dimensions, pixels })
+}
+
+fn in_memory(dimensions: &[u32]) -> Vec<usize> {
+    dimensions.iter().map(|&size| size as usize).collect()
 }
 
 /// An opened file.
@@ -121,6 +149,18 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn open(path: &Path) -> Result<Reader<'_>, Error> {
+        let source = Source::open(path)?;
+        Ok(Reader {
+            inner: source.reader,
+            path,
+            gzipped: source.gzipped,
+            size: source.size,
+            position: 0,
+            cut_off: false,
+        })
+    }
+
     /// The dimensions, once the header has been found to be of the right kind.
     fn header(&mut self, role: Role) -> Result<Vec<u32>, Error> {
         let magic = self.array()?;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use candle_core::{Device, Tensor};
 
 use super::idx::{self, Role};
+use super::pixels::{MOST_IN_MEMORY, Pixels};
 use super::{Batch, Dataset, Error, Targets};
 pub(super) use assembly::{Assembly, Opener, Own};
 use augmentation::Augmentation;
@@ -23,7 +24,7 @@ pub(super) use normalisation::Normalisation;
 #[derive(Clone, Debug)]
 pub struct Images {
     /// The pixels of all images, one after the other, in the order of the shape.
-    pixels: Vec<u8>,
+    pixels: Pixels,
     /// Channels, height, width.
     shape: [usize; 3],
     labels: Vec<u32>,
@@ -34,7 +35,7 @@ impl Images {
     pub(super) fn new(pixels: Vec<u8>, shape: [usize; 3], labels: Vec<u32>) -> Images {
         debug_assert_eq!(pixels.len(), shape.iter().product::<usize>() * labels.len());
         Images {
-            pixels,
+            pixels: Pixels::Memory(pixels),
             shape,
             labels,
         }
@@ -65,13 +66,21 @@ impl Images {
             });
         }
         let labels = marks.bytes.into_iter().map(u32::from).collect();
-        Ok(Images::new(pixels, shape, labels))
+        Ok(Images {
+            pixels,
+            shape,
+            labels,
+        })
     }
 
     /// Reads images from an IDX file; their labels mean nothing.
     pub(super) fn unlabelled(file: &Path) -> Result<Images, Error> {
         let (pixels, shape, count) = read_pixels(file)?;
-        Ok(Images::new(pixels, shape, vec![0; count]))
+        Ok(Images {
+            pixels,
+            shape,
+            labels: vec![0; count],
+        })
     }
 
     /// How many images there are.
@@ -89,28 +98,36 @@ impl Images {
         &self.labels
     }
 
-    /// The bytes of an image and its class.
-    pub(super) fn image(&self, index: usize) -> Option<(&[u8], u32)> {
+    /// The bytes of an image and its class, or nothing where there are fewer images. `buffer` is used as
+    /// is needed.
+    pub(super) fn image<'a>(
+        &'a self,
+        index: usize,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Option<(&'a [u8], u32)>, Error> {
+        let Some(&label) = self.labels.get(index) else {
+            return Ok(None);
+        };
         let size: usize = self.shape.iter().product();
-        let pixels = self.pixels.get(index * size..(index + 1) * size)?;
-        Some((pixels, *self.labels.get(index)?))
+        let pixels = self.pixels.read(index as u64 * size as u64, size, buffer)?;
+        Ok(pixels.map(|pixels| (pixels, label)))
     }
 }
 
 /// The bytes of an IDX file of images, their shape and their count.
-fn read_pixels(file: &Path) -> Result<(Vec<u8>, [usize; 3], usize), Error> {
-    let pixels = idx::read(file, Role::Images)?;
-    let shape = match pixels.dimensions[..] {
+fn read_pixels(file: &Path) -> Result<(Pixels, [usize; 3], usize), Error> {
+    let images = idx::images(file, MOST_IN_MEMORY)?;
+    let shape = match images.dimensions[..] {
         [_, height, width] => [1, height, width],
         [_, channels, height, width] => [channels, height, width],
         // The reader lets nothing else through.
         _ => [0, 0, 0],
     };
-    let count = pixels.dimensions.first().copied().unwrap_or(0);
+    let count = images.dimensions.first().copied().unwrap_or(0);
     if u32::try_from(count).is_err() {
         return Err(Error::TooMany(count as u64));
     }
-    Ok((pixels.bytes, shape, count))
+    Ok((images.pixels, shape, count))
 }
 
 /// A part of some images as a data set for classification.
@@ -177,14 +194,15 @@ impl ImageDataset {
     }
 
     /// The bytes and the class of a sample.
-    fn sample(&self, index: u32) -> Result<(&[u8], u32), Error> {
-        let image = self.indices.get(index as usize);
-        image
-            .and_then(|&image| self.images.image(image as usize))
-            .ok_or(Error::Index {
-                index,
-                count: self.len(),
-            })
+    fn sample<'a>(&'a self, index: u32, buffer: &'a mut Vec<u8>) -> Result<(&'a [u8], u32), Error> {
+        let image = match self.indices.get(index as usize) {
+            Some(&image) => self.images.image(image as usize, buffer)?,
+            None => None,
+        };
+        image.ok_or(Error::Index {
+            index,
+            count: self.len(),
+        })
     }
 }
 
@@ -220,10 +238,16 @@ impl Dataset for ImageDataset {
             return Vec::new();
         }
         let [channels, height, width] = self.images.shape;
+        let pixels = &self.images.pixels;
+        let place = if pixels.is_in_memory() {
+            "in memory"
+        } else {
+            "left in their file"
+        };
         vec![format!(
-            "{} images in memory: {channels} × {height} × {width}, {} bytes",
+            "{} images {place}: {channels} × {height} × {width}, {} bytes",
             self.images.count(),
-            self.images.pixels.len()
+            pixels.count()
         )]
     }
 
@@ -238,9 +262,9 @@ impl Dataset for ImageDataset {
         let shape @ [channels, height, width] = self.images.shape;
         let mut inputs = Vec::with_capacity(indices.len() * channels * height * width);
         let mut targets = Vec::with_capacity(indices.len());
-        let mut changed = Vec::new();
+        let (mut buffer, mut changed) = (Vec::new(), Vec::new());
         for &index in indices {
-            let (mut pixels, class) = self.sample(index)?;
+            let (mut pixels, class) = self.sample(index, &mut buffer)?;
             if let Some(augmentation) = &self.augmentation {
                 let draw = augmentation.draw(epoch, index);
                 augmentation.apply(draw, pixels, shape, &mut changed);

@@ -15,6 +15,7 @@ mod load;
 mod loader;
 mod numbers;
 pub mod order;
+mod pixels;
 pub mod regression;
 mod split;
 mod synthetic;

@@ -1,6 +1,6 @@
 //! From bytes to the numbers that a model gets.
 
-use super::{Images, ImagesError, MeanDeviation, NormaliseConfig, NormaliseRule};
+use super::{Error, Images, ImagesError, MeanDeviation, NormaliseConfig, NormaliseRule};
 
 /// What becomes of each of the 256 values of a pixel: (x / 255 − mean) / standard deviation.
 #[derive(Clone, Debug)]
@@ -15,26 +15,25 @@ impl Normalisation {
         config: &NormaliseConfig,
         images: &Images,
         indices: &[u32],
-    ) -> Result<Normalisation, ImagesError> {
+    ) -> Result<Normalisation, Error> {
         let [channels, ..] = images.shape();
         match config {
-            NormaliseConfig::Rule(NormaliseRule::Computed) => {
-                Ok(Normalisation::of(images, indices))
-            }
+            NormaliseConfig::Rule(NormaliseRule::Computed) => Normalisation::of(images, indices),
             NormaliseConfig::Rule(NormaliseRule::None) => Ok(Normalisation {
                 tables: vec![table(0.0, 255.0); channels],
             }),
-            NormaliseConfig::Known(known) => Normalisation::known(known, channels),
+            NormaliseConfig::Known(known) => Ok(Normalisation::known(known, channels)?),
         }
     }
 
     /// By mean and standard deviation of each channel of the images at `indices`. The sums are
     /// whole numbers, so that they don't depend on any order.
-    pub(in crate::data) fn of(images: &Images, indices: &[u32]) -> Normalisation {
+    pub(in crate::data) fn of(images: &Images, indices: &[u32]) -> Result<Normalisation, Error> {
         let [channels, height, width] = images.shape();
         let mut sums = vec![(0_u64, 0_u128); channels];
+        let mut buffer = Vec::new();
         for &index in indices {
-            let Some((pixels, _)) = images.image(index as usize) else {
+            let Some((pixels, _)) = images.image(index as usize, &mut buffer)? else {
                 continue;
             };
             let planes = pixels.chunks_exact((height * width).max(1));
@@ -56,9 +55,9 @@ impl Normalisation {
             };
             table(mean, deviation)
         });
-        Normalisation {
+        Ok(Normalisation {
             tables: tables.collect(),
-        }
+        })
     }
 
     fn known(known: &MeanDeviation, channels: usize) -> Result<Normalisation, ImagesError> {

@@ -9,7 +9,7 @@ fn images() -> Arc<Images> {
 }
 
 fn dataset(indices: &[u32], training: &[u32]) -> ImageDataset {
-    let normalisation = Normalisation::of(&images(), training);
+    let normalisation = Normalisation::of(&images(), training).expect("read");
     let names = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
     ImageDataset::new(images(), indices.to_vec(), normalisation, names)
 }
@@ -50,7 +50,7 @@ fn pixels_are_normalised_by_the_training_images() {
 #[test]
 fn images_of_one_value_become_zeros() {
     let flat = Images::new(vec![77; 8], [1, 2, 2], vec![0, 0]);
-    let normalisation = Normalisation::of(&flat, &[0, 1]);
+    let normalisation = Normalisation::of(&flat, &[0, 1]).expect("read");
     let mut numbers = Vec::new();
     normalisation.apply(&[77, 0, 255, 77], 4, &mut numbers);
     assert!(numbers[0].abs() < 1e-6 && numbers.iter().all(|number| number.is_finite()));
@@ -62,11 +62,12 @@ fn of_two_channels() -> Images {
     Images::new(pixels, [2, 1, 2], vec![0, 1])
 }
 
-fn normalised(config: &NormaliseConfig) -> Result<Vec<f32>, ImagesError> {
+fn normalised(config: &NormaliseConfig) -> Result<Vec<f32>, Error> {
     let images = of_two_channels();
     let normalisation = Normalisation::new(config, &images, &[0, 1])?;
     let mut numbers = Vec::new();
-    let (pixels, _) = images.image(0).expect("there are two");
+    let mut buffer = Vec::new();
+    let (pixels, _) = images.image(0, &mut buffer)?.expect("there are two");
     normalisation.apply(pixels, 2, &mut numbers);
     Ok(numbers)
 }
@@ -79,7 +80,7 @@ fn each_channel_is_normalised_by_itself() {
     assert_eq!(found, [&expected[..], &[0.0, 0.0]].concat());
     let none = NormaliseConfig::Rule(NormaliseRule::None);
     let expected = [0.0, 2.0, 100.0, 100.0].map(|number: f64| (number / 255.0) as f32);
-    assert_eq!(normalised(&none), Ok(expected.to_vec()));
+    assert_eq!(normalised(&none).expect("it is right"), expected.to_vec());
 }
 
 #[test]
@@ -132,4 +133,32 @@ fn the_manifest_has_three_forms_of_normalisation() {
         assert_eq!(found, expected);
     }
     serde_json::from_str::<NormaliseConfig>("\"some\"").expect_err("there is no such rule");
+}
+
+#[test]
+fn what_is_too_large_for_memory_is_left_in_its_file() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let path = directory.path().join("images");
+    let mut bytes = vec![0, 0, 8, 3, 0, 0, 0, 5, 0, 0, 0, 2, 0, 0, 0, 3];
+    bytes.extend(1..=30);
+    std::fs::write(&path, &bytes).expect("written");
+    let read = |most| idx::images(&path, most);
+    let (memory, file) = (read(30).expect("read"), read(29).expect("read"));
+    assert!(memory.pixels.is_in_memory() && !file.pixels.is_in_memory());
+    assert_eq!(memory.dimensions, file.dimensions);
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    for (start, count) in [(0, 6), (24, 6), (25, 6), (u64::MAX, 6)] {
+        let memory = memory.pixels.read(start, count, &mut one).expect("read");
+        let file = file.pixels.read(start, count, &mut other).expect("read");
+        assert_eq!(memory, file);
+        assert_eq!(memory.is_some(), start < 25);
+    }
+    std::fs::write(&path, &bytes[..40]).expect("written");
+    let error = read(3).expect_err("it is cut off").to_string();
+    assert!(
+        error.contains("truncated: 46 bytes expected, found 40"),
+        "{error}"
+    );
+    // The same as of a file that is read.
+    assert_eq!(error, read(100).expect_err("it is cut off").to_string());
 }

@@ -74,10 +74,15 @@ mod tests {
 
     fn small(config: &SyntheticDigitsConfig, seed: u64, split: &str, count: usize) -> Vec<u8> {
         let images = draw(config, seed, split, count);
-        (0..count)
-            .filter_map(|index| images.image(index))
-            .flat_map(|(pixels, label)| pixels.iter().copied().chain([label as u8]))
-            .collect()
+        let mut all = Vec::new();
+        for index in 0..count {
+            let mut buffer = Vec::new();
+            let image = images.image(index, &mut buffer).expect("in memory");
+            let (pixels, label) = image.expect("an image");
+            all.extend(pixels);
+            all.push(label as u8);
+        }
+        all
     }
 
     #[test]
@@ -116,11 +121,13 @@ mod tests {
         let config = SyntheticDigitsConfig::default();
         let images = draw(&config, 1, "train", 300);
         let mut seen = [0; 10];
-        let mut all: Vec<&[u8]> = Vec::new();
+        let mut all: Vec<Vec<u8>> = Vec::new();
         for index in 0..300 {
-            let (pixels, label) = images.image(index).expect("an image");
+            let mut buffer = Vec::new();
+            let image = images.image(index, &mut buffer).expect("in memory");
+            let (pixels, label) = image.expect("an image");
             seen[label as usize] += 1;
-            all.push(pixels);
+            all.push(pixels.to_vec());
         }
         assert!(seen.iter().all(|&count: &i32| count > 10), "{seen:?}");
         all.sort_unstable();
