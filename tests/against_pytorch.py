@@ -5,8 +5,7 @@ usage: against_pytorch.py [--rounds 5] [--threads 2] [--batch N] [--instructions
 Builds `target/release/step`, then runs it and `torch_tasks.py` (of ../shared/peers, or PEERS) A B A B …, each for
 about a second and a half, and prints the medians over the rounds: of whole steps, of ours by phase, and of the
 peak memory of both processes. Python must be one that has torch; the machine otherwise idle.
-`--instructions` bounds the instructions of our own loops; for products of AVX2 alone build the step with
-`--no-default-features` (see docs/performance.md) and give its path in STEP.
+`--instructions` bounds the instructions of our own loops, not those of the products. STEP names another binary.
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys
 
