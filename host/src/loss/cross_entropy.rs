@@ -32,24 +32,12 @@ impl CrossEntropy {
     /// The loss, a scalar.
     pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
         let rows = Rows::new(outputs, targets)?;
-        let classes = rows.logits.dim(1)?;
-        let counts = |&target: &u32| Some(target) != self.ignore_index;
-        let counted: Vec<u32> = rows.targets.iter().copied().filter(counts).collect();
-        let weight = self.sum(&counted)?;
-        if let Some(target) = counted.iter().find(|&&target| target as usize >= classes) {
-            bail!(
-                "the target {target} is none of the outputs' {classes} classes, 0 to {}",
-                classes - 1
-            )
-        }
+        let counted = |target: u32| Some(target).filter(|_| Some(target) != self.ignore_index);
+        let targets: Vec<Option<u32>> = rows.targets.into_iter().map(counted).collect();
+        let weight = self.sum(targets.iter().copied().flatten())?;
         if weight <= 0.0 {
             return nothing(outputs);
         }
-        let targets: Vec<Option<u32>> = rows
-            .targets
-            .iter()
-            .map(|target| Some(*target).filter(counts))
-            .collect();
         let terms = CrossEntropyTerms {
             smoothing: self.label_smoothing,
             weights: self.class_weights.clone(),
@@ -59,19 +47,19 @@ impl CrossEntropy {
 
     /// The sum of the weights of what counts.
     pub fn weight(&self, targets: &Tensor) -> Result<f64> {
-        let mut targets = classes_of(targets)?;
-        if let Some(ignored) = self.ignore_index {
-            targets.retain(|&target| target != ignored);
+        if self.class_weights.is_none() && self.ignore_index.is_none() {
+            return Ok(targets.elem_count() as f64);
         }
-        self.sum(&targets)
+        let targets = classes_of(targets)?.into_iter();
+        self.sum(targets.filter(|target| Some(*target) != self.ignore_index))
     }
 
-    fn sum(&self, targets: &[u32]) -> Result<f64> {
+    fn sum(&self, targets: impl Iterator<Item = u32>) -> Result<f64> {
         let Some(weights) = &self.class_weights else {
-            return Ok(targets.len() as f64);
+            return Ok(targets.count() as f64);
         };
         let mut sum = 0.0;
-        for &target in targets {
+        for target in targets {
             match weights.get(target as usize) {
                 Some(weight) => sum += weight,
                 None => bail!(

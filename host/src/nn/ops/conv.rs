@@ -294,9 +294,9 @@ impl CustomOp3 for Conv {
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let [of_x, of_weight, of_bias] = self.slopes(x, weight, gradient)?;
         Ok((
-            of_x.and_then(|of_x| hand_over(x, of_x)),
-            of_weight.and_then(|of_weight| hand_over(weight, of_weight)),
-            of_bias.and_then(|of_bias| hand_over(bias, of_bias)),
+            hand_over(x, of_x),
+            hand_over(weight, of_weight),
+            hand_over(bias, of_bias),
         ))
     }
 }
@@ -324,9 +324,6 @@ impl CustomOp2 for Conv {
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let [of_x, of_weight, _] = self.slopes(x, weight, gradient)?;
-        Ok((
-            of_x.and_then(|of_x| hand_over(x, of_x)),
-            of_weight.and_then(|of_weight| hand_over(weight, of_weight)),
-        ))
+        Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
     }
 }

@@ -36,7 +36,10 @@ pub fn cross_entropy(
         bail!("{rows} rows of logits, but {} targets", targets.len())
     }
     if let Some(target) = targets.iter().flatten().find(|&&y| y as usize >= classes) {
-        bail!("the target {target} is none of the {classes} classes")
+        bail!(
+            "the target {target} is none of the outputs' {classes} classes, 0 to {}",
+            classes.saturating_sub(1)
+        )
     }
     if terms
         .weights

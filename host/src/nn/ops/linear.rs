@@ -175,9 +175,9 @@ impl CustomOp3 for LinearOp {
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let [of_x, of_weight, of_bias] = backward(x, weight, gradient, true)?;
         Ok((
-            of_x.and_then(|of_x| hand_over(x, of_x)),
-            of_weight.and_then(|of_weight| hand_over(weight, of_weight)),
-            of_bias.and_then(|of_bias| hand_over(bias, of_bias)),
+            hand_over(x, of_x),
+            hand_over(weight, of_weight),
+            hand_over(bias, of_bias),
         ))
     }
 }
@@ -205,9 +205,6 @@ impl CustomOp2 for LinearOp {
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let [of_x, of_weight, _] = backward(x, weight, gradient, false)?;
-        Ok((
-            of_x.and_then(|of_x| hand_over(x, of_x)),
-            of_weight.and_then(|of_weight| hand_over(weight, of_weight)),
-        ))
+        Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
     }
 }

@@ -17,11 +17,9 @@ thread_local! {
 
 /// All gradients of a scalar.
 pub fn backward(loss: &Tensor) -> Result<GradStore> {
-    let outer = ASIDE.replace(Some(Vec::new()));
-    let store = loss.backward();
-    let aside = ASIDE.replace(outer).unwrap_or_default();
-    let mut store = store?;
-    for (id, gradient) in aside {
+    let _pass = Pass::begin();
+    let mut store = loss.backward()?;
+    for (id, gradient) in ASIDE.take().unwrap_or_default() {
         let sum = match store.get_id(id) {
             Some(before) => before.add(&gradient)?,
             None => gradient,
@@ -31,9 +29,30 @@ pub fn backward(loss: &Tensor) -> Result<GradStore> {
     Ok(store)
 }
 
-/// The gradient of a tensor as an operation returns it: laid aside where it is a parameter's and there
-/// is a pass that asks for it afterwards.
-pub(super) fn hand_over(tensor: &Tensor, gradient: Tensor) -> Option<Tensor> {
+/// A backward pass under way. However it ends, also by a panic in an operation, the one around it goes on
+/// as before: gradients laid aside for nobody would be lost.
+struct Pass {
+    outer: Option<Vec<(TensorId, Tensor)>>,
+}
+
+impl Pass {
+    fn begin() -> Pass {
+        Pass {
+            outer: ASIDE.replace(Some(Vec::new())),
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        ASIDE.set(self.outer.take());
+    }
+}
+
+/// The gradient of a tensor, where it is wanted, as an operation returns it: laid aside where it is a
+/// parameter's and there is a pass that asks for it afterwards.
+pub(super) fn hand_over(tensor: &Tensor, gradient: impl Into<Option<Tensor>>) -> Option<Tensor> {
+    let gradient = gradient.into()?;
     if !tensor.is_variable() {
         return Some(gradient);
     }
@@ -81,5 +100,38 @@ mod tests {
                 assert!((one - other).abs() < 1e-12 * other.abs().max(1.0));
             }
         }
+    }
+
+    #[test]
+    fn a_pass_that_panics_leaves_candles_own_complete() {
+        struct Cursed;
+
+        impl candle_core::CustomOp1 for Cursed {
+            fn name(&self) -> &'static str {
+                "cursed"
+            }
+
+            fn cpu_fwd(
+                &self,
+                storage: &candle_core::CpuStorage,
+                layout: &candle_core::Layout,
+            ) -> Result<(candle_core::CpuStorage, candle_core::Shape)> {
+                Ok((storage.clone(), layout.shape().clone()))
+            }
+
+            fn bwd(&self, _x: &Tensor, _y: &Tensor, _gradient: &Tensor) -> Result<Option<Tensor>> {
+                panic!("cursed")
+            }
+        }
+
+        let x = Var::new(&[[1.0, 2.0]], &Device::Cpu).expect("a variable");
+        let weight = Var::new(&[[0.5, -1.0]], &Device::Cpu).expect("a variable");
+        let y = linear(&x, &weight, None).expect("outputs");
+        let cursed = y.apply_op1(Cursed).and_then(|y| y.sum_all());
+        let cursed = cursed.expect("a loss");
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| backward(&cursed)));
+        assert!(panicked.is_err());
+        let store = y.sum_all().and_then(|loss| loss.backward());
+        assert!(store.expect("gradients").get(&weight).is_some());
     }
 }
