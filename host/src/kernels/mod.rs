@@ -11,10 +11,12 @@
 mod fresh;
 mod level;
 pub(crate) mod math;
+mod matrix;
 mod product;
 pub(crate) mod region;
 
 pub(crate) use fresh::{Fresh, written, zeros};
 pub(crate) use level::vectorised;
 pub use level::{Level, VARIABLE, level};
-pub(crate) use product::{Job, Matrix, Target, multiply, multiply_all};
+pub(crate) use matrix::{Matrix, Target};
+pub(crate) use product::{Job, multiply, multiply_all};
