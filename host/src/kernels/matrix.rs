@@ -125,15 +125,25 @@ impl<'a, T> Target<'a, T> {
 
     /// Row after row in memory to which the product is added.
     pub(crate) fn adding(numbers: &'a mut [T], rows: usize, columns: usize) -> Target<'a, T> {
+        Target::adding_with_step(numbers, rows, columns, columns)
+    }
+
+    /// The same with a step from row to row, at least as long as a row.
+    pub(crate) fn adding_with_step(
+        numbers: &'a mut [T],
+        rows: usize,
+        columns: usize,
+        row_step: usize,
+    ) -> Target<'a, T> {
         assert!(
-            rows * columns <= numbers.len(),
+            row_step >= columns && reach(rows, columns, row_step, 1) <= numbers.len(),
             "a product's target is too short"
         );
         Target {
             start: numbers.as_mut_ptr(),
             rows,
             columns,
-            row_step: columns,
+            row_step,
             column_step: 1,
             adds: true,
             begin: None,

@@ -8,6 +8,7 @@ mod build;
 mod build_layer;
 mod config;
 mod extent;
+mod fusion;
 pub mod gradient_check;
 mod init_config;
 mod layer_config;

@@ -29,6 +29,9 @@ impl ModuleInfo {
 
 /// Who listens at modules.
 pub trait Taps {
+    /// Whether somebody listens at a module: where nobody does, it may run as one with those around it.
+    fn listens(&mut self, module: &ModuleInfo) -> bool;
+
     /// A module begins: what it is to be given instead of `input`, where somebody listens at it.
     fn enter(&mut self, module: &ModuleInfo, input: &Tensor) -> Result<Option<Tensor>>;
 
@@ -127,6 +130,11 @@ impl<'a> Pass<'a> {
             iteration,
         } = self.moment;
         random::stream(seed, purpose, epoch, iteration)
+    }
+
+    /// Whether somebody listens at a module.
+    pub fn listens(&mut self, module: &ModuleInfo) -> bool {
+        self.taps.as_mut().is_some_and(|taps| taps.listens(module))
     }
 
     /// Runs a named module: `forward` makes its output of its input. Where nobody listens at it,

@@ -2,31 +2,71 @@
 
 use candle_core::{Result, Tensor};
 
+use super::fusion::Fused;
 use super::{Activation, Layer, ModuleInfo, Pass, ops};
 
 /// Layers one after the other, each a module where it has a name.
 #[derive(Default)]
 pub struct Sequence {
-    steps: Vec<(Option<ModuleInfo>, Box<dyn Layer>)>,
+    steps: Vec<Step>,
 }
+
+struct Step {
+    module: Option<ModuleInfo>,
+    layer: Box<dyn Layer>,
+    /// This layer and those behind it in one, and how many they are.
+    fused: Option<(usize, Fused)>,
+}
+
+/// The most layers that are fused.
+const MOST: usize = 3;
 
 impl Sequence {
     /// A layer more.
     pub fn push(&mut self, module: Option<ModuleInfo>, layer: Box<dyn Layer>) {
-        self.steps.push((module, layer));
+        self.steps.push(Step {
+            module,
+            layer,
+            fused: None,
+        });
+        for index in self.steps.len().saturating_sub(MOST)..self.steps.len() {
+            let (_, rest) = self.steps.split_at(index);
+            let roles: Vec<_> = rest.iter().map(|step| step.layer.role()).collect();
+            let fused = Fused::of(&roles);
+            if let Some(step) = self.steps.get_mut(index) {
+                step.fused = fused;
+            }
+        }
+    }
+
+    /// The layers that begin `steps` in one, where there are such and nobody listens at them.
+    fn fused<'a>(steps: &'a [Step], pass: &mut Pass<'_>) -> Option<(&'a [Step], &'a Fused)> {
+        let (count, fused) = steps.first()?.fused.as_ref()?;
+        let (inside, rest) = steps.split_at_checked(*count)?;
+        let mut modules = inside.iter().filter_map(|step| step.module.as_ref());
+        let is_heard = modules.any(|module| pass.listens(module));
+        (!is_heard).then_some((rest, fused))
     }
 }
 
 impl Layer for Sequence {
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let mut x = x.clone();
-        for (module, layer) in &self.steps {
+        let mut steps = &self.steps[..];
+        loop {
+            if let Some((rest, fused)) = Sequence::fused(steps, pass) {
+                (x, steps) = (fused.forward(&x)?, rest);
+                continue;
+            }
+            let Some((Step { module, layer, .. }, rest)) = steps.split_first() else {
+                return Ok(x);
+            };
             x = match module {
                 Some(module) => pass.module(module, &x, |x, pass| layer.forward(x, pass))?,
                 None => layer.forward(&x, pass)?,
             };
+            steps = rest;
         }
-        Ok(x)
     }
 }
 

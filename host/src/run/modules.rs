@@ -61,6 +61,13 @@ impl ModuleTaps<'_, '_> {
 }
 
 impl Taps for ModuleTaps<'_, '_> {
+    fn listens(&mut self, module: &ModuleInfo) -> bool {
+        self.index(module).is_some_and(|index| {
+            self.wants_gradients(index)
+                || self.hooks.listens(Point::ModuleForward, index, self.view)
+        })
+    }
+
     fn enter(&mut self, module: &ModuleInfo, input: &Tensor) -> Result<Option<Tensor>> {
         let Some(index) = self.index(module) else {
             return Ok(None);

@@ -4,8 +4,9 @@ use candle_core::{Result, Tensor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Layer;
-use crate::nn::{Pass, ops};
+use super::{Layer, Role};
+use crate::nn::Pass;
+use crate::nn::ops::{self, Function};
 
 /// The nonlinearity between layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +40,16 @@ impl Activation {
         }
     }
 
+    /// The function of ours that it is, where it is one.
+    pub(in crate::nn) fn function(self) -> Option<Function> {
+        match self {
+            Activation::Relu => Some(Function::Relu),
+            Activation::Gelu => Some(Function::Gelu),
+            Activation::Silu => Some(Function::Silu),
+            Activation::Tanh | Activation::Sigmoid | Activation::Identity => None,
+        }
+    }
+
     /// Applies it to every element.
     pub fn forward(self, x: &Tensor) -> Result<Tensor> {
         match self {
@@ -56,5 +67,9 @@ impl Activation {
 impl Layer for Activation {
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         Activation::forward(*self, x)
+    }
+
+    fn role(&self) -> Role<'_> {
+        Role::Activation(*self)
     }
 }

@@ -2,10 +2,10 @@
 
 use candle_core::{Result, Tensor};
 
-use super::Layer;
+use super::{Layer, Role};
 use crate::init::Init;
 use crate::nn::Pass;
-use crate::nn::ops::{self, Window};
+use crate::nn::ops::{self, After, Window};
 use crate::parameters::{self, Scope};
 
 /// How a convolution goes over its input: (down, across), of which a sequence has the second alone.
@@ -94,12 +94,18 @@ impl Conv2d {
 
     /// From (batch, inputs, height, width) to (batch, outputs, windows down, windows across).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        ops::conv2d(
+        self.forward_then(x, After::default())
+    }
+
+    /// The same and what follows it.
+    pub fn forward_then(&self, x: &Tensor, after: After) -> Result<Tensor> {
+        ops::conv2d_then(
             x,
             &self.weight,
             self.bias.as_ref(),
             self.window,
             self.groups,
+            after,
         )
     }
 }
@@ -107,6 +113,10 @@ impl Conv2d {
 impl Layer for Conv2d {
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         Conv2d::forward(self, x)
+    }
+
+    fn role(&self) -> Role<'_> {
+        Role::Conv2d(self)
     }
 }
 

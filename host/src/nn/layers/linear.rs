@@ -2,9 +2,10 @@
 
 use candle_core::{Result, Tensor};
 
-use super::Layer;
+use super::{Layer, Role};
 use crate::init::Init;
-use crate::nn::{Pass, ops};
+use crate::nn::Pass;
+use crate::nn::ops::{self, Function};
 use crate::parameters::{self, Scope};
 
 /// y = x · Wᵀ + b over the last dimension, with PyTorch's shapes, names and initialisation.
@@ -63,10 +64,19 @@ impl Linear {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         ops::linear(x, &self.weight, self.bias.as_ref())
     }
+
+    /// The same and a function of it.
+    pub fn forward_then(&self, x: &Tensor, function: Function) -> Result<Tensor> {
+        ops::linear_then(x, &self.weight, self.bias.as_ref(), function)
+    }
 }
 
 impl Layer for Linear {
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         Linear::forward(self, x)
+    }
+
+    fn role(&self) -> Role<'_> {
+        Role::Linear(self)
     }
 }

@@ -36,6 +36,26 @@ use super::Pass;
 pub trait Layer: Send {
     /// The output for a batch, whose first dimension is the batch.
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
+
+    /// What it is to the layers around it, which may run together with it.
+    fn role(&self) -> Role<'_> {
+        Role::Other
+    }
+}
+
+/// What a layer is to those around it.
+#[derive(Clone, Copy, Debug)]
+pub enum Role<'a> {
+    /// A linear layer.
+    Linear(&'a Linear),
+    /// A convolution over images.
+    Conv2d(&'a Conv2d),
+    /// A nonlinearity.
+    Activation(Activation),
+    /// Pooling.
+    Pool2d(Pool2d),
+    /// Nothing that runs together with others.
+    Other,
 }
 
 /// A layer without state: a function.

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::Layer;
+use super::{Layer, Role};
 use crate::nn::Pass;
 use crate::nn::ops::{PoolKind, Windows, pool2d};
 
@@ -49,6 +49,19 @@ impl Pool2d {
         }
     }
 
+    /// Whether it gives the largest numbers of squares of 2 × 2 side by side.
+    pub(in crate::nn) fn is_of_squares(self) -> bool {
+        match self {
+            Pool2d::Sliding {
+                kind: PoolKind::Max,
+                kernel,
+                stride,
+                padding,
+            } => kernel == (2, 2) && stride == (2, 2) && padding == (0, 0),
+            _ => false,
+        }
+    }
+
     /// From (…, height, width) to (…, windows down, windows across).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let &[.., height, width] = x.dims() else {
@@ -65,5 +78,9 @@ impl Pool2d {
 impl Layer for Pool2d {
     fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
         Pool2d::forward(self, x)
+    }
+
+    fn role(&self) -> Role<'_> {
+        Role::Pool2d(*self)
     }
 }

@@ -104,6 +104,91 @@ fn check_layer(config: &serde_json::Value, input: &Signal, batch: &Tensor) {
     assert!(checked > 0, "{config}");
 }
 
+/// Layers as one operation give what they give one after the other, to the bit, gradients too, and these
+/// are right.
+#[test]
+fn layers_in_one_are_those_one_after_the_other() {
+    use crate::nn::ops::{After, Function};
+
+    let var =
+        |name: &str, shape: &[usize]| Var::from_tensor(&random(name, shape)).expect("a variable");
+    let same = |variables: &[&Var],
+                one: &dyn Fn() -> Result<Tensor>,
+                other: &dyn Fn() -> Result<Tensor>| {
+        let run = |f: &dyn Fn() -> Result<Tensor>| {
+            let y = f().expect("forward");
+            let store = y
+                .mul(&random("weights", y.dims()))
+                .and_then(|y| y.sum_all()?.backward());
+            let store = store.expect("backward");
+            let gradient = |var: &&Var| store.get(var).map(values).expect("a gradient");
+            let gradients: Vec<Vec<f64>> = variables.iter().map(gradient).collect();
+            (values(&y), gradients)
+        };
+        let bits = |numbers: &[f64]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let ((y, gradients), (other_y, others)) = (run(one), run(other));
+        assert_eq!(bits(&y), bits(&other_y));
+        for (one, other) in gradients.iter().zip(&others) {
+            // A zero may have another sign where nothing is handed on.
+            assert_eq!(one, other);
+        }
+    };
+
+    for (index, (channels, size, kernel, padding, dilation, groups)) in [
+        (1, (7, 9), (3, 3), (0, 0), (1, 1), 1),
+        (12, (6, 8), (3, 3), (1, 1), (1, 1), 1),
+        (24, (9, 7), (2, 3), (1, 0), (2, 1), 2),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let x = var(&format!("x{index}"), &[2, channels, size.0, size.1]);
+        let weight = var(
+            &format!("w{index}"),
+            &[4, channels / groups, kernel.0, kernel.1],
+        );
+        let bias = var(&format!("b{index}"), &[4]);
+        let (stride, kernel) = ((1, 1), kernel);
+        let window = Window {
+            kernel,
+            stride,
+            padding,
+            dilation,
+        };
+        let conv = |after| ops::conv2d_then(&x, &weight, Some(&bias), window, groups, after);
+        let squares = |y: Tensor| {
+            let windows = |length| Windows::sliding(length, 2, 2, 0).expect("there is room");
+            let (down, across) = (windows(y.dim(2)?), windows(y.dim(3)?));
+            ops::pool2d(&y, PoolKind::Max, down, across)
+        };
+        for (relu, pool) in [(true, false), (false, true), (true, true)] {
+            let one_by_one = || {
+                let y = ops::conv2d(&x, &weight, Some(&bias), window, groups)?;
+                let y = if relu { ops::relu(&y)? } else { y };
+                if pool { squares(y) } else { Ok(y) }
+            };
+            let in_one = || conv(After { relu, pool });
+            same(&[&x, &weight, &bias], &in_one, &one_by_one);
+            check(&[&x, &weight, &bias], &in_one);
+        }
+        check(&[&x, &weight, &bias], &|| conv(After::default()));
+    }
+    let (x, weight, bias) = (var("x", &[2, 3, 4]), var("w", &[5, 4]), var("b", &[5]));
+    for (function, alone) in [
+        (Function::Relu, ops::relu as fn(&Tensor) -> Result<Tensor>),
+        (Function::Gelu, ops::gelu),
+        (Function::Silu, ops::silu),
+    ] {
+        let in_one = || ops::linear_then(&x, &weight, Some(&bias), function);
+        let one_by_one = || alone(&ops::linear(&x, &weight, Some(&bias))?);
+        same(&[&x, &weight, &bias], &in_one, &one_by_one);
+        check(&[&x, &weight, &bias], &in_one);
+        check(&[&x, &weight], &|| {
+            ops::linear_then(&x, &weight, None, function)
+        });
+    }
+}
+
 macro_rules! layer {
     ($kind:literal $(, $key:literal : $value:tt)*) => {
         serde_json::json!({ "kind": $kind $(, $key: $value)* })

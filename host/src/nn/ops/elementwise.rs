@@ -25,18 +25,42 @@ pub fn silu(x: &Tensor) -> Result<Tensor> {
     ready(x)?.apply_op1(Function::Silu)
 }
 
-#[derive(Clone, Copy)]
-enum Function {
+/// A nonlinearity of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// See [`relu`].
     Relu,
+    /// See [`gelu`].
     Gelu,
+    /// See [`silu`].
     Silu,
+}
+
+impl Function {
+    /// Of every number.
+    pub(super) fn of<T: Number>(self, x: &[T], y: &mut [MaybeUninit<T>]) {
+        match self {
+            Function::Relu => relu_of(x, y),
+            Function::Gelu => gelu_of(x, y),
+            Function::Silu => silu_of(x, y),
+        }
+    }
+
+    /// The gradients of `x`, from those of what was made of it. `x` may be the outputs for ReLU.
+    pub(super) fn slopes<T: Number>(self, x: &[T], g: &[T], slopes: &mut [MaybeUninit<T>]) {
+        match self {
+            Function::Relu => relu_slopes(x, g, slopes),
+            Function::Gelu => gelu_slopes(x, g, slopes),
+            Function::Silu => silu_slopes(x, g, slopes),
+        }
+    }
 }
 
 /// Elements that are worth a share of the work of one step of a loop over them.
 const EACH: usize = 8;
 
 /// Runs a kernel over parts of `x` (and `more`, of the same length), side by side.
-fn map<T: Number>(
+pub(super) fn map<T: Number>(
     x: &[T],
     more: &[T],
     kernel: impl Fn(&[T], &[T], &mut [MaybeUninit<T>]) + Sync,
@@ -137,11 +161,7 @@ impl CustomOp1 for Function {
     fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         for_floats!(storage, T => {
             let x = numbers::<T>(storage, layout)?;
-            let y = map(x, &[], |x, _, y| match self {
-                Function::Relu => relu_of(x, y),
-                Function::Gelu => gelu_of(x, y),
-                Function::Silu => silu_of(x, y),
-            });
+            let y = map(x, &[], |x, _, y| self.of(x, y));
             Ok((stored(y), layout.shape().clone()))
         })
     }
@@ -157,11 +177,7 @@ impl CustomOp1 for Function {
             if g.len() != numbers_of_x.len() {
                 bail!("a gradient has another size than what it is the gradient of")
             }
-            let slopes = map(numbers_of_x, g, |x, g, slopes| match self {
-                Function::Relu => relu_slopes(x, g, slopes),
-                Function::Gelu => gelu_slopes(x, g, slopes),
-                Function::Silu => silu_slopes(x, g, slopes),
-            });
+            let slopes = map(numbers_of_x, g, |x, g, slopes| self.slopes(x, g, slopes));
             Ok(Some(new_tensor(slopes, x.shape())?))
         })
     }

@@ -1,7 +1,11 @@
-//! The linear layer as one operation: product and bias, and on the way back all three gradients.
+//! The linear layer as one operation: product, bias, and the nonlinearity that follows; on the way back
+//! all gradients.
+
+use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
+use super::elementwise::{Function, map};
 use super::tape::hand_over;
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::region::{self, Shared};
@@ -10,14 +14,41 @@ use crate::kernels::{Fresh, Job, Matrix, Target, multiply_all, vectorised};
 /// x · Wᵀ + b over the last dimension: from (…, inputs) to (…, outputs), with W (outputs, inputs) and b
 /// (outputs).
 pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    apply(x, weight, bias, None)
+}
+
+/// [`linear`] and a function of its outputs, to the same bits as one after the other.
+pub fn linear_then(
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    function: Function,
+) -> Result<Tensor> {
+    apply(x, weight, bias, Some(function))
+}
+
+fn apply(
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    function: Option<Function>,
+) -> Result<Tensor> {
     let (x, weight) = (ready(x)?, ready(weight)?);
+    let op = LinearOp {
+        function,
+        before: OnceLock::new(),
+    };
     match bias {
-        Some(bias) => x.apply_op3(&weight, &ready(bias)?, LinearOp),
-        None => x.apply_op2(&weight, LinearOp),
+        Some(bias) => x.apply_op3(&weight, &ready(bias)?, op),
+        None => x.apply_op2(&weight, op),
     }
 }
 
-struct LinearOp;
+struct LinearOp {
+    function: Option<Function>,
+    /// What the function was given, where its gradient can't be told from what it gave.
+    before: OnceLock<CpuStorage>,
+}
 
 #[derive(Clone, Copy)]
 struct Sizes {
@@ -42,36 +73,72 @@ impl Sizes {
     }
 }
 
-fn forward(
-    (x, x_layout): (&CpuStorage, &Layout),
-    (weight, weight_layout): (&CpuStorage, &Layout),
-    bias: Option<(&CpuStorage, &Layout)>,
-) -> Result<(CpuStorage, Shape)> {
-    let sizes = Sizes::of(x_layout.dims(), weight_layout.dims())?;
-    let Sizes {
-        rows,
-        outputs,
-        inputs,
-    } = sizes;
-    let mut shape = x_layout.dims().to_vec();
-    if let Some(last) = shape.last_mut() {
-        *last = outputs;
-    }
-    for_floats!(x, T => {
-        let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;
-        if bias.is_some_and(|bias| bias.len() != outputs) {
-            bail!("a linear layer of {outputs} outputs has a bias of another length")
+impl LinearOp {
+    fn forward(
+        &self,
+        (x, x_layout): (&CpuStorage, &Layout),
+        (weight, weight_layout): (&CpuStorage, &Layout),
+        bias: Option<(&CpuStorage, &Layout)>,
+    ) -> Result<(CpuStorage, Shape)> {
+        let sizes = Sizes::of(x_layout.dims(), weight_layout.dims())?;
+        let Sizes {
+            rows,
+            outputs,
+            inputs,
+        } = sizes;
+        let mut shape = x_layout.dims().to_vec();
+        if let Some(last) = shape.last_mut() {
+            *last = outputs;
         }
-        let left = Matrix::new(numbers::<T>(x, x_layout)?, rows, inputs);
-        let right = Matrix::new(numbers::<T>(weight, weight_layout)?, outputs, inputs).t();
-        let mut y = Fresh::new(rows * outputs);
-        let target = Target::fresh(y.places(), rows, outputs).with_row(bias);
-        multiply_all(&mut [Job::new(target, left, right)], |_, _| {});
-        // SAFETY: the product has written all.
-        #[expect(unsafe_code, reason = "it is written")]
-        let y = unsafe { y.written() };
-        Ok((stored(y), shape.into()))
-    })
+        for_floats!(x, T => {
+            let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;
+            if bias.is_some_and(|bias| bias.len() != outputs) {
+                bail!("a linear layer of {outputs} outputs has a bias of another length")
+            }
+            let left = Matrix::new(numbers::<T>(x, x_layout)?, rows, inputs);
+            let right = Matrix::new(numbers::<T>(weight, weight_layout)?, outputs, inputs).t();
+            let mut y = Fresh::new(rows * outputs);
+            let target = Target::fresh(y.places(), rows, outputs).with_row(bias);
+            multiply_all(&mut [Job::new(target, left, right)], |_, _| {});
+            // SAFETY: the product has written all.
+            #[expect(unsafe_code, reason = "it is written")]
+            let y = unsafe { y.written() };
+            Ok((stored(self.then(y)), shape.into()))
+        })
+    }
+
+    /// The function of the product.
+    fn then<T: Number>(&self, y: Vec<T>) -> Vec<T> {
+        let Some(function) = self.function else {
+            return y;
+        };
+        let before = y;
+        let y = map(&before, &[], |x, _, y| function.of(x, y));
+        if function != Function::Relu {
+            // It is called once for each operation.
+            drop(self.before.set(stored(before)));
+        }
+        y
+    }
+
+    /// The gradient of the product, from that of the operation's output `y`.
+    fn gradient_before<T: Number>(&self, y: &Tensor, g: &[T]) -> Result<Option<Vec<T>>> {
+        let Some(function) = self.function else {
+            return Ok(None);
+        };
+        let (guard, layout) = y.storage_and_layout();
+        let x = match self.before.get() {
+            Some(before) => T::cpu_storage_as_slice(before)?,
+            // ReLU's outputs are above zero where its inputs are.
+            None => numbers::<T>(cpu(&guard)?, layout)?,
+        };
+        if x.len() != g.len() {
+            bail!("a gradient has another size than what it is the gradient of")
+        }
+        Ok(Some(map(x, g, |x, g, slopes| {
+            function.slopes(x, g, slopes)
+        })))
+    }
 }
 
 vectorised! {
@@ -85,63 +152,69 @@ vectorised! {
     }
 }
 
-/// The gradients of input, weight and bias, each where it is wanted.
-fn backward(
-    x: &Tensor,
-    weight: &Tensor,
-    gradient: &Tensor,
-    has_bias: bool,
-) -> Result<[Option<Tensor>; 3]> {
-    let gradient = ready(gradient)?;
-    let (x_guard, x_layout) = x.storage_and_layout();
-    let (weight_guard, weight_layout) = weight.storage_and_layout();
-    let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
-    let (x_storage, weight_storage) = (cpu(&x_guard)?, cpu(&weight_guard)?);
-    let Sizes {
-        rows,
-        outputs,
-        inputs,
-    } = Sizes::of(x_layout.dims(), weight_layout.dims())?;
-    for_floats!(x_storage, T => {
-        let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
-        let of_output = Matrix::new(g, rows, outputs);
-        let of_x = Matrix::new(numbers::<T>(x_storage, x_layout)?, rows, inputs);
-        let of_weight = Matrix::new(numbers::<T>(weight_storage, weight_layout)?, outputs, inputs);
-        let mut x_slopes = x.track_op().then(|| Fresh::new(rows * inputs));
-        let mut weight_slopes = weight.track_op().then(|| Fresh::new(outputs * inputs));
-        let mut bias_slopes = has_bias.then(|| vec![T::ZERO; outputs]);
-        let mut jobs = Vec::with_capacity(2);
-        if let Some(slopes) = &mut weight_slopes {
-            let target = Target::fresh(slopes.places(), outputs, inputs);
-            jobs.push(Job::new(target, of_output.t(), of_x));
-        }
-        if let Some(slopes) = &mut x_slopes {
-            let target = Target::fresh(slopes.places(), rows, inputs);
-            jobs.push(Job::new(target, of_output, of_weight));
-        }
-        let bias_places = bias_slopes.as_mut().map(|slopes| Shared::new(slopes));
-        multiply_all(&mut jobs, |part, parts| {
-            if let Some(places) = &bias_places {
-                let columns = region::range(outputs, 16, part, parts);
-                // SAFETY: ranges of different parts are disjoint.
-                #[expect(unsafe_code, reason = "each part has its own sums")]
-                let sums = unsafe { places.part(columns.clone()) };
-                if !columns.is_empty() {
-                    add_rows(sums, g, outputs, columns.start);
-                }
+impl LinearOp {
+    /// The gradients of input, weight and bias, each where it is wanted.
+    fn backward(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        y: &Tensor,
+        gradient: &Tensor,
+        has_bias: bool,
+    ) -> Result<[Option<Tensor>; 3]> {
+        let gradient = ready(gradient)?;
+        let (x_guard, x_layout) = x.storage_and_layout();
+        let (weight_guard, weight_layout) = weight.storage_and_layout();
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let (x_storage, weight_storage) = (cpu(&x_guard)?, cpu(&weight_guard)?);
+        let Sizes {
+            rows,
+            outputs,
+            inputs,
+        } = Sizes::of(x_layout.dims(), weight_layout.dims())?;
+        for_floats!(x_storage, T => {
+            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+            let before = self.gradient_before(y, g)?;
+            let g = before.as_deref().unwrap_or(g);
+            let of_output = Matrix::new(g, rows, outputs);
+            let of_x = Matrix::new(numbers::<T>(x_storage, x_layout)?, rows, inputs);
+            let of_weight = Matrix::new(numbers::<T>(weight_storage, weight_layout)?, outputs, inputs);
+            let mut x_slopes = x.track_op().then(|| Fresh::new(rows * inputs));
+            let mut weight_slopes = weight.track_op().then(|| Fresh::new(outputs * inputs));
+            let mut bias_slopes = has_bias.then(|| vec![T::ZERO; outputs]);
+            let mut jobs = Vec::with_capacity(2);
+            if let Some(slopes) = &mut weight_slopes {
+                let target = Target::fresh(slopes.places(), outputs, inputs);
+                jobs.push(Job::new(target, of_output.t(), of_x));
             }
-        });
-        drop(jobs);
-        // SAFETY: the products have written all of them.
-        #[expect(unsafe_code, reason = "they are written")]
-        let written = |slopes: Fresh<T>, like: &Tensor| unsafe {
-            new_tensor(slopes.written(), like.shape())
-        };
-        let of_x = x_slopes.map(|slopes| written(slopes, x)).transpose()?;
-        let of_weight = weight_slopes.map(|slopes| written(slopes, weight)).transpose()?;
-        let of_bias = bias_slopes.map(|slopes| new_tensor(slopes, &outputs.into()));
-        Ok([of_x, of_weight, of_bias.transpose()?])
-    })
+            if let Some(slopes) = &mut x_slopes {
+                let target = Target::fresh(slopes.places(), rows, inputs);
+                jobs.push(Job::new(target, of_output, of_weight));
+            }
+            let bias_places = bias_slopes.as_mut().map(|slopes| Shared::new(slopes));
+            multiply_all(&mut jobs, |part, parts| {
+                if let Some(places) = &bias_places {
+                    let columns = region::range(outputs, 16, part, parts);
+                    // SAFETY: ranges of different parts are disjoint.
+                    #[expect(unsafe_code, reason = "each part has its own sums")]
+                    let sums = unsafe { places.part(columns.clone()) };
+                    if !columns.is_empty() {
+                        add_rows(sums, g, outputs, columns.start);
+                    }
+                }
+            });
+            drop(jobs);
+            // SAFETY: the products have written all of them.
+            #[expect(unsafe_code, reason = "they are written")]
+            let written = |slopes: Fresh<T>, like: &Tensor| unsafe {
+                new_tensor(slopes.written(), like.shape())
+            };
+            let of_x = x_slopes.map(|slopes| written(slopes, x)).transpose()?;
+            let of_weight = weight_slopes.map(|slopes| written(slopes, weight)).transpose()?;
+            let of_bias = bias_slopes.map(|slopes| new_tensor(slopes, &outputs.into()));
+            Ok([of_x, of_weight, of_bias.transpose()?])
+        })
+    }
 }
 
 impl CustomOp3 for LinearOp {
@@ -158,7 +231,7 @@ impl CustomOp3 for LinearOp {
         bias: &CpuStorage,
         bias_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        forward(
+        self.forward(
             (x, x_layout),
             (weight, weight_layout),
             Some((bias, bias_layout)),
@@ -170,10 +243,10 @@ impl CustomOp3 for LinearOp {
         x: &Tensor,
         weight: &Tensor,
         bias: &Tensor,
-        _y: &Tensor,
+        y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, of_bias] = backward(x, weight, gradient, true)?;
+        let [of_x, of_weight, of_bias] = self.backward(x, weight, y, gradient, true)?;
         Ok((
             hand_over(x, of_x),
             hand_over(weight, of_weight),
@@ -194,17 +267,17 @@ impl CustomOp2 for LinearOp {
         weight: &CpuStorage,
         weight_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        forward((x, x_layout), (weight, weight_layout), None)
+        self.forward((x, x_layout), (weight, weight_layout), None)
     }
 
     fn bwd(
         &self,
         x: &Tensor,
         weight: &Tensor,
-        _y: &Tensor,
+        y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, _] = backward(x, weight, gradient, false)?;
+        let [of_x, of_weight, _] = self.backward(x, weight, y, gradient, false)?;
         Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
     }
 }

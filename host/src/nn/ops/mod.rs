@@ -23,10 +23,10 @@ use candle_core::{CpuStorage, Device, Layout, Result, Shape, Storage, Tensor, Wi
 
 pub use attention::attention;
 pub use batch_norm::{ChannelStatistics, batch_norm};
-pub use conv::conv2d;
+pub use conv::{After, conv2d, conv2d_then};
 pub use cross_entropy::{CrossEntropyTerms, cross_entropy};
-pub use elementwise::{add, gelu, relu, silu};
-pub use linear::linear;
+pub use elementwise::{Function, add, gelu, relu, silu};
+pub use linear::{linear, linear_then};
 pub use pool::{PoolKind, Windows, pool2d};
 pub use row_norm::{layer_norm, rms_norm};
 pub use softmax::softmax;

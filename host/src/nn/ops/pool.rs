@@ -12,6 +12,7 @@ use super::{Number, for_floats, number, numbers, ready};
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, zeros};
 use quads::{quad_slopes, quads};
+pub(super) use quads::{quads_with_places, spread_quads};
 
 /// What a window gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,11 @@
 //! Windows of images as columns, so that a convolution is a matrix product; and back.
 
+use std::ops::Range;
+
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
 
 use super::{Number, for_floats, numbers, ready};
+use crate::kernels::vectorised;
 
 /// How a convolution's windows lie along the two dimensions of an image: (down, across).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,61 +90,42 @@ impl Sizes {
         })
     }
 
-    /// Calls `run(column of the first, place in the image of the first, step between places, count)`
-    /// for every line of windows of the row (channel, i, j) that lies inside the image.
-    fn lines(
-        &self,
-        channel: usize,
-        i: usize,
-        j: usize,
-        mut run: impl FnMut(usize, usize, usize, usize),
-    ) {
-        let Window {
-            stride,
-            padding,
-            dilation,
-            ..
-        } = self.window;
-        // The windows across whose place j is inside: padding ≤ index · stride + offset < padding +
-        // width.
-        let offset = j * dilation.1;
-        let first = padding.1.saturating_sub(offset).div_ceil(stride.1);
-        let room = (self.width + padding.1).saturating_sub(offset);
-        let end = room.div_ceil(stride.1).min(self.columns);
-        if first >= end {
-            return;
-        }
-        let begin = first * stride.1 + offset - padding.1;
-        for image in 0..self.batch {
-            let plane = (image * self.channels + channel) * self.height;
-            for row in 0..self.rows {
-                let top = (row * stride.0 + i * dilation.0).checked_sub(padding.0);
-                let Some(top) = top.filter(|&top| top < self.height) else {
-                    continue;
-                };
-                let column = (image * self.rows + row) * self.columns + first;
-                run(
-                    column,
-                    (plane + top) * self.width + begin,
-                    stride.1,
-                    end - first,
-                );
+    /// Calls `at(image, line of the matrix, block)` for the place (i, j) of the windows of all channels
+    /// of each image, `line` being that of the first channel.
+    fn each_block(&self, mut at: impl FnMut(usize, usize, &Block)) {
+        let (high, wide) = self.window.kernel;
+        for i in 0..high {
+            for j in 0..wide {
+                if let Some(block) = self.block(i, j) {
+                    for image in 0..self.batch {
+                        at(image, i * wide + j, &block);
+                    }
+                }
             }
         }
     }
 
-    /// Calls `at(row, channel, i, j)` for every row of the columns' matrix.
-    fn each_row(&self, mut at: impl FnMut(usize, usize, usize, usize)) {
-        let (high, wide) = self.window.kernel;
-        let mut row = 0;
-        for channel in 0..self.channels {
-            for i in 0..high {
-                for j in 0..wide {
-                    at(row, channel, i, j);
-                    row += 1;
-                }
-            }
-        }
+    /// The windows of an image whose place (i, j) lies inside it; none where there are none.
+    fn block(&self, i: usize, j: usize) -> Option<Block> {
+        let Window {
+            kernel,
+            stride,
+            padding,
+            dilation,
+        } = self.window;
+        let (down, across) = ((self.rows, stride.0), (self.columns, stride.1));
+        let (rows, top) = inside(down, i * dilation.0, padding.0, self.height)?;
+        let (columns, left) = inside(across, j * dilation.1, padding.1, self.width)?;
+        let (_, line) = self.matrix();
+        Some(Block {
+            planes: self.channels,
+            rows: rows.len(),
+            columns: columns.len(),
+            window: rows.start * self.columns + columns.start,
+            next_window: (kernel.0 * kernel.1 * line, self.columns),
+            place: top * self.width + left,
+            next_place: (self.height * self.width, stride.0 * self.width, stride.1),
+        })
     }
 
     /// Rows and columns of the matrix of windows.
@@ -155,39 +139,122 @@ impl Sizes {
 
     /// Writes the windows into a matrix; what of them lies in the padding stays as it is there.
     pub(super) fn unfold<T: Number>(&self, x: &[T], matrix: &mut [T]) {
-        let (_, width) = self.matrix();
-        self.each_row(|row, channel, i, j| {
-            let line = &mut matrix[row * width..(row + 1) * width];
-            self.lines(channel, i, j, |column, place, step, count| {
-                let target = &mut line[column..column + count];
-                if step == 1 {
-                    target.copy_from_slice(&x[place..place + count]);
-                } else {
-                    for (target, x) in target.iter_mut().zip(x[place..].iter().step_by(step)) {
-                        *target = *x;
-                    }
-                }
-            });
+        self.each_block(|image, line, block| {
+            let (start, window) = self.starts(image, line);
+            copy_block(&x[start..], &mut matrix[window..], block);
         });
     }
 
     /// Adds every number of a matrix of windows to the place that it came from.
     pub(super) fn fold<T: Number>(&self, matrix: &[T], x: &mut [T]) {
+        self.each_block(|image, line, block| {
+            let (start, window) = self.starts(image, line);
+            add_block(&mut x[start..], &matrix[window..], block);
+        });
+    }
+
+    /// Where an image's numbers begin, and its windows in a line of the matrix.
+    fn starts(&self, image: usize, line: usize) -> (usize, usize) {
         let (_, width) = self.matrix();
-        self.each_row(|row, channel, i, j| {
-            let line = &matrix[row * width..(row + 1) * width];
-            self.lines(channel, i, j, |column, place, step, count| {
-                let source = &line[column..column + count];
-                if step == 1 {
-                    for (x, source) in x[place..place + count].iter_mut().zip(source) {
-                        *x += *source;
-                    }
-                } else {
-                    for (x, source) in x[place..].iter_mut().step_by(step).zip(source) {
-                        *x += *source;
+        let start = image * self.channels * self.height * self.width;
+        (start, line * width + image * self.rows * self.columns)
+    }
+}
+
+/// Windows of an image, of which one place each is looked at, in all its channels.
+struct Block {
+    planes: usize,
+    rows: usize,
+    columns: usize,
+    /// The first of the windows, and from it to that of the next plane and the next row.
+    window: usize,
+    next_window: (usize, usize),
+    /// The place of the first of them, and from it to that of the next plane, row and column.
+    place: usize,
+    next_place: (usize, usize, usize),
+}
+
+impl Block {
+    /// Calls `at(windows from the first of a row on, places from its own on)` for every row.
+    #[inline(always)]
+    fn each_row(&self, mut at: impl FnMut(usize, usize)) {
+        for plane in 0..self.planes {
+            for row in 0..self.rows {
+                at(
+                    self.window + plane * self.next_window.0 + row * self.next_window.1,
+                    self.place + plane * self.next_place.0 + row * self.next_place.1,
+                );
+            }
+        }
+    }
+}
+
+/// Which of `count` windows in steps of `stride` have their place at `offset` inside an image of this
+/// length, and where the first of them has it.
+fn inside(
+    (count, stride): (usize, usize),
+    offset: usize,
+    padding: usize,
+    length: usize,
+) -> Option<(Range<usize>, usize)> {
+    // padding ≤ index · stride + offset < padding + length.
+    let first = padding.saturating_sub(offset).div_ceil(stride);
+    let room = (length + padding).saturating_sub(offset);
+    let end = room.div_ceil(stride).min(count);
+    (first < end).then(|| (first..end, first * stride + offset - padding))
+}
+
+/// Numbers that are moved at once: lines of windows are short, too short for a call each.
+const LANES: usize = 8;
+
+vectorised! {
+    /// Copies a block of an image into lines of windows.
+    fn copy_block<T: Number>(x: &[T], matrix: &mut [T], block: &Block) {
+        let (count, step) = (block.columns, block.next_place.2);
+        block.each_row(|window, place| {
+            let target = &mut matrix[window..window + count];
+            if step == 1 {
+                let mut target = target.chunks_exact_mut(LANES);
+                let mut x = x[place..place + count].chunks_exact(LANES);
+                for (target, x) in target.by_ref().zip(x.by_ref()) {
+                    let mut lanes = [T::ZERO; LANES];
+                    lanes.copy_from_slice(x);
+                    target.copy_from_slice(&lanes);
+                }
+                for (target, &x) in target.into_remainder().iter_mut().zip(x.remainder()) {
+                    *target = x;
+                }
+            } else {
+                for (target, &x) in target.iter_mut().zip(x[place..].iter().step_by(step)) {
+                    *target = x;
+                }
+            }
+        });
+    }
+}
+
+vectorised! {
+    /// Adds lines of windows to a block of an image.
+    fn add_block<T: Number>(x: &mut [T], matrix: &[T], block: &Block) {
+        let (count, step) = (block.columns, block.next_place.2);
+        block.each_row(|window, place| {
+            let source = &matrix[window..window + count];
+            if step == 1 {
+                let mut x = x[place..place + count].chunks_exact_mut(LANES);
+                let mut source = source.chunks_exact(LANES);
+                for (x, source) in x.by_ref().zip(source.by_ref()) {
+                    for lane in 0..LANES {
+                        x[lane] += source[lane];
                     }
                 }
-            });
+                for (x, &source) in x.into_remainder().iter_mut().zip(source.remainder()) {
+                    *x += source;
+                }
+            } else {
+                for (x, &source) in x[place..].iter_mut().step_by(step).zip(source) {
+                    *x += source;
+                }
+            }
         });
     }
 }

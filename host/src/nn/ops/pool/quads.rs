@@ -1,63 +1,71 @@
 //! The largest numbers of squares of 2 × 2, several side by side: the pooling that most networks have.
 
+use std::array::from_fn;
+
 use crate::kernels::math::Number;
 use crate::kernels::vectorised;
 
-/// How many squares are done side by side: few, since the lines of images that are pooled are short.
-const LANES: usize = 4;
-
 /// Squares side by side: upper left, upper right, lower left, lower right.
-type Quads<T> = [[T; LANES]; 4];
+struct Quads<T, const LANES: usize>([[T; LANES]; 4]);
 
-/// The squares of two lines from column `start` on.
-#[inline(always)]
-#[expect(clippy::needless_range_loop, reason = "lanes of several arrays")]
-fn load<T: Number>(upper: &[T], lower: &[T], start: usize) -> Quads<T> {
-    let mut quads = [[T::ZERO; LANES]; 4];
-    let pair = |line: &'_ [T], lane: usize| (line[2 * lane], line[2 * lane + 1]);
-    let (upper, lower) = (
-        &upper[start..start + 2 * LANES],
-        &lower[start..start + 2 * LANES],
-    );
-    for lane in 0..LANES {
-        (quads[0][lane], quads[1][lane]) = pair(upper, lane);
-        (quads[2][lane], quads[3][lane]) = pair(lower, lane);
+impl<T: Number, const LANES: usize> Quads<T, LANES> {
+    /// The squares of two lines from a column on, which have room for them.
+    #[inline(always)]
+    fn load(upper: &[T], lower: &[T], column: usize) -> Self {
+        let upper = &upper[2 * column..2 * (column + LANES)];
+        let lower = &lower[2 * column..2 * (column + LANES)];
+        Quads([
+            from_fn(|lane| upper[2 * lane]),
+            from_fn(|lane| upper[2 * lane + 1]),
+            from_fn(|lane| lower[2 * lane]),
+            from_fn(|lane| lower[2 * lane + 1]),
+        ])
     }
-    quads
-}
 
-/// The largest numbers of squares and which they are, as `largest` of the pool has them.
-#[inline(always)]
-fn largest_of_quads<T: Number>(quads: &Quads<T>) -> ([T; LANES], [u32; LANES]) {
-    let mut most = quads[0];
-    let mut places = [0; LANES];
-    for (index, values) in (1..).zip(&quads[1..]) {
+    /// The largest numbers, and which of the four they are; of equal ones the first, as `largest` of the
+    /// pool has it.
+    #[inline(always)]
+    fn largest(&self) -> ([T; LANES], [u8; LANES]) {
+        let Quads([a, b, c, d]) = self;
+        let (mut most, mut places) = ([T::ZERO; LANES], [0; LANES]);
         for lane in 0..LANES {
-            let (value, before) = (values[lane], most[lane]);
-            let is_larger = is_next(value, before);
-            most[lane] = if is_larger { value } else { before };
-            places[lane] = if is_larger { index } else { places[lane] };
+            let is_right = is_next(b[lane], a[lane]);
+            let (upper, above) = if is_right { (b[lane], 1) } else { (a[lane], 0) };
+            let is_right = is_next(d[lane], c[lane]);
+            let (lower, below) = if is_right { (d[lane], 3) } else { (c[lane], 2) };
+            let is_lower = is_next(lower, upper);
+            most[lane] = if is_lower { lower } else { upper };
+            places[lane] = if is_lower { below } else { above };
         }
+        (most, places)
     }
-    (most, places)
 }
 
-/// One square, as [`largest_of_quads`] does many.
+/// Writes each square's number of `g` to its place, zeros beside it.
 #[inline(always)]
-fn largest_of_quad<T: Number>(upper: &[T], lower: &[T], column: usize) -> (T, u32) {
-    let quad = [
-        upper[2 * column],
-        upper[2 * column + 1],
-        lower[2 * column],
-        lower[2 * column + 1],
-    ];
-    let (mut most, mut place) = (quad[0], 0);
-    for (index, value) in (1..).zip(quad.into_iter().skip(1)) {
-        let is_larger = is_next(value, most);
-        most = if is_larger { value } else { most };
-        place = if is_larger { index } else { place };
+fn spread<T: Number, const LANES: usize>(
+    places: &[u8; LANES],
+    g: &[T],
+    upper: &mut [T],
+    lower: &mut [T],
+    column: usize,
+) {
+    let upper = &mut upper[2 * column..2 * (column + LANES)];
+    let lower = &mut lower[2 * column..2 * (column + LANES)];
+    // Two choices one after the other: comparing with each of the four numbers is not vectorised.
+    let choose = |is_here: bool, x: T| if is_here { x } else { T::ZERO };
+    let is_right: [bool; LANES] = from_fn(|lane| places[lane] & 1 == 1);
+    let is_lower: [bool; LANES] = from_fn(|lane| places[lane] >= 2);
+    let above: [T; LANES] = from_fn(|lane| choose(!is_lower[lane], g[lane]));
+    let below: [T; LANES] = from_fn(|lane| choose(is_lower[lane], g[lane]));
+    for lane in 0..LANES {
+        upper[2 * lane] = choose(!is_right[lane], above[lane]);
+        upper[2 * lane + 1] = choose(is_right[lane], above[lane]);
     }
-    (most, place)
+    for lane in 0..LANES {
+        lower[2 * lane] = choose(!is_right[lane], below[lane]);
+        lower[2 * lane + 1] = choose(is_right[lane], below[lane]);
+    }
 }
 
 /// Whether a number takes the place of the largest before it: it is larger, or the first NaN. Without a
@@ -71,51 +79,96 @@ fn is_next<T: Number>(value: T, before: T) -> bool {
     !(value <= before) & !before.is_nan()
 }
 
+/// Runs a block of code for all columns: `$lanes` of them from `$column` on, as many at once as there
+/// are left. Lines of images that are pooled are short, so that widths of 8, 4 and 1 all count.
+macro_rules! side_by_side {
+    ($columns:expr, |$column:ident, $lanes:ident| $body:block) => {{
+        let columns = $columns;
+        let mut $column = 0;
+        while $column + 8 <= columns {
+            const $lanes: usize = 8;
+            $body
+            $column += 8;
+        }
+        while $column + 4 <= columns {
+            const $lanes: usize = 4;
+            $body
+            $column += 4;
+        }
+        while $column < columns {
+            const $lanes: usize = 1;
+            $body
+            $column += 1;
+        }
+    }};
+}
+
 vectorised! {
     /// The largest numbers of the squares of a plane.
     pub(super) fn quads<T: Number>(x: &[T], width: usize, columns: usize, y: &mut [T]) {
         for (lines, y) in x.chunks_exact(2 * width).zip(y.chunks_exact_mut(columns.max(1))) {
             let (upper, lower) = lines.split_at(width);
-            let whole = columns / LANES * LANES;
-            for (chunk, y) in y.chunks_exact_mut(LANES).enumerate() {
-                let squares = load(upper, lower, 2 * LANES * chunk);
-                y.copy_from_slice(&largest_of_quads(&squares).0);
-            }
-            for (column, y) in y.iter_mut().enumerate().skip(whole) {
-                *y = largest_of_quad(upper, lower, column).0;
-            }
+            side_by_side!(columns, |column, LANES| {
+                let (most, _) = Quads::<T, LANES>::load(upper, lower, column).largest();
+                y[column..column + LANES].copy_from_slice(&most);
+            });
         }
     }
 }
 
 vectorised! {
-    /// The gradient of [`quads`].
+    /// The same, and where they are: 0 to 3, line after line of a square.
+    pub(in crate::nn::ops) fn quads_with_places<T: Number>(
+        x: &[T],
+        width: usize,
+        columns: usize,
+        y: &mut [T],
+        places: &mut [u8],
+    ) {
+        let lines = x.chunks_exact(2 * width);
+        let targets = y.chunks_exact_mut(columns.max(1)).zip(places.chunks_exact_mut(columns.max(1)));
+        for (lines, (y, places)) in lines.zip(targets) {
+            let (upper, lower) = lines.split_at(width);
+            side_by_side!(columns, |column, LANES| {
+                let (most, largest) = Quads::<T, LANES>::load(upper, lower, column).largest();
+                y[column..column + LANES].copy_from_slice(&most);
+                places[column..column + LANES].copy_from_slice(&largest);
+            });
+        }
+    }
+}
+
+vectorised! {
+    /// The gradient of [`quads`]; a last line or column that is in no square is left as it is.
     pub(super) fn quad_slopes<T: Number>(x: &[T], g: &[T], width: usize, columns: usize, slopes: &mut [T]) {
         let lines = x.chunks_exact(2 * width).zip(slopes.chunks_exact_mut(2 * width));
         for ((lines, slopes), g) in lines.zip(g.chunks_exact(columns.max(1))) {
             let (upper, lower) = lines.split_at(width);
             let (up, low) = slopes.split_at_mut(width);
-            let whole = columns / LANES * LANES;
-            for (chunk, g) in g.chunks_exact(LANES).enumerate() {
-                let start = 2 * LANES * chunk;
-                let (_, places) = largest_of_quads(&load(upper, lower, start));
-                let mut shares = [[T::ZERO; 2 * LANES]; 2];
-                for (line, first) in shares.iter_mut().zip([0, 2]) {
-                    for (index, share) in line.iter_mut().enumerate() {
-                        let (lane, right) = (index / 2, (index % 2) as u32);
-                        let is_here = places[lane] == first + right;
-                        *share = if is_here { g[lane] } else { T::ZERO };
-                    }
-                }
-                up[start..start + 2 * LANES].copy_from_slice(&shares[0]);
-                low[start..start + 2 * LANES].copy_from_slice(&shares[1]);
-            }
-            for column in whole..columns {
-                let (_, place) = largest_of_quad(upper, lower, column);
-                let share = |index: u32| if place == index { g[column] } else { T::ZERO };
-                (up[2 * column], up[2 * column + 1]) = (share(0), share(1));
-                (low[2 * column], low[2 * column + 1]) = (share(2), share(3));
-            }
+            side_by_side!(columns, |column, LANES| {
+                let (_, places) = Quads::<T, LANES>::load(upper, lower, column).largest();
+                spread(&places, &g[column..column + LANES], up, low, column);
+            });
+        }
+    }
+}
+
+vectorised! {
+    /// The same from the places that [`quads_with_places`] found.
+    pub(in crate::nn::ops) fn spread_quads<T: Number>(
+        places: &[u8],
+        g: &[T],
+        width: usize,
+        columns: usize,
+        slopes: &mut [T],
+    ) {
+        let lines = slopes.chunks_exact_mut(2 * width).zip(places.chunks_exact(columns.max(1)));
+        for ((slopes, places), g) in lines.zip(g.chunks_exact(columns.max(1))) {
+            let (up, low) = slopes.split_at_mut(width);
+            side_by_side!(columns, |column, LANES| {
+                let places: [u8; LANES] = from_fn(|lane| places[column + lane]);
+                spread(&places, &g[column..column + LANES], up, low, column);
+            });
         }
     }
 }

@@ -1,0 +1,52 @@
+//! Layers that run as one operation where nobody listens at them: fewer passes over memory, the same
+//! bits.
+
+use candle_core::{Result, Tensor};
+
+use super::layers::{Conv2d, Linear, Role};
+use super::ops::{After, Function};
+
+/// Layers in one.
+pub(super) enum Fused {
+    Linear(Linear, Function),
+    Conv2d(Conv2d, After),
+}
+
+impl Fused {
+    /// The layers that begin a list as one, and how many they are; none where the first runs alone.
+    pub(super) fn of(roles: &[Role<'_>]) -> Option<(usize, Fused)> {
+        match roles {
+            [Role::Linear(linear), Role::Activation(activation), ..] => {
+                let function = activation.function()?;
+                Some((2, Fused::Linear((*linear).clone(), function)))
+            }
+            [
+                Role::Conv2d(conv),
+                Role::Activation(activation),
+                Role::Pool2d(pool),
+                ..,
+            ] if pool.is_of_squares() && activation.function() == Some(Function::Relu) => {
+                let (relu, pool) = (true, true);
+                Some((3, Fused::Conv2d((*conv).clone(), After { relu, pool })))
+            }
+            [Role::Conv2d(conv), Role::Activation(activation), ..]
+                if activation.function() == Some(Function::Relu) =>
+            {
+                let (relu, pool) = (true, false);
+                Some((2, Fused::Conv2d((*conv).clone(), After { relu, pool })))
+            }
+            [Role::Conv2d(conv), Role::Pool2d(pool), ..] if pool.is_of_squares() => {
+                let (relu, pool) = (false, true);
+                Some((2, Fused::Conv2d((*conv).clone(), After { relu, pool })))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Fused::Linear(linear, function) => linear.forward_then(x, *function),
+            Fused::Conv2d(conv, after) => conv.forward_then(x, *after),
+        }
+    }
+}
