@@ -11,6 +11,7 @@
 //! | `bad_data` | every wrong data file too |
 //! | `large_data` | what no memory holds is read where it lies |
 //! | `bad_plugins` | and every wrong plugin |
+//! | `trial_loads` | … what they do when they are opened too |
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
@@ -61,5 +62,6 @@ mod sharing;
 mod swap;
 mod tensors;
 mod training;
+mod trial_loads;
 mod versions;
 mod view;

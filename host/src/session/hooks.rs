@@ -13,10 +13,13 @@ use crate::bridge::{self, Shared};
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Hook, HookFault, HookSpec, Moment};
 use crate::manifest::{HookEntry, Manifest, json_path, schema_check};
+use crate::plugin::copy::{self, Source};
 use crate::plugin::instance::{EntryError, Instance};
 use crate::plugin::library::Library;
 use crate::plugin::resolve::{Request, Resolved, resolve};
 use crate::plugin::search::{self, Inventory};
+use crate::plugin::trial::{self, Candidate};
+use crate::plugin::{Cause, Refusal};
 
 /// A hook of the manifest with its opened library; not created yet.
 pub struct HookPlan {
@@ -67,10 +70,11 @@ pub fn plan_hooks(
         return Err(Failure::plugin(problems));
     }
     warnings.extend(inventory.problems.into_iter().map(as_warning));
+    let sources = sources(&found, manifest, warnings)?;
     let mut plans = Vec::new();
     let mut failure = Failure::none();
-    for (index, entry, resolved) in found {
-        match plan(index, entry, &resolved, manifest, warnings) {
+    for ((index, entry, resolved), source) in found.into_iter().zip(sources) {
+        match plan(index, entry, &resolved, &source, manifest, warnings) {
             Ok(plan) => plans.push(plan),
             Err(problem) => failure = failure.and(problem),
         }
@@ -79,6 +83,54 @@ pub fn plan_hooks(
         Ok(plans)
     } else {
         Err(failure)
+    }
+}
+
+/// Where the libraries are loaded from: private copies, each tried in another process.
+fn sources(
+    found: &[(usize, &HookEntry, Resolved)],
+    manifest: &Manifest,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Vec<Source>, Failure> {
+    let mut problems = Vec::new();
+    let mut sources = Vec::new();
+    let place = |refusal: Refusal, index: usize| {
+        placed(refusal.diagnostic(), manifest, &format!("hooks[{index}]"))
+    };
+    for (index, _, resolved) in found {
+        match copy::of(&resolved.plugin) {
+            Ok(source) => sources.push(source),
+            Err(refusal) => problems.push(place(refusal, *index)),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Failure::plugin(problems));
+    }
+    let mut known: Vec<Diagnostic> = sources
+        .iter()
+        .filter_map(|source| source.warning.as_ref().map(Diagnostic::warning))
+        .collect();
+    known.dedup();
+    warnings.extend(known);
+    let tried = found.iter().zip(&sources);
+    let candidates: Vec<Candidate> = tried
+        .map(|((_, _, resolved), source)| Candidate {
+            sha256: resolved.plugin.sha256.clone(),
+            file: source.file.clone(),
+        })
+        .collect();
+    let verdicts = trial::of(&candidates, manifest.limits.load_limit());
+    warnings.extend(verdicts.warnings.into_iter().map(Diagnostic::warning));
+    for (index, _, resolved) in found {
+        if let Some(fault) = verdicts.faults.get(&resolved.plugin.sha256) {
+            let cause = Cause::Trial(fault.clone());
+            problems.push(place(Refusal::new(&resolved.plugin.path, cause), *index));
+        }
+    }
+    if problems.is_empty() {
+        Ok(sources)
+    } else {
+        Err(Failure::plugin(problems))
     }
 }
 
@@ -107,14 +159,15 @@ fn plan(
     index: usize,
     entry: &HookEntry,
     resolved: &Resolved,
+    source: &Source,
     manifest: &Manifest,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<HookPlan, Failure> {
     let json_path = format!("hooks[{index}]");
-    let refused = |refusal: crate::plugin::Refusal| {
+    let refused = |refusal: Refusal| {
         Failure::plugin(vec![placed(refusal.diagnostic(), manifest, &json_path)])
     };
-    let library = Library::open(&resolved.plugin.path).map_err(refused)?;
+    let library = Library::open_from(&resolved.plugin.path, &source.file).map_err(refused)?;
     warnings.extend(library.warnings().iter().map(Diagnostic::warning));
     let description = library.describe().map_err(refused)?;
     let config = Value::Object(entry.config.clone());
