@@ -7,6 +7,7 @@
 //! | `order` | which mount points are called, in which order, with which counters |
 //! | `requests` | what hooks ask for is served, or refused with a reason |
 //! | `faults` | a hook that fails or panics anywhere ends as a message with its name |
+//! | `crashes`, `hangs` | one that brings the process down, or does not come back, is named too |
 //! | `bad_manifests` | every wrong manifest is told before anything is trained |
 //! | `bad_data` | every wrong data file too |
 //! | `large_data` | what no memory holds is read where it lies |
@@ -46,10 +47,12 @@ mod bad_plugins;
 mod candle_gradients;
 mod checkpoints;
 mod commands;
+mod crashes;
 mod distillation;
 mod examples;
 mod faults;
 mod gradient_audit;
+mod hangs;
 mod large_data;
 mod modules;
 mod order;

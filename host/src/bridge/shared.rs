@@ -14,6 +14,7 @@ use sconce_plugin_api::{Keep, Phase, Point};
 use super::exposed::Exposed;
 use super::requests::Requests;
 use super::values::Values;
+use crate::faults::Trail;
 use crate::log::{Level, Log};
 use crate::nn::Surroundings;
 use crate::optim::Groups;
@@ -41,6 +42,8 @@ pub struct Shared<'run> {
     pub facts: OnceCell<String>,
     /// The run's clock.
     pub clock: Clock,
+    /// Where the calls of hooks leave their breadcrumbs.
+    pub trail: &'static Trail,
     point: Cell<Option<Point>>,
     phase: Cell<Phase>,
     hook: Cell<usize>,
@@ -61,11 +64,18 @@ impl<'run> Shared<'run> {
             groups: RefCell::new(Groups::single(0.0, 0.0)),
             facts: OnceCell::new(),
             clock: Clock::start(),
+            trail: Trail::nowhere(),
             point: Cell::new(None),
             phase: Cell::new(Phase::Train),
             hook: Cell::new(0),
             names: RefCell::default(),
         }
+    }
+
+    /// With a place for the breadcrumbs of calls.
+    pub fn with_trail(mut self, trail: &'static Trail) -> Self {
+        self.trail = trail;
+        self
     }
 
     /// The pointer that goes to plugins with every view and setup.

@@ -10,9 +10,10 @@ use crate::bridge::Shared;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
+use crate::faults;
 use crate::log::{Level, Log, StderrLog};
 use crate::run::{Outcome, Profile, Report, RunError, Trainer};
-use crate::session::{self, Checked, Failure, TaskBuilder};
+use crate::session::{self, Checked, Failure, HookPlan, Selection, TaskBuilder};
 use crate::task::Task;
 use crate::weights;
 
@@ -24,6 +25,8 @@ pub(super) struct RunArgs {
     /// The run's output directory, instead of the manifest's; relative to the current directory.
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
@@ -32,7 +35,7 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Fa
 
 fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Report, Failure> {
     let ManifestArgs { file, set, plugins } = &arguments.manifest;
-    let checked = session::check(file, set, plugins, tasks.source())?;
+    let checked = session::check(file, set, plugins, &arguments.selection, tasks.source())?;
     output::diagnostics(&checked.warnings);
     prepare::set_threads(checked.manifest.threads);
     let plan = checked.plan();
@@ -49,10 +52,21 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Report, Failu
     session::check_references(&hooks, task.as_ref(), &manifest)?;
     let mut optimizer = session::optimizer(&manifest, task.parameters())?;
     let directory = prepare_directory(arguments.output.as_ref().unwrap_or(&manifest.output))?;
+    output::diagnostics(Vec::from_iter(faults::of_the_run_before(&directory)).as_slice());
     save_manifest(&directory, &manifest.resolved())?;
 
+    let mut warnings = Vec::new();
+    let suspects = hooks.iter().map(HookPlan::suspect).collect();
+    let slow = manifest.limits.slow_call_limit();
+    // Until everything of the run is written.
+    let guard = faults::watch(&directory, suspects, slow, &mut warnings);
+    let parameters = task.parameters().iter();
+    let parameters = parameters.map(|p| (p.name().to_owned(), p.tensor().clone()));
+    guard.rescue(parameters.collect());
+    let warnings: Vec<_> = warnings.into_iter().map(Diagnostic::warning).collect();
+    output::diagnostics(&warnings);
     let log = StderrLog { level: Level::Info };
-    let shared = Shared::new(&log);
+    let shared = Shared::new(&log).with_trail(guard.trail());
     let hooks = session::create_hooks(hooks, &manifest, &directory, &shared)?;
     announce(&log, &manifest.name, &directory, task.as_ref());
     log.log(Level::Info, "sconce", &hooks_table::text(&hooks));

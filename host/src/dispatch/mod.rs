@@ -19,6 +19,7 @@ use lists::{Lists, Slot};
 pub use times::HookTimes;
 
 use crate::bridge::Shared;
+use crate::faults::Entry;
 use crate::nn::ModuleInfo;
 use crate::plugin::instance::EntryError;
 
@@ -113,6 +114,8 @@ impl Dispatcher {
         shared.enter(Some(point), phase);
         view.context = shared.context();
         view.point = point.number();
+        let trail = shared.trail;
+        trail.at(point, view);
         let mut index = from;
         let list = Lists::index(point, phase);
         while let Some(&slot) = self.lists.list(list).get(index) {
@@ -126,6 +129,7 @@ impl Dispatcher {
                 break;
             };
             let begin = times.begin();
+            trail.begin(slot.hook);
             // SAFETY: the instance is alive as long as its hook is in `self.hooks`, whose lists
             // these are; view and error are lent for the call.
             let status = unsafe {
@@ -136,6 +140,7 @@ impl Dispatcher {
                     &raw mut self.error,
                 )
             };
+            trail.end();
             times.end(begin);
             if status != 0 {
                 let fault = self.fault(slot, status, view);
@@ -253,7 +258,8 @@ impl Dispatcher {
             let Some(hook) = self.hooks.get_mut(index).filter(|hook| !hook.disabled) else {
                 continue;
             };
-            match hook.instance.save_state() {
+            let save = || hook.instance.save_state();
+            match shared.trail.around(index, Entry::Save, save) {
                 Ok(state) => states.push((hook.spec.name.clone(), state)),
                 Err(error) => self.judge_state(index, Moment::Save, error, shared)?,
             }
@@ -275,7 +281,8 @@ impl Dispatcher {
             let Some((_, state)) = state else {
                 continue;
             };
-            if let Err(error) = hook.instance.load_state(state) {
+            let load = || hook.instance.load_state(state);
+            if let Err(error) = shared.trail.around(index, Entry::Load, load) {
                 self.judge_state(index, Moment::Load, error, shared)?;
             }
         }
@@ -314,10 +321,11 @@ impl Dispatcher {
     }
 
     /// Drops the hooks in reverse order; the faults of doing so.
-    pub fn close(self) -> Vec<HookFault> {
+    pub fn close(self, shared: &Shared<'_>) -> Vec<HookFault> {
         let mut faults = Vec::new();
-        for hook in self.hooks.into_iter().rev() {
-            if let Err(error) = hook.instance.close() {
+        for (index, hook) in self.hooks.into_iter().enumerate().rev() {
+            let close = || hook.instance.close();
+            if let Err(error) = shared.trail.around(index, Entry::Drop, close) {
                 faults.push(HookFault::new(Some(&hook.spec), Moment::Drop, error));
             }
         }

@@ -56,6 +56,9 @@ pub struct HookEntry {
     pub sha256: Option<String>,
     /// The hook's own configuration.
     pub config: Map<String, Value>,
+    /// Where it stands in the manifest's list, of which some may be left out.
+    #[serde(skip)]
+    pub(crate) index: usize,
 }
 
 impl HookEntry {
@@ -249,6 +252,7 @@ impl From<Object> for HookEntry {
             library: object.library,
             sha256: object.sha256,
             config: object.config,
+            index: 0,
         }
     }
 }

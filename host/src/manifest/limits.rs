@@ -34,6 +34,16 @@ impl Default for LimitsConfig {
 }
 
 impl LimitsConfig {
+    /// How long a hook's call may take, unless its entry says.
+    pub fn call_limit(&self) -> Option<Duration> {
+        self.call.map(seconds)
+    }
+
+    /// After which time a hook's call is warned of.
+    pub fn slow_call_limit(&self) -> Duration {
+        seconds(self.slow_call)
+    }
+
     /// The time for a trial load, by the environment or the manifest.
     pub fn load_limit(&self) -> Duration {
         let given = std::env::var(crate::plugin::trial::VARIABLE).ok();

@@ -77,6 +77,7 @@ impl Trainer<'_> {
     }
 
     fn saved(&mut self, path: &Path) {
+        self.shared.trail.set_checkpoint(&path.to_string_lossy());
         if !self.checkpoints.iter().any(|known| known == path) {
             self.checkpoints.push(path.to_owned());
         }

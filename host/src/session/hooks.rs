@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::time::Duration;
 
 use sconce_plugin_api::abi::{SetupAbi, Status, TextAbi};
 use sconce_plugin_api::metadata::HookMetadata;
@@ -12,6 +13,7 @@ use super::Failure;
 use crate::bridge::{self, Shared};
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Hook, HookFault, HookSpec, Moment};
+use crate::faults::{Entry, Suspect};
 use crate::manifest::{HookEntry, Manifest, json_path, schema_check};
 use crate::plugin::copy::{self, Source};
 use crate::plugin::instance::{EntryError, Instance};
@@ -28,6 +30,10 @@ pub struct HookPlan {
     /// The path of its entry in the manifest, as `hooks[1]`.
     pub json_path: String,
     library: Library,
+    /// The file that was loaded.
+    file: PathBuf,
+    /// How long one of its calls may take.
+    time_limit: Option<Duration>,
     /// Its kind's name in the plugin.
     kind: String,
     pub(super) config: Value,
@@ -35,6 +41,19 @@ pub struct HookPlan {
     pub(super) schema: Option<Value>,
     /// The metrics that it publishes.
     pub(super) publishes: Vec<String>,
+}
+
+impl HookPlan {
+    /// The hook as reports of crashes and hangs name it.
+    pub(crate) fn suspect(&self) -> Suspect {
+        Suspect {
+            name: self.spec.name.clone(),
+            plugin: self.spec.plugin.clone(),
+            file: self.spec.library.display().to_string(),
+            loaded: self.file.clone(),
+            time_limit: self.time_limit,
+        }
+    }
 }
 
 /// Finds and opens the libraries of the manifest's hooks, and checks each configuration against its
@@ -59,10 +78,11 @@ pub fn plan_hooks(
     let inventory = Inventory::search(all);
     let mut problems = Vec::new();
     let mut found = Vec::new();
-    for (index, entry) in manifest.hooks.iter().enumerate() {
+    for entry in &manifest.hooks {
+        let json_path = format!("hooks[{}]", entry.index);
         match resolve(&request(entry), &inventory) {
-            Ok(resolved) => found.push((index, entry, resolved)),
-            Err(problem) => problems.push(placed(problem, manifest, &format!("hooks[{index}]"))),
+            Ok(resolved) => found.push((entry.index, entry, resolved)),
+            Err(problem) => problems.push(placed(problem, manifest, &json_path)),
         }
     }
     if !problems.is_empty() {
@@ -219,6 +239,8 @@ fn plan(
         },
         json_path,
         library,
+        file: source.file.clone(),
+        time_limit: entry.time_limit().or(manifest.limits.call_limit()),
         kind: resolved.hook.name.clone(),
         config,
         schema,
@@ -298,7 +320,7 @@ pub fn create_hooks(
     let directory = directory.to_string_lossy().into_owned();
     let mut hooks = Vec::new();
     let mut problems = Vec::new();
-    for plan in plans {
+    for (index, plan) in plans.into_iter().enumerate() {
         shared.register(&plan.spec.name);
         let setup = SetupAbi {
             host: ptr::from_ref(bridge::root()),
@@ -308,7 +330,9 @@ pub fn create_hooks(
             manifest: TextAbi::new(&resolved),
             seed: manifest.seed,
         };
-        match Instance::create(&plan.library, &plan.kind, &plan.config.to_string(), &setup) {
+        let config = plan.config.to_string();
+        let create = || Instance::create(&plan.library, &plan.kind, &config, &setup);
+        match shared.trail.around(index, Entry::New, create) {
             Ok(instance) => hooks.push(Hook::new(plan.spec, instance)),
             Err(error) => problems.push(not_created(&plan, error, manifest)),
         }
