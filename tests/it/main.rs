@@ -8,6 +8,7 @@
 //! | `requests` | what hooks ask for is served, or refused with a reason |
 //! | `faults` | a hook that fails or panics anywhere ends as a message with its name |
 //! | `crashes`, `hangs` | one that brings the process down, or does not come back, is named too |
+//! | `fault_table` | `docs/faults.md` says what becomes of each fault |
 //! | `bad_manifests` | every wrong manifest is told before anything is trained |
 //! | `bad_data` | every wrong data file too |
 //! | `large_data` | what no memory holds is read where it lies |
@@ -50,6 +51,7 @@ mod commands;
 mod crashes;
 mod distillation;
 mod examples;
+mod fault_table;
 mod faults;
 mod gradient_audit;
 mod hangs;

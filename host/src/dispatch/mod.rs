@@ -6,6 +6,7 @@ mod every;
 mod fault;
 mod hooks;
 mod lists;
+mod process;
 mod times;
 
 use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
@@ -16,10 +17,11 @@ pub use fault::HookFault;
 pub use hooks::{Hook, HookSpec, Moment, OnError};
 pub use lists::order;
 use lists::{Lists, Slot};
+use process::Process;
 pub use times::HookTimes;
 
 use crate::bridge::Shared;
-use crate::faults::Entry;
+use crate::faults::{self, Entry};
 use crate::nn::ModuleInfo;
 use crate::plugin::instance::EntryError;
 
@@ -32,6 +34,7 @@ pub struct Dispatcher {
     /// The task's module whose point is under way.
     module: usize,
     error: ErrorAbi,
+    process: Process,
 }
 
 impl Dispatcher {
@@ -44,6 +47,7 @@ impl Dispatcher {
             lists,
             module: 0,
             error: ErrorAbi::new(),
+            process: Process::look(),
         }
     }
 
@@ -115,6 +119,7 @@ impl Dispatcher {
         view.context = shared.context();
         view.point = point.number();
         let trail = shared.trail;
+        let copies = faults::mark();
         trail.at(point, view);
         let mut index = from;
         let list = Lists::index(point, phase);
@@ -140,11 +145,16 @@ impl Dispatcher {
                     &raw mut self.error,
                 )
             };
-            trail.end();
+            copies.check();
+            let is_timed = begin.is_some();
             times.end(begin);
+            if self.process.is_changed(is_timed) {
+                self.put_back(slot, view, shared);
+            }
             if status != 0 {
                 let fault = self.fault(slot, status, view);
                 if let Some(fault) = self.judge(slot.hook, fault, shared) {
+                    trail.end();
                     return Some((index, Box::new(fault)));
                 }
                 // A disabled hook is gone from the list: its successor stands in its place.
@@ -154,6 +164,7 @@ impl Dispatcher {
             }
             index += 1;
         }
+        trail.end();
         view.learning_rate = shared.learning_rate.get();
         None
     }
@@ -207,6 +218,27 @@ impl Dispatcher {
     ) -> Result<(), Box<HookFault>> {
         self.module = module;
         self.call(point, view, shared)
+    }
+
+    /// Puts back what a call has changed of what is the whole process's, with a warning.
+    #[cold]
+    fn put_back(&mut self, slot: Slot, view: &ViewAbi, shared: &Shared<'_>) {
+        let changes = self.process.restore();
+        let Some(hook) = self.hooks.get_mut(slot.hook) else {
+            return;
+        };
+        hook.changes += 1;
+        // As for faults that are ignored.
+        if !hook.changes.is_power_of_two() {
+            return;
+        }
+        for change in changes {
+            shared.warn(&format!(
+                "hook `{}` {change} {}; that was undone",
+                hook.spec.name,
+                Moment::of(view)
+            ));
+        }
     }
 
     #[cold]
@@ -326,7 +358,11 @@ impl Dispatcher {
         for (index, hook) in self.hooks.into_iter().enumerate().rev() {
             let close = || hook.instance.close();
             if let Err(error) = shared.trail.around(index, Entry::Drop, close) {
-                faults.push(HookFault::new(Some(&hook.spec), Moment::Drop, error));
+                let fault = HookFault::new(Some(&hook.spec), Moment::Drop, error);
+                match hook.spec.on_error {
+                    OnError::Fail => faults.push(fault),
+                    OnError::Disable | OnError::Ignore => shared.warn(&fault.to_string()),
+                }
             }
         }
         faults

@@ -40,6 +40,7 @@ pub(super) fn create(directory: &Path, hooks: &[Suspect]) -> io::Result<&'static
         writeln!(file, "{}\t{}", one_line(&hook.name), one_line(&hook.file))?;
     }
     let trail = map(file.file())?;
+    trail.end();
     trail
         .pid
         .store(u64::from(std::process::id()), Ordering::Relaxed);

@@ -36,16 +36,30 @@ mod imp {
         Ok(())
     }
 
+    /// Tells this process from its forked copies.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Mark(&'static AtomicU8);
+
     #[inline]
-    pub(crate) fn is_child() -> bool {
+    pub(crate) fn mark() -> Mark {
         // SAFETY: leads to the static or to the page, both of which stay.
-        unsafe { (*MARK.load(Ordering::Relaxed)).load(Ordering::Relaxed) == 0 }
+        Mark(unsafe { &*MARK.load(Ordering::Relaxed) })
+    }
+
+    impl Mark {
+        /// Ends this process if it is a forked copy.
+        #[inline]
+        pub(crate) fn check(self) {
+            if self.0.load(Ordering::Relaxed) == 0 {
+                stop();
+            }
+        }
     }
 
     /// Ends a forked process that came back from a hook.
     #[cold]
     #[inline(never)]
-    pub(crate) fn stop() -> ! {
+    fn stop() -> ! {
         let words = "sconce: a process that a hook forked came back from the hook: it ends here, \
                      the run goes on without it\n";
         // Not by way of std, whose locks another thread may have held at the fork.
@@ -63,15 +77,19 @@ mod imp {
         Ok(())
     }
 
+    /// Forked copies are not told from this process on this system.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Mark;
+
     #[inline]
-    pub(crate) fn is_child() -> bool {
-        false
+    pub(crate) fn mark() -> Mark {
+        Mark
     }
 
-    #[cold]
-    pub(crate) fn stop() -> ! {
-        std::process::abort()
+    impl Mark {
+        #[inline]
+        pub(crate) fn check(self) {}
     }
 }
 
-pub(crate) use imp::{is_child, stop, watch};
+pub(crate) use imp::{mark, watch};

@@ -37,6 +37,7 @@ use std::time::Duration;
 
 use candle_core::Tensor;
 
+pub(crate) use fork::mark;
 pub(crate) use previous::warning as of_the_run_before;
 pub(crate) use suspects::Suspect;
 use suspects::Suspects;

@@ -67,7 +67,7 @@ fn moment(left: &Left) -> String {
             crumb.epoch,
             crumb.iteration
         ),
-        (None, _) if crumb.calls == 0 => "before it called a hook".to_owned(),
+        (None, _) if crumb.entries == 0 => "before it called a hook".to_owned(),
         (None, point) => format!(
             "outside of its hooks, after `{point}` ({}), epoch {}, iteration {}",
             crumb.phase(),

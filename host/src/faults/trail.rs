@@ -17,6 +17,9 @@ pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"sconce 1");
 /// The longest path of a checkpoint that is kept, in bytes.
 const LONGEST: usize = 2048;
 
+/// No hook.
+const NOBODY: u64 = u64::MAX;
+
 /// How far the run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
@@ -47,10 +50,10 @@ pub struct Trail {
     pub(super) magic: AtomicU64,
     pub(super) pid: AtomicU64,
     stage: AtomicU64,
-    /// The hook that is called, from 1; 0 outside of calls.
+    /// The hook that is called, in the manifest's order; [`NOBODY`] outside of calls.
     hook: AtomicU64,
-    /// How many calls have begun.
-    calls: AtomicU64,
+    /// How many mount points and other entries have begun.
+    entries: AtomicU64,
     entry: AtomicU64,
     phase: AtomicU64,
     epoch: AtomicU64,
@@ -76,8 +79,8 @@ impl Trail {
             magic: AtomicU64::new(0),
             pid: AtomicU64::new(0),
             stage: AtomicU64::new(0),
-            hook: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
+            hook: AtomicU64::new(NOBODY),
+            entries: AtomicU64::new(0),
             entry: AtomicU64::new(0),
             phase: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
@@ -104,7 +107,7 @@ impl Trail {
             pid: word()?,
             stage: word()?,
             hook: word()?,
-            calls: word()?,
+            entries: word()?,
             entry: word()?,
             phase: word()?,
             epoch: word()?,
@@ -122,36 +125,38 @@ impl Trail {
     /// The calls of a mount point begin.
     #[inline]
     pub(crate) fn at(&self, point: Point, view: &ViewAbi) {
-        self.entry
-            .store(u64::from(point.number()), Ordering::Relaxed);
+        self.enter_entry(u64::from(point.number()));
         self.phase.store(u64::from(view.phase), Ordering::Relaxed);
         self.epoch.store(view.epoch, Ordering::Relaxed);
         self.iteration.store(view.iteration, Ordering::Relaxed);
     }
 
-    /// A call of a hook begins.
     #[inline]
-    pub(crate) fn begin(&self, hook: usize) {
-        let calls = self.calls.load(Ordering::Relaxed);
-        self.calls.store(calls + 1, Ordering::Relaxed);
-        self.hook.store(hook as u64 + 1, Ordering::Relaxed);
+    fn enter_entry(&self, entry: u64) {
+        let entries = self.entries.load(Ordering::Relaxed);
+        self.entries.store(entries + 1, Ordering::Relaxed);
+        self.entry.store(entry, Ordering::Relaxed);
     }
 
-    /// The call has come back.
+    /// A call of a hook begins; it lasts until the next one, or the end of all.
+    #[inline]
+    pub(crate) fn begin(&self, hook: usize) {
+        self.hook.store(hook as u64, Ordering::Relaxed);
+    }
+
+    /// The calls have come back.
     #[inline]
     pub(crate) fn end(&self) {
-        if fork::is_child() {
-            fork::stop();
-        }
-        self.hook.store(0, Ordering::Relaxed);
+        self.hook.store(NOBODY, Ordering::Relaxed);
     }
 
     /// Calls one of a hook's other entries.
     pub(crate) fn around<T>(&self, hook: usize, entry: Entry, call: impl FnOnce() -> T) -> T {
         let before = self.entry.load(Ordering::Relaxed);
-        self.entry.store(entry as u64, Ordering::Relaxed);
+        self.enter_entry(entry as u64);
         self.begin(hook);
         let result = call();
+        fork::mark().check();
         self.end();
         self.entry.store(before, Ordering::Relaxed);
         result
@@ -203,8 +208,8 @@ impl Trail {
     pub(super) fn read(&self) -> Crumb {
         let hook = self.hook.load(Ordering::Relaxed);
         Crumb {
-            hook: hook.checked_sub(1).map(|hook| hook as usize),
-            calls: self.calls.load(Ordering::Relaxed),
+            hook: (hook != NOBODY).then_some(hook as usize),
+            entries: self.entries.load(Ordering::Relaxed),
             entry: self.entry.load(Ordering::Relaxed),
             phase: self.phase.load(Ordering::Relaxed),
             epoch: self.epoch.load(Ordering::Relaxed),
@@ -218,7 +223,7 @@ impl Trail {
 pub(super) struct Crumb {
     /// The hook that is called, in the manifest's order; none outside of calls.
     pub(super) hook: Option<usize>,
-    pub(super) calls: u64,
+    pub(super) entries: u64,
     pub(super) entry: u64,
     pub(super) phase: u64,
     pub(super) epoch: u64,
@@ -264,7 +269,7 @@ mod tests {
         trail.at(Point::AfterIter, &view);
         trail.begin(3);
         let crumb = trail.read();
-        assert_eq!((crumb.hook, crumb.calls), (Some(3), 1));
+        assert_eq!((crumb.hook, crumb.entries), (Some(3), 1));
         assert_eq!((crumb.entry(), crumb.phase()), ("after_iter", "val"));
         assert_eq!((crumb.epoch, crumb.iteration), (2, 7));
         trail.end();

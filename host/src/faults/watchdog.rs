@@ -88,7 +88,7 @@ fn tick(watch: &Watch) -> Duration {
 /// The call under way, as seen by the ticks.
 #[derive(Default)]
 struct Call {
-    number: u64,
+    number: (u64, usize),
     time: Duration,
     /// When it is told next.
     told: Duration,
@@ -97,13 +97,14 @@ struct Call {
 /// One tick.
 fn look(watch: &Watch, call: &mut Call, tick: Duration) {
     let crumb = watch.trail.read();
-    let Some(hook) = crumb.hook.and_then(|hook| watch.hooks.get(hook)) else {
+    let index = crumb.hook.unwrap_or(usize::MAX);
+    let Some(hook) = watch.hooks.get(index) else {
         *call = Call::default();
         return;
     };
-    if call.number != crumb.calls {
+    if call.number != (crumb.entries, index) {
         *call = Call {
-            number: crumb.calls,
+            number: (crumb.entries, index),
             time: Duration::ZERO,
             told: watch.slow,
         };

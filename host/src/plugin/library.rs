@@ -10,6 +10,7 @@ use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, PluginRootRef, Status};
 use serde_json::Value;
 
+use super::instance::EntryError;
 use super::refusal::{Cause, Refusal};
 use super::surroundings::Surroundings;
 
@@ -76,9 +77,11 @@ impl Library {
         // SAFETY: the layout of the root was checked; both places are ours for the call.
         let status = unsafe { (self.root.describe())(&raw mut text, &raw mut error) };
         if status != Status::OK.0 {
-            return Err(self.refuse(Cause::Describe(error.message.into_string())));
+            let message = EntryError::read(status, &mut error).message;
+            return Err(self.refuse(Cause::Describe(message)));
         }
-        serde_json::from_str(&text).map_err(|error| self.refuse(Cause::Describe(error.to_string())))
+        serde_json::from_slice(text.as_str().as_bytes())
+            .map_err(|error| self.refuse(Cause::Describe(error.to_string())))
     }
 
     pub(super) fn root(&self) -> PluginRootRef {
@@ -180,7 +183,14 @@ fn layout_cause(error: &LibraryError, plugin: &str) -> Cause {
             plugin: plugin.to_owned(),
             details: first_lines(&details.to_string(), 12),
         },
-        LibraryError::RootModule { err, .. } => Cause::Root(err.to_string()),
+        LibraryError::RootModule { err, .. } => {
+            let said = err.to_string();
+            Cause::Root(match said.trim() {
+                // What it said, it has printed itself.
+                "" => "it panicked".to_owned(),
+                said => said.to_owned(),
+            })
+        }
         other => Cause::Root(other.to_string()),
     }
 }

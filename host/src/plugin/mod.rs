@@ -8,7 +8,7 @@
 pub mod compatibility;
 pub(crate) mod copy;
 mod fingerprint;
-mod float_state;
+pub(crate) mod float_state;
 pub mod inspect;
 pub mod instance;
 pub mod library;
