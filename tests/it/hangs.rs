@@ -122,6 +122,54 @@ fn the_time_that_the_process_is_stopped_does_not_count() {
 }
 
 #[test]
+fn a_hook_that_takes_much_of_the_time_is_told_once() {
+    let place = place();
+    let finished = place.run(&manifest("slow", 1.0, json!({}))).expect(0, &[]);
+    let told = "warning: sconce: hook `bad` took ";
+    assert_eq!(
+        finished.stderr.matches(told).count(),
+        1,
+        "{}",
+        finished.stderr
+    );
+    assert!(
+        finished
+            .stderr
+            .contains("% of the last pass over the train data")
+    );
+    let generous = edit(
+        manifest("slow", 1.0, json!({})),
+        "/limits",
+        json!({"hook_share": 1.0}),
+    );
+    let finished = place.run(&generous).expect(0, &[]);
+    assert!(!finished.stderr.contains(told), "{}", finished.stderr);
+}
+
+#[test]
+fn a_hook_that_keeps_more_and_more_memory_is_told() {
+    let place = place();
+    let leak = manifest("leak", 8e6, json!({}));
+    let finished = place
+        .run(&edit(leak, "/train/epochs", json!(4)))
+        .expect(0, &[]);
+    let told = "hook `bad` keeps more and more memory: about ";
+    if cfg!(target_env = "gnu") {
+        assert_eq!(
+            finished.stderr.matches(told).count(),
+            1,
+            "{}",
+            finished.stderr
+        );
+    }
+    let once = manifest("leak", 100.0, json!({}));
+    let finished = place
+        .run(&edit(once, "/train/epochs", json!(4)))
+        .expect(0, &[]);
+    assert!(!finished.stderr.contains(told), "{}", finished.stderr);
+}
+
+#[test]
 fn limits_are_checked() {
     let place = place();
     let wrong = edit(tiny(), "/limits", json!({"call": -1, "laod": 3}));

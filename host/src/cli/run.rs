@@ -73,6 +73,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Report, Failu
     let hooks = Dispatcher::new(hooks);
     let report = Trainer::new(task.as_mut(), optimizer.as_mut(), hooks, &shared, plan)
         .in_directory(&manifest.name, &directory)
+        .with_hook_share(manifest.limits.hook_share)
         .run();
     let warn = |problem: String| output::diagnostics(&[Diagnostic::warning(problem)]);
     if let Err(error) = record::write(&directory, &report) {

@@ -6,6 +6,7 @@ mod every;
 mod fault;
 mod hooks;
 mod lists;
+mod memory;
 mod process;
 mod times;
 
@@ -18,6 +19,7 @@ pub use hooks::{Hook, HookSpec, Moment, OnError};
 pub use lists::order;
 use lists::{Lists, Slot};
 use process::Process;
+use times::Begin;
 pub use times::HookTimes;
 
 use crate::bridge::Shared;
@@ -35,6 +37,8 @@ pub struct Dispatcher {
     module: usize,
     error: ErrorAbi,
     process: Process,
+    /// When the call under way began, if it is timed.
+    begin: Begin,
 }
 
 impl Dispatcher {
@@ -48,6 +52,7 @@ impl Dispatcher {
             module: 0,
             error: ErrorAbi::new(),
             process: Process::look(),
+            begin: Begin::read(),
         }
     }
 
@@ -133,7 +138,14 @@ impl Dispatcher {
             let Some(times) = self.times.get_mut(slot.hook) else {
                 break;
             };
-            let begin = times.begin();
+            let is_timed = times.begin();
+            if is_timed {
+                self.begin = if times.is_first() {
+                    Begin::read_all()
+                } else {
+                    Begin::read()
+                };
+            }
             trail.begin(slot.hook);
             // SAFETY: the instance is alive as long as its hook is in `self.hooks`, whose lists
             // these are; view and error are lent for the call.
@@ -146,9 +158,10 @@ impl Dispatcher {
                 )
             };
             copies.check();
-            let is_timed = begin.is_some();
-            times.end(begin);
-            if self.process.is_changed(is_timed) {
+            if is_timed {
+                self.timed(slot, view, shared);
+            }
+            if self.process.has_other_floats() {
                 self.put_back(slot, view, shared);
             }
             if status != 0 {
@@ -218,6 +231,17 @@ impl Dispatcher {
     ) -> Result<(), Box<HookFault>> {
         self.module = module;
         self.call(point, view, shared)
+    }
+
+    /// A call that is timed is over; it is also looked at more thoroughly.
+    #[cold]
+    fn timed(&mut self, slot: Slot, view: &ViewAbi, shared: &Shared<'_>) {
+        if let Some(times) = self.times.get_mut(slot.hook) {
+            times.end(self.begin);
+        }
+        if self.process.is_elsewhere() {
+            self.put_back(slot, view, shared);
+        }
     }
 
     /// Puts back what a call has changed of what is the whole process's, with a warning.

@@ -19,10 +19,15 @@ impl Process {
         }
     }
 
-    /// Whether the last call has changed something; asks the system only if told to.
+    /// Whether the last call has changed the floating-point mode.
     #[inline]
-    pub(super) fn is_changed(&self, thoroughly: bool) -> bool {
-        FloatState::read() != self.floats || thoroughly && self.directory.is_changed()
+    pub(super) fn has_other_floats(&self) -> bool {
+        FloatState::read() != self.floats
+    }
+
+    /// Whether the current directory is another one; asks the system.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.directory.is_changed()
     }
 
     /// Puts everything back, and says what had changed.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much time plugins get, in seconds.
+/// How much time plugins get, in seconds or in parts of the whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
@@ -16,6 +16,9 @@ pub struct LimitsConfig {
     /// A hook's call that takes longer is warned of.
     #[schemars(range(min = 0.01, max = 864_000.0))]
     pub slow_call: f64,
+    /// A hook that takes more than this part of a pass over a phase's data is warned of, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub hook_share: f64,
     /// A hook's call that takes longer is a hang: it ends the process. Default: no limit. An entry's
     /// `time_limit` goes before it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,6 +31,7 @@ impl Default for LimitsConfig {
         LimitsConfig {
             load: 10.0,
             slow_call: 30.0,
+            hook_share: 0.25,
             call: None,
         }
     }
