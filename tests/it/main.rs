@@ -53,6 +53,7 @@ mod distillation;
 mod examples;
 mod fault_table;
 mod faults;
+mod finite;
 mod gradient_audit;
 mod hangs;
 mod large_data;

@@ -4,6 +4,7 @@ mod clock;
 mod costs;
 mod evaluate;
 mod failure;
+mod finite;
 mod iteration;
 mod metrics;
 mod modules;
