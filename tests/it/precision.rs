@@ -20,7 +20,9 @@ fn error(found: &[f64], exact: &[f64]) -> f64 {
 #[test]
 fn losses_and_gradients_are_those_of_twice_the_digits() {
     for task in TASKS {
-        for batch in if task == "gpt" { [1, 5] } else { [3, 40] } {
+        // No more images than have no square to be pooled whose two largest numbers are equal to seven
+        // digits: which of them gets the gradient is then a matter of rounding.
+        for batch in if task == "gpt" { [1, 5] } else { [3, 20] } {
             let single = Step::with(task, Some(batch), DType::F32);
             let double = Step::with(task, Some(batch), DType::F64);
             for (one, other) in single.parameters().iter().zip(double.parameters().iter()) {
