@@ -8,5 +8,9 @@ pub const USAGE: u8 = 2;
 pub const PLUGIN: u8 = 3;
 /// A hook failed.
 pub const HOOK: u8 = 4;
-/// The training failed.
+/// The training failed, or its results can't be written.
 pub const TRAINING: u8 = 7;
+/// `SIGINT` ended the run, after a checkpoint; at the second at once.
+pub const INTERRUPTED: u8 = 130;
+/// `SIGTERM` ended the run, after a checkpoint; at the second at once.
+pub const TERMINATED: u8 = 143;

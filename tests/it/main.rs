@@ -13,6 +13,8 @@
 //! | `bad_plugins` | and every wrong plugin |
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `commands` | `check`, `plugins`, `inspect` |
+//! | `resume` | a run goes on from a checkpoint with the same bits, or says why it can't |
+//! | `stopping` | signals, failures, and directories that are in use |
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
 //! | `examples` | the manifests in `examples/` do what the README says of them |
@@ -57,7 +59,10 @@ mod precision;
 mod pytorch;
 mod references;
 mod requests;
+mod resume;
 mod sharing;
+#[cfg(unix)]
+mod stopping;
 mod swap;
 mod tensors;
 mod training;

@@ -39,6 +39,8 @@ pub struct Shared<'run> {
     pub groups: RefCell<Groups>,
     /// What does not change during the run, as JSON; set before the first hook is called.
     pub facts: OnceCell<String>,
+    /// The hooks that the checkpoint knows from which the run goes on; set before hooks are created.
+    pub(super) resumed: OnceCell<Vec<String>>,
     /// The run's clock.
     pub clock: Clock,
     point: Cell<Option<Point>>,
@@ -60,12 +62,19 @@ impl<'run> Shared<'run> {
             learning_rate: Cell::new(0.0),
             groups: RefCell::new(Groups::single(0.0, 0.0)),
             facts: OnceCell::new(),
+            resumed: OnceCell::new(),
             clock: Clock::start(),
             point: Cell::new(None),
             phase: Cell::new(Phase::Train),
             hook: Cell::new(0),
             names: RefCell::default(),
         }
+    }
+
+    /// The run goes on from a checkpoint that knows these hooks; told before hooks are created.
+    pub fn resume(&self, known: impl Iterator<Item = String>) {
+        // A second time would be another run's.
+        drop(self.resumed.set(known.collect()));
     }
 
     /// The pointer that goes to plugins with every view and setup.

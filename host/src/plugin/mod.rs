@@ -7,6 +7,7 @@
 
 pub mod compatibility;
 mod fingerprint;
+pub(crate) use fingerprint::fingerprint;
 mod float_state;
 pub mod inspect;
 pub mod instance;

@@ -4,6 +4,7 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
 use super::{RunError, Trainer};
+use crate::checkpoint::Stage;
 use crate::data::{Loader, order};
 
 impl Trainer<'_> {
@@ -20,6 +21,7 @@ impl Trainer<'_> {
             self.view.flags |= ViewAbi::INITIAL;
         }
         self.enter(phase);
+        self.evaluating = true;
         self.call(Point::BeforeLoop)?;
         self.shared.metrics.borrow_mut().begin(phase);
         let size = self.plan.eval_batch_size;
@@ -45,11 +47,30 @@ impl Trainer<'_> {
             self.end_batch();
         }
         self.end_pass(phase)?;
+        self.evaluating = false;
+        self.count_validation(phase, initial);
         self.call(Point::AfterLoop)?;
+        for (tag, hook) in std::mem::take(&mut self.waiting) {
+            self.save(&tag, &hook)?;
+        }
         self.view.flags &= !ViewAbi::INITIAL;
         self.enter(Phase::Train);
         outer.restore(&mut self.view);
         Ok(())
+    }
+
+    /// From here on checkpoints say that this evaluation is over.
+    fn count_validation(&mut self, phase: Phase, initial: bool) {
+        if phase != Phase::Val {
+            return;
+        }
+        self.validated = !initial;
+        self.stage = match self.stage {
+            Stage::Start if initial => Stage::Epoch,
+            // One that a hook has asked for in the midst of an epoch is no stage of it.
+            Stage::Validation if !self.is_asked_for => Stage::Cycle,
+            other => other,
+        };
     }
 }
 

@@ -3,12 +3,15 @@
 mod clock;
 mod evaluate;
 mod failure;
+mod interrupt;
 mod iteration;
 mod metrics;
 mod modules;
 mod plan;
 mod profile;
 mod report;
+mod restore;
+mod resume;
 mod save;
 mod serve;
 mod swap;
@@ -17,8 +20,10 @@ mod trainer;
 
 pub use clock::Clock;
 pub use failure::{Origin, RunError};
+pub use interrupt::{Interrupt, Signal};
 pub use metrics::{MetricBoard, PhaseMetrics};
 pub use plan::Plan;
 pub use profile::{HookTime, Profile};
 pub use report::{Outcome, Report};
+pub use resume::Resume;
 pub use trainer::Trainer;
