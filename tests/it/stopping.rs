@@ -111,8 +111,7 @@ fn a_signal_in_a_validation_lets_it_end_and_skips_the_rest() {
 
 #[test]
 fn a_run_that_fails_saves_where_it_was() {
-    let fault =
-        |at: &str| json!({"hook": "fault", "config": {"at": at, "how": "error", "from_call": 4}});
+    let fault = |at: &str| json!({"hook": "fault", "phases": ["train"], "config": {"at": at, "how": "error", "from_call": 4}});
     let straight = place();
     straight.run(&manifest(json!(["counter"]))).expect(0, &[]);
     let weights =

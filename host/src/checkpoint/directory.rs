@@ -45,7 +45,7 @@ fn write_beside(beside: &Path, files: &Files) -> io::Result<u64> {
     // A killed process of the same number may have left one.
     drop(std::fs::remove_dir_all(beside));
     fs_err::create_dir(beside)?;
-    let entries = || files.files.iter();
+    let entries = || files.all.iter();
     for (name, bytes) in entries() {
         write_file(&beside.join(name), bytes)?;
     }

@@ -35,7 +35,8 @@ pub struct Files {
     pub tag: String,
     /// The host that writes it.
     pub(super) host: String,
-    pub(super) files: Vec<(&'static str, Vec<u8>)>,
+    /// Names and bytes, in the order of writing.
+    pub(super) all: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Files {
@@ -71,7 +72,7 @@ impl Files {
         Ok(Files {
             tag: tag.clone(),
             host: host.clone(),
-            files: vec![
+            all: vec![
                 (PARAMETERS, tensors(parameters.collect())?),
                 (TRAINING, tensors(training.collect())?),
                 (STATE, json(&checkpoint.header).map_err(failed)?),
@@ -83,7 +84,7 @@ impl Files {
 
     /// The bytes of all files together.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+        self.all.iter().map(|(_, bytes)| bytes.len() as u64).sum()
     }
 
     /// The checkpoint in these files; `read` gives the bytes of one, and `damaged` what is wrong

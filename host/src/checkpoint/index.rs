@@ -32,6 +32,14 @@ struct Entry {
     sha256: String,
 }
 
+/// What every version of the index has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+    #[serde(default)]
+    host: String,
+}
+
 impl Index {
     /// The index of files by name.
     pub(super) fn of<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>, host: &str) -> Index {
@@ -62,13 +70,6 @@ impl Index {
             }
             Err(error) => return Err(damaged(format!("`{NAME}` can't be read: {error}"))),
         };
-        /// What every version of the index has.
-        #[derive(Deserialize)]
-        struct Version {
-            format: u32,
-            #[serde(default)]
-            host: String,
-        }
         let version: Version = serde_json::from_slice(&text)
             .map_err(|error| damaged(format!("`{NAME}` can't be read: {error}")))?;
         if version.format != super::FORMAT {

@@ -104,17 +104,14 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
     }
     session::check_references(&hooks, task.as_ref(), &manifest)?;
     let mut optimizer = session::optimizer(&manifest, task.parameters())?;
-    let (output, resume) = match found {
-        Some((output, found)) => {
-            let resume = found.resume(task.as_ref(), *allow_changes)?;
-            output.forget_end()?;
-            (output, Some(resume))
-        }
-        None => {
-            let output = Output::open(directory)?;
-            output.begin(*overwrite)?;
-            (output, None)
-        }
+    let (output, resume) = if let Some((output, found)) = found {
+        let resume = found.resume(task.as_ref(), *allow_changes)?;
+        output.forget_end()?;
+        (output, Some(resume))
+    } else {
+        let output = Output::open(directory)?;
+        output.begin(*overwrite)?;
+        (output, None)
     };
     save_manifest(&output.path, &resolved)?;
 

@@ -7,6 +7,17 @@ use super::{RunError, Trainer};
 use crate::checkpoint::Stage;
 use crate::data::{Loader, order};
 
+/// A validation or test, as far as checkpoints must know of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Evaluation {
+    /// Its pass over the data is not over: saves wait for its end.
+    pub(super) is_under_way: bool,
+    /// A hook has asked for it.
+    pub(super) is_asked_for: bool,
+    /// It is over, and the epoch's ordinal does not count it yet.
+    pub(super) is_uncounted: bool,
+}
+
 impl Trainer<'_> {
     /// One pass over the data of `phase`, in its natural order.
     ///
@@ -21,7 +32,7 @@ impl Trainer<'_> {
             self.view.flags |= ViewAbi::INITIAL;
         }
         self.enter(phase);
-        self.evaluating = true;
+        self.evaluation.is_under_way = true;
         self.call(Point::BeforeLoop)?;
         self.shared.metrics.borrow_mut().begin(phase);
         let size = self.plan.eval_batch_size;
@@ -47,7 +58,7 @@ impl Trainer<'_> {
             self.end_batch();
         }
         self.end_pass(phase)?;
-        self.evaluating = false;
+        self.evaluation.is_under_way = false;
         self.count_validation(phase, initial);
         self.call(Point::AfterLoop)?;
         for (tag, hook) in std::mem::take(&mut self.waiting) {
@@ -64,11 +75,11 @@ impl Trainer<'_> {
         if phase != Phase::Val {
             return;
         }
-        self.validated = !initial;
+        self.evaluation.is_uncounted = !initial;
         self.stage = match self.stage {
             Stage::Start if initial => Stage::Epoch,
             // One that a hook has asked for in the midst of an epoch is no stage of it.
-            Stage::Validation if !self.is_asked_for => Stage::Cycle,
+            Stage::Validation if !self.evaluation.is_asked_for => Stage::Cycle,
             other => other,
         };
     }

@@ -99,7 +99,7 @@ impl Trainer<'_> {
             Midst::Stepped => self.count_iteration(),
             Midst::Between | Midst::Batch => {}
         }
-        let is_exact = self.midst == Midst::Between && !self.evaluating;
+        let is_exact = self.midst == Midst::Between && !self.evaluation.is_under_way;
         let path = store.path_of(FAILED);
         let mut told = Told::new(&path, FAILED, "");
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
@@ -291,7 +291,7 @@ impl Trainer<'_> {
             update: self.view.update,
             samples: self.view.samples,
             batch: self.trained,
-            ordinal: self.view.ordinal + u64::from(self.validated),
+            ordinal: self.view.ordinal + u64::from(self.evaluation.is_uncounted),
             stage: self.stage,
         }
     }

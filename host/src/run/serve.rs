@@ -18,7 +18,7 @@ impl Trainer<'_> {
             }
             match asked {
                 // A checkpoint in the midst of a validation would know half of it.
-                Asked::Save(tag) if self.evaluating => {
+                Asked::Save(tag) if self.evaluation.is_under_way => {
                     if !self.waiting.iter().any(|(known, _)| *known == tag) {
                         self.waiting.push((tag, hook));
                     }
@@ -40,9 +40,9 @@ impl Trainer<'_> {
         }
         let times = std::mem::replace(&mut self.times, PassTimes::begin());
         let hook_times = self.hooks.take_times();
-        self.is_asked_for = true;
+        self.evaluation.is_asked_for = true;
         self.validate(false)?;
-        self.is_asked_for = false;
+        self.evaluation.is_asked_for = false;
         let validation = self.times.begin.elapsed();
         self.times = times;
         self.times.begin += validation;

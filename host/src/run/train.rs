@@ -145,7 +145,7 @@ impl Trainer<'_> {
         }
         self.evaluate(Phase::Val, initial)?;
         self.view.ordinal += u64::from(!initial);
-        self.validated = false;
+        self.evaluation.is_uncounted = false;
         Ok(())
     }
 

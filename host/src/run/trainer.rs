@@ -7,6 +7,7 @@ use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
 use serde_json::{Value, json};
 
+use super::evaluate::Evaluation;
 use super::modules::Record;
 use super::profile::{PassTimes, Profile};
 use super::resume::Resume;
@@ -48,14 +49,10 @@ pub struct Trainer<'run> {
     pub(super) records: Vec<Record>,
     /// Where a failure would leave the iteration.
     pub(super) midst: Midst,
-    /// A pass over a validation's or the test's data is under way: saves wait for its end.
-    pub(super) evaluating: bool,
+    /// The validation or test under way.
+    pub(super) evaluation: Evaluation,
     /// The saves that wait: tags and hooks.
     pub(super) waiting: Vec<(String, String)>,
-    /// A hook has asked for the validation under way.
-    pub(super) is_asked_for: bool,
-    /// A validation is over, and the epoch's ordinal does not count it yet.
-    pub(super) validated: bool,
     /// The run's output directory.
     directory: Option<PathBuf>,
     /// Its checkpoints.
@@ -121,10 +118,8 @@ impl<'run> Trainer<'run> {
             modules,
             records: Vec::new(),
             midst: Midst::Torn,
-            evaluating: false,
+            evaluation: Evaluation::default(),
             waiting: Vec::new(),
-            is_asked_for: false,
-            validated: false,
             directory: None,
             store: None,
             name: "run".to_owned(),

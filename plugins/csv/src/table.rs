@@ -150,7 +150,9 @@ fn line(cells: &[String], config: &Config) -> Result<Vec<u8>> {
         .delimiter(config.delimiter as u8)
         .from_writer(Vec::new());
     writer.write_record(cells)?;
-    Ok(writer.into_inner().map_err(|error| error.into_error())?)
+    Ok(writer
+        .into_inner()
+        .map_err(csv::IntoInnerError::into_error)?)
 }
 
 /// Whether `name` is not yet in the list; it is then.
