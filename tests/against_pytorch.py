@@ -5,7 +5,8 @@ usage: against_pytorch.py [--rounds 5] [--threads 2] [--batch N] [--instructions
 Builds `target/release/step`, then runs it and `torch_tasks.py` (of ../shared/peers, or PEERS) A B A B …, each for
 about a second and a half, and prints the medians over the rounds: of whole steps, of ours by phase, and of the
 peak memory of both processes. Python must be one that has torch; the machine otherwise idle.
-`--instructions` bounds the instructions of our own loops, not those of the products. STEP names another binary.
+`--instructions avx2` is for processors with AVX-512: it bounds the instructions of our own loops, of the products (a
+build of its own, without the feature `avx512`) and PyTorch's. STEP names another binary of ours.
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys
 
@@ -35,6 +36,9 @@ def main():
     step = os.environ.get("STEP", str(ROOT / "target/release/step"))
     if "STEP" not in os.environ:
         build = ["cargo", "build", "--release", "--quiet", "-p", "sconce-tests", "--bin", "step"]
+        if arguments.instructions != "avx512":
+            build += ["--no-default-features", "--target-dir", "target/avx2"]
+            step = str(ROOT / "target/avx2/release/step")
         subprocess.run(build, cwd=ROOT, check=True)
     threads = str(arguments.threads)
     environment = {
@@ -53,7 +57,8 @@ def main():
             command = [sys.executable, str(PEERS / "torch_tasks.py"), task, str(their_steps), "--threads", threads]
             if batch:
                 command += ["--batch", *batch]
-            peer, peer_memory = run(command, {})
+            limits = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+            peer, peer_memory = run(command, limits if arguments.instructions == "avx2" else {})
             ours.append(mine)
             theirs.append(peer["median_ms"])
             memory.append((own_memory, peer_memory))

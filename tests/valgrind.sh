@@ -12,7 +12,7 @@ place=$PWD/target/valgrind
 # runs', and what the tests use comes back.
 rm -rf "$place"
 mkdir -p "$place/plugins"
-cargo build --quiet --locked --workspace --no-default-features
+cargo build --quiet --locked --workspace --no-default-features --features sconce/avx512
 cp target/debug/sconce "$place/"
 cp target/debug/libsconce_plugin_{console,csv,stop_after}.so "$place/plugins/"
 cp target/debug/libsconce_fixture_{recorder,noop,tensors,giver,taker,faults}.so "$place/plugins/"

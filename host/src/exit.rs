@@ -1,4 +1,4 @@
-//! Exit codes: part of the interface, for scripts.
+//! Exit codes: part of the interface, for scripts. `docs/faults.md` says what is left behind each.
 
 /// All went well, or a hook asked for the stop.
 pub const DONE: u8 = 0;
@@ -8,6 +8,10 @@ pub const USAGE: u8 = 2;
 pub const PLUGIN: u8 = 3;
 /// A hook failed.
 pub const HOOK: u8 = 4;
+/// The process crashed, or a hook ended it: `crash.json` in the run's directory says where.
+pub const CRASH: u8 = 5;
+/// A hook's call took longer than its time limit: `crash.json` says which.
+pub const HANG: u8 = 6;
 /// The training failed, or its results can't be written.
 pub const TRAINING: u8 = 7;
 /// `SIGINT` ended the run, after a checkpoint; at the second at once.

@@ -9,6 +9,7 @@
 //! | [`manifest`] | the run manifest: read, checked, resolved |
 //! | [`plugin`] | plugins: found, inspected without running their code, opened |
 //! | [`dispatch`] | the order of hooks at each mount point, their calls, their faults |
+//! | [`faults`] | what a hook can do to the whole process: crashes, exits, hangs |
 //! | [`bridge`] | the host's side of the boundary: what hooks may ask and read |
 //! | [`run`] | the loop |
 //! | [`task`], [`nn`], [`loss`], [`metric`], [`data`] | what is trained |
@@ -30,6 +31,7 @@ pub mod diagnostic;
 #[expect(unsafe_code, reason = "calls plugins")]
 pub mod dispatch;
 pub mod exit;
+pub mod faults;
 pub mod files;
 pub mod gradients;
 pub mod init;

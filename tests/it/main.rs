@@ -7,10 +7,13 @@
 //! | `order` | which mount points are called, in which order, with which counters |
 //! | `requests` | what hooks ask for is served, or refused with a reason |
 //! | `faults` | a hook that fails or panics anywhere ends as a message with its name |
+//! | `crashes`, `hangs` | one that brings the process down, or does not come back, is named too |
+//! | `fault_table` | `docs/faults.md` says what becomes of each fault |
 //! | `bad_manifests` | every wrong manifest is told before anything is trained |
 //! | `bad_data` | every wrong data file too |
 //! | `large_data` | what no memory holds is read where it lies |
 //! | `bad_plugins` | and every wrong plugin |
+//! | `trial_loads` | … what they do when they are opened too |
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `resume` | a run goes on from a checkpoint with the same bits, or says why it can't |
@@ -47,10 +50,13 @@ mod bad_plugins;
 mod candle_gradients;
 mod checkpoints;
 mod commands;
+mod crashes;
 mod distillation;
 mod examples;
+mod fault_table;
 mod faults;
 mod gradient_audit;
+mod hangs;
 mod large_data;
 mod modules;
 mod order;
@@ -66,5 +72,6 @@ mod stopping;
 mod swap;
 mod tensors;
 mod training;
+mod trial_loads;
 mod versions;
 mod view;

@@ -102,14 +102,36 @@ impl Workplace {
     ///
     /// Where the binary can't be started.
     pub fn sconce<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Finished {
-        let output = Command::new(artifacts().sconce())
-            .args(arguments)
-            .current_dir(self.directory.path())
-            .env_remove("SCONCE_PLUGIN_PATH")
-            .env("NO_COLOR", "1")
+        self.sconce_in(arguments, &[])
+    }
+
+    /// As [`sconce`](Workplace::sconce), with variables in its environment.
+    ///
+    /// # Panics
+    ///
+    /// Where the binary can't be started.
+    pub fn sconce_in<S: AsRef<std::ffi::OsStr>>(
+        &self,
+        arguments: &[S],
+        environment: &[(&str, &str)],
+    ) -> Finished {
+        let output = self
+            .command(arguments)
+            .envs(environment.iter().copied())
             .output()
             .expect("the binary can be started");
         Finished::from(output)
+    }
+
+    /// The binary with these arguments in the directory, not started yet.
+    pub fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(artifacts().sconce());
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env_remove("SCONCE_PLUGIN_PATH")
+            .env("NO_COLOR", "1");
+        command
     }
 
     /// Writes the manifest and runs `sconce run` on it.

@@ -14,6 +14,7 @@ use sconce_plugin_api::{Keep, Phase, Point};
 use super::exposed::Exposed;
 use super::requests::Requests;
 use super::values::Values;
+use crate::faults::Trail;
 use crate::log::{Level, Log};
 use crate::nn::Surroundings;
 use crate::optim::Groups;
@@ -43,6 +44,8 @@ pub struct Shared<'run> {
     pub(super) resumed: OnceCell<Vec<String>>,
     /// The run's clock.
     pub clock: Clock,
+    /// Where the calls of hooks leave their breadcrumbs.
+    pub trail: &'static Trail,
     point: Cell<Option<Point>>,
     phase: Cell<Phase>,
     hook: Cell<usize>,
@@ -64,6 +67,7 @@ impl<'run> Shared<'run> {
             facts: OnceCell::new(),
             resumed: OnceCell::new(),
             clock: Clock::start(),
+            trail: Trail::nowhere(),
             point: Cell::new(None),
             phase: Cell::new(Phase::Train),
             hook: Cell::new(0),
@@ -75,6 +79,12 @@ impl<'run> Shared<'run> {
     pub fn resume(&self, known: impl Iterator<Item = String>) {
         // A second time would be another run's.
         drop(self.resumed.set(known.collect()));
+    }
+
+    /// With a place for the breadcrumbs of calls.
+    pub fn with_trail(mut self, trail: &'static Trail) -> Self {
+        self.trail = trail;
+        self
     }
 
     /// The pointer that goes to plugins with every view and setup.

@@ -6,18 +6,20 @@ use sconce_plugin_api::Phase;
 use super::{ManifestArgs, hooks_table, output};
 use crate::dispatch::HookSpec;
 use crate::exit;
-use crate::session::{self, Checked, Failure, TaskBuilder};
+use crate::session::{self, Checked, Failure, Selection, TaskBuilder};
 
 /// The arguments of `sconce check`.
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
     #[command(flatten)]
     manifest: ManifestArgs,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
     let ManifestArgs { file, set, plugins } = &arguments.manifest;
-    let checked = session::check(file, set, plugins, tasks.source())?;
+    let checked = session::check(file, set, plugins, &arguments.selection, tasks.source())?;
     output::diagnostics(&checked.warnings);
     let Checked {
         manifest,

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::plugin::trial;
 use crate::session::{Failure, FromManifest, TaskBuilder};
 
 /// Trains candle models, with hooks from shared libraries.
@@ -47,6 +48,12 @@ enum Command {
     Plugins(plugins::PluginsArgs),
     /// Shows what one library is and has.
     Inspect(inspect::InspectArgs),
+    /// Opens libraries and says so: for trial loads, see [`crate::plugin::trial`].
+    #[command(name = trial::COMMAND, hide = true)]
+    TrialLoad {
+        /// The libraries.
+        libraries: Vec<PathBuf>,
+    },
 }
 
 /// The arguments of every command that reads a manifest.
@@ -89,7 +96,9 @@ pub fn main() -> ExitCode {
 /// }
 /// ```
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    trial::enable();
+    let result = match command {
         Command::Run(arguments) => run::run(&arguments, tasks),
         Command::Check(arguments) => check::check(&arguments, tasks),
         Command::Summary(arguments) => summary::summary(&arguments, tasks),
@@ -97,6 +106,7 @@ pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
         Command::Predict(arguments) => predict::predict(&arguments, tasks),
         Command::Plugins(arguments) => return plugins::plugins(&arguments).into(),
         Command::Inspect(arguments) => return inspect::inspect_library(&arguments).into(),
+        Command::TrialLoad { libraries } => return trial::answer(&libraries).into(),
     };
     let code = result.unwrap_or_else(|failure: Failure| {
         output::diagnostics(&failure.diagnostics);

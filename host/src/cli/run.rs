@@ -13,11 +13,12 @@ use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
+use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log, StderrLog};
 use crate::manifest::Manifest;
 use crate::run::{Outcome, Profile, Report, Resume, RunError, Signal, Trainer};
-use crate::session::{self, Checked, Failure, Output, TaskBuilder};
+use crate::session::{self, Checked, Failure, HookPlan, Output, Selection, TaskBuilder};
 use crate::task::Task;
 use crate::weights;
 
@@ -31,6 +32,8 @@ pub(super) struct RunArgs {
     output: Option<PathBuf>,
     #[command(flatten)]
     resume: ResumeArgs,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
@@ -70,7 +73,7 @@ pub(super) fn code_of(signal: Signal) -> u8 {
 
 fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failure> {
     let ManifestArgs { file, set, plugins } = &arguments.manifest;
-    let checked = session::check(file, set, plugins, tasks.source())?;
+    let checked = session::check(file, set, plugins, &arguments.selection, tasks.source())?;
     output::diagnostics(&checked.warnings);
     prepare::set_threads(checked.manifest.threads);
     let plan = checked.plan();
@@ -114,9 +117,12 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
         (output, None)
     };
     save_manifest(&output.path, &resolved)?;
+    output::diagnostics(Vec::from_iter(faults::of_the_run_before(&output.path)).as_slice());
 
+    // Until everything of the run is written.
+    let guard = watch(&output.path, &manifest, &hooks, task.as_ref());
     let log = StderrLog { level: Level::Info };
-    let shared = Shared::new(&log);
+    let shared = Shared::new(&log).with_trail(guard.trail());
     if let Some(resume) = &resume {
         shared.resume(resume.checkpoint.hooks.iter().map(|hook| hook.name.clone()));
     }
@@ -130,6 +136,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
     let interrupt = signals::install();
     let trainer = Trainer::new(task.as_mut(), optimizer.as_mut(), hooks, &shared, plan)
         .in_directory(&manifest.name, &output.path)
+        .with_hook_share(manifest.limits.hook_share)
         .with_manifest(resolved)
         .interruptible(&interrupt);
     let trainer = match resume {
@@ -142,6 +149,20 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
         store: output.store.clone(),
         report,
     })
+}
+
+/// Watches over the run, so that a crash or a hang is told.
+fn watch(directory: &Path, manifest: &Manifest, hooks: &[HookPlan], task: &dyn Task) -> Guard {
+    let mut warnings = Vec::new();
+    let suspects = hooks.iter().map(HookPlan::suspect).collect();
+    let slow = manifest.limits.slow_call_limit();
+    let guard = faults::watch(directory, suspects, slow, &mut warnings);
+    let parameters = task.parameters().iter();
+    let parameters = parameters.map(|p| (p.name().to_owned(), p.tensor().clone()));
+    guard.rescue(parameters.collect());
+    let warnings: Vec<_> = warnings.into_iter().map(Diagnostic::warning).collect();
+    output::diagnostics(&warnings);
+    guard
 }
 
 /// The manifest with all defaults filled in, as it is once written and read again: the shortest

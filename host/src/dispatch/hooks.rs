@@ -111,6 +111,8 @@ pub struct Hook {
     pub(super) disabled: bool,
     /// How often it has failed.
     pub(super) faults: u64,
+    /// How often it has changed what belongs to the whole process.
+    pub(super) changes: u64,
     /// At which of the task's modules it listens; empty for all.
     pub(super) modules: Vec<bool>,
 }
@@ -123,6 +125,7 @@ impl Hook {
             instance,
             disabled: false,
             faults: 0,
+            changes: 0,
             modules: Vec::new(),
         }
     }

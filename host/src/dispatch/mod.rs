@@ -6,6 +6,8 @@ mod every;
 mod fault;
 mod hooks;
 mod lists;
+mod memory;
+mod process;
 mod times;
 
 use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
@@ -16,9 +18,12 @@ pub use fault::HookFault;
 pub use hooks::{Hook, HookSpec, Moment, OnError};
 pub use lists::order;
 use lists::{Lists, Slot};
+use process::Process;
+use times::Begin;
 pub use times::HookTimes;
 
 use crate::bridge::Shared;
+use crate::faults::{self, Entry};
 use crate::nn::ModuleInfo;
 use crate::plugin::instance::EntryError;
 
@@ -31,6 +36,9 @@ pub struct Dispatcher {
     /// The task's module whose point is under way.
     module: usize,
     error: ErrorAbi,
+    process: Process,
+    /// When the call under way began, if it is timed.
+    begin: Begin,
 }
 
 impl Dispatcher {
@@ -43,6 +51,8 @@ impl Dispatcher {
             lists,
             module: 0,
             error: ErrorAbi::new(),
+            process: Process::look(),
+            begin: Begin::read(),
         }
     }
 
@@ -113,6 +123,9 @@ impl Dispatcher {
         shared.enter(Some(point), phase);
         view.context = shared.context();
         view.point = point.number();
+        let trail = shared.trail;
+        let copies = faults::mark();
+        trail.at(point, view);
         let mut index = from;
         let list = Lists::index(point, phase);
         while let Some(&slot) = self.lists.list(list).get(index) {
@@ -125,7 +138,15 @@ impl Dispatcher {
             let Some(times) = self.times.get_mut(slot.hook) else {
                 break;
             };
-            let begin = times.begin();
+            let is_timed = times.begin();
+            if is_timed {
+                self.begin = if times.is_first() {
+                    Begin::read_all()
+                } else {
+                    Begin::read()
+                };
+            }
+            trail.begin(slot.hook);
             // SAFETY: the instance is alive as long as its hook is in `self.hooks`, whose lists
             // these are; view and error are lent for the call.
             let status = unsafe {
@@ -136,10 +157,17 @@ impl Dispatcher {
                     &raw mut self.error,
                 )
             };
-            times.end(begin);
+            copies.check();
+            if is_timed {
+                self.timed(slot, view, shared);
+            }
+            if self.process.has_other_floats() {
+                self.put_back(slot, view, shared);
+            }
             if status != 0 {
                 let fault = self.fault(slot, status, view);
                 if let Some(fault) = self.judge(slot.hook, fault, shared) {
+                    trail.end();
                     return Some((index, Box::new(fault)));
                 }
                 // A disabled hook is gone from the list: its successor stands in its place.
@@ -149,6 +177,7 @@ impl Dispatcher {
             }
             index += 1;
         }
+        trail.end();
         view.learning_rate = shared.learning_rate.get();
         None
     }
@@ -204,6 +233,38 @@ impl Dispatcher {
         self.call(point, view, shared)
     }
 
+    /// A call that is timed is over; it is also looked at more thoroughly.
+    #[cold]
+    fn timed(&mut self, slot: Slot, view: &ViewAbi, shared: &Shared<'_>) {
+        if let Some(times) = self.times.get_mut(slot.hook) {
+            times.end(self.begin);
+        }
+        if self.process.is_elsewhere() {
+            self.put_back(slot, view, shared);
+        }
+    }
+
+    /// Puts back what a call has changed of what is the whole process's, with a warning.
+    #[cold]
+    fn put_back(&mut self, slot: Slot, view: &ViewAbi, shared: &Shared<'_>) {
+        let changes = self.process.restore();
+        let Some(hook) = self.hooks.get_mut(slot.hook) else {
+            return;
+        };
+        hook.changes += 1;
+        // As for faults that are ignored.
+        if !hook.changes.is_power_of_two() {
+            return;
+        }
+        for change in changes {
+            shared.warn(&format!(
+                "hook `{}` {change} {}; that was undone",
+                hook.spec.name,
+                Moment::of(view)
+            ));
+        }
+    }
+
     #[cold]
     fn fault(&mut self, slot: Slot, status: u32, view: &ViewAbi) -> HookFault {
         let error = EntryError::read(status, &mut self.error);
@@ -251,7 +312,7 @@ impl Dispatcher {
     ) -> Result<Vec<Option<Vec<u8>>>, Box<HookFault>> {
         let mut states = Vec::new();
         for index in 0..self.hooks.len() {
-            states.push(match self.save_state(index) {
+            states.push(match self.save_state(index, shared) {
                 Some(Err(error)) => {
                     self.judge_state(index, Moment::Save, error, shared)?;
                     None
@@ -265,11 +326,14 @@ impl Dispatcher {
 
     /// The states of all hooks after a failure: of those that fail again there is none, and their
     /// faults are given back.
-    pub fn save_states_of_all(&mut self) -> (Vec<Option<Vec<u8>>>, Vec<HookFault>) {
+    pub fn save_states_of_all(
+        &mut self,
+        shared: &Shared<'_>,
+    ) -> (Vec<Option<Vec<u8>>>, Vec<HookFault>) {
         let mut states = Vec::new();
         let mut faults = Vec::new();
         for index in 0..self.hooks.len() {
-            states.push(match self.save_state(index) {
+            states.push(match self.save_state(index, shared) {
                 Some(Err(error)) => {
                     let spec = self.hooks.get(index).map(|hook| &hook.spec);
                     faults.push(HookFault::new(spec, Moment::Save, error));
@@ -282,9 +346,14 @@ impl Dispatcher {
         (states, faults)
     }
 
-    fn save_state(&mut self, index: usize) -> Option<Result<Vec<u8>, EntryError>> {
+    fn save_state(
+        &mut self,
+        index: usize,
+        shared: &Shared<'_>,
+    ) -> Option<Result<Vec<u8>, EntryError>> {
         let hook = self.hooks.get_mut(index).filter(|hook| !hook.disabled)?;
-        Some(hook.instance.save_state())
+        let save = || hook.instance.save_state();
+        Some(shared.trail.around(index, Entry::Save, save))
     }
 
     /// Switches the hook of this name off; whether there is one.
@@ -312,7 +381,8 @@ impl Dispatcher {
             let Some((_, state)) = state else {
                 continue;
             };
-            if let Err(error) = hook.instance.load_state(state) {
+            let load = || hook.instance.load_state(state);
+            if let Err(error) = shared.trail.around(index, Entry::Load, load) {
                 self.judge_state(index, Moment::Load, error, shared)?;
             }
         }
@@ -351,11 +421,16 @@ impl Dispatcher {
     }
 
     /// Drops the hooks in reverse order; the faults of doing so.
-    pub fn close(self) -> Vec<HookFault> {
+    pub fn close(self, shared: &Shared<'_>) -> Vec<HookFault> {
         let mut faults = Vec::new();
-        for hook in self.hooks.into_iter().rev() {
-            if let Err(error) = hook.instance.close() {
-                faults.push(HookFault::new(Some(&hook.spec), Moment::Drop, error));
+        for (index, hook) in self.hooks.into_iter().enumerate().rev() {
+            let close = || hook.instance.close();
+            if let Err(error) = shared.trail.around(index, Entry::Drop, close) {
+                let fault = HookFault::new(Some(&hook.spec), Moment::Drop, error);
+                match hook.spec.on_error {
+                    OnError::Fail => faults.push(fault),
+                    OnError::Disable | OnError::Ignore => shared.warn(&fault.to_string()),
+                }
             }
         }
         faults

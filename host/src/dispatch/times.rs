@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::memory;
+
 /// The first calls of each pass are all timed.
 const FIRST: u64 = 16;
 
@@ -22,22 +24,41 @@ pub struct HookTimes {
     sum: Duration,
     /// The longest of the calls that were timed.
     pub longest: Duration,
+    /// How many calls were weighed: the first ones of each pass.
+    weighed: u32,
+    /// How much more memory they have kept than given back, in bytes.
+    growth: i64,
+}
+
+/// What is read when a call begins that is timed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begin {
+    time: Instant,
+    memory: Option<i64>,
 }
 
 impl HookTimes {
-    /// A call begins; the time, if this one is timed.
+    /// A call begins; whether this one is timed.
     #[inline]
-    pub(super) fn begin(&mut self) -> Option<Instant> {
+    pub(super) fn begin(&mut self) -> bool {
         let is_timed = self.calls == self.next;
         self.calls += 1;
-        is_timed.then(Instant::now)
+        is_timed
     }
 
-    /// The call is over.
-    #[inline]
-    pub(super) fn end(&mut self, begin: Option<Instant>) {
-        if let Some(begin) = begin {
-            self.add(begin.elapsed());
+    /// Whether the call that begins is weighed too, if it is timed.
+    pub(super) fn is_first(&self) -> bool {
+        self.calls <= FIRST
+    }
+
+    /// A call that is timed is over.
+    pub(super) fn end(&mut self, begin: Begin) {
+        self.add(begin.time.elapsed());
+        if let Some(before) = begin.memory
+            && let Some(after) = memory::in_use()
+        {
+            self.weighed += 1;
+            self.growth += after - before;
         }
     }
 
@@ -62,6 +83,35 @@ impl HookTimes {
         }
         self.sum.as_secs_f64() / f64::from(self.timed) * self.calls as f64
     }
+
+    /// How much more memory all calls together have kept than given back, in bytes: the mean of
+    /// the first ones, for all.
+    pub fn growth(&self) -> f64 {
+        if self.weighed == 0 {
+            return 0.0;
+        }
+        self.growth as f64 / f64::from(self.weighed) * self.calls as f64
+    }
+}
+
+impl Begin {
+    /// What is to be read now.
+    #[cold]
+    pub(super) fn read() -> Begin {
+        Begin {
+            memory: None,
+            time: Instant::now(),
+        }
+    }
+
+    /// The same with the memory in use, which takes a microsecond or more to tell.
+    #[cold]
+    pub(super) fn read_all() -> Begin {
+        Begin {
+            memory: memory::in_use(),
+            time: Instant::now(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -72,7 +122,7 @@ mod tests {
     fn timed(times: &mut HookTimes, calls: u64, each: Duration) -> u64 {
         let mut count = 0;
         for _ in 0..calls {
-            if times.begin().is_some() {
+            if times.begin() {
                 count += 1;
                 times.add(each);
             }

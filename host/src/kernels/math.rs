@@ -1,5 +1,7 @@
 //! Functions of one number in a form that compilers can do side by side.
 
+use std::array::from_fn;
+
 use candle_core::WithDType;
 use candle_core::cpu::erf::erf_f64;
 use num_traits::Float;
@@ -87,23 +89,42 @@ pub(crate) fn number<T: Number>(value: f64) -> T {
 }
 
 /// How many sums are kept side by side: two registers of AVX-512.
-const LANES: usize = 32;
+pub(crate) const LANES: usize = 32;
 
-/// Σ f(i) over `0..count`, in a fixed order of additions that compilers can do side by side.
+/// Σ f of the numbers at the same place of each slice, up to the end of the shortest, in a fixed order of
+/// additions that compilers can do side by side.
 #[inline(always)]
-pub(crate) fn sum<T: Number>(count: usize, f: impl Fn(usize) -> T) -> T {
+pub(crate) fn sum<T: Number, const N: usize>(of: [&[T]; N], f: impl Fn([T; N]) -> T) -> T {
+    let count = of.iter().map(|numbers| numbers.len()).min().unwrap_or(0);
     let mut lanes = [T::ZERO; LANES];
-    let whole = count / LANES * LANES;
     let mut start = 0;
-    while start < whole {
+    while start + LANES <= count {
+        // Of a length that the compiler knows: no check for each number.
+        let blocks: [&[T]; N] = from_fn(|which| &of[which][start..start + LANES]);
         for (lane, sum) in lanes.iter_mut().enumerate() {
-            *sum += f(start + lane);
+            *sum += f(from_fn(|which| blocks[which][lane]));
         }
         start += LANES;
     }
-    for (lane, index) in (whole..count).enumerate() {
-        lanes[lane] += f(index);
+    let rest: [&[T]; N] = from_fn(|which| &of[which][start..count]);
+    for lane in 0..count - start {
+        lanes[lane] += f(from_fn(|which| rest[which][lane]));
     }
+    total(lanes)
+}
+
+/// Σ f(i) over `0..count`, in the same order: for terms that are long themselves.
+#[inline(always)]
+pub(crate) fn sum_by<T: Number>(count: usize, f: impl Fn(usize) -> T) -> T {
+    let mut lanes = [T::ZERO; LANES];
+    for index in 0..count {
+        lanes[index % LANES] += f(index);
+    }
+    total(lanes)
+}
+
+#[inline(always)]
+fn total<T: Number>(mut lanes: [T; LANES]) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {
@@ -175,7 +196,14 @@ mod tests {
         for count in [0_u16, 1, 31, 32, 33, 100] {
             let numbers: Vec<f64> = (1..=count).map(f64::from).collect();
             let expected = f64::from(count) * f64::from(count + 1) / 2.0;
-            assert_eq!(sum(numbers.len(), |index| numbers[index]), expected);
+            assert_eq!(sum([&numbers], |[x]| x), expected);
+            assert_eq!(sum_by(numbers.len(), |index| numbers[index]), expected);
+            assert_eq!(
+                sum([&numbers, &numbers[1.min(numbers.len())..]], |[_, next]| {
+                    next
+                }),
+                expected - f64::from(count.min(1))
+            );
             let most = if count == 0 {
                 f64::NEG_INFINITY
             } else {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use sconce_plugin_api::{Phase, Priority};
@@ -11,6 +12,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::limits::seconds;
 use super::priority::WrittenPriority;
 use crate::dispatch::{Every, OnError, Unit};
 use crate::patterns::Patterns;
@@ -31,6 +33,9 @@ pub struct HookEntry {
     priority: Option<WrittenPriority>,
     /// What happens when it fails.
     on_error: Policy,
+    /// The seconds after which one of its calls is a hang; `None` for the limit of all hooks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_limit: Option<f64>,
     /// The phases in which it is called; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     phases: Option<Vec<PhaseName>>,
@@ -51,6 +56,9 @@ pub struct HookEntry {
     pub sha256: Option<String>,
     /// The hook's own configuration.
     pub config: Map<String, Value>,
+    /// Where it stands in the manifest's list, of which some may be left out.
+    #[serde(skip)]
+    pub(crate) index: usize,
 }
 
 impl HookEntry {
@@ -66,6 +74,11 @@ impl HookEntry {
             Policy::Disable => OnError::Disable,
             Policy::Ignore => OnError::Ignore,
         }
+    }
+
+    /// How long one of the hook's calls may take, if the entry says.
+    pub fn time_limit(&self) -> Option<Duration> {
+        self.time_limit.map(seconds)
     }
 
     /// In which iterations, updates or epochs the hook is called; `None` for all.
@@ -189,6 +202,11 @@ struct Object {
     /// What happens when the hook fails.
     #[serde(default)]
     on_error: Policy,
+    /// The seconds after which one of the hook's calls is a hang, which ends the process. Default:
+    /// `limits.call`.
+    #[serde(default)]
+    #[schemars(range(min = 0.01, max = 864_000.0))]
+    time_limit: Option<f64>,
     /// The phases in which the hook is called. Default: all.
     #[serde(default)]
     #[schemars(length(min = 1))]
@@ -226,6 +244,7 @@ impl From<Object> for HookEntry {
             hook: object.hook,
             priority: object.priority,
             on_error: object.on_error,
+            time_limit: object.time_limit,
             phases: object.phases,
             every: object.every,
             streams: object.streams,
@@ -233,6 +252,7 @@ impl From<Object> for HookEntry {
             library: object.library,
             sha256: object.sha256,
             config: object.config,
+            index: 0,
         }
     }
 }
@@ -272,6 +292,7 @@ impl<'de> Visitor<'de> for Entry {
             name: None,
             priority: None,
             on_error: Policy::default(),
+            time_limit: None,
             phases: None,
             every: None,
             streams: None,

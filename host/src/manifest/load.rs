@@ -128,7 +128,8 @@ fn complete(manifest: &mut Manifest, path: &Path) {
 /// Gives every hook entry its name: the written ones first, so that they stay as they are.
 fn name_hooks(hooks: &mut [HookEntry]) {
     let mut taken: BTreeSet<String> = hooks.iter().map(|hook| hook.name.clone()).collect();
-    for hook in hooks {
+    for (index, hook) in hooks.iter_mut().enumerate() {
+        hook.index = index;
         if !hook.name.is_empty() {
             continue;
         }

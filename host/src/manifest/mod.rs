@@ -7,6 +7,7 @@
 mod forms;
 mod hook_entry;
 pub(crate) mod json_path;
+pub(crate) mod limits;
 mod load;
 mod overrides;
 mod priority;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use hook_entry::{HookEntry, PhaseName};
+pub use limits::LimitsConfig;
 pub use load::load;
 pub use source::Source;
 pub use train::TrainConfig;
@@ -89,6 +91,9 @@ pub struct Manifest {
     /// The hooks. At each mount point they run by priority, equal ones in this order.
     #[serde(default)]
     pub hooks: Vec<HookEntry>,
+    /// How much time plugins get.
+    #[serde(default)]
+    pub limits: LimitsConfig,
     /// The directory of the manifest's file: relative paths start there.
     #[serde(skip)]
     pub base: PathBuf,

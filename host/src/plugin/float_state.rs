@@ -3,9 +3,12 @@
 //! A library that was linked with `-ffast-math` may switch denormal numbers off for the whole
 //! process in a constructor; training would go on with other bits.
 
+#[cfg(target_arch = "x86_64")]
+use std::mem::MaybeUninit;
+
 /// The control bits of the SSE unit: rounding mode, flush-to-zero, denormals-are-zero, masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FloatState {
+pub(crate) struct FloatState {
     control: u32,
 }
 
@@ -15,14 +18,15 @@ const FLAGS: u32 = 0x3f;
 
 impl FloatState {
     /// The state of this thread.
-    pub(super) fn read() -> FloatState {
+    #[inline]
+    pub(crate) fn read() -> FloatState {
         FloatState {
             control: read_control(),
         }
     }
 
     /// Puts this state back if it has changed, and says what had.
-    pub(super) fn restore(self) -> Option<&'static str> {
+    pub(crate) fn restore(self) -> Option<&'static str> {
         let now = FloatState::read();
         if now == self {
             return None;
@@ -36,12 +40,14 @@ impl FloatState {
 }
 
 #[cfg(target_arch = "x86_64")]
+#[inline]
 fn read_control() -> u32 {
-    let mut control: u32 = 0;
-    // SAFETY: stores the control register to the place given.
-    unsafe {
-        std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack, preserves_flags));
-    }
+    let mut control = MaybeUninit::<u32>::uninit();
+    // SAFETY: stores the control register to the place given, which has a value from then on.
+    let control = unsafe {
+        std::arch::asm!("stmxcsr [{}]", in(reg) control.as_mut_ptr(), options(nostack, preserves_flags));
+        control.assume_init()
+    };
     control & !FLAGS
 }
 

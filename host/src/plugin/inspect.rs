@@ -17,6 +17,8 @@ pub struct Inspected {
     pub size: u64,
     /// The names of the libraries that it needs.
     pub needed: Vec<String>,
+    /// Whether it looks for them relative to its own file (`$ORIGIN`).
+    pub looks_beside: bool,
     /// What it says of itself.
     pub metadata: PluginMetadata,
 }
@@ -44,7 +46,8 @@ pub fn inspect(path: &Path) -> Result<Inspected, Refusal> {
         path: path.to_owned(),
         sha256: fingerprint::fingerprint(&bytes),
         size: bytes.len() as u64,
-        needed: structure.needed,
+        needed: structure.needs.needed,
+        looks_beside: structure.needs.looks_beside,
         metadata,
     })
 }

@@ -1,9 +1,10 @@
 //! A created hook: the host's handle on an object that lives in a plugin.
 
+use std::borrow::Cow;
 use std::ffi::c_void;
 use std::ptr;
 
-use abi_stable::std_types::RVec;
+use abi_stable::std_types::{RString, RVec};
 use sconce_plugin_api::abi::{ErrorAbi, HookAbi, HookTable, SetupAbi, Status, TextAbi, ViewAbi};
 
 use sconce_plugin_api::HookKind;
@@ -31,12 +32,25 @@ impl EntryError {
     /// Copies what a plugin wrote; the message is cut at 4 KiB.
     pub(crate) fn read(status: u32, error: &mut ErrorAbi) -> EntryError {
         let error = std::mem::take(error);
+        let mut message = shortened(&text_of(&error.message));
+        if message.is_empty() {
+            message.push_str("it gave no message");
+        }
+        if !(Status::ERROR.0..=Status::UNSUPPORTED.0).contains(&status) {
+            // Counts as an error, by the boundary's rules.
+            message = format!("{message} (status {status}, which this host doesn't know)");
+        }
         EntryError {
             status,
-            message: shortened(error.message.as_str()),
-            place: shortened(error.place.as_str()),
+            message,
+            place: shortened(&text_of(&error.place)),
         }
     }
+}
+
+/// A plugin's text, which need not be UTF-8 just because its type says so.
+pub(super) fn text_of(text: &RString) -> Cow<'_, str> {
+    String::from_utf8_lossy(text.as_str().as_bytes())
 }
 
 const LONGEST_MESSAGE: usize = 4096;

@@ -10,8 +10,9 @@ use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, PluginRootRef, Status};
 use serde_json::Value;
 
-use super::float_state::FloatState;
+use super::instance::EntryError;
 use super::refusal::{Cause, Refusal};
+use super::surroundings::Surroundings;
 
 /// An opened plugin whose types have the layout that this host was built with.
 #[derive(Clone)]
@@ -28,17 +29,33 @@ impl Library {
     /// [`create`](super::instance::Instance::create).
     pub fn open(path: &Path) -> Result<Library, Refusal> {
         // The system's loader looks a bare file name up in its own directories.
-        let path = &std::fs::canonicalize(path)
+        let path = std::fs::canonicalize(path)
             .map_err(|error| Refusal::new(path, Cause::Read(error.to_string())))?;
-        let floats = FloatState::read();
-        let result = open_with_all_symbols(path).and_then(|()| root_of(path));
-        let warnings = floats
-            .restore()
-            .map(|changed| format!("`{}` {changed}", path.display()));
+        Library::open_from(&path, &path)
+    }
+
+    /// Opens the library at `path` by way of `file`, its private copy. What its constructors do to
+    /// this process beside that is seen and undone.
+    pub(crate) fn open_from(path: &Path, file: &Path) -> Result<Library, Refusal> {
+        let before = Surroundings::look();
+        let opened = Library::open_quietly(file);
+        let changes = before.restore();
+        let mut library = opened.map_err(|refusal| Refusal::new(path, refusal.cause))?;
+        path.clone_into(&mut library.path);
+        library.warnings = changes
+            .into_iter()
+            .map(|change| format!("`{}` {change}", path.display()))
+            .collect();
+        Ok(library)
+    }
+
+    /// Opens the library at `path`, an absolute one, and looks at nothing else.
+    pub(super) fn open_quietly(path: &Path) -> Result<Library, Refusal> {
+        open_with_all_symbols(path)?;
         Ok(Library {
             path: path.to_owned(),
-            root: result?,
-            warnings: warnings.into_iter().collect(),
+            root: root_of(path)?,
+            warnings: Vec::new(),
         })
     }
 
@@ -60,9 +77,11 @@ impl Library {
         // SAFETY: the layout of the root was checked; both places are ours for the call.
         let status = unsafe { (self.root.describe())(&raw mut text, &raw mut error) };
         if status != Status::OK.0 {
-            return Err(self.refuse(Cause::Describe(error.message.into_string())));
+            let message = EntryError::read(status, &mut error).message;
+            return Err(self.refuse(Cause::Describe(message)));
         }
-        serde_json::from_str(&text).map_err(|error| self.refuse(Cause::Describe(error.to_string())))
+        serde_json::from_slice(text.as_str().as_bytes())
+            .map_err(|error| self.refuse(Cause::Describe(error.to_string())))
     }
 
     pub(super) fn root(&self) -> PluginRootRef {
@@ -164,7 +183,14 @@ fn layout_cause(error: &LibraryError, plugin: &str) -> Cause {
             plugin: plugin.to_owned(),
             details: first_lines(&details.to_string(), 12),
         },
-        LibraryError::RootModule { err, .. } => Cause::Root(err.to_string()),
+        LibraryError::RootModule { err, .. } => {
+            let said = err.to_string();
+            Cause::Root(match said.trim() {
+                // What it said, it has printed itself.
+                "" => "it panicked".to_owned(),
+                said => said.to_owned(),
+            })
+        }
         other => Cause::Root(other.to_string()),
     }
 }

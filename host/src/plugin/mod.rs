@@ -2,13 +2,14 @@
 //!
 //! A plugin goes through gates, each with an error of its own: its path, the structure of its
 //! file, its metadata and their compatibility, its fingerprint ([`inspect()`]); then, with its code
-//! running, opening, the layout of its types ([`library`]), and the creation of hooks
-//! ([`instance`]).
+//! running, a trial in another process ([`trial`]), opening, the layout of its types ([`library`]),
+//! and the creation of hooks ([`instance`]).
 
 pub mod compatibility;
+pub(crate) mod copy;
 mod fingerprint;
 pub(crate) use fingerprint::fingerprint;
-mod float_state;
+pub(crate) mod float_state;
 pub mod inspect;
 pub mod instance;
 pub mod library;
@@ -17,8 +18,10 @@ pub mod resolve;
 pub mod search;
 mod section;
 mod structure;
+mod surroundings;
 #[cfg(test)]
 mod test_libraries;
+pub mod trial;
 
 pub use inspect::{Inspected, inspect};
 pub use refusal::{Cause, Refusal};

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::structure::StructureFault;
+use super::trial;
 use crate::diagnostic::Diagnostic;
 
 /// A plugin's file and why it is refused.
@@ -79,6 +80,12 @@ pub enum Cause {
         /// The file's.
         found: String,
     },
+    /// Its bytes are no more those that were looked at.
+    #[error("it was changed while it was looked at")]
+    Changed,
+    /// Opening it in another process did not go well.
+    #[error("{0}")]
+    Trial(trial::Fault),
     /// The system can't open it.
     #[error("the system can't open it: {0}")]
     Open(String),
@@ -123,7 +130,8 @@ impl Cause {
             | Cause::ApiVersion { .. }
             | Cause::Features(_)
             | Cause::Extension { .. } => "compatibility",
-            Cause::Fingerprint { .. } => "fingerprint",
+            Cause::Fingerprint { .. } | Cause::Changed => "fingerprint",
+            Cause::Trial(_) => "trial load",
             Cause::Open(_) => "open",
             Cause::NoRoot
             | Cause::AbiStable { .. }
@@ -147,6 +155,8 @@ impl Cause {
             }
             Cause::AbiStable { .. } => "rebuild the plugin with abi_stable 0.11",
             Cause::Extension { .. } => "update this host",
+            Cause::Changed => "start again, once nobody writes to the file any more",
+            Cause::Trial(fault) => return Some(fault.hint()),
             Cause::Features(_) => "rebuild it without `-C target-cpu=native`",
             Cause::Fingerprint { found, .. } => {
                 return Some(format!(

@@ -1,6 +1,7 @@
 //! A run: the loop over a task, with the mount points around its moments.
 
 mod clock;
+mod costs;
 mod evaluate;
 mod failure;
 mod interrupt;

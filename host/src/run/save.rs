@@ -105,7 +105,7 @@ impl Trainer<'_> {
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         faults.extend(self.tell_every(Point::BeforeSaveCheckpoint, &told));
         let start = Instant::now();
-        let (states, failed) = self.hooks.save_states_of_all();
+        let (states, failed) = self.hooks.save_states_of_all(self.shared);
         faults.extend(failed);
         // The task's own failure comes first already; a second one in copying it is no news.
         if let Ok(written) = self.write(FAILED, states, is_exact) {
@@ -145,6 +145,7 @@ impl Trainer<'_> {
 
     fn saved(&mut self, path: &Path) {
         self.last_checkpoint = Some(path.to_owned());
+        self.shared.trail.set_checkpoint(&path.to_string_lossy());
         if !self.checkpoints.iter().any(|known| known == path) {
             self.checkpoints.push(path.to_owned());
         }

@@ -7,6 +7,7 @@ use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
 use serde_json::{Value, json};
 
+use super::costs::Costs;
 use super::evaluate::Evaluation;
 use super::modules::Record;
 use super::profile::{PassTimes, Profile};
@@ -80,6 +81,7 @@ pub struct Trainer<'run> {
     pub(super) times: PassTimes,
     /// The times of all passes of each phase that ran.
     profiles: Vec<(Phase, Profile)>,
+    costs: Costs,
 }
 
 impl<'run> Trainer<'run> {
@@ -134,7 +136,15 @@ impl<'run> Trainer<'run> {
             absent: Vec::new(),
             times: PassTimes::begin(),
             profiles: Vec::new(),
+            costs: Costs::default(),
         }
+    }
+
+    /// Warns of a hook that takes more than this part of a pass, from 0 to 1, rather than of one
+    /// that takes a quarter.
+    pub fn with_hook_share(mut self, share: f64) -> Self {
+        self.costs.share = share;
+        self
     }
 
     /// With a name and an output directory, without which there are no checkpoints.
@@ -220,6 +230,9 @@ impl<'run> Trainer<'run> {
         }
         let times = self.hooks.take_times();
         let pass = Profile::of(&self.times, self.hooks.hooks(), &times);
+        for warning in self.costs.warnings(phase, &pass, &times) {
+            self.shared.warn(&warning);
+        }
         let entries = pass.hook_entries();
         let payload = pass.payload(&entries);
         self.view.payload = ptr::from_ref(&payload).cast();
@@ -316,7 +329,7 @@ impl<'run> Trainer<'run> {
     }
 
     fn report(self, outcome: Outcome, mut late_faults: Vec<HookFault>) -> Report {
-        late_faults.extend(self.hooks.close());
+        late_faults.extend(self.hooks.close(self.shared));
         let board = self.shared.metrics.borrow();
         let of = |phase| {
             let metrics = board.of(phase).iter();

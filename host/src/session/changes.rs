@@ -15,11 +15,12 @@ use crate::dispatch::HookSpec;
 use crate::task::Task;
 
 /// What of a manifest may change without a word, by its path.
-const FREE: [&str; 11] = [
+const FREE: [&str; 12] = [
     "name",
     "output",
     "plugins",
     "threads",
+    "limits",
     // Compared with the plugins that the names lead to.
     "hooks",
     "train.epochs",
@@ -30,9 +31,10 @@ const FREE: [&str; 11] = [
     "$schema",
 ];
 
-/// What of a hook's entry may change without a word: what happens after a fault, and where the
+/// What of a hook's entry may change without a word: what happens after a fault, when
+/// a call has taken too long, and where the
 /// plugin's file is, which is compared by its bytes.
-const FREE_OF_HOOK: [&str; 4] = ["name", "on_error", "library", "sha256"];
+const FREE_OF_HOOK: [&str; 5] = ["name", "on_error", "time_limit", "library", "sha256"];
 
 /// The differences between the run that a checkpoint was saved of and the present one, in words.
 pub fn changes(checkpoint: &Checkpoint, manifest: &Value, hooks: &[HookPlan]) -> Vec<String> {

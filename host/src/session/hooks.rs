@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::time::Duration;
 
 use sconce_plugin_api::abi::{SetupAbi, Status, TextAbi};
 use sconce_plugin_api::metadata::HookMetadata;
@@ -12,11 +13,15 @@ use super::Failure;
 use crate::bridge::{self, Shared};
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Hook, HookFault, HookSpec, Moment};
+use crate::faults::{Entry, Suspect};
 use crate::manifest::{HookEntry, Manifest, json_path, schema_check};
+use crate::plugin::copy::{self, Source};
 use crate::plugin::instance::{EntryError, Instance};
 use crate::plugin::library::Library;
 use crate::plugin::resolve::{Request, Resolved, resolve};
 use crate::plugin::search::{self, Inventory};
+use crate::plugin::trial::{self, Candidate};
+use crate::plugin::{Cause, Refusal};
 
 /// A hook of the manifest with its opened library; not created yet.
 pub struct HookPlan {
@@ -25,6 +30,10 @@ pub struct HookPlan {
     /// The path of its entry in the manifest, as `hooks[1]`.
     pub json_path: String,
     library: Library,
+    /// The file that was loaded.
+    file: PathBuf,
+    /// How long one of its calls may take.
+    time_limit: Option<Duration>,
     /// Its kind's name in the plugin.
     kind: String,
     pub(super) config: Value,
@@ -32,6 +41,19 @@ pub struct HookPlan {
     pub(super) schema: Option<Value>,
     /// The metrics that it publishes.
     pub(super) publishes: Vec<String>,
+}
+
+impl HookPlan {
+    /// The hook as reports of crashes and hangs name it.
+    pub(crate) fn suspect(&self) -> Suspect {
+        Suspect {
+            name: self.spec.name.clone(),
+            plugin: self.spec.plugin.clone(),
+            file: self.spec.library.display().to_string(),
+            loaded: self.file.clone(),
+            time_limit: self.time_limit,
+        }
+    }
 }
 
 /// Finds and opens the libraries of the manifest's hooks, and checks each configuration against its
@@ -56,10 +78,11 @@ pub fn plan_hooks(
     let inventory = Inventory::search(all);
     let mut problems = Vec::new();
     let mut found = Vec::new();
-    for (index, entry) in manifest.hooks.iter().enumerate() {
+    for entry in &manifest.hooks {
+        let json_path = format!("hooks[{}]", entry.index);
         match resolve(&request(entry), &inventory) {
-            Ok(resolved) => found.push((index, entry, resolved)),
-            Err(problem) => problems.push(placed(problem, manifest, &format!("hooks[{index}]"))),
+            Ok(resolved) => found.push((entry.index, entry, resolved)),
+            Err(problem) => problems.push(placed(problem, manifest, &json_path)),
         }
     }
     if !problems.is_empty() {
@@ -67,10 +90,11 @@ pub fn plan_hooks(
         return Err(Failure::plugin(problems));
     }
     warnings.extend(inventory.problems.into_iter().map(as_warning));
+    let sources = sources(&found, manifest, warnings)?;
     let mut plans = Vec::new();
     let mut failure = Failure::none();
-    for (index, entry, resolved) in found {
-        match plan(index, entry, &resolved, manifest, warnings) {
+    for ((index, entry, resolved), source) in found.into_iter().zip(sources) {
+        match plan(index, entry, &resolved, &source, manifest, warnings) {
             Ok(plan) => plans.push(plan),
             Err(problem) => failure = failure.and(problem),
         }
@@ -79,6 +103,54 @@ pub fn plan_hooks(
         Ok(plans)
     } else {
         Err(failure)
+    }
+}
+
+/// Where the libraries are loaded from: private copies, each tried in another process.
+fn sources(
+    found: &[(usize, &HookEntry, Resolved)],
+    manifest: &Manifest,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Vec<Source>, Failure> {
+    let mut problems = Vec::new();
+    let mut sources = Vec::new();
+    let place = |refusal: Refusal, index: usize| {
+        placed(refusal.diagnostic(), manifest, &format!("hooks[{index}]"))
+    };
+    for (index, _, resolved) in found {
+        match copy::of(&resolved.plugin) {
+            Ok(source) => sources.push(source),
+            Err(refusal) => problems.push(place(refusal, *index)),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Failure::plugin(problems));
+    }
+    let mut known: Vec<Diagnostic> = sources
+        .iter()
+        .filter_map(|source| source.warning.as_ref().map(Diagnostic::warning))
+        .collect();
+    known.dedup();
+    warnings.extend(known);
+    let tried = found.iter().zip(&sources);
+    let candidates: Vec<Candidate> = tried
+        .map(|((_, _, resolved), source)| Candidate {
+            sha256: resolved.plugin.sha256.clone(),
+            file: source.file.clone(),
+        })
+        .collect();
+    let verdicts = trial::of(&candidates, manifest.limits.load_limit());
+    warnings.extend(verdicts.warnings.into_iter().map(Diagnostic::warning));
+    for (index, _, resolved) in found {
+        if let Some(fault) = verdicts.faults.get(&resolved.plugin.sha256) {
+            let cause = Cause::Trial(fault.clone());
+            problems.push(place(Refusal::new(&resolved.plugin.path, cause), *index));
+        }
+    }
+    if problems.is_empty() {
+        Ok(sources)
+    } else {
+        Err(Failure::plugin(problems))
     }
 }
 
@@ -107,14 +179,15 @@ fn plan(
     index: usize,
     entry: &HookEntry,
     resolved: &Resolved,
+    source: &Source,
     manifest: &Manifest,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<HookPlan, Failure> {
     let json_path = format!("hooks[{index}]");
-    let refused = |refusal: crate::plugin::Refusal| {
+    let refused = |refusal: Refusal| {
         Failure::plugin(vec![placed(refusal.diagnostic(), manifest, &json_path)])
     };
-    let library = Library::open(&resolved.plugin.path).map_err(refused)?;
+    let library = Library::open_from(&resolved.plugin.path, &source.file).map_err(refused)?;
     warnings.extend(library.warnings().iter().map(Diagnostic::warning));
     let description = library.describe().map_err(refused)?;
     let config = Value::Object(entry.config.clone());
@@ -168,6 +241,8 @@ fn plan(
         },
         json_path,
         library,
+        file: source.file.clone(),
+        time_limit: entry.time_limit().or(manifest.limits.call_limit()),
         kind: resolved.hook.name.clone(),
         config,
         schema,
@@ -247,7 +322,7 @@ pub fn create_hooks(
     let directory = directory.to_string_lossy().into_owned();
     let mut hooks = Vec::new();
     let mut problems = Vec::new();
-    for plan in plans {
+    for (index, plan) in plans.into_iter().enumerate() {
         shared.register(&plan.spec.name);
         let setup = SetupAbi {
             host: ptr::from_ref(bridge::root()),
@@ -257,7 +332,9 @@ pub fn create_hooks(
             manifest: TextAbi::new(&resolved),
             seed: manifest.seed,
         };
-        match Instance::create(&plan.library, &plan.kind, &plan.config.to_string(), &setup) {
+        let config = plan.config.to_string();
+        let create = || Instance::create(&plan.library, &plan.kind, &config, &setup);
+        match shared.trail.around(index, Entry::New, create) {
             Ok(instance) => hooks.push(Hook::new(plan.spec, instance)),
             Err(error) => problems.push(not_created(&plan, error, manifest)),
         }

@@ -8,6 +8,7 @@ mod hooks;
 mod lock;
 mod output;
 mod references;
+mod selection;
 
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer};
 pub use changes::{changes, data_changes, data_of};
@@ -15,6 +16,7 @@ pub use failure::Failure;
 pub use hooks::{HookPlan, create_hooks, plan_hooks};
 pub use output::Output;
 pub use references::check_references;
+pub use selection::Selection;
 
 use std::path::{Path, PathBuf};
 
@@ -45,9 +47,11 @@ pub fn check(
     file: &Path,
     overrides: &[String],
     plugins: &[PathBuf],
+    selection: &Selection,
     tasks: TaskSource,
 ) -> Result<Checked, Failure> {
-    let manifest = manifest::load(file, overrides, tasks).map_err(Failure::usage)?;
+    let mut manifest = manifest::load(file, overrides, tasks).map_err(Failure::usage)?;
+    selection.apply(&mut manifest).map_err(Failure::usage)?;
     let mut warnings = Vec::new();
     let hooks = plan_hooks(&manifest, plugins, &mut warnings);
     let data = read_data(&manifest);

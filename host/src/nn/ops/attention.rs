@@ -3,7 +3,7 @@
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
-use crate::kernels::math::{largest, number, sum};
+use crate::kernels::math::{LANES, largest, number, sum};
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, Job, Matrix, Target, multiply, vectorised};
 
@@ -79,22 +79,31 @@ impl Sizes {
     }
 }
 
+/// How far to compute in a row of which so many positions are seen: whole registers, since a rest would go
+/// one by one.
+#[inline(always)]
+fn rounded(seen: usize, length: usize) -> usize {
+    seen.next_multiple_of(LANES).min(length)
+}
+
 vectorised! {
     /// Each row of scores to its softmax over the positions that it sees, times `scale` before; the
     /// others 0.
     fn softmax_rows<T: Number>(scores: &mut [T], length: usize, scale: T, causal: bool) {
         for (index, row) in scores.chunks_exact_mut(length).enumerate() {
             let seen = if causal { index + 1 } else { length };
-            let (row, rest) = row.split_at_mut(seen);
-            let most = largest(row);
-            for x in row.iter_mut() {
+            let end = rounded(seen, length);
+            row[seen..end].fill(T::neg_infinity());
+            let inside = &mut row[..end];
+            let most = largest(inside);
+            for x in inside.iter_mut() {
                 *x = ((*x - most) * scale).fast_exp();
             }
-            let size = T::one() / sum(row.len(), |index| row[index]);
-            for x in row.iter_mut() {
+            let size = T::one() / sum([&*inside], |[x]| x);
+            for x in inside.iter_mut() {
                 *x *= size;
             }
-            rest.fill(T::ZERO);
+            row[seen..].fill(T::ZERO);
         }
     }
 }
@@ -105,13 +114,14 @@ vectorised! {
         let rows = p.chunks_exact(length).zip(g.chunks_exact_mut(length));
         for (index, (p, g)) in rows.enumerate() {
             let seen = if causal { index + 1 } else { length };
-            let (g, rest) = g.split_at_mut(seen);
-            let p = &p[..seen];
-            let mean = sum(seen, |index| p[index] * g[index]);
-            for (g, &p) in g.iter_mut().zip(p) {
+            let end = rounded(seen, length);
+            g[seen..end].fill(T::ZERO);
+            let p = &p[..end];
+            let mean = sum([p, &g[..end]], |[p, g]| p * g);
+            for (g, &p) in g[..end].iter_mut().zip(p) {
                 *g = p * (*g - mean) * scale;
             }
-            rest.fill(T::ZERO);
+            g[seen..].fill(T::ZERO);
         }
     }
 }

@@ -7,7 +7,7 @@ use candle_core::{CpuStorage, CustomOp1, CustomOp3, DType, Layout, Result, Shape
 
 use super::tape::hand_over;
 use super::{Number, cpu, for_floats, new_tensor, number, numbers, ready, stored};
-use crate::kernels::math::sum;
+use crate::kernels::math::{sum, sum_by};
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, vectorised};
 
@@ -88,7 +88,7 @@ impl Channels {
 
     /// The sum over a channel of what each of its pieces has.
     fn total<T: Number>(&self, channel: usize, of_piece: impl Fn(Range<usize>) -> T) -> T {
-        sum(self.batch, |sample| of_piece(self.piece(sample, channel)))
+        sum_by(self.batch, |sample| of_piece(self.piece(sample, channel)))
     }
 
     /// Calls `work` for every channel, side by side.
@@ -105,14 +105,14 @@ const EACH: usize = 8;
 
 vectorised! {
     fn sum_of<T: Number>(x: &[T]) -> T {
-        sum(x.len(), |index| x[index])
+        sum([x], |[x]| x)
     }
 }
 
 vectorised! {
     fn squares_of<T: Number>(x: &[T], mean: T) -> T {
-        sum(x.len(), |index| {
-            let distance = x[index] - mean;
+        sum([x], |[x]| {
+            let distance = x - mean;
             distance * distance
         })
     }
@@ -121,7 +121,7 @@ vectorised! {
 vectorised! {
     /// Σ g · (x − mean) · scale.
     fn product_of<T: Number>(x: &[T], g: &[T], mean: T, scale: T) -> T {
-        sum(x.len().min(g.len()), |index| g[index] * ((x[index] - mean) * scale))
+        sum([x, g], |[x, g]| g * ((x - mean) * scale))
     }
 }
 

@@ -105,7 +105,7 @@ vectorised! {
     /// The largest number, and log Σ exp.
     fn log_sum<T: Number>(x: &[T]) -> (T, T) {
         let most = largest(x);
-        let total = sum(x.len(), |index| (x[index] - most).fast_exp());
+        let total = sum([x], |[x]| (x - most).fast_exp());
         (most, most + total.ln())
     }
 }
@@ -114,9 +114,9 @@ vectorised! {
     /// Σ w[i] · (log sum − xᵢ), all weights 1 where there are none.
     fn spread<T: Number>(x: &[T], log_sum: T, weights: &[T]) -> T {
         if weights.len() == x.len() {
-            sum(x.len(), |index| weights[index] * (log_sum - x[index]))
+            sum([x, weights], |[x, weight]| weight * (log_sum - x))
         } else {
-            sum(x.len(), |index| log_sum - x[index])
+            sum([x], |[x]| log_sum - x)
         }
     }
 }

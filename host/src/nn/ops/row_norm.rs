@@ -40,12 +40,12 @@ struct RowNorm {
 fn of_row<T: Number>(x: &[T], epsilon: T, centred: bool) -> (T, T) {
     let count = number::<T>(x.len() as f64);
     let mean = if centred {
-        sum(x.len(), |index| x[index]) / count
+        sum([x], |[x]| x) / count
     } else {
         T::ZERO
     };
-    let squares = sum(x.len(), |index| {
-        let distance = x[index] - mean;
+    let squares = sum([x], |[x]| {
+        let distance = x - mean;
         distance * distance
     });
     (mean, (squares / count + epsilon).sqrt().recip())
@@ -96,12 +96,12 @@ vectorised! {
         for ((x, g), slopes) in rows.zip(slopes.chunks_exact_mut(width)) {
             let (mean, scale) = of_row(x, epsilon, centred);
             let of_mean = if centred {
-                sum(width, |index| g[index] * weight[index]) / count
+                sum([g, weight], |[g, weight]| g * weight) / count
             } else {
                 T::ZERO
             };
-            let of_scale = sum(width, |index| {
-                g[index] * weight[index] * ((x[index] - mean) * scale)
+            let of_scale = sum([x, g, weight], |[x, g, weight]| {
+                g * weight * ((x - mean) * scale)
             }) / count;
             let places = slopes.iter_mut().zip(weight_sums.iter_mut()).zip(bias_sums.iter_mut());
             for (((slope, of_weight), of_bias), ((&x, &g), &w)) in

@@ -3,6 +3,9 @@
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, D, Layout, Result, Shape, Tensor, WithDType};
 
 use super::{Number, for_floats, numbers, ready};
+use crate::kernels::math::{largest, sum};
+use crate::kernels::region::{self, Shared};
+use crate::kernels::{Fresh, vectorised, zeros};
 
 /// exp(xᵢ) / Σⱼ exp(xⱼ) over the last dimension, of any shape.
 ///
@@ -23,18 +26,54 @@ struct SoftmaxGradient {
     width: usize,
 }
 
-/// One row: the largest is taken off first, so that no exponential overflows.
-fn row<T: Number>(x: &[T], y: &mut [T]) {
-    let largest = x
-        .iter()
-        .fold(T::neg_infinity(), |m, &x| if x > m { x } else { m });
-    let mut sum = T::zero();
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y = (x - largest).exp();
-        sum += *y;
+/// Operations for each number, of which threads are worth a share.
+const EACH: usize = 16;
+
+vectorised! {
+    /// One row: the largest is taken off first, so that no exponential overflows.
+    fn softmax_row<T: Number>(x: &[T], y: &mut [T]) {
+        let most = largest(x);
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = (x - most).fast_exp();
+        }
+        let size = T::one() / sum([&*y], |[y]| y);
+        for y in y {
+            *y *= size;
+        }
     }
-    for y in y {
-        *y /= sum;
+}
+
+vectorised! {
+    /// y · (g − Σ g · y): the masked ones have y = 0, and so get none.
+    fn row_slopes<T: Number>(y: &[T], g: &[T], slopes: &mut [T]) {
+        let mean = sum([y, g], |[y, g]| y * g);
+        for ((slope, &y), &g) in slopes.iter_mut().zip(y).zip(g) {
+            *slope = y * (g - mean);
+        }
+    }
+}
+
+/// Calls `work(index, row of zeros)` for every row of this width, side by side.
+fn each_row<T: Number>(
+    count: usize,
+    width: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) -> Vec<T> {
+    let mut rows = Fresh::new(count);
+    let places = Shared::new(rows.places());
+    let parts = region::parts(count * EACH);
+    region::run(parts, |part| {
+        for index in region::range(count / width, 1, part, parts) {
+            // SAFETY: each row is in one part.
+            #[expect(unsafe_code, reason = "each row has its own places")]
+            let row = unsafe { places.part(index * width..(index + 1) * width) };
+            work(index, zeros(row));
+        }
+    });
+    // SAFETY: every row was filled.
+    #[expect(unsafe_code, reason = "they are written")]
+    unsafe {
+        rows.written()
     }
 }
 
@@ -51,15 +90,15 @@ impl CustomOp1 for Softmax {
         };
         for_floats!(storage, T => {
             let x = numbers::<T>(storage, layout)?;
-            let mut y = vec![T::ZERO; x.len()];
-            for (index, (x, y)) in x.chunks(width).zip(y.chunks_mut(width)).enumerate() {
+            let y = each_row(x.len(), width, |index, y| {
                 let seen = if self.causal {
                     (index % rows + 1 + width).saturating_sub(rows).min(width)
                 } else {
                     width
                 };
-                row(&x[..seen], &mut y[..seen]);
-            }
+                let x = &x[index * width..][..seen];
+                softmax_row(x, &mut y[..seen]);
+            });
             Ok((T::to_cpu_storage_owned(y), layout.shape().clone()))
         })
     }
@@ -78,7 +117,6 @@ impl CustomOp2 for SoftmaxGradient {
         "softmax-gradient"
     }
 
-    /// y · (g − Σ g · y): the masked ones have y = 0, and so get none.
     fn cpu_fwd(
         &self,
         y: &CpuStorage,
@@ -89,11 +127,10 @@ impl CustomOp2 for SoftmaxGradient {
         for_floats!(y, T => {
             let y = numbers::<T>(y, y_layout)?;
             let gradient = numbers::<T>(gradient, gradient_layout)?;
-            let mut slopes = Vec::with_capacity(y.len());
-            for (y, g) in y.chunks(self.width).zip(gradient.chunks(self.width)) {
-                let mean = y.iter().zip(g).fold(T::ZERO, |sum, (&y, &g)| sum + y * g);
-                slopes.extend(y.iter().zip(g).map(|(&y, &g)| y * (g - mean)));
-            }
+            let slopes = each_row(y.len(), self.width, |index, slopes| {
+                let range = index * self.width..(index + 1) * self.width;
+                row_slopes(&y[range.clone()], &gradient[range], slopes);
+            });
             Ok((T::to_cpu_storage_owned(slopes), y_layout.shape().clone()))
         })
     }

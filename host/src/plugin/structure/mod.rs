@@ -22,8 +22,26 @@ pub use format::Format;
 pub(super) struct Structure {
     /// Its format.
     pub format: Format,
+    /// What it needs.
+    pub needs: Needs,
+}
+
+/// What a library needs to be opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
     /// The names of the libraries that it needs, in its order.
     pub needed: Vec<String>,
+    /// Whether it looks for them relative to its own file (`$ORIGIN`).
+    pub looks_beside: bool,
+}
+
+impl Needs {
+    fn libraries(needed: Vec<String>) -> Needs {
+        Needs {
+            needed,
+            looks_beside: false,
+        }
+    }
 }
 
 /// Proves that these bytes are a whole shared library for this machine.
@@ -39,12 +57,12 @@ pub(super) fn prove(bytes: &[u8]) -> Result<Structure, StructureFault> {
             plugin: format,
         });
     }
-    let needed = match format {
+    let needs = match format {
         Format::Elf => elf::prove(bytes)?,
-        Format::MachO => macho::prove(bytes)?,
-        Format::Pe => pe::prove(bytes)?,
+        Format::MachO => Needs::libraries(macho::prove(bytes)?),
+        Format::Pe => Needs::libraries(pe::prove(bytes)?),
     };
-    Ok(Structure { format, needed })
+    Ok(Structure { format, needs })
 }
 
 /// That a part of the file, `size` bytes from `offset`, lies inside it.

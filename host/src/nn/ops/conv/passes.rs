@@ -181,7 +181,7 @@ vectorised! {
     /// Adds each row's sum.
     fn sum_rows<T: Number>(sums: &mut [T], matrix: &[T], columns: usize) {
         for (total, row) in sums.iter_mut().zip(matrix.chunks_exact(columns.max(1))) {
-            *total += sum(row.len(), |index| row[index]);
+            *total += sum([row], |[x]| x);
         }
     }
 }

@@ -16,7 +16,7 @@ mod relocations;
 mod segments;
 mod symbols;
 
-use super::StructureFault;
+use super::{Needs, StructureFault};
 use dynamic::Dynamic;
 use segments::Segments;
 use symbols::Symbols;
@@ -24,8 +24,8 @@ use symbols::Symbols;
 /// The size of an address in this process, in bytes.
 const WORD: u64 = size_of::<usize>() as u64;
 
-/// Proves it and returns the names of the libraries that it needs.
-pub(super) fn prove(bytes: &[u8]) -> Result<Vec<String>, StructureFault> {
+/// Proves it, and returns what it needs.
+pub(super) fn prove(bytes: &[u8]) -> Result<Needs, StructureFault> {
     let header = header::read(bytes)?;
     let segments = Segments::read(header, bytes)?;
     header::check_sections(header, &segments, bytes)?;
@@ -37,8 +37,19 @@ pub(super) fn prove(bytes: &[u8]) -> Result<Vec<String>, StructureFault> {
     hash::check(&dynamic, &segments, &symbols)?;
     dynamic.check_tables(&segments)?;
     relocations::check(&dynamic, &segments, &symbols)?;
-    dynamic
+    let needed = dynamic
         .all(object::elf::DT_NEEDED)
         .map(|offset| symbols.string(offset, "a needed library's name"))
-        .collect()
+        .collect::<Result<_, _>>()?;
+    let mut looks_beside = false;
+    for tag in [object::elf::DT_RPATH, object::elf::DT_RUNPATH] {
+        for offset in dynamic.all(tag) {
+            let path = symbols.string(offset, "the path of needed libraries")?;
+            looks_beside |= path.contains("$ORIGIN") || path.contains("${ORIGIN}");
+        }
+    }
+    Ok(Needs {
+        needed,
+        looks_beside,
+    })
 }

@@ -1,0 +1,108 @@
+//! What belongs to the whole process and a hook's call has no business with: the floating-point
+//! mode, which every calculation of the run depends on, and the current directory.
+
+use crate::plugin::float_state::FloatState;
+
+/// The state that a call is to leave as it was.
+#[derive(Debug)]
+pub(super) struct Process {
+    floats: FloatState,
+    directory: directory::Directory,
+}
+
+impl Process {
+    /// The state now.
+    pub(super) fn look() -> Process {
+        Process {
+            floats: FloatState::read(),
+            directory: directory::Directory::look(),
+        }
+    }
+
+    /// Whether the last call has changed the floating-point mode.
+    #[inline]
+    pub(super) fn has_other_floats(&self) -> bool {
+        FloatState::read() != self.floats
+    }
+
+    /// Whether the current directory is another one; asks the system.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.directory.is_changed()
+    }
+
+    /// Puts everything back, and says what had changed.
+    #[cold]
+    pub(super) fn restore(&self) -> Vec<&'static str> {
+        let mut changes = Vec::new();
+        if self.floats.restore().is_some() {
+            changes.push("changed the processor's floating-point mode (denormals or rounding)");
+        }
+        if self.directory.is_changed() && self.directory.restore() {
+            changes.push("changed the current directory (or a hook called shortly before did)");
+        }
+        changes
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod directory {
+    use std::os::fd::OwnedFd;
+
+    use rustix::fs::{CWD, Mode, OFlags, Stat, fstat, openat, stat};
+    use rustix::process::fchdir;
+
+    /// The current directory.
+    #[derive(Debug)]
+    pub(super) struct Directory {
+        kept: Option<(OwnedFd, (u64, u64))>,
+    }
+
+    fn number(stat: &Stat) -> (u64, u64) {
+        (stat.st_dev, stat.st_ino)
+    }
+
+    impl Directory {
+        pub(super) fn look() -> Directory {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let kept = openat(CWD, ".", flags, Mode::empty()).ok();
+            let kept = kept.and_then(|file| {
+                let number = number(&fstat(&file).ok()?);
+                Some((file, number))
+            });
+            Directory { kept }
+        }
+
+        pub(super) fn is_changed(&self) -> bool {
+            let Some((_, before)) = &self.kept else {
+                return false;
+            };
+            stat(".").is_ok_and(|now| number(&now) != *before)
+        }
+
+        pub(super) fn restore(&self) -> bool {
+            let kept = self.kept.as_ref();
+            kept.is_some_and(|(kept, _)| fchdir(kept).is_ok())
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod directory {
+    /// The current directory, which is not looked at on this system.
+    #[derive(Debug)]
+    pub(super) struct Directory;
+
+    impl Directory {
+        pub(super) fn look() -> Directory {
+            Directory
+        }
+
+        pub(super) fn is_changed(&self) -> bool {
+            false
+        }
+
+        pub(super) fn restore(&self) -> bool {
+            false
+        }
+    }
+}

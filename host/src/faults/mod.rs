@@ -1,0 +1,161 @@
+//! What a hook can do to the whole process, and what is done about it: crashes, exits, hangs.
+//!
+//! While a run is under way the dispatcher leaves breadcrumbs ([`Trail`]): which hook is called
+//! where. Who reads them: the handlers of signals and of `exit`, which write `crash.json` and end
+//! the process with the exit code 5; a watchdog, which ends a run that hangs with 6; and the next
+//! start in the same directory, which says of a run that left nothing else where it was.
+//! `docs/faults.md` has a line for each fault and what becomes of it.
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "signals and exits")]
+mod crash;
+#[cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "memory shared with a file")
+)]
+mod file;
+#[cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "memory that forked processes don't have")
+)]
+mod fork;
+mod previous;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "for Linux's handlers")
+)]
+mod report;
+pub(crate) mod signals;
+mod suspects;
+mod trail;
+#[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "ends the process"))]
+mod watchdog;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use candle_core::Tensor;
+
+pub(crate) use fork::mark;
+pub(crate) use previous::warning as of_the_run_before;
+pub(crate) use suspects::Suspect;
+use suspects::Suspects;
+pub(crate) use trail::Entry;
+use trail::Stage;
+pub use trail::Trail;
+use watchdog::{Parameters, Watch, Watchdog};
+
+/// The watch over a run, from before the creation of its hooks until after their end.
+pub(crate) struct Guard {
+    trail: &'static Trail,
+    file: Option<PathBuf>,
+    watchdog: Option<Watchdog>,
+    parameters: Parameters,
+}
+
+/// Begins the watch over a run whose hooks are called on this thread. What can't be had is told.
+pub(crate) fn watch(
+    directory: &Path,
+    hooks: Vec<Suspect>,
+    slow: Duration,
+    warnings: &mut Vec<String>,
+) -> Guard {
+    let mut guard = Guard {
+        trail: Trail::nowhere(),
+        file: None,
+        watchdog: None,
+        parameters: Arc::default(),
+    };
+    // Without hooks nobody can be named, and the system's own words are as good.
+    if hooks.is_empty() {
+        return guard;
+    }
+    let mut told = |what: &str, result: std::io::Result<()>| {
+        if let Err(error) = result {
+            warnings.push(format!("{what}: {error}"));
+        }
+    };
+    told(
+        "a forked copy of the run would not be noticed",
+        fork::watch(),
+    );
+    match file::create(directory, &hooks) {
+        Ok(trail) => {
+            guard.trail = trail;
+            guard.file = Some(file::path(directory));
+        }
+        Err(error) => told(
+            "if a hook kills this process, the next start won't know which: no breadcrumbs",
+            Err(error),
+        ),
+    }
+    guard.trail.enter(Stage::Running);
+    let suspects = Suspects {
+        hooks: hooks.clone(),
+        report_shown: directory.join("crash.json").display().to_string(),
+    };
+    told(
+        "crashes are not reported",
+        install(guard.trail, suspects, directory),
+    );
+    let watchdog = Watchdog::start(Watch {
+        trail: guard.trail,
+        hooks,
+        slow,
+        directory: directory.to_owned(),
+        parameters: Arc::clone(&guard.parameters),
+    });
+    match watchdog {
+        Ok(watchdog) => guard.watchdog = Some(watchdog),
+        Err(error) => told("hooks that hang are not noticed", Err(error)),
+    }
+    guard
+}
+
+#[cfg(target_os = "linux")]
+fn install(trail: &'static Trail, suspects: Suspects, directory: &Path) -> std::io::Result<()> {
+    crash::install(trail, suspects, directory)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn install(_: &'static Trail, _: Suspects, _: &Path) -> std::io::Result<()> {
+    Err(std::io::Error::other("Sconce does so on Linux alone"))
+}
+
+#[cfg(target_os = "linux")]
+fn tell_hang(seconds: u64) -> bool {
+    crash::tell_hang(seconds)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn tell_hang(_seconds: u64) -> bool {
+    true
+}
+
+impl Guard {
+    /// Where the dispatcher leaves its breadcrumbs.
+    pub(crate) fn trail(&self) -> &'static Trail {
+        self.trail
+    }
+
+    /// The parameters to save if a hook hangs: tensors that share their memory with the task's.
+    pub(crate) fn rescue(&self, parameters: Vec<(String, Tensor)>) {
+        let mut kept = match self.parameters.lock() {
+            Ok(kept) => kept,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        *kept = parameters;
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.watchdog.take());
+        self.trail.enter(Stage::Ended);
+        if let Some(file) = self.file.take() {
+            // Its end mark is set, whether it goes or not.
+            drop(std::fs::remove_file(file));
+        }
+    }
+}

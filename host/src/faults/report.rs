@@ -1,0 +1,297 @@
+//! What is said of a process that a hook has brought to its end: a message, and `crash.json`.
+//!
+//! All of it can be said from a signal handler: texts were prepared before, numbers are written by
+//! hand, nothing is allocated, nothing is locked.
+
+use super::suspects::Suspects;
+use super::trail::{Crumb, Trail};
+
+/// The longest report, in bytes; what is more is cut off.
+const LONGEST: usize = 16 * 1024;
+
+/// What has brought the process to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A signal.
+    Crash,
+    /// A call of `exit`.
+    Exit,
+    /// A call that took too long.
+    Hang,
+}
+
+/// What is known of the end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) kind: Kind,
+    /// The signal's name.
+    pub(super) signal: Option<&'static str>,
+    pub(super) stack_overflow: bool,
+    /// Whether it happened on the thread that hooks are called on.
+    pub(super) on_training_thread: bool,
+    /// The plugin in whose code it happened, by its number.
+    pub(super) library: Option<usize>,
+    /// How long the call has taken.
+    pub(super) seconds: Option<u64>,
+}
+
+/// Text in a place of a fixed size.
+pub(super) struct Text {
+    bytes: [u8; LONGEST],
+    length: usize,
+}
+
+impl Text {
+    pub(super) const fn new() -> Text {
+        Text {
+            bytes: [0; LONGEST],
+            length: 0,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    pub(super) fn put(&mut self, text: &str) -> &mut Text {
+        self.put_bytes(text.as_bytes())
+    }
+
+    fn put_bytes(&mut self, bytes: &[u8]) -> &mut Text {
+        let room = self.bytes.get_mut(self.length..).unwrap_or_default();
+        let mut count = 0;
+        for (to, from) in room.iter_mut().zip(bytes) {
+            *to = *from;
+            count += 1;
+        }
+        self.length += count;
+        self
+    }
+
+    pub(super) fn put_number(&mut self, number: u64) -> &mut Text {
+        let mut digits = [0; 20];
+        let mut rest = number;
+        let mut first = digits.len();
+        for (index, digit) in digits.iter_mut().enumerate().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            first = index;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.put_bytes(digits.get(first..).unwrap_or_default())
+    }
+
+    /// A JSON text of bytes from outside; what is no ASCII is left as it is.
+    fn put_quoted(&mut self, bytes: &[u8]) -> &mut Text {
+        self.put("\"");
+        for byte in bytes {
+            match byte {
+                b'"' => self.put("\\\""),
+                b'\\' => self.put("\\\\"),
+                0..0x20 => self.put("?"),
+                _ => self.put_bytes(std::slice::from_ref(byte)),
+            };
+        }
+        self.put("\"")
+    }
+
+    fn put_quoted_or_null(&mut self, text: Option<&str>) -> &mut Text {
+        match text {
+            Some(text) => self.put_quoted(text.as_bytes()),
+            None => self.put("null"),
+        }
+    }
+}
+
+/// What is said to people.
+pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Suspects) {
+    let crumb = trail.read();
+    let suspect = crumb.hook.and_then(|hook| suspects.hooks.get(hook));
+    text.put("error: ");
+    let seconds = end.seconds.unwrap_or(0);
+    match (suspect, end.kind) {
+        (Some(_), Kind::Crash) if !end.on_training_thread => {
+            text.put("another thread crashed (")
+                .put(end.signal.unwrap_or("a signal"))
+                .put(") while ");
+        }
+        (None, Kind::Crash) => {
+            text.put("the run crashed (")
+                .put(end.signal.unwrap_or("a signal"))
+                .put(") outside of its hooks");
+        }
+        (None, Kind::Exit) => {
+            text.put("the process was ended by a call of `exit` outside of the run's hooks");
+        }
+        (None, Kind::Hang) => {
+            text.put("the run hangs");
+        }
+        _ => {}
+    }
+    if let Some(suspect) = suspect {
+        text.put("hook `").put(&suspect.name).put("`");
+        match end.kind {
+            Kind::Crash if end.on_training_thread => {
+                text.put(" crashed (")
+                    .put(end.signal.unwrap_or("a signal"))
+                    .put(")");
+            }
+            Kind::Crash => {
+                text.put(" was called");
+            }
+            Kind::Exit => {
+                text.put(" called `exit`, which ends the process,");
+            }
+            Kind::Hang => {
+                text.put(" has not come back for ")
+                    .put_number(seconds)
+                    .put(" s");
+            }
+        }
+    }
+    put_moment(text, &crumb);
+    if end.stack_overflow {
+        text.put("\n  stack overflow");
+    }
+    if let Some(suspect) = suspect {
+        text.put("\n  in plugin ").put(&suspect.file);
+    }
+    let library = end.library.and_then(|hook| suspects.hooks.get(hook));
+    if let Some(library) = library {
+        text.put("\n  the crash is in the code of ")
+            .put(&library.file);
+    }
+    let mut path = [0; 2048];
+    let length = trail.checkpoint(&mut path);
+    if length == 0 {
+        text.put("\n  no checkpoint has been saved");
+    } else {
+        text.put("\n  last checkpoint: ")
+            .put_bytes(path.get(..length).unwrap_or_default());
+    }
+    text.put("\n  report: ").put(&suspects.report_shown);
+    if let Some(suspect) = suspect.or(library) {
+        text.put("\n  help: `--skip ")
+            .put(&suspect.name)
+            .put("` runs without the hook");
+    }
+    text.put("\n");
+}
+
+fn put_moment(text: &mut Text, crumb: &Crumb) {
+    match crumb.entry() {
+        "new" => text.put(" when it was created"),
+        "save_state" => text.put(" when its state was saved"),
+        "load_state" => text.put(" when its state was restored"),
+        "drop" => text.put(" when it was dropped"),
+        point => {
+            let preposition = if crumb.hook.is_some() {
+                " at `"
+            } else {
+                ", after `"
+            };
+            text.put(preposition)
+                .put(point)
+                .put("` (")
+                .put(crumb.phase())
+                .put("), epoch ");
+            text.put_number(crumb.epoch)
+                .put(", iteration ")
+                .put_number(crumb.iteration)
+        }
+    };
+}
+
+/// `crash.json`.
+pub(super) fn json(text: &mut Text, end: &End, trail: &Trail, suspects: &Suspects) {
+    let crumb = trail.read();
+    let suspect = crumb.hook.and_then(|hook| suspects.hooks.get(hook));
+    let kind = match end.kind {
+        Kind::Crash => "crash",
+        Kind::Exit => "exit",
+        Kind::Hang => "hang",
+    };
+    text.put("{\n  \"kind\": ").put_quoted(kind.as_bytes());
+    text.put(",\n  \"signal\": ").put_quoted_or_null(end.signal);
+    text.put(",\n  \"stack_overflow\": ")
+        .put(if end.stack_overflow { "true" } else { "false" });
+    text.put(",\n  \"hook\": ")
+        .put_quoted_or_null(suspect.map(|suspect| suspect.name.as_str()));
+    text.put(",\n  \"plugin\": ")
+        .put_quoted_or_null(suspect.map(|suspect| suspect.plugin.as_str()));
+    text.put(",\n  \"file\": ")
+        .put_quoted_or_null(suspect.map(|suspect| suspect.file.as_str()));
+    text.put(",\n  \"point\": ")
+        .put_quoted(crumb.entry().as_bytes());
+    text.put(",\n  \"phase\": ")
+        .put_quoted(crumb.phase().as_bytes());
+    text.put(",\n  \"epoch\": ").put_number(crumb.epoch);
+    text.put(",\n  \"iteration\": ").put_number(crumb.iteration);
+    let thread = if end.on_training_thread {
+        "training"
+    } else {
+        "other"
+    };
+    text.put(",\n  \"thread\": ").put_quoted(thread.as_bytes());
+    let library = end.library.and_then(|hook| suspects.hooks.get(hook));
+    text.put(",\n  \"in_code_of\": ")
+        .put_quoted_or_null(library.map(|library| library.file.as_str()));
+    text.put(",\n  \"seconds\": ");
+    match end.seconds {
+        Some(seconds) => text.put_number(seconds),
+        None => text.put("null"),
+    };
+    let mut path = [0; 2048];
+    let length = trail.checkpoint(&mut path);
+    text.put(",\n  \"last_checkpoint\": ");
+    match path.get(..length) {
+        Some(path) if length > 0 => text.put_quoted(path),
+        _ => text.put("null"),
+    };
+    text.put(",\n  \"pid\": ")
+        .put_number(u64::from(std::process::id()));
+    text.put(",\n  \"host\": ")
+        .put_quoted(crate::bridge::HOST_VERSION.as_bytes());
+    text.put("\n}\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_texts_are_written_as_json_has_them() {
+        let mut text = Text::new();
+        text.put_number(0).put(" ").put_number(u64::MAX).put(" ");
+        text.put_quoted(b"a\"b\\c\nd\xc3\xa9");
+        assert_eq!(
+            String::from_utf8_lossy(text.bytes()),
+            "0 18446744073709551615 \"a\\\"b\\\\c?d\u{e9}\""
+        );
+        let mut long = Text::new();
+        for _ in 0..LONGEST {
+            long.put("xy");
+        }
+        assert_eq!(long.bytes().len(), LONGEST);
+    }
+
+    #[test]
+    fn a_report_is_json() {
+        let end = End {
+            kind: Kind::Hang,
+            signal: None,
+            stack_overflow: false,
+            on_training_thread: true,
+            library: None,
+            seconds: Some(7),
+        };
+        let mut text = Text::new();
+        json(&mut text, &end, Trail::nowhere(), &Suspects::default());
+        let value: serde_json::Value = serde_json::from_slice(text.bytes()).expect("JSON");
+        assert_eq!(value["kind"], "hang");
+        assert_eq!(value["seconds"], 7);
+        assert!(value["hook"].is_null() && value["last_checkpoint"].is_null());
+    }
+}

@@ -1,0 +1,294 @@
+//! The breadcrumbs: which call of a hook is under way, in memory that is a file.
+//!
+//! The pages belong to the kernel: whatever ends the process, `SIGKILL` too, the file says where it
+//! was. Signal handlers, the watchdog and the next start read the same numbers.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::{Phase, Point};
+
+use super::fork;
+
+/// The first word of the file.
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"sconce 1");
+
+/// The longest path of a checkpoint that is kept, in bytes.
+const LONGEST: usize = 2048;
+
+/// No hook.
+const NOBODY: u64 = u64::MAX;
+
+/// How far the run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Stage {
+    /// From before the creation of the hooks until they are dropped.
+    Running = 1,
+    /// It came to its end, whichever.
+    Ended = 2,
+}
+
+/// A plugin's entry: a mount point's number, or one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Entry {
+    /// The creation.
+    New = 1001,
+    /// `save_state`.
+    Save = 1002,
+    /// `load_state`.
+    Load = 1003,
+    /// The drop.
+    Drop = 1004,
+}
+
+/// The numbers. All stores are plain ones: one thread writes, and nobody waits.
+#[repr(C)]
+pub struct Trail {
+    pub(super) magic: AtomicU64,
+    pub(super) pid: AtomicU64,
+    stage: AtomicU64,
+    /// The hook that is called, in the manifest's order; [`NOBODY`] outside of calls.
+    hook: AtomicU64,
+    /// How many mount points and other entries have begun.
+    entries: AtomicU64,
+    entry: AtomicU64,
+    phase: AtomicU64,
+    epoch: AtomicU64,
+    iteration: AtomicU64,
+    checkpoint_length: AtomicU64,
+    checkpoint: [AtomicU8; LONGEST],
+}
+
+/// For runs that nobody watches.
+static NOWHERE: Trail = Trail::new();
+
+impl fmt::Debug for Trail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trail")
+            .field("at", &self.read())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Trail {
+    const fn new() -> Trail {
+        Trail {
+            magic: AtomicU64::new(0),
+            pid: AtomicU64::new(0),
+            stage: AtomicU64::new(0),
+            hook: AtomicU64::new(NOBODY),
+            entries: AtomicU64::new(0),
+            entry: AtomicU64::new(0),
+            phase: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
+            iteration: AtomicU64::new(0),
+            checkpoint_length: AtomicU64::new(0),
+            checkpoint: [const { AtomicU8::new(0) }; LONGEST],
+        }
+    }
+
+    /// A trail that nobody reads.
+    pub fn nowhere() -> &'static Trail {
+        &NOWHERE
+    }
+
+    /// The numbers of a file.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Trail> {
+        let mut words = bytes.chunks_exact(8);
+        let mut word = || {
+            let bytes = words.next()?.try_into().ok()?;
+            Some(AtomicU64::new(u64::from_ne_bytes(bytes)))
+        };
+        let mut trail = Trail {
+            magic: word()?,
+            pid: word()?,
+            stage: word()?,
+            hook: word()?,
+            entries: word()?,
+            entry: word()?,
+            phase: word()?,
+            epoch: word()?,
+            iteration: word()?,
+            checkpoint_length: word()?,
+            ..Trail::new()
+        };
+        let path = words.flatten();
+        for (to, from) in trail.checkpoint.iter_mut().zip(path) {
+            *to = AtomicU8::new(*from);
+        }
+        (*trail.magic.get_mut() == MAGIC).then_some(trail)
+    }
+
+    /// The calls of a mount point begin.
+    #[inline]
+    pub(crate) fn at(&self, point: Point, view: &ViewAbi) {
+        self.enter_entry(u64::from(point.number()));
+        self.phase.store(u64::from(view.phase), Ordering::Relaxed);
+        self.epoch.store(view.epoch, Ordering::Relaxed);
+        self.iteration.store(view.iteration, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn enter_entry(&self, entry: u64) {
+        let entries = self.entries.load(Ordering::Relaxed);
+        self.entries.store(entries + 1, Ordering::Relaxed);
+        self.entry.store(entry, Ordering::Relaxed);
+    }
+
+    /// A call of a hook begins; it lasts until the next one, or the end of all.
+    #[inline]
+    pub(crate) fn begin(&self, hook: usize) {
+        self.hook.store(hook as u64, Ordering::Relaxed);
+    }
+
+    /// The calls have come back.
+    #[inline]
+    pub(crate) fn end(&self) {
+        self.hook.store(NOBODY, Ordering::Relaxed);
+    }
+
+    /// Calls one of a hook's other entries.
+    pub(crate) fn around<T>(&self, hook: usize, entry: Entry, call: impl FnOnce() -> T) -> T {
+        let before = self.entry.load(Ordering::Relaxed);
+        self.enter_entry(entry as u64);
+        self.begin(hook);
+        let result = call();
+        fork::mark().check();
+        self.end();
+        self.entry.store(before, Ordering::Relaxed);
+        result
+    }
+
+    /// The last checkpoint that is whole on the disk.
+    pub(crate) fn set_checkpoint(&self, path: &str) {
+        let bytes = path.as_bytes();
+        let length = if bytes.len() <= LONGEST {
+            bytes.len()
+        } else {
+            0
+        };
+        // In between there is none, rather than half of each.
+        self.checkpoint_length.store(0, Ordering::Release);
+        for (to, from) in self.checkpoint.iter().zip(bytes) {
+            to.store(*from, Ordering::Relaxed);
+        }
+        self.checkpoint_length
+            .store(length as u64, Ordering::Release);
+    }
+
+    /// Writes the last checkpoint's path to `to`; how many bytes. Safe in a signal handler.
+    pub(super) fn checkpoint(&self, to: &mut [u8]) -> usize {
+        let length = self.checkpoint_length.load(Ordering::Acquire) as usize;
+        if length > to.len() {
+            return 0;
+        }
+        for (to, from) in to.iter_mut().zip(&self.checkpoint).take(length) {
+            *to = from.load(Ordering::Relaxed);
+        }
+        length
+    }
+
+    pub(super) fn enter(&self, stage: Stage) {
+        self.stage.store(stage as u64, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.stage.load(Ordering::SeqCst) == Stage::Running as u64
+    }
+
+    /// Whether the run came to its end.
+    pub(super) fn has_ended(&self) -> bool {
+        self.stage.load(Ordering::SeqCst) == Stage::Ended as u64
+    }
+
+    /// What the numbers say.
+    pub(super) fn read(&self) -> Crumb {
+        let hook = self.hook.load(Ordering::Relaxed);
+        Crumb {
+            hook: (hook != NOBODY).then_some(hook as usize),
+            entries: self.entries.load(Ordering::Relaxed),
+            entry: self.entry.load(Ordering::Relaxed),
+            phase: self.phase.load(Ordering::Relaxed),
+            epoch: self.epoch.load(Ordering::Relaxed),
+            iteration: self.iteration.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The call under way, or the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Crumb {
+    /// The hook that is called, in the manifest's order; none outside of calls.
+    pub(super) hook: Option<usize>,
+    pub(super) entries: u64,
+    pub(super) entry: u64,
+    pub(super) phase: u64,
+    pub(super) epoch: u64,
+    pub(super) iteration: u64,
+}
+
+impl Crumb {
+    /// The entry's name: a mount point's, or `new`, `save_state`, `load_state`, `drop`.
+    pub(super) fn entry(&self) -> &'static str {
+        match self.entry {
+            number if number == Entry::New as u64 => "new",
+            number if number == Entry::Save as u64 => "save_state",
+            number if number == Entry::Load as u64 => "load_state",
+            number if number == Entry::Drop as u64 => "drop",
+            number => {
+                let point = u32::try_from(number).ok().and_then(Point::from_number);
+                point.map_or("an unknown point", Point::name)
+            }
+        }
+    }
+
+    /// The phase's name.
+    pub(super) fn phase(&self) -> &'static str {
+        let phase = u32::try_from(self.phase).ok().and_then(Phase::from_number);
+        phase.map_or("no phase", Phase::name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trail_says_which_call_is_under_way() {
+        let trail = Trail::new();
+        assert_eq!(trail.read().hook, None);
+        let view = ViewAbi {
+            phase: Phase::Val.number(),
+            epoch: 2,
+            iteration: 7,
+            ..ViewAbi::EMPTY
+        };
+        trail.at(Point::AfterIter, &view);
+        trail.begin(3);
+        let crumb = trail.read();
+        assert_eq!((crumb.hook, crumb.entries), (Some(3), 1));
+        assert_eq!((crumb.entry(), crumb.phase()), ("after_iter", "val"));
+        assert_eq!((crumb.epoch, crumb.iteration), (2, 7));
+        trail.end();
+        assert_eq!(trail.read().hook, None);
+        trail.around(1, Entry::Save, || {
+            assert_eq!(trail.read().entry(), "save_state");
+        });
+        assert_eq!(trail.read().entry(), "after_iter");
+    }
+
+    #[test]
+    fn the_last_checkpoint_is_whole_or_none() {
+        let trail = Trail::new();
+        let mut place = [0; LONGEST];
+        assert_eq!(trail.checkpoint(&mut place), 0);
+        trail.set_checkpoint("out/checkpoints/best.safetensors");
+        let length = trail.checkpoint(&mut place);
+        assert_eq!(&place[..length], b"out/checkpoints/best.safetensors");
+        trail.set_checkpoint(&"x".repeat(LONGEST + 1));
+        assert_eq!(trail.checkpoint(&mut place), 0);
+    }
+}

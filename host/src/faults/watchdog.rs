@@ -1,0 +1,215 @@
+//! A thread that looks at the breadcrumbs: whether a hook's call comes back.
+//!
+//! A call that hangs can't be ended from outside: it holds the training thread. After a soft limit
+//! it is told; after a hard one the process is ended, with its report and, where they can be had,
+//! the parameters.
+//!
+//! It counts its own ticks rather than a clock's time: while the process is stopped or the machine
+//! sleeps there are none.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use candle_core::Tensor;
+
+use super::suspects::Suspect;
+use super::trail::{Crumb, Trail};
+use crate::{exit, files};
+
+/// How long the parameters may take to be saved.
+const RESCUE: Duration = Duration::from_secs(5);
+
+/// The file of the parameters in the run's directory.
+pub(crate) const RESCUED: &str = "rescue.safetensors";
+
+/// The parameters' tensors, which share their memory with the task's.
+pub(super) type Parameters = Arc<Mutex<Vec<(String, Tensor)>>>;
+
+/// What the watchdog looks at.
+pub(super) struct Watch {
+    pub(super) trail: &'static Trail,
+    pub(super) hooks: Vec<Suspect>,
+    /// A call that takes longer is told.
+    pub(super) slow: Duration,
+    pub(super) directory: PathBuf,
+    pub(super) parameters: Parameters,
+}
+
+/// The running thread; it ends when this is dropped.
+pub(super) struct Watchdog {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// Starts it.
+    ///
+    /// # Errors
+    ///
+    /// Where the system gives no thread.
+    pub(super) fn start(watch: Watch) -> std::io::Result<Watchdog> {
+        let (stop, stopped) = mpsc::channel();
+        let tick = tick(&watch);
+        let thread = thread::Builder::new()
+            .name("watchdog".to_owned())
+            .spawn(move || {
+                let mut call = Call::default();
+                while stopped.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
+                    look(&watch, &mut call, tick);
+                }
+            })?;
+        Ok(Watchdog {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say.
+            drop(thread.join());
+        }
+    }
+}
+
+/// A small part of the shortest limit.
+fn tick(watch: &Watch) -> Duration {
+    let limits = watch.hooks.iter().filter_map(|hook| hook.time_limit);
+    let shortest = limits.fold(watch.slow, Duration::min);
+    (shortest / 5).clamp(Duration::from_millis(5), Duration::from_millis(500))
+}
+
+/// The call under way, as seen by the ticks.
+#[derive(Default)]
+struct Call {
+    number: (u64, usize),
+    time: Duration,
+    /// When it is told next.
+    told: Duration,
+}
+
+/// One tick.
+fn look(watch: &Watch, call: &mut Call, tick: Duration) {
+    let crumb = watch.trail.read();
+    let index = crumb.hook.unwrap_or(usize::MAX);
+    let Some(hook) = watch.hooks.get(index) else {
+        *call = Call::default();
+        return;
+    };
+    if call.number != (crumb.entries, index) {
+        *call = Call {
+            number: (crumb.entries, index),
+            time: Duration::ZERO,
+            told: watch.slow,
+        };
+        return;
+    }
+    call.time += tick;
+    if hook.time_limit.is_some_and(|limit| call.time >= limit) {
+        end(watch, call.time);
+    }
+    if call.time >= call.told {
+        // At one, two, four times the limit.
+        call.told *= 2;
+        warn(hook, &crumb, call.time, hook.time_limit);
+    }
+}
+
+fn warn(hook: &Suspect, crumb: &Crumb, time: Duration, limit: Option<Duration>) {
+    let end = match limit {
+        Some(limit) => format!("its limit is {} s", limit.as_secs_f64()),
+        None => "it has no limit: `time_limit` in its entry or `limits.call` sets one".to_owned(),
+    };
+    say(&format!(
+        "warning: hook `{}` has not come back from `{}` ({}) for {:.1} s, epoch {}, iteration {}; {end}\n",
+        hook.name,
+        crumb.entry(),
+        crumb.phase(),
+        time.as_secs_f64(),
+        crumb.epoch,
+        crumb.iteration,
+    ));
+}
+
+/// Ends the process, if nothing else does so already.
+fn end(watch: &Watch, time: Duration) {
+    if !super::tell_hang(time.as_secs()) {
+        return;
+    }
+    let path = watch.directory.join(RESCUED);
+    let words = match rescue(&watch.parameters, path.clone()) {
+        Ok(()) => format!(
+            "  the parameters, as the hook left them, are in {}\n",
+            path.display()
+        ),
+        Err(reason) => format!("  the parameters could not be saved: {reason}\n"),
+    };
+    say(&words);
+    quit();
+}
+
+/// Saves the parameters on a thread of its own: the hook may hold them.
+fn rescue(parameters: &Parameters, path: PathBuf) -> Result<(), String> {
+    let (done, result) = mpsc::channel();
+    let parameters = Arc::clone(parameters);
+    let spawned = thread::Builder::new().spawn(move || {
+        // Whoever listened may have given up.
+        drop(done.send(save(&parameters, &path)));
+    });
+    spawned.map_err(|error| error.to_string())?;
+    match result.recv_timeout(RESCUE) {
+        Ok(result) => result,
+        Err(_) => Err(format!(
+            "not done after {} s; the hook may hold them",
+            RESCUE.as_secs()
+        )),
+    }
+}
+
+fn save(parameters: &Parameters, path: &Path) -> Result<(), String> {
+    let parameters = match parameters.lock() {
+        Ok(parameters) => parameters,
+        Err(poisoned) => poisoned.into_inner(),
+    };
+    if parameters.is_empty() {
+        return Err("there are none yet".to_owned());
+    }
+    let tensors = parameters
+        .iter()
+        .map(|(name, tensor)| (name.as_str(), tensor));
+    let bytes = safetensors::serialize(tensors, None).map_err(|error| error.to_string())?;
+    files::write_whole(path, &bytes).map_err(|error| error.to_string())
+}
+
+/// Says something on standard error, which may be closed.
+fn say(text: &str) {
+    use std::io::Write;
+    // Not std's standard error: the training thread may hold its lock.
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        if let Ok(copy) = std::io::stderr().as_fd().try_clone_to_owned() {
+            drop(std::fs::File::from(copy).write_all(text.as_bytes()));
+        }
+    }
+    #[cfg(not(unix))]
+    drop(std::io::stderr().write_all(text.as_bytes()));
+}
+
+#[cfg(target_os = "linux")]
+fn quit() -> ! {
+    // SAFETY: ends this process without running anything more of it: what hangs would be waited for.
+    unsafe { libc::_exit(i32::from(exit::HANG)) }
+}
+
+#[cfg(not(target_os = "linux"))]
+#[expect(clippy::exit, reason = "the training thread hangs")]
+fn quit() -> ! {
+    std::process::exit(i32::from(exit::HANG))
+}

@@ -1,0 +1,195 @@
+//! What belongs to the whole process and a library's constructors have no business with.
+//!
+//! It is looked at before a library is opened and put back afterwards, with a word on each change:
+//! the floating-point mode, the current directory, signal handlers, standard input and output, the
+//! locale. While the library is opened standard output leads to standard error: what is printed
+//! there does not get between results.
+
+use super::float_state::FloatState;
+
+/// The process's state before a library is opened.
+pub(super) struct Surroundings {
+    floats: FloatState,
+    #[cfg(target_os = "linux")]
+    process: linux::Process,
+}
+
+impl Surroundings {
+    /// The state now; standard output leads to standard error from now on.
+    pub(super) fn look() -> Surroundings {
+        Surroundings {
+            floats: FloatState::read(),
+            #[cfg(target_os = "linux")]
+            process: linux::Process::look(),
+        }
+    }
+
+    /// Puts everything back, and says what had changed.
+    pub(super) fn restore(self) -> Vec<String> {
+        let mut changes: Vec<String> = Vec::new();
+        changes.extend(self.floats.restore().map(str::to_owned));
+        #[cfg(target_os = "linux")]
+        self.process.restore(&mut changes);
+        changes
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::{CStr, CString};
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+    use std::path::PathBuf;
+    use std::{env, fs, mem, ptr};
+
+    use rustix::fs::fstat;
+    use rustix::io::fcntl_dupfd_cloexec;
+    use rustix::stdio;
+
+    use crate::faults::signals;
+
+    /// The signals with handlers; the real-time ones belong to libraries.
+    const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
+
+    pub(super) struct Process {
+        directory: Option<PathBuf>,
+        handlers: Vec<(i32, libc::sigaction)>,
+        locale: Option<CString>,
+        threads: usize,
+        /// Copies of standard input, output and error, and what each number leads to meanwhile.
+        streams: [Option<(OwnedFd, File)>; 3],
+    }
+
+    /// Which file a number leads to.
+    type File = (u64, u64);
+
+    impl Process {
+        pub(super) fn look() -> Process {
+            drop(std::io::stdout().flush());
+            let keep = |fd| fcntl_dupfd_cloexec(fd, 3).ok();
+            let kept = [
+                keep(stdio::stdin()),
+                keep(stdio::stdout()),
+                keep(stdio::stderr()),
+            ];
+            if let [_, Some(_), Some(error)] = &kept {
+                let _ = stdio::dup2_stdout(error);
+            }
+            let mut number = 0;
+            let streams = kept.map(|kept| {
+                let now = file(number);
+                number += 1;
+                kept.zip(now)
+            });
+            Process {
+                directory: env::current_dir().ok(),
+                handlers: SIGNALS
+                    .filter_map(|signal| Some((signal, handler(signal)?)))
+                    .collect(),
+                locale: locale(),
+                threads: threads(),
+                streams,
+            }
+        }
+
+        pub(super) fn restore(self, changes: &mut Vec<String>) {
+            self.restore_streams(changes);
+            let Process {
+                directory,
+                handlers,
+                locale: before,
+                threads: count,
+                ..
+            } = self;
+            if let Some(directory) = directory
+                && env::current_dir().ok().as_ref() != Some(&directory)
+            {
+                let undone = env::set_current_dir(directory);
+                changes.push(told("changed the current directory", undone.is_ok()));
+            }
+            for (signal, before) in handlers {
+                if handler(signal).is_some_and(|now| now.sa_sigaction != before.sa_sigaction) {
+                    // SAFETY: the action was read from the system.
+                    let undone =
+                        unsafe { libc::sigaction(signal, &raw const before, ptr::null_mut()) };
+                    let name = signals::name(signal);
+                    changes.push(told(&format!("took over the signal {name}"), undone == 0));
+                }
+            }
+            if let Some(before) = before
+                && locale().is_some_and(|now| now != before)
+            {
+                // SAFETY: a text of the C library's own, which ends with a zero.
+                let undone = unsafe { libc::setlocale(libc::LC_ALL, before.as_ptr()) };
+                changes.push(told("changed the locale", !undone.is_null()));
+            }
+            let more = threads().saturating_sub(count);
+            if more > 0 {
+                let noun = if more == 1 { "thread" } else { "threads" };
+                changes.push(format!("started {more} {noun} when it was opened"));
+            }
+        }
+
+        fn restore_streams(&self, changes: &mut Vec<String>) {
+            // What C code has printed so far goes where it was printed to.
+            // SAFETY: flushes all streams of the C library.
+            unsafe { libc::fflush(ptr::null_mut()) };
+            let names = ["standard input", "standard output", "standard error"];
+            for ((number, name), kept) in (0..).zip(names).zip(&self.streams) {
+                let Some((kept, meanwhile)) = kept else {
+                    continue;
+                };
+                let is_changed = file(number) != Some(*meanwhile);
+                let undone = match number {
+                    0 if is_changed => stdio::dup2_stdin(kept),
+                    1 => stdio::dup2_stdout(kept),
+                    2 if is_changed => stdio::dup2_stderr(kept),
+                    _ => Ok(()),
+                };
+                if is_changed {
+                    changes.push(told(&format!("closed or replaced {name}"), undone.is_ok()));
+                }
+            }
+        }
+    }
+
+    fn told(what: &str, is_undone: bool) -> String {
+        let end = if is_undone {
+            "that was undone"
+        } else {
+            "that can't be undone"
+        };
+        format!("{what} when it was opened; {end}")
+    }
+
+    fn file(number: i32) -> Option<File> {
+        let stream = match number {
+            0 => stdio::stdin(),
+            1 => stdio::stdout(),
+            _ => stdio::stderr(),
+        };
+        let file = fstat(stream).ok()?;
+        Some((file.st_dev, file.st_ino))
+    }
+
+    fn handler(signal: i32) -> Option<libc::sigaction> {
+        // SAFETY: numbers and pointers, for which zeros are good.
+        let mut action: libc::sigaction = unsafe { mem::zeroed() };
+        // SAFETY: only reads, to a place that is ours.
+        let read = unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) };
+        (read == 0).then_some(action)
+    }
+
+    /// The locale's name as the C library tells it, for all categories.
+    fn locale() -> Option<CString> {
+        // SAFETY: asks only; the text lives until the next call, and is copied at once.
+        unsafe {
+            let name = libc::setlocale(libc::LC_ALL, ptr::null());
+            (!name.is_null()).then(|| CStr::from_ptr(name).to_owned())
+        }
+    }
+
+    fn threads() -> usize {
+        fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
+    }
+}

@@ -1,0 +1,201 @@
+//! Trial loads: a library is opened in a child process before it is opened in this one.
+//!
+//! Opening runs a library's constructors, and what crashes, hangs or exits there does so to the
+//! whole process. The child is this program's own executable with the hidden subcommand
+//! `trial-load`; it says on a pipe of its own that it has come to its end, because an exit code of 0
+//! says nothing: a constructor may have called `exit(0)`.
+//!
+//! All libraries are tried in one child; only where that fails each gets a child of its own. What was
+//! tried is remembered by the fingerprint of its bytes, as long as this process lives.
+
+#[cfg(target_os = "linux")]
+mod child;
+#[cfg(target_os = "linux")]
+mod parent;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The hidden subcommand.
+pub(crate) const COMMAND: &str = "trial-load";
+
+/// The environment variable with the time limit in seconds; it goes before the manifest's.
+pub const VARIABLE: &str = "SCONCE_LOAD_LIMIT";
+
+/// Whether this program's executable knows the hidden subcommand.
+static ANSWERS: AtomicBool = AtomicBool::new(false);
+
+/// What came of earlier trials, by the fingerprints of the files.
+static VERDICTS: Mutex<BTreeMap<String, Result<(), Fault>>> = Mutex::new(BTreeMap::new());
+
+/// A library to try.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    /// The SHA-256 of its bytes.
+    pub(crate) sha256: String,
+    /// The file to open.
+    pub(crate) file: PathBuf,
+}
+
+/// How a trial load ended other than well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What happened.
+    pub ending: Ending,
+    /// The last lines that it wrote to standard error.
+    pub words: String,
+}
+
+/// What happened to a child that did not say that it is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// A signal ended it, by its name.
+    Signal(String),
+    /// It exited with this code.
+    Exit(i32),
+    /// It was not done in this time, and was ended.
+    TimeOut(Duration),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.ending {
+            Ending::Signal(name) => write!(f, "crashed while loading ({name})")?,
+            Ending::Exit(code) => {
+                write!(f, "exited with {code} without saying that it is done")?;
+            }
+            Ending::TimeOut(limit) => {
+                write!(f, "not done loading after {} s", limit.as_secs_f64())?;
+            }
+        }
+        for line in self.words.lines() {
+            write!(f, "\n  | {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Fault {
+    /// What to do about it.
+    pub(super) fn hint(&self) -> String {
+        match self.ending {
+            Ending::TimeOut(_) => format!(
+                "if it needs more time, give it more with `limits.load` in the manifest or the \
+                 environment variable {VARIABLE}, in seconds"
+            ),
+            _ => "its constructors or its root module do that; they should do nothing".to_owned(),
+        }
+    }
+}
+
+/// What the trials of some libraries came to.
+#[derive(Debug, Default)]
+pub(crate) struct Verdicts {
+    /// Those that failed, by their fingerprints.
+    pub(crate) faults: BTreeMap<String, Fault>,
+    /// What the user should know.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// From now on libraries are tried before they are opened: whoever says so calls the hidden
+/// subcommand's [`answer`] when this program is started with it.
+pub(crate) fn enable() {
+    ANSWERS.store(true, Ordering::Relaxed);
+}
+
+/// The hidden subcommand: opens these libraries, says so, and ends the process.
+#[cfg(target_os = "linux")]
+pub(crate) fn answer(libraries: &[PathBuf]) -> u8 {
+    child::answer(libraries)
+}
+
+/// The hidden subcommand, of which there is none on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn answer(_libraries: &[PathBuf]) -> u8 {
+    crate::exit::USAGE
+}
+
+/// Tries libraries that were not tried yet.
+///
+/// In a program whose executable doesn't know the hidden subcommand nothing is tried.
+pub(crate) fn of(candidates: &[Candidate], limit: Duration) -> Verdicts {
+    let mut verdicts = Verdicts::default();
+    if !ANSWERS.load(Ordering::Relaxed) {
+        return verdicts;
+    }
+    let mut known = match VERDICTS.lock() {
+        Ok(known) => known,
+        Err(poisoned) => poisoned.into_inner(),
+    };
+    let mut fresh: Vec<&Candidate> = Vec::new();
+    for candidate in candidates {
+        let is_listed = fresh.iter().any(|other| other.sha256 == candidate.sha256);
+        if !known.contains_key(&candidate.sha256) && !is_listed {
+            fresh.push(candidate);
+        }
+    }
+    match try_all(&fresh, limit, &mut verdicts.warnings) {
+        Ok(tried) => known.extend(tried),
+        Err(error) => verdicts.warnings.push(format!(
+            "plugins are opened without a trial load in another process, which can't be started: \
+             {error}"
+        )),
+    }
+    for candidate in candidates {
+        if let Some(Err(fault)) = known.get(&candidate.sha256) {
+            verdicts
+                .faults
+                .insert(candidate.sha256.clone(), fault.clone());
+        }
+    }
+    verdicts
+}
+
+type Tried = Vec<(String, Result<(), Fault>)>;
+
+/// Tries libraries together, and each alone where that failed.
+#[cfg(target_os = "linux")]
+fn try_all(
+    fresh: &[&Candidate],
+    limit: Duration,
+    warnings: &mut Vec<String>,
+) -> std::io::Result<Tried> {
+    if fresh.is_empty() {
+        return Ok(Vec::new());
+    }
+    let together = parent::run(fresh, limit)?;
+    let Err(fault) = &together.result else {
+        warnings.extend(together.warning(fresh));
+        return Ok(all(fresh, &Ok(())));
+    };
+    if fresh.len() == 1 {
+        return Ok(all(fresh, &together.result));
+    }
+    let mut tried = Vec::new();
+    for &candidate in fresh {
+        let alone = parent::run(&[candidate], limit)?;
+        warnings.extend(alone.warning(&[candidate]));
+        tried.push((candidate.sha256.clone(), alone.result));
+    }
+    if tried.iter().all(|(_, result)| result.is_ok()) {
+        // Each alone does no harm, together they do: none of them is to be trusted with a run.
+        return Ok(all(fresh, &Err(fault.clone())));
+    }
+    Ok(tried)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn try_all(_: &[&Candidate], _: Duration, _: &mut Vec<String>) -> std::io::Result<Tried> {
+    Err(std::io::Error::other("Sconce does so on Linux alone"))
+}
+
+#[cfg(target_os = "linux")]
+fn all(candidates: &[&Candidate], result: &Result<(), Fault>) -> Tried {
+    let each = candidates.iter();
+    each.map(|candidate| (candidate.sha256.clone(), result.clone()))
+        .collect()
+}

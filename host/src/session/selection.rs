@@ -1,0 +1,68 @@
+//! Which of the manifest's hooks take part: to find out which one is at fault.
+
+use clap::Args;
+
+use crate::diagnostic::Diagnostic;
+use crate::manifest::Manifest;
+use crate::nearest::nearest;
+
+/// Which of the manifest's hooks take part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct Selection {
+    /// Leaves all hooks out, and opens no plugin.
+    #[arg(long)]
+    pub no_plugins: bool,
+    /// Leaves all hooks out but this one, by its name in the run; may be given several times.
+    #[arg(long, value_name = "HOOK", conflicts_with = "no_plugins")]
+    pub only: Vec<String>,
+    /// Leaves this hook out, by its name in the run; may be given several times.
+    #[arg(long, value_name = "HOOK", conflicts_with = "no_plugins")]
+    pub skip: Vec<String>,
+}
+
+impl Selection {
+    /// Takes the hooks that take no part out of a manifest.
+    ///
+    /// # Errors
+    ///
+    /// Every name that no hook of the manifest has, with the nearest that one has.
+    pub fn apply(&self, manifest: &mut Manifest) -> Result<(), Vec<Diagnostic>> {
+        let names: Vec<&str> = manifest
+            .hooks
+            .iter()
+            .map(|hook| hook.name.as_str())
+            .collect();
+        let wanted = [("--only", &self.only), ("--skip", &self.skip)];
+        let problems: Vec<Diagnostic> = wanted
+            .into_iter()
+            .flat_map(|(flag, hooks)| hooks.iter().map(move |name| (flag, name)))
+            .filter(|(_, name)| !names.contains(&name.as_str()))
+            .map(|(flag, name)| unknown(flag, name, &names))
+            .collect();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        manifest.hooks.retain(|hook| {
+            let is_meant = self.only.is_empty() || self.only.contains(&hook.name);
+            is_meant && !self.no_plugins && !self.skip.contains(&hook.name)
+        });
+        Ok(())
+    }
+}
+
+fn unknown(flag: &str, name: &str, names: &[&str]) -> Diagnostic {
+    let shown = crate::diagnostic::shortened(name);
+    let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let all = if all.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("it has {}", all.join(", "))
+    };
+    let problem = Diagnostic::new(format!(
+        "`{flag} {shown}`: the manifest has no hook of this name; {all}"
+    ));
+    match nearest(name, names.iter().copied()) {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None => problem,
+    }
+}
