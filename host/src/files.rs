@@ -4,12 +4,15 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+/// How the name of a file ends that is not whole yet.
+pub(crate) const PART: &str = ".part";
+
 /// Writes a file beside its place, brings it to the disk and then renames it: whoever reads the
 /// place finds the old file or the new one, whole, also after a crash.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = directory.join(format!(".{name}.part"));
+    let beside = directory.join(format!(".{name}{PART}"));
     let written = (|| {
         let mut file = fs_err::File::create(&beside)?;
         file.write_all(bytes)?;
@@ -26,12 +29,12 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// The renaming itself is a change of the directory.
 #[cfg(unix)]
-fn sync_directory(directory: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
 #[cfg(not(unix))]
-fn sync_directory(_directory: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 

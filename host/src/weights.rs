@@ -1,7 +1,7 @@
 //! Weights: a model's parameters and buffers in a safetensors file, by name.
 //!
 //! Read from a plain file of named tensors, as PyTorch's `safetensors` writes and reads it, or from
-//! a run's checkpoint, where they stand under `parameters/`.
+//! the directory of a run's checkpoint.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,10 @@ use safetensors::SafeTensors;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint;
 use crate::files;
 use crate::nearest::nearest;
 use crate::parameters::{Kind, Parameters};
-
-/// What a run's checkpoint has in front of a parameter's name.
-const IN_CHECKPOINT: &str = "parameters/";
 
 /// How many names a message has of each sort.
 const NAMED: usize = 8;
@@ -25,7 +23,7 @@ const NAMED: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeightsConfig {
-    /// The file: safetensors by name, or a run's checkpoint.
+    /// The file: safetensors by name; or the directory of a run's checkpoint.
     pub file: PathBuf,
     /// Whether every weight must be there, and nothing else. Without it, what fits is taken and the
     /// rest is told.
@@ -51,6 +49,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A checkpoint is damaged, or none.
+    #[error("can't read the weights: {0}")]
+    Checkpoint(#[from] checkpoint::Error),
     /// Not all weights fit.
     #[error("the weights in `{}` don't fit the model: {comparison}", path.display())]
     Misfit {
@@ -145,29 +146,23 @@ fn list(
     write!(f, "; {count} {what}: {}{more}", first.join(", "))
 }
 
-/// Reads named weights; those of a run's checkpoint without what stands in front of their names.
+/// Reads named weights from a file, or from the directory of a checkpoint.
 ///
 /// # Errors
 ///
-/// Where the file can't be read or is no safetensors file.
+/// Where they can't be read, are no safetensors file, or a damaged checkpoint.
 pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
     let failed = |reason: String| Error::Format {
         path: path.to_owned(),
         reason,
     };
+    if path.is_dir() {
+        return Ok(checkpoint::parameters(path)?);
+    }
     let bytes = fs_err::read(path)?;
     let file = SafeTensors::deserialize(&bytes).map_err(|e| failed(e.to_string()))?;
-    let is_checkpoint = file
-        .names()
-        .iter()
-        .any(|name| name.starts_with(IN_CHECKPOINT));
     let mut tensors = Vec::with_capacity(file.len());
     for (name, view) in file.tensors() {
-        let name = match name.strip_prefix(IN_CHECKPOINT) {
-            Some(own) => own.to_owned(),
-            None if is_checkpoint => continue,
-            None => name,
-        };
         let tensor = view.load(&Device::Cpu).map_err(|e| failed(e.to_string()))?;
         tensors.push((name, tensor));
     }

@@ -71,6 +71,7 @@ pub mod export;
 #[expect(unsafe_code, reason = "the host's tables")]
 pub mod ext;
 mod hook;
+mod log_file;
 mod macros;
 pub mod metadata;
 mod monitor;
@@ -88,6 +89,7 @@ mod view;
 pub use error::{Context, Error, Result};
 pub use ext::Keep;
 pub use hook::{Hook, HookKind, NoConfig};
+pub use log_file::{LogFile, LogFileState, Restored};
 pub use monitor::{METRIC_FORMAT, Monitor};
 pub use phase::Phase;
 pub use point::Point;
@@ -105,9 +107,9 @@ pub use view::{
 /// with a configuration lists among its own dependencies.
 pub mod prelude {
     pub use crate::{
-        Checkpoint, Context, EpochProfile, Error, Failure, Hook, Keep, Module, Monitor, NoConfig,
-        Origin, Outcome, Phase, Point, Priority, Result, Setup, TaskView, bail, export_plugin,
-        hook, state,
+        Checkpoint, Context, EpochProfile, Error, Failure, Hook, Keep, LogFile, LogFileState,
+        Module, Monitor, NoConfig, Origin, Outcome, Phase, Point, Priority, Result, Setup,
+        TaskView, bail, export_plugin, hook, state,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};

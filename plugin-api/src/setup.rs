@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::abi::SetupAbi;
 use crate::abi::TextAbi;
-use crate::ext::{Level, Tables};
+use crate::ext::{Level, ResumeTable, Tables};
 use crate::{Context, Result};
 
 /// What a hook learns at its creation: where it stands in the manifest, and the run's directory.
@@ -45,6 +45,13 @@ impl<'setup> Setup<'setup> {
     /// The run's seed. Draw random numbers from it and the counters, and the run stays repeatable.
     pub fn seed(&self) -> u64 {
         self.abi.seed
+    }
+
+    /// Whether the run goes on from a checkpoint: the hook's state, if the checkpoint has one, comes
+    /// behind `before_loop(train)`. A file of the run's first part must not be emptied then
+    /// ([`LogFile`](crate::LogFile) takes care of that).
+    pub fn is_resumed(&self) -> bool {
+        ResumeTable::ask(self.tables.resume, self.abi.context) & ResumeTable::RESUMED != 0
     }
 
     /// The resolved manifest. Parses it: call once.

@@ -133,7 +133,7 @@ fn a_checkpoint_has_everything_and_leaves_nothing_beside_it() {
         );
     }
     let files = fs::read_dir(place.path("out/checkpoints")).expect("it is there");
-    assert_eq!(files.count(), 1);
+    assert_eq!(files.count(), 2, "the checkpoint and `latest`");
     let records = place.records("record.jsonl");
     let of = |point: &str| {
         records
@@ -145,10 +145,7 @@ fn a_checkpoint_has_everything_and_leaves_nothing_beside_it() {
     assert_eq!(of("after_save_checkpoint")["detail"], "whole: true");
     let run: Value = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
     let path = run["checkpoints"][0].as_str().expect("a path");
-    assert!(
-        path.ends_with("out/checkpoints/final.safetensors"),
-        "{path}"
-    );
+    assert!(path.ends_with("out/checkpoints/final"), "{path}");
 }
 
 #[test]
@@ -192,18 +189,69 @@ fn a_roll_back_to_nothing_is_the_askers_fault() {
     run(&json!([asker(tag)]))
         .1
         .expect(4, &["a checkpoint's tag has 1 to 128 letters", "\"../x\""]);
-    fs::metadata("../x.safetensors").expect_err("nothing is written outside");
+    let tag = json!({"at": "before_run", "what": "save_checkpoint", "text": "latest"});
+    run(&json!([asker(tag)]))
+        .1
+        .expect(4, &["`latest` is no tag"]);
+    fs::metadata("../x").expect_err("nothing is written outside");
 }
 
 #[test]
 fn a_damaged_checkpoint_is_told_and_changes_nothing() {
-    // Saved at the start, cut short by a second run's hook: here by the test, between two runs in
-    // one directory.
+    // Begun by a host that was killed before the index.
     let place = Workplace::new(&["sconce-fixture-faults"]);
-    fs::create_dir_all(place.path("out/checkpoints")).expect("a directory");
-    place.write_text("out/checkpoints/a.safetensors", "no checkpoint at all");
+    fs::create_dir_all(place.path("out/checkpoints/a")).expect("a directory");
+    place.write_text("out/checkpoints/a/state.json", "{}");
     let back = json!({"at": "after_iter", "what": "roll_back", "text": "a", "phase": "train"});
+    place.run(&manifest(&json!([asker(back)]))).expect(
+        4,
+        &[
+            "out/checkpoints/a` is no whole checkpoint: `index.json` can't be read",
+            "no checkpoint has been saved",
+        ],
+    );
+}
+
+#[test]
+fn weights_are_taken_from_a_checkpoint_as_from_a_file() {
+    let (place, finished) = run(&json!([save_final()]));
+    finished.expect(0, &[]);
+    let eval = |checkpoint: &str| {
+        let arguments = ["eval", "manifest.json", "--checkpoint", checkpoint];
+        place.sconce(&arguments).expect(0, &[]).stdout
+    };
+    let of_file = eval("out/weights.safetensors");
+    assert_eq!(eval("out/checkpoints/final"), of_file);
+    assert_eq!(eval("out/checkpoints/latest"), of_file);
+    let parameters = "out/checkpoints/final/parameters.safetensors";
+    assert_eq!(eval(parameters), of_file, "its file of weights alone");
+    let again = edit(
+        manifest(&json!([])),
+        "/weights",
+        json!({"file": "out/checkpoints/final"}),
+    );
+    let again = edit(again, "/train/epochs", json!(0));
     place
-        .run(&manifest(&json!([asker(back)])))
-        .expect(4, &["a.safetensors` is no checkpoint of this host"]);
+        .run(&edit(again, "/output", json!("other")))
+        .expect(0, &[]);
+    let weights = |file: &str| fs::read(place.path(file)).expect("weights");
+    assert_eq!(
+        weights("other/weights.safetensors"),
+        weights("out/weights.safetensors")
+    );
+    // One bit, and nothing is taken from it.
+    let mut bytes = weights(parameters);
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(place.path(parameters), bytes).expect("written");
+    let arguments = [
+        "eval",
+        "manifest.json",
+        "--checkpoint",
+        "out/checkpoints/final",
+    ];
+    place.sconce(&arguments).expect(
+        2,
+        &["is no whole checkpoint: `parameters.safetensors` has the SHA-256"],
+    );
 }

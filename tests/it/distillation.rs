@@ -45,11 +45,11 @@ fn a_students_loss_reads_what_a_teachers_plugin_publishes() {
         "/optimizer",
         json!({"kind": "adamw", "learning_rate": 0.01}),
     );
+    let train = edit(train, "/output", json!("teacher"));
     place.run(&train).expect(0, &[]);
 
     let recorder = |file: &str| json!({"hook": "recorder", "config": {"file": file}});
-    let teacher =
-        json!({"hook": "teacher", "config": {"checkpoint": "out/checkpoints/teacher.safetensors"}});
+    let teacher = json!({"hook": "teacher", "config": {"checkpoint": "teacher/checkpoints/teacher/parameters.safetensors"}});
     let alone = edit(tiny(), "/hooks", json!([recorder("alone.jsonl")]));
     let taught = edit(tiny(), "/hooks", json!([teacher, recorder("taught.jsonl")]));
     // Without a teacher the example's loss is the plain one, to the bit.

@@ -16,6 +16,8 @@
 //! | `trial_loads` | … what they do when they are opened too |
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `commands` | `check`, `plugins`, `inspect` |
+//! | `resume` | a run goes on from a checkpoint with the same bits, or says why it can't |
+//! | `stopping` | signals, failures, and directories that are in use |
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
 //! | `examples` | the manifests in `examples/` do what the README says of them |
@@ -64,7 +66,10 @@ mod precision;
 mod pytorch;
 mod references;
 mod requests;
+mod resume;
 mod sharing;
+#[cfg(unix)]
+mod stopping;
 mod swap;
 mod tensors;
 mod training;

@@ -225,7 +225,7 @@ fn an_error_in_mid_epoch_leads_through_on_exception_to_after_run() {
     let tail: Vec<&str> = calls
         .iter()
         .rev()
-        .take(3)
+        .take(5)
         .rev()
         .map(String::as_str)
         .collect();
@@ -234,6 +234,9 @@ fn an_error_in_mid_epoch_leads_through_on_exception_to_after_run() {
         [
             "after_loss(train) 0/1/1/1",
             "on_exception(train) 0/1/1/1",
+            // What there is to go on from.
+            "before_save_checkpoint(train) 0/1/1/1",
+            "after_save_checkpoint(train) 0/1/1/1",
             "after_run(train) 0/1/1/1"
         ]
     );

@@ -201,7 +201,7 @@ fn older_and_newer_plugins_fit_and_what_is_missing_is_told() {
         3,
         &[
             "`sconce.tea/1`",
-            "sconce-plugin-api 1.1.0",
+            &format!("sconce-plugin-api {}", sconce_plugin_api::abi::API_VERSION),
             "sconce-plugin-api 1.9.0",
             "update this host",
         ],

@@ -8,6 +8,8 @@
 pub mod bench;
 mod build;
 pub mod in_process;
+#[cfg(unix)]
+pub mod kill;
 mod manifest;
 mod sconce;
 pub mod steps;

@@ -152,20 +152,50 @@ impl Workplace {
             .collect()
     }
 
-    /// The tensors of a checkpoint of the run, as shape and bytes, by name.
+    /// What a checkpoint of the run has, as shape and bytes, by name: tensors under `parameters/`,
+    /// `optimizer/`, `accumulated/`, `published/` and `extra/`, states under `hooks/`.
     ///
     /// # Panics
     ///
     /// Where it can't be read.
     pub fn checkpoint(&self, tag: &str) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
-        let path = self.path(&format!("out/checkpoints/{tag}.safetensors"));
-        let bytes = fs::read(&path)
-            .unwrap_or_else(|error| panic!("can't read {}: {error}", path.display()));
-        let file = safetensors::SafeTensors::deserialize(&bytes).expect("it is a checkpoint");
-        let tensors = file.tensors().into_iter();
-        tensors
-            .map(|(name, view)| (name, (view.shape().to_vec(), view.data().to_vec())))
-            .collect()
+        self.checkpoint_at(&format!("out/checkpoints/{tag}"))
+    }
+
+    /// What the checkpoint in a directory below this one has.
+    ///
+    /// # Panics
+    ///
+    /// Where it can't be read.
+    pub fn checkpoint_at(&self, directory: &str) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
+        let directory = self.path(directory);
+        let read = |file: &str| {
+            let path = directory.join(file);
+            fs::read(&path).unwrap_or_else(|error| panic!("can't read {}: {error}", path.display()))
+        };
+        let mut all = BTreeMap::new();
+        for (file, prefix) in [
+            ("parameters.safetensors", "parameters/"),
+            ("training.safetensors", ""),
+        ] {
+            let bytes = read(file);
+            let file = safetensors::SafeTensors::deserialize(&bytes).expect("it is a checkpoint");
+            for (name, view) in file.tensors() {
+                let content = (view.shape().to_vec(), view.data().to_vec());
+                all.insert(format!("{prefix}{name}"), content);
+            }
+        }
+        let hooks: Value = serde_json::from_slice(&read("hooks.json")).expect("JSON");
+        for hook in hooks.as_array().into_iter().flatten() {
+            let name = hook["name"].as_str().unwrap_or_default();
+            if hook["state_bytes"] == 0 {
+                all.insert(format!("hooks/{name}"), (vec![0], Vec::new()));
+            } else if let Some(state) = hook.get("state") {
+                let state = state.to_string().into_bytes();
+                all.insert(format!("hooks/{name}"), (vec![state.len()], state));
+            }
+        }
+        all
     }
 
     /// The directory.

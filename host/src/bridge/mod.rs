@@ -8,6 +8,7 @@ mod exposed;
 mod log;
 mod metrics;
 mod requests;
+mod resume;
 mod run;
 mod shared;
 mod task;
@@ -20,7 +21,8 @@ use std::ptr;
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use sconce_plugin_api::ext::{
-    LogTable, MetricsTable, RequestsTable, RunTable, TaskTable, TensorsTable, ValuesTable,
+    LogTable, MetricsTable, RequestsTable, ResumeTable, RunTable, TaskTable, TensorsTable,
+    ValuesTable,
 };
 
 pub use exposed::{Exposed, ModuleTensors};
@@ -30,10 +32,11 @@ pub use values::{Value, Values};
 
 /// The extensions that this host has, for `sconce plugins` and for the refusal of plugins that
 /// require others.
-pub const EXTENSIONS: [&str; 7] = [
+pub const EXTENSIONS: [&str; 8] = [
     LogTable::ID,
     MetricsTable::ID,
     RequestsTable::ID,
+    ResumeTable::ID,
     RunTable::ID,
     TaskTable::ID,
     TensorsTable::ID,
@@ -68,6 +71,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         LogTable::ID => ptr::from_ref(&log::TABLE).cast(),
         MetricsTable::ID => ptr::from_ref(&metrics::TABLE).cast(),
         RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
+        ResumeTable::ID => ptr::from_ref(&resume::TABLE).cast(),
         RunTable::ID => ptr::from_ref(&run::TABLE).cast(),
         TaskTable::ID => ptr::from_ref(&task::TABLE).cast(),
         TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),

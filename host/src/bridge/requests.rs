@@ -8,6 +8,7 @@ use sconce_plugin_api::ext::{Request, RequestsTable};
 use sconce_plugin_api::{Phase, Point};
 
 use super::{Shared, refuse, shared};
+use crate::checkpoint::LATEST;
 
 pub(super) static TABLE: RequestsTable = RequestsTable { request };
 
@@ -186,6 +187,11 @@ fn tag(text: &str) -> Result<String, String> {
         return Err(format!(
             "a checkpoint's tag has 1 to 128 letters, digits, `-`, `_` or `.`, and no dot in \
              front, found {text:?}"
+        ));
+    }
+    if text == LATEST {
+        return Err(format!(
+            "`{LATEST}` is no tag: it always leads to the checkpoint that was saved last"
         ));
     }
     Ok(text.to_owned())

@@ -40,6 +40,8 @@ pub struct Shared<'run> {
     pub groups: RefCell<Groups>,
     /// What does not change during the run, as JSON; set before the first hook is called.
     pub facts: OnceCell<String>,
+    /// The hooks that the checkpoint knows from which the run goes on; set before hooks are created.
+    pub(super) resumed: OnceCell<Vec<String>>,
     /// The run's clock.
     pub clock: Clock,
     /// Where the calls of hooks leave their breadcrumbs.
@@ -63,6 +65,7 @@ impl<'run> Shared<'run> {
             learning_rate: Cell::new(0.0),
             groups: RefCell::new(Groups::single(0.0, 0.0)),
             facts: OnceCell::new(),
+            resumed: OnceCell::new(),
             clock: Clock::start(),
             trail: Trail::nowhere(),
             point: Cell::new(None),
@@ -70,6 +73,12 @@ impl<'run> Shared<'run> {
             hook: Cell::new(0),
             names: RefCell::default(),
         }
+    }
+
+    /// The run goes on from a checkpoint that knows these hooks; told before hooks are created.
+    pub fn resume(&self, known: impl Iterator<Item = String>) {
+        // A second time would be another run's.
+        drop(self.resumed.set(known.collect()));
     }
 
     /// With a place for the breadcrumbs of calls.

@@ -1,32 +1,45 @@
-//! Checkpoints: everything that a run needs to go on from where it was, in one safetensors file.
+//! Checkpoints: everything that a run needs to go on from where it was, in one directory.
 //!
-//! Tensors stand under `parameters/`, `optimizer/`, `accumulated/` (gradients of an update that was
-//! half done), `published/`, `extra/` and `hooks/` (their states, as bytes); all else is JSON under
-//! the key `sconce` of the file's metadata.
+//! `docs/checkpoints.md` describes the files. [`store`] knows where the checkpoints of a run are
+//! and which is the latest, [`directory`] writes and reads one whole or not at all, [`form`] is the
+//! way between a [`Checkpoint`] and the bytes of its files.
 
+mod directory;
+mod error;
 mod exact;
-mod file;
+mod form;
+mod index;
+mod store;
 
 use candle_core::Tensor;
+use sconce_plugin_api::Keep;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub use directory::{parameters, read};
+pub use error::Error;
 pub use exact::Exact;
-pub use file::{Error, read, write};
+pub use form::Files;
+pub use store::{LATEST, Store};
 
 /// The version of the format.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Everything that a run needs to go on from where it was.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// All that is no tensor.
+    /// All that is neither tensor nor hook's state.
     pub header: Header,
+    /// The hooks of the run in their order, then those of earlier parts of it that are gone.
+    pub hooks: Vec<HookRecord>,
+    /// The run's manifest with all defaults filled in; null where there is none.
+    pub manifest: Value,
     /// The tensors, by their full names.
     pub tensors: Vec<(String, Tensor)>,
 }
 
-/// What of a checkpoint is no tensor.
+/// What of a checkpoint is neither tensor nor hook's state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT`].
@@ -35,18 +48,51 @@ pub struct Header {
     pub host: String,
     /// Its tag.
     pub tag: String,
+    /// The run's name.
+    pub run: String,
+    /// Whether it was saved between two iterations, so that whoever goes on from it gets the bits of
+    /// a run that was never stopped.
+    pub exact: bool,
     /// How far the training was.
     pub progress: Progress,
+    /// Seconds of the run so far.
+    pub seconds: f64,
+    /// What the run's data and batches were.
+    pub facts: Facts,
     /// The parameter groups' learning rates.
     pub learning_rates: Vec<(String, Exact)>,
     /// The metrics of each phase.
     pub metrics: Vec<PhaseState>,
-    /// The values that hooks keep for the run.
+    /// The values that hooks keep for the run or the epoch.
     pub values: Vec<PublishedValue>,
     /// The hooks that published tensors, by the tensors' names.
-    pub publishers: Vec<(String, String)>,
+    pub publishers: Vec<Publisher>,
     /// The extra entries.
     pub extra: Vec<(String, Box<RawValue>)>,
+}
+
+/// What a run's data and batches are: with others it can't go on bit for bit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Samples per training batch.
+    pub batch_size: usize,
+    /// Batches per update.
+    pub accumulate: usize,
+    /// The data of each phase that has any.
+    pub data: Vec<DataFacts>,
+}
+
+/// The data of a phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataFacts {
+    /// The phase's name.
+    pub phase: String,
+    /// How many samples there are.
+    pub samples: usize,
+    /// The shape of a sample's input.
+    pub sample_shape: Vec<usize>,
 }
 
 /// How far a training is.
@@ -72,11 +118,15 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Train the epoch, behind the batches that are done.
+    /// Validate before the first epoch, where that is wanted; then as `epoch`.
     #[default]
+    Start,
+    /// Train the epoch, behind the batches that are done.
     Epoch,
     /// Validate, where that is due; the epoch before it is finished.
     Validation,
+    /// End the cycle: the validation is finished too.
+    Cycle,
 }
 
 /// The metrics of a phase.
@@ -92,15 +142,72 @@ pub struct PhaseState {
     pub values: Vec<(String, Exact, bool)>,
 }
 
-/// A value that a hook keeps for the run.
+/// How long a published value is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lifetime {
+    /// To the end of the epoch.
+    Epoch,
+    /// To the end of the run.
+    Run,
+}
+
+impl Lifetime {
+    /// Both.
+    pub const ALL: [Lifetime; 2] = [Lifetime::Epoch, Lifetime::Run];
+
+    /// As hooks say it.
+    pub fn keep(self) -> Keep {
+        match self {
+            Lifetime::Epoch => Keep::Epoch,
+            Lifetime::Run => Keep::Run,
+        }
+    }
+}
+
+/// A value that a hook keeps for the run or the epoch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PublishedValue {
     /// Its name.
     pub name: String,
     /// The hook that published it.
     pub hook: String,
+    /// How long it is kept.
+    pub keep: Lifetime,
     /// The value.
     pub value: Box<RawValue>,
+}
+
+/// Whose a published tensor is.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Publisher {
+    /// The tensor's name.
+    pub name: String,
+    /// The hook that published it.
+    pub hook: String,
+    /// How long it is kept.
+    pub keep: Lifetime,
+}
+
+/// A hook of the run: what it was, and its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookRecord {
+    /// The manifest entry's name.
+    pub name: String,
+    /// The hook kind.
+    pub kind: String,
+    /// The plugin's name.
+    pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
+    /// The SHA-256 of the plugin's file.
+    pub sha256: String,
+    /// Whether a fault had switched it off.
+    pub disabled: bool,
+    /// Whether it is of an earlier part of the run, and its state only kept.
+    pub absent: bool,
+    /// Its state; nothing where it could give none.
+    pub state: Option<Vec<u8>>,
 }
 
 impl Checkpoint {
@@ -114,5 +221,10 @@ impl Checkpoint {
     pub fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Tensor)> {
         let tensors = self.tensors.iter();
         tensors.filter_map(move |(name, tensor)| Some((name.strip_prefix(prefix)?, tensor)))
+    }
+
+    /// The hook of this name.
+    pub fn hook(&self, name: &str) -> Option<&HookRecord> {
+        self.hooks.iter().find(|hook| hook.name == name)
     }
 }

@@ -11,7 +11,9 @@ mod plugins;
 mod predict;
 mod prepare;
 mod record;
+mod resume;
 mod run;
+mod signals;
 mod summary;
 
 use std::path::PathBuf;

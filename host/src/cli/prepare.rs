@@ -43,9 +43,9 @@ pub(super) fn load(task: &dyn Task, checkpoint: &Path, strict: bool) -> Result<(
 /// A checkpoint to take weights from.
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckpointArgs {
-    /// The trained weights: a run's `weights.safetensors`, one of its checkpoints, or any safetensors
-    /// file with the model's names.
-    #[arg(long, value_name = "FILE")]
+    /// The trained weights: a run's `weights.safetensors`, the directory of one of its
+    /// checkpoints, or any safetensors file with the model's names.
+    #[arg(long, value_name = "PATH")]
     pub(super) checkpoint: PathBuf,
     /// Takes the weights that fit and warns of the others.
     #[arg(long)]

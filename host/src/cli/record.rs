@@ -18,6 +18,7 @@ fn record(report: &Report) -> Value {
     let (outcome, reason, hook) = match &report.outcome {
         Outcome::Completed => ("completed", None, None),
         Outcome::Stopped { reason, hook } => ("stopped", Some(reason.clone()), Some(hook.clone())),
+        Outcome::Interrupted(signal) => ("interrupted", Some(signal.name().to_owned()), None),
         Outcome::Failed(error) => {
             let hook = error.hook().map(str::to_owned);
             ("failed", Some(error.to_string()), hook)
@@ -48,6 +49,7 @@ fn record(report: &Report) -> Value {
         "updates": report.updates,
         "seconds": report.seconds,
         "checkpoints": report.checkpoints,
+        "last_checkpoint": report.last_checkpoint,
         "metrics": metrics,
         "profile": profile,
     })

@@ -4,16 +4,21 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sconce_plugin_api::Phase;
+use serde_json::Value;
 
-use super::{ManifestArgs, hooks_table, output, prepare, record};
+use super::resume::{Found, ResumeArgs};
+use super::{ManifestArgs, hooks_table, output, prepare, record, resume, signals};
 use crate::bridge::Shared;
+use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
-use crate::faults;
+use crate::faults::{self, Guard};
+use crate::files;
 use crate::log::{Level, Log, StderrLog};
-use crate::run::{Outcome, Profile, Report, RunError, Trainer};
-use crate::session::{self, Checked, Failure, HookPlan, Selection, TaskBuilder};
+use crate::manifest::Manifest;
+use crate::run::{Outcome, Profile, Report, Resume, RunError, Signal, Trainer};
+use crate::session::{self, Checked, Failure, HookPlan, Output, Selection, TaskBuilder};
 use crate::task::Task;
 use crate::weights;
 
@@ -26,14 +31,47 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    resume: ResumeArgs,
+    #[command(flatten)]
     selection: Selection,
 }
 
 pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
-    Ok(conclude(&try_run(arguments, tasks)?))
+    let Ended {
+        report,
+        store,
+        is_written,
+    } = try_run(arguments, tasks)?;
+    let mut code = conclude(&report);
+    if code == exit::DONE && !is_written {
+        code = exit::TRAINING;
+    }
+    let is_unfinished =
+        matches!(report.outcome, Outcome::Failed(_) | Outcome::Interrupted(_)) || !is_written;
+    if let Some(path) = report.last_checkpoint.filter(|_| is_unfinished) {
+        let command = resume::command(&path, &store);
+        output::line(&format!("go on with:\n  {command}"));
+    }
+    Ok(code)
 }
 
-fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Report, Failure> {
+/// A run that has ended.
+struct Ended {
+    report: Report,
+    store: Store,
+    /// Whether its results are in the output directory.
+    is_written: bool,
+}
+
+/// The exit code of a run that a signal ended.
+pub(super) fn code_of(signal: Signal) -> u8 {
+    match signal {
+        Signal::Interrupt => exit::INTERRUPTED,
+        Signal::Terminate => exit::TERMINATED,
+    }
+}
+
+fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failure> {
     let ManifestArgs { file, set, plugins } = &arguments.manifest;
     let checked = session::check(file, set, plugins, &arguments.selection, tasks.source())?;
     output::diagnostics(&checked.warnings);
@@ -45,64 +83,130 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Report, Failu
         data,
         ..
     } = checked;
+    let resolved = resolved(&manifest)?;
+    let directory = arguments.output.as_ref().unwrap_or(&manifest.output);
+    let ResumeArgs {
+        resume,
+        allow_changes,
+        overwrite,
+    } = &arguments.resume;
+    let found = match resume {
+        Some(what) => {
+            // Nothing is made where nothing is.
+            let output = Output::open_existing(directory)?;
+            let found = Found::find(what, &output.store, &resolved, &hooks)?;
+            Some((output, found))
+        }
+        None => None,
+    };
     let mut task = tasks.build(&manifest, data)?;
-    if let Some(warning) = session::initial_weights(&manifest, task.as_ref())? {
+    if found.is_none()
+        && let Some(warning) = session::initial_weights(&manifest, task.as_ref())?
+    {
         output::diagnostics(&[warning]);
     }
     session::check_references(&hooks, task.as_ref(), &manifest)?;
     let mut optimizer = session::optimizer(&manifest, task.parameters())?;
-    let directory = prepare_directory(arguments.output.as_ref().unwrap_or(&manifest.output))?;
-    output::diagnostics(Vec::from_iter(faults::of_the_run_before(&directory)).as_slice());
-    save_manifest(&directory, &manifest.resolved())?;
+    let (output, resume) = if let Some((output, found)) = found {
+        let resume = found.resume(task.as_ref(), *allow_changes)?;
+        output.forget_end()?;
+        (output, Some(resume))
+    } else {
+        let output = Output::open(directory)?;
+        output.begin(*overwrite)?;
+        (output, None)
+    };
+    save_manifest(&output.path, &resolved)?;
+    output::diagnostics(Vec::from_iter(faults::of_the_run_before(&output.path)).as_slice());
 
+    // Until everything of the run is written.
+    let guard = watch(&output.path, &manifest, &hooks, task.as_ref());
+    let log = StderrLog { level: Level::Info };
+    let shared = Shared::new(&log).with_trail(guard.trail());
+    if let Some(resume) = &resume {
+        shared.resume(resume.checkpoint.hooks.iter().map(|hook| hook.name.clone()));
+    }
+    let hooks = session::create_hooks(hooks, &manifest, &output.path, &shared)?;
+    announce(&log, &manifest.name, &output.path, task.as_ref());
+    if let Some(resume) = &resume {
+        announce_resume(&log, resume);
+    }
+    log.log(Level::Info, "sconce", &hooks_table::text(&hooks));
+    let hooks = Dispatcher::new(hooks);
+    let interrupt = signals::install();
+    let trainer = Trainer::new(task.as_mut(), optimizer.as_mut(), hooks, &shared, plan)
+        .in_directory(&manifest.name, &output.path)
+        .with_hook_share(manifest.limits.hook_share)
+        .with_manifest(resolved)
+        .interruptible(&interrupt);
+    let trainer = match resume {
+        Some(resume) => trainer.resuming(resume),
+        None => trainer,
+    };
+    let report = trainer.run();
+    Ok(Ended {
+        is_written: write_results(&output.path, &report, task.as_ref()),
+        store: output.store.clone(),
+        report,
+    })
+}
+
+/// Watches over the run, so that a crash or a hang is told.
+fn watch(directory: &Path, manifest: &Manifest, hooks: &[HookPlan], task: &dyn Task) -> Guard {
     let mut warnings = Vec::new();
     let suspects = hooks.iter().map(HookPlan::suspect).collect();
     let slow = manifest.limits.slow_call_limit();
-    // Until everything of the run is written.
-    let guard = faults::watch(&directory, suspects, slow, &mut warnings);
+    let guard = faults::watch(directory, suspects, slow, &mut warnings);
     let parameters = task.parameters().iter();
     let parameters = parameters.map(|p| (p.name().to_owned(), p.tensor().clone()));
     guard.rescue(parameters.collect());
     let warnings: Vec<_> = warnings.into_iter().map(Diagnostic::warning).collect();
     output::diagnostics(&warnings);
-    let log = StderrLog { level: Level::Info };
-    let shared = Shared::new(&log).with_trail(guard.trail());
-    let hooks = session::create_hooks(hooks, &manifest, &directory, &shared)?;
-    announce(&log, &manifest.name, &directory, task.as_ref());
-    log.log(Level::Info, "sconce", &hooks_table::text(&hooks));
-    let hooks = Dispatcher::new(hooks);
-    let report = Trainer::new(task.as_mut(), optimizer.as_mut(), hooks, &shared, plan)
-        .in_directory(&manifest.name, &directory)
-        .with_hook_share(manifest.limits.hook_share)
-        .run();
-    let warn = |problem: String| output::diagnostics(&[Diagnostic::warning(problem)]);
-    if let Err(error) = record::write(&directory, &report) {
-        warn(format!("the run's record can't be written: {error}"));
+    guard
+}
+
+/// The manifest with all defaults filled in, as it is once written and read again: the shortest
+/// decimals of numbers need not lead back to their last bit.
+fn resolved(manifest: &Manifest) -> Result<Value, Failure> {
+    let text = manifest.resolved().to_string();
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Writes the run's record and, where it came to an end, its weights; whether they are there.
+fn write_results(directory: &Path, report: &Report, task: &dyn Task) -> bool {
+    let mut problems = Vec::new();
+    if let Err(error) = record::write(directory, report) {
+        problems.push(format!("the run's record can't be written: {error}"));
     }
-    if !matches!(report.outcome, Outcome::Failed(_)) {
+    if matches!(report.outcome, Outcome::Completed | Outcome::Stopped { .. }) {
         let path = directory.join("weights.safetensors");
         if let Err(error) = weights::save(&path, task.parameters()) {
-            warn(format!("the trained weights can't be written: {error}"));
+            problems.push(format!("the trained weights can't be written: {error}"));
         }
     }
-    Ok(report)
+    let problems: Vec<Diagnostic> = problems.into_iter().map(Diagnostic::new).collect();
+    output::diagnostics(&problems);
+    problems.is_empty()
 }
 
-fn prepare_directory(directory: &Path) -> Result<PathBuf, Failure> {
-    fs_err::create_dir_all(directory)
-        .and_then(|()| fs_err::canonicalize(directory))
-        .map_err(|error| {
-            let problem = format!("the output directory can't be made: {error}");
-            Failure::usage(vec![Diagnostic::new(problem)])
-        })
-}
-
-fn save_manifest(directory: &Path, manifest: &serde_json::Value) -> Result<(), Failure> {
+fn save_manifest(directory: &Path, manifest: &Value) -> Result<(), Failure> {
     let text = format!("{manifest:#}\n");
-    fs_err::write(directory.join("manifest.json"), text).map_err(|error| {
+    files::write_whole(&directory.join("manifest.json"), text.as_bytes()).map_err(|error| {
         let problem = format!("the run's manifest can't be saved: {error}");
         Failure::usage(vec![Diagnostic::new(problem)])
     })
+}
+
+fn announce_resume(log: &dyn Log, resume: &Resume) {
+    let progress = &resume.checkpoint.header.progress;
+    let text = format!(
+        "  goes on from {}: {} epochs, {} iterations, {} updates done",
+        resume.path.display(),
+        progress.epoch,
+        progress.iteration,
+        progress.update
+    );
+    log.log(Level::Info, "sconce", &text);
 }
 
 fn announce(log: &dyn Log, name: &str, directory: &Path, task: &dyn Task) {
@@ -133,6 +237,10 @@ fn conclude(report: &Report) -> u8 {
                 amount(report)
             ));
             exit::DONE
+        }
+        Outcome::Interrupted(signal) => {
+            output::line(&format!("ended by {}: {}", signal.name(), amount(report)));
+            code_of(*signal)
         }
         Outcome::Failed(error) => {
             problems.push(Diagnostic::new(error.to_string()));

@@ -6,6 +6,7 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point, Priority};
 
 use super::Every;
+use crate::checkpoint::HookRecord;
 use crate::patterns::Patterns;
 use crate::plugin::instance::Instance;
 
@@ -30,8 +31,12 @@ pub struct HookSpec {
     pub kind: String,
     /// The plugin's name.
     pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
     /// The plugin's file.
     pub library: PathBuf,
+    /// The SHA-256 of the plugin's file.
+    pub sha256: String,
     /// The priority in force.
     pub priority: Priority,
     /// What happens when it fails.
@@ -49,6 +54,18 @@ pub struct HookSpec {
 }
 
 impl HookSpec {
+    /// The hook as checkpoints know it, without a state.
+    pub fn record(&self) -> HookRecord {
+        HookRecord {
+            name: self.name.clone(),
+            kind: self.kind.clone(),
+            plugin: self.plugin.clone(),
+            version: self.version.clone(),
+            sha256: self.sha256.clone(),
+            ..HookRecord::default()
+        }
+    }
+
     /// Whether the hook is called at a point in a phase.
     ///
     /// Points outside every phase are always of interest, whatever the filter says.

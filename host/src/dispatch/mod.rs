@@ -304,23 +304,67 @@ impl Dispatcher {
         }
     }
 
-    /// The states of all hooks that are not off, by name. A fault is judged by the hook's policy.
+    /// The states of all hooks, in the manifest's order; none of those that are off. A fault is judged
+    /// by the hook's policy.
     pub fn save_states(
         &mut self,
         shared: &Shared<'_>,
-    ) -> Result<Vec<(String, Vec<u8>)>, Box<HookFault>> {
+    ) -> Result<Vec<Option<Vec<u8>>>, Box<HookFault>> {
         let mut states = Vec::new();
         for index in 0..self.hooks.len() {
-            let Some(hook) = self.hooks.get_mut(index).filter(|hook| !hook.disabled) else {
-                continue;
-            };
-            let save = || hook.instance.save_state();
-            match shared.trail.around(index, Entry::Save, save) {
-                Ok(state) => states.push((hook.spec.name.clone(), state)),
-                Err(error) => self.judge_state(index, Moment::Save, error, shared)?,
-            }
+            states.push(match self.save_state(index, shared) {
+                Some(Err(error)) => {
+                    self.judge_state(index, Moment::Save, error, shared)?;
+                    None
+                }
+                Some(Ok(state)) => Some(state),
+                None => None,
+            });
         }
         Ok(states)
+    }
+
+    /// The states of all hooks after a failure: of those that fail again there is none, and their
+    /// faults are given back.
+    pub fn save_states_of_all(
+        &mut self,
+        shared: &Shared<'_>,
+    ) -> (Vec<Option<Vec<u8>>>, Vec<HookFault>) {
+        let mut states = Vec::new();
+        let mut faults = Vec::new();
+        for index in 0..self.hooks.len() {
+            states.push(match self.save_state(index, shared) {
+                Some(Err(error)) => {
+                    let spec = self.hooks.get(index).map(|hook| &hook.spec);
+                    faults.push(HookFault::new(spec, Moment::Save, error));
+                    None
+                }
+                Some(Ok(state)) => Some(state),
+                None => None,
+            });
+        }
+        (states, faults)
+    }
+
+    fn save_state(
+        &mut self,
+        index: usize,
+        shared: &Shared<'_>,
+    ) -> Option<Result<Vec<u8>, EntryError>> {
+        let hook = self.hooks.get_mut(index).filter(|hook| !hook.disabled)?;
+        let save = || hook.instance.save_state();
+        Some(shared.trail.around(index, Entry::Save, save))
+    }
+
+    /// Switches the hook of this name off; whether there is one.
+    pub fn disable(&mut self, name: &str) -> bool {
+        let mut hooks = self.hooks.iter_mut();
+        let Some(hook) = hooks.find(|hook| hook.spec.name == name) else {
+            return false;
+        };
+        hook.disabled = true;
+        self.lists = Lists::new(&self.hooks);
+        true
     }
 
     /// Gives the hooks back the states of their names; a hook without one stays as it is.

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::Cause;
 
 /// The SHA-256 of `bytes` in lower-case hexadecimal digits.
-pub(super) fn fingerprint(bytes: &[u8]) -> String {
+pub(crate) fn fingerprint(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
         .fold(String::new(), |mut text, byte| {

@@ -8,6 +8,7 @@
 pub mod compatibility;
 pub(crate) mod copy;
 mod fingerprint;
+pub(crate) use fingerprint::fingerprint;
 pub(crate) mod float_state;
 pub mod inspect;
 pub mod instance;

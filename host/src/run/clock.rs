@@ -7,8 +7,12 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Clock {
     start: Instant,
+    /// Seconds of the run before this process.
+    before: Cell<f64>,
     /// When the training loop began, in seconds since the start.
     training_since: Cell<f64>,
+    /// The iterations that were finished when the training loop began.
+    done_before: Cell<u64>,
     done: Cell<u64>,
     total: Cell<u64>,
 }
@@ -18,19 +22,28 @@ impl Clock {
     pub fn start() -> Clock {
         Clock {
             start: Instant::now(),
+            before: Cell::new(0.0),
             training_since: Cell::new(0.0),
+            done_before: Cell::new(0),
             done: Cell::new(0),
             total: Cell::new(0),
         }
     }
 
-    /// Seconds since the start.
-    pub fn elapsed_seconds(&self) -> f64 {
-        self.start.elapsed().as_secs_f64()
+    /// Counts in what the run took before this process.
+    pub fn count_in(&self, seconds: f64) {
+        self.before.set(seconds);
     }
 
-    /// The training begins: `total` iterations lie ahead.
-    pub fn begin_training(&self, total: u64) {
+    /// Seconds since the start.
+    pub fn elapsed_seconds(&self) -> f64 {
+        self.before.get() + self.start.elapsed().as_secs_f64()
+    }
+
+    /// The training begins: it has `total` iterations, of which `done` are finished.
+    pub fn begin_training(&self, total: u64, done: u64) {
+        self.done_before.set(done);
+        self.done.set(done);
         self.training_since.set(self.elapsed_seconds());
         self.total.set(total);
     }
@@ -43,11 +56,12 @@ impl Clock {
     /// Seconds until the training's end at the pace so far, validations counted in; nothing before
     /// the first iteration is finished.
     pub fn remaining_seconds(&self) -> Option<f64> {
-        let (done, total) = (self.done.get(), self.total.get());
+        let (all_done, total) = (self.done.get(), self.total.get());
+        let done = all_done.saturating_sub(self.done_before.get());
         if done == 0 {
             return None;
         }
         let used = self.elapsed_seconds() - self.training_since.get();
-        Some(used / done as f64 * total.saturating_sub(done) as f64)
+        Some(used / done as f64 * total.saturating_sub(all_done) as f64)
     }
 }

@@ -4,7 +4,19 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
 use super::{RunError, Trainer};
+use crate::checkpoint::Stage;
 use crate::data::{Loader, order};
+
+/// A validation or test, as far as checkpoints must know of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Evaluation {
+    /// Its pass over the data is not over: saves wait for its end.
+    pub(super) is_under_way: bool,
+    /// A hook has asked for it.
+    pub(super) is_asked_for: bool,
+    /// It is over, and the epoch's ordinal does not count it yet.
+    pub(super) is_uncounted: bool,
+}
 
 impl Trainer<'_> {
     /// One pass over the data of `phase`, in its natural order.
@@ -20,6 +32,7 @@ impl Trainer<'_> {
             self.view.flags |= ViewAbi::INITIAL;
         }
         self.enter(phase);
+        self.evaluation.is_under_way = true;
         self.call(Point::BeforeLoop)?;
         self.shared.metrics.borrow_mut().begin(phase);
         let size = self.plan.eval_batch_size;
@@ -45,11 +58,30 @@ impl Trainer<'_> {
             self.end_batch();
         }
         self.end_pass(phase)?;
+        self.evaluation.is_under_way = false;
+        self.count_validation(phase, initial);
         self.call(Point::AfterLoop)?;
+        for (tag, hook) in std::mem::take(&mut self.waiting) {
+            self.save(&tag, &hook)?;
+        }
         self.view.flags &= !ViewAbi::INITIAL;
         self.enter(Phase::Train);
         outer.restore(&mut self.view);
         Ok(())
+    }
+
+    /// From here on checkpoints say that this evaluation is over.
+    fn count_validation(&mut self, phase: Phase, initial: bool) {
+        if phase != Phase::Val {
+            return;
+        }
+        self.evaluation.is_uncounted = !initial;
+        self.stage = match self.stage {
+            Stage::Start if initial => Stage::Epoch,
+            // One that a hook has asked for in the midst of an epoch is no stage of it.
+            Stage::Validation if !self.evaluation.is_asked_for => Stage::Cycle,
+            other => other,
+        };
     }
 }
 

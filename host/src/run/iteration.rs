@@ -8,6 +8,7 @@ use candle_core::backprop::GradStore;
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
+use super::save::Midst;
 use super::{RunError, Trainer};
 use crate::data::{Batch, Loader};
 use crate::gradients::Gradients;
@@ -40,6 +41,7 @@ impl Trainer<'_> {
         self.shared.tensors.set_batch(&batch.inputs, &batch.targets);
         self.call(Point::BeforeIter)?;
         self.expect_real_parameters()?;
+        self.midst = Midst::Batch;
         if !self.shared.requests.take_skip_batch() {
             let loss = self.forward(&batch, Phase::Train)?;
             self.check_loss(&batch)?;
@@ -48,14 +50,20 @@ impl Trainer<'_> {
         if micro_batch.updates {
             self.update()?;
         }
+        self.count_iteration();
+        self.midst = Midst::Between;
+        self.call(Point::AfterIter)?;
+        self.end_batch();
+        Ok(())
+    }
+
+    /// The batch under way is finished.
+    pub(super) fn count_iteration(&mut self) {
         self.view.iteration += 1;
         self.view.batch += 1;
         self.trained = self.view.batch;
         self.view.samples += self.view.batch_size;
         self.shared.clock.advance(self.view.iteration);
-        self.call(Point::AfterIter)?;
-        self.end_batch();
-        Ok(())
     }
 
     /// What hooks saw of a batch, and what they kept for it, is gone.
@@ -139,6 +147,8 @@ impl Trainer<'_> {
         let Some(gradients) = self.shared.tensors.take_gradients() else {
             return Ok(());
         };
+        // From here on the batch is a part of its update.
+        self.midst = Midst::Torn;
         match &mut self.accumulated {
             None => self.accumulated = Some(gradients),
             Some(accumulated) => accumulated
@@ -184,6 +194,7 @@ impl Trainer<'_> {
             self.shared.requests.take_skip_update();
             return Ok(());
         };
+        self.midst = Midst::Torn;
         self.shared.tensors.set_gradients(gradients);
         self.call(Point::BeforeUpdate)?;
         let Some(gradients) = self.shared.tensors.take_gradients() else {
@@ -201,6 +212,7 @@ impl Trainer<'_> {
         let step = self.optimizer.step(self.task.parameters(), &gradients);
         self.times.update += start.elapsed();
         step.map_err(|error| RunError::optimizer(&self.view, error))?;
+        self.midst = Midst::Stepped;
         self.view.update += 1;
         if self.optimizer.tensor_count() != self.shared.tensors.optimizer_count() {
             self.show_optimizer();

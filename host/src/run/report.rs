@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sconce_plugin_api::Phase;
 
-use super::{Profile, RunError};
+use super::{Profile, RunError, Signal};
 use crate::dispatch::HookFault;
 
 /// How a run ended.
@@ -19,6 +19,8 @@ pub enum Outcome {
         /// The hook that asked for it.
         hook: String,
     },
+    /// A signal ended it.
+    Interrupted(Signal),
     /// An error ended it.
     Failed(RunError),
 }
@@ -36,6 +38,8 @@ pub struct Report {
     pub profiles: Vec<(Phase, Profile)>,
     /// The checkpoints that were saved, in the order of their first saving.
     pub checkpoints: Vec<PathBuf>,
+    /// The last whole checkpoint, the one that the run went on from included.
+    pub last_checkpoint: Option<PathBuf>,
     /// Training epochs finished.
     pub epochs: u64,
     /// Training iterations finished.
@@ -56,6 +60,7 @@ impl Report {
 
     /// Whether nothing went wrong, neither in the run nor after it.
     pub fn is_success(&self) -> bool {
-        !matches!(self.outcome, Outcome::Failed(_)) && self.late_faults.is_empty()
+        !matches!(self.outcome, Outcome::Failed(_) | Outcome::Interrupted(_))
+            && self.late_faults.is_empty()
     }
 }

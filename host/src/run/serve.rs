@@ -12,7 +12,17 @@ impl Trainer<'_> {
     #[cold]
     pub(super) fn serve(&mut self) -> Result<(), RunError> {
         for (asked, hook) in self.shared.requests.take_asked() {
+            if self.resume.is_some() {
+                // It was served in the run's first part: restoring is still to come.
+                continue;
+            }
             match asked {
+                // A checkpoint in the midst of a validation would know half of it.
+                Asked::Save(tag) if self.evaluation.is_under_way => {
+                    if !self.waiting.iter().any(|(known, _)| *known == tag) {
+                        self.waiting.push((tag, hook));
+                    }
+                }
                 Asked::Save(tag) => self.save(&tag, &hook)?,
                 Asked::Validate => self.validate_now()?,
                 Asked::RollBack(tag) => self.roll_back(&tag, &hook)?,
@@ -30,7 +40,9 @@ impl Trainer<'_> {
         }
         let times = std::mem::replace(&mut self.times, PassTimes::begin());
         let hook_times = self.hooks.take_times();
+        self.evaluation.is_asked_for = true;
         self.validate(false)?;
+        self.evaluation.is_asked_for = false;
         let validation = self.times.begin.elapsed();
         self.times = times;
         self.times.begin += validation;

@@ -7,6 +7,7 @@ use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::iteration::MicroBatch;
 use super::profile::PassTimes;
+use super::save::Midst;
 use super::{RunError, Trainer};
 use crate::checkpoint::Stage;
 use crate::data::{Dataset, Loader, order};
@@ -19,40 +20,70 @@ impl Trainer<'_> {
             .data(Phase::Train)
             .ok_or(RunError::NoTrainingData)?;
         let batches = data.len().div_ceil(self.plan.batch_size) as u64;
-        self.shared.clock.begin_training(self.plan.epochs * batches);
+        let done = self.resumed_at.unwrap_or(0);
+        let total = self.plan.epochs * batches;
+        self.shared.clock.begin_training(total, done);
         self.enter(Phase::Train);
         self.call(Point::BeforeLoop)?;
-        if self.plan.initial_validation && !self.shared.requests.stops() {
-            self.validate(true)?;
+        self.go_on(batches)?;
+        self.midst = Midst::Between;
+        self.begin()?;
+        if self.is_interrupted()? {
+            return Ok(());
         }
         while self.goes_on() {
             self.cycle(&data, batches)?;
             self.jumped = false;
+            if self.is_interrupted()? {
+                return Ok(());
+            }
         }
         self.call(Point::AfterLoop)
     }
 
-    /// Whether there is something left to train, or to validate after a roll back.
+    /// The initial validation, where it is wanted and has not been.
+    fn begin(&mut self) -> Result<(), RunError> {
+        if self.stage != Stage::Start || self.shared.requests.stops() {
+            return Ok(());
+        }
+        if self.plan.initial_validation {
+            self.validate(true)?;
+        }
+        self.stage = Stage::Epoch;
+        Ok(())
+    }
+
+    /// Whether there is something left to train, or to validate after a roll back or a resume.
     fn goes_on(&self) -> bool {
-        let is_left = self.view.epoch < self.plan.epochs || self.stage == Stage::Validation;
+        let is_left = match self.stage {
+            Stage::Start | Stage::Epoch => self.view.epoch < self.plan.epochs,
+            Stage::Validation | Stage::Cycle => true,
+        };
         is_left && !self.shared.requests.stops()
     }
 
     /// A training epoch and, where due, its validation; or what is left of both after a roll back.
     /// A roll back in the midst ends it.
     fn cycle(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<(), RunError> {
-        if self.stage == Stage::Epoch {
-            self.epoch(data, batches)?;
-        }
-        if self.stage == Stage::Validation && !self.jumped {
-            if self.plan.validates_after(self.view.epoch) {
-                self.validate(false)?;
+        self.begin()?;
+        match self.stage {
+            Stage::Start | Stage::Epoch => self.epoch(data, batches)?,
+            Stage::Validation | Stage::Cycle => {
+                // The epoch was finished before a roll back or a resume.
+                self.view.batch = batches;
+                self.view.batches = batches;
             }
-            self.stage = Stage::Epoch;
         }
-        if self.jumped {
+        if self.is_left() {
             return Ok(());
         }
+        if self.stage == Stage::Validation && self.plan.validates_after(self.view.epoch) {
+            self.validate(false)?;
+            if self.is_interrupted()? {
+                return Ok(());
+            }
+        }
+        self.stage = Stage::Epoch;
         self.call(Point::AfterCycle)
     }
 
@@ -87,21 +118,24 @@ impl Trainer<'_> {
         );
         for batch in micro_batches {
             self.iteration(&mut loader, &batch)?;
-            if self.jumped {
+            if self.jumped || self.is_interrupted()? {
                 return Ok(());
             }
             if self.shared.requests.stops_now() {
                 break;
             }
         }
-        // What a stop between updates leaves behind belongs to no update.
-        self.accumulated = None;
         if self.view.batch == batches {
             self.view.epoch += 1;
             self.trained = 0;
             self.stage = Stage::Validation;
         }
         self.end_pass(Phase::Train)
+    }
+
+    /// Whether the loops under way are left, by a roll back or a signal.
+    fn is_left(&self) -> bool {
+        self.jumped || self.interrupted_by.is_some()
     }
 
     /// A validation, where there is data for one.
@@ -111,6 +145,7 @@ impl Trainer<'_> {
         }
         self.evaluate(Phase::Val, initial)?;
         self.view.ordinal += u64::from(!initial);
+        self.evaluation.is_uncounted = false;
         Ok(())
     }
 

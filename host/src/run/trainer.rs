@@ -5,15 +5,18 @@ use std::ptr;
 
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::costs::Costs;
+use super::evaluate::Evaluation;
 use super::modules::Record;
 use super::profile::{PassTimes, Profile};
+use super::resume::Resume;
+use super::save::Midst;
 use super::swap::Swapped;
-use super::{Outcome, Plan, Report, RunError};
+use super::{Interrupt, Outcome, Plan, Report, RunError, Signal};
 use crate::bridge::Shared;
-use crate::checkpoint::Stage;
+use crate::checkpoint::{HookRecord, Stage, Store};
 use crate::dispatch::{Dispatcher, HookFault};
 use crate::gradients::Gradients;
 use crate::nn::ModuleInfo;
@@ -45,11 +48,35 @@ pub struct Trainer<'run> {
     /// The task's modules, and what the backward pass is to tell of them.
     pub(super) modules: Vec<ModuleInfo>,
     pub(super) records: Vec<Record>,
+    /// Where a failure would leave the iteration.
+    pub(super) midst: Midst,
+    /// The validation or test under way.
+    pub(super) evaluation: Evaluation,
+    /// The saves that wait: tags and hooks.
+    pub(super) waiting: Vec<(String, String)>,
     /// The run's output directory.
-    pub(super) directory: Option<PathBuf>,
-    name: String,
+    directory: Option<PathBuf>,
+    /// Its checkpoints.
+    pub(super) store: Option<Store>,
+    pub(super) name: String,
+    /// The resolved manifest.
+    pub(super) manifest: Value,
     /// The checkpoints saved so far.
     pub(super) checkpoints: Vec<PathBuf>,
+    /// The last whole one.
+    pub(super) last_checkpoint: Option<PathBuf>,
+    /// What the run goes on from, until it does.
+    pub(super) resume: Option<Resume>,
+    /// The iteration from which it went on.
+    pub(super) resumed_at: Option<u64>,
+    /// The run is not quite the one that the checkpoint was saved of.
+    pub(super) is_changed: bool,
+    /// Asks the run to end soon.
+    pub(super) interrupt: Interrupt,
+    /// What has asked for it, once the run has heard.
+    pub(super) interrupted_by: Option<Signal>,
+    /// The hooks of earlier parts of the run that are no more, with their states.
+    pub(super) absent: Vec<HookRecord>,
     /// The clock readings of the pass under way.
     pub(super) times: PassTimes,
     /// The times of all passes of each phase that ran.
@@ -86,15 +113,27 @@ impl<'run> Trainer<'run> {
             accumulated: None,
             values,
             audited: false,
-            stage: Stage::Epoch,
+            stage: Stage::Start,
             trained: 0,
             jumped: false,
             swapped: None,
             modules,
             records: Vec::new(),
+            midst: Midst::Torn,
+            evaluation: Evaluation::default(),
+            waiting: Vec::new(),
             directory: None,
+            store: None,
             name: "run".to_owned(),
+            manifest: Value::Null,
             checkpoints: Vec::new(),
+            last_checkpoint: None,
+            resume: None,
+            resumed_at: None,
+            is_changed: false,
+            interrupt: Interrupt::default(),
+            interrupted_by: None,
+            absent: Vec::new(),
             times: PassTimes::begin(),
             profiles: Vec::new(),
             costs: Costs::default(),
@@ -111,7 +150,15 @@ impl<'run> Trainer<'run> {
     /// With a name and an output directory, without which there are no checkpoints.
     pub fn in_directory(mut self, name: &str, directory: impl Into<PathBuf>) -> Self {
         name.clone_into(&mut self.name);
-        self.directory = Some(directory.into());
+        let directory = directory.into();
+        self.store = Some(Store::of(&directory));
+        self.directory = Some(directory);
+        self
+    }
+
+    /// With the manifest that checkpoints are to have.
+    pub fn with_manifest(mut self, manifest: Value) -> Self {
+        self.manifest = manifest;
         self
     }
 
@@ -144,6 +191,7 @@ impl<'run> Trainer<'run> {
         let mut late_faults = Vec::new();
         if let Err(error) = &result {
             late_faults.extend(self.tell_of(error));
+            late_faults.extend(self.save_failed());
         }
         let outcome = self.outcome(result);
         late_faults.extend(self.finish(&outcome));
@@ -154,6 +202,9 @@ impl<'run> Trainer<'run> {
         self.enter(Phase::Train);
         self.call(Point::BeforeRun)?;
         self.train()?;
+        if self.is_interrupted()? {
+            return Ok(());
+        }
         if self.plan.test && self.task.data(Phase::Test).is_some() {
             self.evaluate(Phase::Test, false)?;
         }
@@ -250,6 +301,7 @@ impl<'run> Trainer<'run> {
             Outcome::Completed => (0, String::new()),
             Outcome::Stopped { reason, .. } => (1, reason.clone()),
             Outcome::Failed(error) => (2, error.to_string()),
+            Outcome::Interrupted(signal) => (3, signal.name().to_owned()),
         };
         let payload = OutcomeAbi {
             kind,
@@ -265,13 +317,14 @@ impl<'run> Trainer<'run> {
     }
 
     fn outcome(&self, result: Result<(), RunError>) -> Outcome {
-        match (result, self.shared.requests.stop()) {
-            (Err(error), _) => Outcome::Failed(error),
-            (Ok(()), Some(stop)) => Outcome::Stopped {
+        match (result, self.interrupted_by, self.shared.requests.stop()) {
+            (Err(error), _, _) => Outcome::Failed(error),
+            (Ok(()), Some(signal), _) => Outcome::Interrupted(signal),
+            (Ok(()), None, Some(stop)) => Outcome::Stopped {
                 reason: stop.reason,
                 hook: stop.hook,
             },
-            (Ok(()), None) => Outcome::Completed,
+            (Ok(()), None, None) => Outcome::Completed,
         }
     }
 
@@ -291,6 +344,7 @@ impl<'run> Trainer<'run> {
             metrics: Phase::ALL.into_iter().filter_map(of).collect(),
             profiles: self.profiles,
             checkpoints: self.checkpoints,
+            last_checkpoint: self.last_checkpoint,
             epochs: self.view.epoch,
             iterations: self.view.iteration,
             updates: self.view.update,

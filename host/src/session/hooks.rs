@@ -227,6 +227,8 @@ fn plan(
             name: entry.name.clone(),
             kind: resolved.hook.name.clone(),
             plugin: resolved.plugin.metadata.name.clone(),
+            version: resolved.plugin.metadata.version.clone(),
+            sha256: resolved.plugin.sha256.clone(),
             library: resolved.plugin.path.clone(),
             priority: entry.priority().unwrap_or(default),
             on_error: entry.on_error(),

@@ -2,14 +2,19 @@
 //! created before anything is trained.
 
 mod build;
+mod changes;
 mod failure;
 mod hooks;
+mod lock;
+mod output;
 mod references;
 mod selection;
 
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer};
+pub use changes::{changes, data_changes, data_of};
 pub use failure::Failure;
 pub use hooks::{HookPlan, create_hooks, plan_hooks};
+pub use output::Output;
 pub use references::check_references;
 pub use selection::Selection;
 

@@ -8,7 +8,7 @@ use super::TextAbi;
 #[repr(C)]
 #[derive(Debug, StableAbi)]
 pub struct OutcomeAbi {
-    /// 0 completed, 1 stopped, 2 failed.
+    /// 0 completed, 1 stopped, 2 failed, 3 interrupted by a signal, whose name is the reason.
     pub kind: u32,
     /// Why it was stopped or how it failed; empty when completed.
     pub reason: TextAbi,
@@ -76,7 +76,7 @@ pub struct ModuleAbi {
 #[repr(C)]
 #[derive(Debug, StableAbi)]
 pub struct CheckpointAbi {
-    /// The checkpoint's absolute path.
+    /// The absolute path of the checkpoint's directory.
     pub path: TextAbi,
     /// Its tag.
     pub tag: TextAbi,

@@ -7,6 +7,7 @@
 mod log;
 mod metrics;
 mod requests;
+mod resume;
 mod run;
 mod task;
 mod tensors;
@@ -17,6 +18,7 @@ use std::ffi::c_void;
 pub use log::{Level, LogTable};
 pub use metrics::{MetricAbi, MetricsTable};
 pub use requests::{Request, RequestsTable};
+pub use resume::ResumeTable;
 pub use run::RunTable;
 pub use task::TaskTable;
 pub use tensors::{Collection, TensorAbi, TensorsTable};
@@ -25,10 +27,11 @@ pub use values::{Keep, ValuesTable};
 use crate::abi::{HostRoot, TextAbi};
 
 /// The extensions that this version of the API knows how to use.
-pub const KNOWN: [&str; 7] = [
+pub const KNOWN: [&str; 8] = [
     LogTable::ID,
     MetricsTable::ID,
     RequestsTable::ID,
+    ResumeTable::ID,
     RunTable::ID,
     TaskTable::ID,
     TensorsTable::ID,
@@ -52,6 +55,7 @@ pub(crate) struct Tables {
     pub(crate) log: Option<&'static LogTable>,
     pub(crate) metrics: Option<&'static MetricsTable>,
     pub(crate) requests: Option<&'static RequestsTable>,
+    pub(crate) resume: Option<&'static ResumeTable>,
     pub(crate) run: Option<&'static RunTable>,
     pub(crate) task: Option<&'static TaskTable>,
     pub(crate) tensors: Option<&'static TensorsTable>,
@@ -65,6 +69,7 @@ impl Tables {
             log: query(host),
             metrics: query(host),
             requests: query(host),
+            resume: query(host),
             run: query(host),
             task: query(host),
             tensors: query(host),

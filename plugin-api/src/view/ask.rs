@@ -65,10 +65,11 @@ impl TaskView<'_> {
         self.request(Request::ScaleLoss, factor, "")
     }
 
-    /// Saves a checkpoint as `checkpoints/TAG.safetensors` in the run directory, after all hooks of
-    /// this point have run: parameters, optimizer, counters, metrics, and the states of all hooks. A
-    /// file of that tag is replaced in one step. A save that fails (a full disk) is a warning, and
-    /// `after_save_checkpoint` tells it.
+    /// Saves a checkpoint as the directory `checkpoints/TAG` in the run directory, after all hooks of
+    /// this point have run: parameters, optimizer, counters, metrics, and the states of all hooks. One
+    /// of that tag is replaced in one step. In the midst of a validation or the test it waits for
+    /// the end of that. A save that fails (a full disk) is a warning, and `after_save_checkpoint`
+    /// tells it.
     ///
     /// Legal between iterations: at `before_run`, around loops, epochs and iterations, at
     /// `after_cycle`, in any phase.
@@ -76,7 +77,7 @@ impl TaskView<'_> {
     /// # Errors
     ///
     /// Where the tag has other characters than letters, digits, `-`, `_` and `.`, begins with a
-    /// dot, or is longer than 128 bytes.
+    /// dot, is longer than 128 bytes, or is `latest`, which always leads to the last checkpoint.
     #[track_caller]
     pub fn save_checkpoint(&mut self, tag: &str) -> Result<()> {
         self.request(Request::SaveCheckpoint, 0.0, tag)

@@ -18,7 +18,7 @@ pub use payload::{Checkpoint, EpochProfile, Failure, HookTime, Origin, Outcome};
 pub use tensors::Tensors;
 
 use crate::abi::ViewAbi;
-use crate::ext::{Level, Tables};
+use crate::ext::{Level, ResumeTable, Tables};
 use crate::{Error, Phase, Point, Result};
 
 /// The running task at the moment of a call.
@@ -70,6 +70,25 @@ impl<'task> TaskView<'task> {
     /// How many validations there have been in this epoch before this one.
     pub fn ordinal(&self) -> u64 {
         self.abi.ordinal
+    }
+
+    /// Whether the run goes on from a checkpoint. What a hook changes or asks for at `before_run` and
+    /// `before_loop(train)` has no effect then: everything is set to what the checkpoint says
+    /// afterwards, and `after_load_checkpoint` is called.
+    pub fn is_resumed(&self) -> bool {
+        self.resume_flags() & ResumeTable::RESUMED != 0
+    }
+
+    /// Whether the run goes on from a checkpoint that does not know this hook: the hook has no
+    /// state, and has seen nothing of the run's first part. `after_load_checkpoint` is the place to
+    /// begin from what is there.
+    pub fn is_new_to_run(&self) -> bool {
+        let flags = self.resume_flags();
+        flags & ResumeTable::RESUMED != 0 && flags & ResumeTable::KNOWN == 0
+    }
+
+    fn resume_flags(&self) -> u64 {
+        ResumeTable::ask(self.tables.resume, self.abi.context)
     }
 
     /// Says something to the user through the host, under the hook's name.

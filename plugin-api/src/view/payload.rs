@@ -17,6 +17,11 @@ pub enum Outcome<'task> {
         /// Why.
         reason: &'task str,
     },
+    /// A signal ended it; a checkpoint has been saved to go on from.
+    Interrupted {
+        /// The signal's name, as `SIGINT`.
+        signal: &'task str,
+    },
     /// An error ended it.
     Failed {
         /// The error, whole.
@@ -34,6 +39,7 @@ impl<'task> Outcome<'task> {
         match payload.kind {
             0 => Outcome::Completed,
             1 => Outcome::Stopped { reason: text },
+            3 => Outcome::Interrupted { signal: text },
             _ => Outcome::Failed { error: text },
         }
     }
@@ -165,7 +171,7 @@ impl<'task> EpochProfile<'task> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Checkpoint<'task> {
-    /// Its file.
+    /// Its directory.
     pub path: &'task Path,
     /// Its tag.
     pub tag: &'task str,

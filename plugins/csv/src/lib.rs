@@ -38,8 +38,6 @@ struct Csv {
     directory: PathBuf,
     /// By file name. Opened with their first rows: only then are the metrics known.
     tables: BTreeMap<String, Table>,
-    /// Of tables that the run had before it was resumed and that are not open again.
-    saved: BTreeMap<String, Saved>,
 }
 
 #[hook(
@@ -56,24 +54,25 @@ impl Hook for Csv {
             directory: setup.run_directory().join(&config.directory),
             config,
             tables: BTreeMap::new(),
-            saved: BTreeMap::new(),
         })
     }
 
     fn save_state(&mut self) -> Result<Vec<u8>> {
         let mut open = BTreeMap::new();
-        for (name, table) in &self.tables {
+        for (name, table) in &mut self.tables {
             open.insert(name, table.save()?);
         }
-        state::to_bytes(&(open, &self.saved))
+        state::to_bytes(&open)
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let (open, waiting): (BTreeMap<String, Saved>, BTreeMap<String, Saved>) =
-            state::from_bytes(bytes)?;
+        let saved: BTreeMap<String, Saved> = state::from_bytes(bytes)?;
         self.tables.clear();
-        self.saved = waiting;
-        self.saved.extend(open);
+        for (name, saved) in saved {
+            let path = self.directory.join(&name);
+            let table = Table::resume(path, &self.config, saved)?;
+            self.tables.insert(name, table);
+        }
         Ok(())
     }
 
@@ -99,9 +98,8 @@ impl Csv {
         if let Some(table) = self.tables.get_mut(&name) {
             return table.write(row, &self.config);
         }
-        let saved = self.saved.remove(&name);
         let path = self.directory.join(&name);
-        let mut table = Table::open(path, row, &self.config, saved)?;
+        let mut table = Table::open(path, row, &self.config)?;
         let warnings = table.write(row, &self.config)?;
         self.tables.insert(name, table);
         Ok(warnings)

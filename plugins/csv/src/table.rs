@@ -1,17 +1,16 @@
 //! One file: its columns, its rows, what is known of it when a run goes on.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::{Restored, prelude::*};
 
 use crate::config::{Config, OnMissing};
 use crate::row::{Column, Row, choose};
 
 /// A table in a file, open at its end.
 pub(crate) struct Table {
-    path: PathBuf,
-    writer: csv::Writer<File>,
+    log: LogFile,
     columns: Vec<Column>,
     /// The metrics that have been warned of: those without a column and those without a value.
     warned: Vec<String>,
@@ -22,42 +21,32 @@ pub(crate) struct Table {
 pub(crate) struct Saved {
     columns: Vec<Column>,
     warned: Vec<String>,
-    /// The file's length: what a run wrote after the checkpoint it was resumed from is cut off.
-    bytes: u64,
+    /// What a run wrote after the checkpoint it was resumed from is cut off.
+    file: LogFileState,
 }
 
 impl Table {
-    /// Opens the table that `row` will be the next one of: the file of before the resume, that of
-    /// an earlier run, or a new one, with its header.
-    pub(crate) fn open(
-        path: PathBuf,
-        row: &Row<'_>,
-        config: &Config,
-        saved: Option<Saved>,
-    ) -> Result<Table> {
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).context(Failing("make the directory", directory))?;
-        }
+    /// Opens the table that `row` will be the next one of: that of an earlier run, or a new one,
+    /// with its header.
+    pub(crate) fn open(path: PathBuf, row: &Row<'_>, config: &Config) -> Result<Table> {
         let bytes = fs::metadata(&path).map_or(0, |file| file.len());
-        match saved {
-            Some(saved) if saved.bytes <= bytes => Table::resume(path, config, saved),
-            Some(saved) => Table::begin(path, config, saved.columns),
-            None if config.append && bytes > 0 => Table::append(path, config),
-            None => {
-                let columns = choose(row, config.variables.as_deref(), config.elapsed);
-                Table::begin(path, config, columns)
-            }
+        if config.append && bytes > 0 {
+            return Table::append(path, config);
         }
+        let columns = choose(row, config.variables.as_deref(), config.elapsed);
+        Table::begin(LogFile::new(path), config, columns)
     }
 
-    fn begin(path: PathBuf, config: &Config, columns: Vec<Column>) -> Result<Table> {
-        let file = File::create(&path).context(Failing("create", &path))?;
-        let mut table = Table::over(path, file, config, columns);
-        let header: Vec<&str> = table.columns.iter().map(Column::name).collect();
-        table
-            .writer
-            .write_record(&header)
-            .context(Failing("write to", &table.path))?;
+    fn begin(log: LogFile, config: &Config, columns: Vec<Column>) -> Result<Table> {
+        let mut table = Table {
+            log,
+            columns,
+            warned: Vec::new(),
+        };
+        let header: Vec<String> = (table.columns.iter())
+            .map(|column| column.name().to_owned())
+            .collect();
+        table.log.write(line(&header, config)?)?;
         Ok(table)
     }
 
@@ -73,29 +62,25 @@ impl Table {
             .iter()
             .map(|name| Column::from(name.to_owned()))
             .collect();
-        let file = open_at_end(&path)?;
-        Ok(Table::over(path, file, config, columns))
-    }
-
-    fn resume(path: PathBuf, config: &Config, saved: Saved) -> Result<Table> {
-        let file = open_at_end(&path)?;
-        file.set_len(saved.bytes)
-            .context(Failing("shorten", &path))?;
-        let mut table = Table::over(path, file, config, saved.columns);
-        table.warned = saved.warned;
-        Ok(table)
-    }
-
-    fn over(path: PathBuf, file: File, config: &Config, columns: Vec<Column>) -> Table {
-        let writer = csv::WriterBuilder::new()
-            .delimiter(config.delimiter as u8)
-            .from_writer(file);
-        Table {
-            path,
-            writer,
+        Ok(Table {
+            log: LogFile::append(path)?,
             columns,
             warned: Vec::new(),
+        })
+    }
+
+    /// The table of before a resume or a roll back, as the checkpoint knows it: at once, so that rows
+    /// that came after it are gone. Where its file is gone it begins anew.
+    pub(crate) fn resume(path: PathBuf, config: &Config, saved: Saved) -> Result<Table> {
+        let mut log = LogFile::new(path);
+        if log.restore(&saved.file)? == Restored::Lost {
+            return Table::begin(log, config, saved.columns);
         }
+        Ok(Table {
+            log,
+            columns: saved.columns,
+            warned: saved.warned,
+        })
     }
 
     /// Writes a row, through to the file. Returns what the user should hear of.
@@ -108,20 +93,15 @@ impl Table {
                 continue;
             }
             match config.on_missing {
-                OnMissing::Error => bail!("{}", missing(column, &self.path)),
+                OnMissing::Error => bail!("{}", missing(column, self.log.path())),
                 OnMissing::Warn if is_new(&mut self.warned, column.name()) => {
-                    warnings.push(missing(column, &self.path));
+                    warnings.push(missing(column, self.log.path()));
                 }
                 _ => {}
             }
             record.push(config.default_value.clone());
         }
-        self.writer
-            .write_record(&record)
-            .context(Failing("write to", &self.path))?;
-        self.writer
-            .flush()
-            .context(Failing("write to", &self.path))?;
+        self.log.write(line(&record, config)?)?;
         if config.variables.is_none() {
             warnings.extend(self.without_column(row));
         }
@@ -131,10 +111,9 @@ impl Table {
     /// Warnings of metrics that came too late for a column.
     fn without_column(&mut self, row: &Row<'_>) -> Vec<String> {
         let Table {
-            path,
+            log,
             columns,
             warned,
-            ..
         } = self;
         let has_column = |name: &str| {
             let mut metrics = columns
@@ -146,7 +125,7 @@ impl Table {
         names
             .filter(|name| !has_column(name) && is_new(warned, name))
             .map(|name| {
-                let path = path.display();
+                let path = log.path().display();
                 format!(
                     "the metric `{name}` is not in the header of `{path}` and is left out; \
                      list the metrics under `variables`"
@@ -156,19 +135,24 @@ impl Table {
     }
 
     /// What a checkpoint keeps.
-    pub(crate) fn save(&self) -> Result<Saved> {
-        let file = self.writer.get_ref().metadata();
+    pub(crate) fn save(&mut self) -> Result<Saved> {
         Ok(Saved {
             columns: self.columns.clone(),
             warned: self.warned.clone(),
-            bytes: file.context(Failing("look at", &self.path))?.len(),
+            file: self.log.save()?,
         })
     }
 }
 
-fn open_at_end(path: &Path) -> Result<File> {
-    let file = OpenOptions::new().append(true).open(path);
-    file.context(Failing("open", path))
+/// A row as it stands in the file, with the end of its line.
+fn line(cells: &[String], config: &Config) -> Result<Vec<u8>> {
+    let mut writer = csv::WriterBuilder::new()
+        .delimiter(config.delimiter as u8)
+        .from_writer(Vec::new());
+    writer.write_record(cells)?;
+    Ok(writer
+        .into_inner()
+        .map_err(csv::IntoInnerError::into_error)?)
 }
 
 /// Whether `name` is not yet in the list; it is then.

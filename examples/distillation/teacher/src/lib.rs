@@ -2,7 +2,7 @@
 //!
 //! It publishes its logits as `teacher` at `after_forward`; a task whose loss reads them learns from
 //! it (see `examples/distillation/src/main.rs`). The model is its own affair: here a few loops over
-//! the parameters of a Sconce checkpoint, elsewhere whatever library the plugin links.
+//! the weights of a Sconce run, elsewhere whatever library the plugin links.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use sconce_plugin_api::{bail, prelude::*};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    /// The checkpoint of a run with the model `mlp` and the activation `relu`; relative to the
+    /// The weights of a run with the model `mlp` and the activation `relu`; relative to the
     /// directory in which the host was started.
     checkpoint: PathBuf,
 }
@@ -41,12 +41,12 @@ impl Hook for Teacher {
     fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
         let path = config.checkpoint;
         let bytes = std::fs::read(&path)
-            .with_context(|| format!("can't read the checkpoint `{}`", path.display()))?;
+            .with_context(|| format!("can't read the weights `{}`", path.display()))?;
         let file = SafeTensors::deserialize(&bytes)
-            .with_context(|| format!("`{}` is no checkpoint", path.display()))?;
+            .with_context(|| format!("`{}` is no safetensors file", path.display()))?;
         let mut layers = Vec::new();
-        while let Ok(weights) = file.tensor(&format!("parameters/fc{}.weight", layers.len() + 1)) {
-            let biases = file.tensor(&format!("parameters/fc{}.bias", layers.len() + 1))?;
+        while let Ok(weights) = file.tensor(&format!("fc{}.weight", layers.len() + 1)) {
+            let biases = file.tensor(&format!("fc{}.bias", layers.len() + 1))?;
             layers.push(Layer {
                 weights: numbers(weights.data()),
                 biases: numbers(biases.data()),

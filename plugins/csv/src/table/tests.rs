@@ -29,7 +29,10 @@ fn run(
     saved: Option<Saved>,
     rows: &[Row<'_>],
 ) -> Result<(Table, Vec<String>)> {
-    let mut table = Table::open(path.to_owned(), &rows[0], config, saved)?;
+    let mut table = match saved {
+        Some(saved) => Table::resume(path.to_owned(), config, saved)?,
+        None => Table::open(path.to_owned(), &rows[0], config)?,
+    };
     let mut warnings = Vec::new();
     for row in rows {
         warnings.extend(table.write(row, config)?);
@@ -105,7 +108,7 @@ fn a_resumed_run_writes_the_file_of_one_never_stopped() {
     run(&path, &config, None, &rows).unwrap();
     let whole = fs::read_to_string(&path).unwrap();
 
-    let (table, _) = run(&path, &config, None, &rows[..2]).unwrap();
+    let (mut table, _) = run(&path, &config, None, &rows[..2]).unwrap();
     let mut saved = vec![table.save().unwrap(), table.save().unwrap()];
     drop(table);
     // What came after the checkpoint is written again, not twice.

@@ -1,0 +1,150 @@
+//! A checkpoint's directory: there whole, or not at all.
+//!
+//! It is written beside its place, brought to the disk file by file, and then renamed. One of the
+//! same tag is exchanged in one step where the system can do that; elsewhere the old one stands
+//! aside for a moment, under a name from which [`Store::recover`](super::Store::recover) brings it
+//! back.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use candle_core::Tensor;
+
+use super::form::{self, Files};
+use super::index::{self, Index};
+use super::{Checkpoint, Error};
+use crate::files::sync_directory;
+
+/// Writes a checkpoint as `place` (whose directory is there); its size in bytes. After an error
+/// nothing of it is left, and one that was there before is as it was.
+pub(super) fn write(place: &Path, files: &Files) -> Result<u64, Error> {
+    let beside = aside(place, "new");
+    let written = write_beside(&beside, files).and_then(|bytes| {
+        put(&beside, place)?;
+        Ok(bytes)
+    });
+    written.map_err(|source| {
+        let free = place.parent().and_then(free_bytes);
+        // What is left of it is of no use; nor is why it can't be removed.
+        drop(std::fs::remove_dir_all(&beside));
+        Error::Write {
+            source,
+            needed: files.bytes(),
+            free,
+        }
+    })
+}
+
+/// The name beside a place for what is not whole yet, or not any more.
+pub(super) fn aside(place: &Path, what: &str) -> PathBuf {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    place.with_file_name(format!(".{name}.{what}-{}", std::process::id()))
+}
+
+fn write_beside(beside: &Path, files: &Files) -> io::Result<u64> {
+    // A killed process of the same number may have left one.
+    drop(std::fs::remove_dir_all(beside));
+    fs_err::create_dir(beside)?;
+    let entries = || files.all.iter();
+    for (name, bytes) in entries() {
+        write_file(&beside.join(name), bytes)?;
+    }
+    let index = Index::of(
+        entries().map(|(name, bytes)| (*name, &**bytes)),
+        &files.host,
+    );
+    let mut text = serde_json::to_vec_pretty(&index)?;
+    text.push(b'\n');
+    write_file(&beside.join(index::NAME), &text)?;
+    sync_directory(beside)?;
+    Ok(index.total() + text.len() as u64)
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs_err::File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Puts the directory `beside` into its place. What stood there before is removed.
+fn put(beside: &Path, place: &Path) -> io::Result<()> {
+    let parent = place.parent().unwrap_or(Path::new("."));
+    if place.symlink_metadata().is_err() {
+        fs_err::rename(beside, place)?;
+        return sync_directory(parent);
+    }
+    if exchange(beside, place).is_ok() {
+        sync_directory(parent)?;
+        // The new one is in its place: that the old one can't be removed is no failure.
+        drop(remove(beside));
+        return Ok(());
+    }
+    let old = aside(place, "old");
+    fs_err::rename(place, &old)?;
+    if let Err(error) = fs_err::rename(beside, place) {
+        drop(fs_err::rename(&old, place));
+        return Err(error);
+    }
+    sync_directory(parent)?;
+    drop(remove(&old));
+    Ok(())
+}
+
+/// Removes a directory or a file.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    if path.symlink_metadata()?.is_dir() {
+        std::fs::remove_dir_all(path)
+    } else {
+        std::fs::remove_file(path)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The bytes that are free for this user where `path` is.
+#[cfg(unix)]
+fn free_bytes(path: &Path) -> Option<u64> {
+    let system = rustix::fs::statvfs(path).ok()?;
+    system.f_bavail.checked_mul(system.f_frsize)
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_path: &Path) -> Option<u64> {
+    None
+}
+
+/// Reads the checkpoint in a directory, after looking at every byte of it.
+pub fn read(directory: &Path) -> Result<Checkpoint, Error> {
+    let index = Index::read(directory)?;
+    Files::parse(
+        |name| index.file(directory, name),
+        |name, reason| Error::Damaged {
+            path: directory.to_owned(),
+            reason: format!("`{name}`: {reason}"),
+        },
+    )
+}
+
+/// Reads the parameters of the checkpoint in a directory, by their own names.
+pub fn parameters(directory: &Path) -> Result<Vec<(String, Tensor)>, Error> {
+    let index = Index::read(directory)?;
+    let bytes = index.file(directory, form::PARAMETERS)?;
+    form::tensors(&bytes).map_err(|reason| Error::Damaged {
+        path: directory.to_owned(),
+        reason: format!("`{}`: {reason}", form::PARAMETERS),
+    })
+}
+
+/// Whether the directory looks like a whole checkpoint; its files' content is not looked at.
+pub(super) fn is_finished(directory: &Path) -> bool {
+    Index::read(directory).is_ok()
+}

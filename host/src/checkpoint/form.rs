@@ -1,0 +1,249 @@
+//! From a checkpoint to the bytes of its files, and back.
+//!
+//! Tensors go to `parameters.safetensors` (the model's, by their own names) and
+//! `training.safetensors` (all others, under `optimizer/`, `accumulated/`, `published/`, `extra/`
+//! and, for states that are no JSON, `hooks/`); everything else is JSON in `state.json`,
+//! `hooks.json` and `manifest.json`.
+
+use candle_core::safetensors::Load;
+use candle_core::{Device, Tensor};
+use safetensors::SafeTensors;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{Checkpoint, Error, Header, HookRecord};
+
+/// The model's parameters and buffers.
+pub(super) const PARAMETERS: &str = "parameters.safetensors";
+/// All other tensors.
+const TRAINING: &str = "training.safetensors";
+/// What is neither tensor nor hook's state.
+const STATE: &str = "state.json";
+/// The hooks and their states.
+const HOOKS: &str = "hooks.json";
+/// The run's manifest.
+const MANIFEST: &str = "manifest.json";
+
+/// What stands in front of a parameter's name in memory.
+const OF_PARAMETERS: &str = "parameters/";
+
+/// The files of a checkpoint, ready to be written by any thread.
+#[derive(Debug)]
+pub struct Files {
+    /// The checkpoint's tag.
+    pub tag: String,
+    /// The host that writes it.
+    pub(super) host: String,
+    /// Names and bytes, in the order of writing.
+    pub(super) all: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl Files {
+    /// The files of a checkpoint: everything is copied.
+    pub fn of(checkpoint: &Checkpoint) -> Result<Files, Error> {
+        let Header { tag, host, .. } = &checkpoint.header;
+        let failed = |reason: String| Error::Form {
+            tag: tag.clone(),
+            reason,
+        };
+        let parameters = checkpoint.under(OF_PARAMETERS);
+        let mut training: Vec<(String, Tensor)> = (checkpoint.tensors.iter())
+            .filter(|(name, _)| !name.starts_with(OF_PARAMETERS))
+            .cloned()
+            .collect();
+        let mut hooks = Vec::new();
+        for hook in &checkpoint.hooks {
+            let (written, bytes) = Written::of(hook);
+            hooks.push(written);
+            if let Some(bytes) = bytes {
+                let tensor = Tensor::from_slice(bytes, bytes.len(), &Device::Cpu);
+                let tensor = tensor.map_err(|error| failed(error.to_string()))?;
+                training.push((format!("hooks/{}", hook.name), tensor));
+            }
+        }
+        let tensors = |tensors| {
+            safetensors::serialize::<_, _, Vec<_>>(tensors, None)
+                .map_err(|error| failed(error.to_string()))
+        };
+        let training = training
+            .iter()
+            .map(|(name, tensor)| (name.as_str(), tensor));
+        Ok(Files {
+            tag: tag.clone(),
+            host: host.clone(),
+            all: vec![
+                (PARAMETERS, tensors(parameters.collect())?),
+                (TRAINING, tensors(training.collect())?),
+                (STATE, json(&checkpoint.header).map_err(failed)?),
+                (HOOKS, json(&hooks).map_err(failed)?),
+                (MANIFEST, json(&checkpoint.manifest).map_err(failed)?),
+            ],
+        })
+    }
+
+    /// The bytes of all files together.
+    pub fn bytes(&self) -> u64 {
+        self.all.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
+    /// The checkpoint in these files; `read` gives the bytes of one, and `damaged` what is wrong
+    /// with one.
+    pub(super) fn parse(
+        read: impl Fn(&str) -> Result<Vec<u8>, Error>,
+        damaged: impl Fn(&str, String) -> Error,
+    ) -> Result<Checkpoint, Error> {
+        let tensors = |name: &str| tensors(&read(name)?).map_err(|reason| damaged(name, reason));
+        let mut all: Vec<(String, Tensor)> = tensors(PARAMETERS)?
+            .into_iter()
+            .map(|(name, tensor)| (format!("{OF_PARAMETERS}{name}"), tensor))
+            .collect();
+        let mut hook_bytes = Vec::new();
+        for (name, tensor) in tensors(TRAINING)? {
+            match name.strip_prefix("hooks/") {
+                Some(hook) => hook_bytes.push((hook.to_owned(), tensor)),
+                None => all.push((name, tensor)),
+            }
+        }
+        let written: Vec<Written> =
+            parsed(&read(HOOKS)?).map_err(|reason| damaged(HOOKS, reason))?;
+        let mut hooks = Vec::new();
+        for written in written {
+            let bytes = hook_bytes.iter().find(|(name, _)| *name == written.name);
+            let bytes = bytes.map(|(_, tensor)| tensor.to_vec1());
+            let bytes = bytes.transpose();
+            let bytes = bytes.map_err(|error| damaged(TRAINING, error.to_string()))?;
+            hooks.push(written.record(bytes));
+        }
+        Ok(Checkpoint {
+            header: parsed(&read(STATE)?).map_err(|reason| damaged(STATE, reason))?,
+            hooks,
+            manifest: parsed(&read(MANIFEST)?).map_err(|reason| damaged(MANIFEST, reason))?,
+            tensors: all,
+        })
+    }
+}
+
+/// The tensors of a safetensors file, in the order of their names.
+pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
+    let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+    let mut tensors = Vec::with_capacity(file.len());
+    for (name, view) in file.tensors() {
+        let tensor = view.load(&Device::Cpu).map_err(|error| error.to_string())?;
+        tensors.push((name, tensor));
+    }
+    tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(tensors)
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| error.to_string())?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+fn parsed<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(text).map_err(|error| error.to_string())
+}
+
+/// A hook as `hooks.json` has it.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    name: String,
+    kind: String,
+    plugin: String,
+    version: String,
+    sha256: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    disabled: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    absent: bool,
+    /// A state that is JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<Box<RawValue>>,
+    /// The size of any other state, whose bytes stand in `training.safetensors`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state_bytes: Option<usize>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Written {
+    /// A hook, and the bytes of its state that are to stand elsewhere.
+    fn of(hook: &HookRecord) -> (Written, Option<&[u8]>) {
+        let state = hook.state.as_deref();
+        let json = state.and_then(as_json);
+        let bytes = state.filter(|_| json.is_none());
+        let written = Written {
+            name: hook.name.clone(),
+            kind: hook.kind.clone(),
+            plugin: hook.plugin.clone(),
+            version: hook.version.clone(),
+            sha256: hook.sha256.clone(),
+            disabled: hook.disabled,
+            absent: hook.absent,
+            state: json,
+            state_bytes: bytes.map(<[u8]>::len),
+        };
+        (written, bytes.filter(|bytes| !bytes.is_empty()))
+    }
+
+    fn record(self, bytes: Option<Vec<u8>>) -> HookRecord {
+        let state = match (self.state, self.state_bytes) {
+            (Some(json), _) => Some(json.get().as_bytes().to_vec()),
+            (None, Some(_)) => Some(bytes.unwrap_or_default()),
+            (None, None) => None,
+        };
+        HookRecord {
+            name: self.name,
+            kind: self.kind,
+            plugin: self.plugin,
+            version: self.version,
+            sha256: self.sha256,
+            disabled: self.disabled,
+            absent: self.absent,
+            state,
+        }
+    }
+}
+
+/// A state as JSON, where it comes back from there byte for byte.
+fn as_json(state: &[u8]) -> Option<Box<RawValue>> {
+    let text = std::str::from_utf8(state).ok()?;
+    // A null would be read as no state at all; blanks around the value would be lost.
+    if text == "null" || text.trim() != text {
+        return None;
+    }
+    RawValue::from_string(text.to_owned()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_come_back_byte_for_byte_whatever_they_are() {
+        for state in [
+            Some(&br#"{"best": 0.10, "waited":  3}"#[..]),
+            Some(b"17"),
+            Some(b"null"),
+            Some(b" 1\n"),
+            Some(b"\xff\x00"),
+            Some(b""),
+            None,
+        ] {
+            let hook = HookRecord {
+                name: "h".to_owned(),
+                state: state.map(<[u8]>::to_vec),
+                ..HookRecord::default()
+            };
+            let (written, bytes) = Written::of(&hook);
+            let text = json(&written).expect("JSON");
+            let back: Written = parsed(&text).expect("it can be read");
+            assert_eq!(back.record(bytes.map(<[u8]>::to_vec)), hook);
+        }
+    }
+}

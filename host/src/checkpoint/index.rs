@@ -1,0 +1,117 @@
+//! `index.json`, a checkpoint's last file: the sizes and the SHA-256 of all others.
+//!
+//! It is written when they are on the disk: a checkpoint without it was never finished, and one
+//! whose files are others than it says is damaged.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use crate::plugin::fingerprint;
+
+/// Its name.
+pub(super) const NAME: &str = "index.json";
+
+/// The content of `index.json`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Index {
+    /// The version of the format.
+    pub(super) format: u32,
+    /// The host that wrote it.
+    pub(super) host: String,
+    /// All other files, in the order of writing.
+    files: Vec<Entry>,
+}
+
+/// One file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    name: String,
+    bytes: u64,
+    sha256: String,
+}
+
+/// What every version of the index has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+    #[serde(default)]
+    host: String,
+}
+
+impl Index {
+    /// The index of files by name.
+    pub(super) fn of<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>, host: &str) -> Index {
+        let entry = |(name, bytes): (&str, &[u8])| Entry {
+            name: name.to_owned(),
+            bytes: bytes.len() as u64,
+            sha256: fingerprint(bytes),
+        };
+        Index {
+            format: super::FORMAT,
+            host: host.to_owned(),
+            files: files.map(entry).collect(),
+        }
+    }
+
+    /// The index of the checkpoint in a directory.
+    pub(super) fn read(directory: &Path) -> Result<Index, Error> {
+        let damaged = |reason: String| Error::Damaged {
+            path: directory.to_owned(),
+            reason,
+        };
+        let text = match std::fs::read(directory.join(NAME)) {
+            Ok(text) => text,
+            Err(_) if !directory.is_dir() => {
+                return Err(Error::Missing {
+                    path: directory.to_owned(),
+                });
+            }
+            Err(error) => return Err(damaged(format!("`{NAME}` can't be read: {error}"))),
+        };
+        let version: Version = serde_json::from_slice(&text)
+            .map_err(|error| damaged(format!("`{NAME}` can't be read: {error}")))?;
+        if version.format != super::FORMAT {
+            return Err(Error::Format {
+                path: directory.to_owned(),
+                found: version.format,
+                host: version.host,
+            });
+        }
+        serde_json::from_slice(&text)
+            .map_err(|error| damaged(format!("`{NAME}` can't be read: {error}")))
+    }
+
+    /// Reads one of the files, whole.
+    pub(super) fn file(&self, directory: &Path, name: &str) -> Result<Vec<u8>, Error> {
+        let damaged = |what: String| Error::Damaged {
+            path: directory.to_owned(),
+            reason: format!("`{name}` {what}"),
+        };
+        let entry = self.files.iter().find(|entry| entry.name == name);
+        let entry = entry.ok_or_else(|| damaged(format!("is not in `{NAME}`")))?;
+        let bytes = std::fs::read(directory.join(name))
+            .map_err(|error| damaged(format!("can't be read: {error}")))?;
+        if bytes.len() as u64 != entry.bytes {
+            return Err(damaged(format!(
+                "has {} bytes, `{NAME}` says {}",
+                bytes.len(),
+                entry.bytes
+            )));
+        }
+        let found = fingerprint(&bytes);
+        if !found.eq_ignore_ascii_case(&entry.sha256) {
+            return Err(damaged(format!(
+                "has the SHA-256 {found}, `{NAME}` says {}",
+                entry.sha256
+            )));
+        }
+        Ok(bytes)
+    }
+
+    /// The bytes of all files, this one left out.
+    pub(super) fn total(&self) -> u64 {
+        self.files.iter().map(|entry| entry.bytes).sum()
+    }
+}

@@ -1,0 +1,306 @@
+//! The checkpoints of a run: a directory for each tag, and `latest`, which leads to the last one
+//! that was saved.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::directory::{self, aside};
+use super::{Checkpoint, Error, Files};
+use crate::files::sync_directory;
+
+/// The name that leads to the last checkpoint; no tag.
+pub const LATEST: &str = "latest";
+
+/// The directory `checkpoints` of a run.
+#[derive(Clone, Debug)]
+pub struct Store {
+    directory: PathBuf,
+}
+
+impl Store {
+    /// The checkpoints of the run with this output directory; nothing is looked at.
+    pub fn of(output: &Path) -> Store {
+        Store {
+            directory: output.join("checkpoints"),
+        }
+    }
+
+    /// Where they are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The directory of a tag.
+    pub fn path_of(&self, tag: &str) -> PathBuf {
+        self.directory.join(tag)
+    }
+
+    /// Writes a checkpoint under its tag, and lets `latest` lead to it; its size in bytes. After an
+    /// error the earlier ones are as they were.
+    pub fn write(&self, files: &Files) -> Result<u64, Error> {
+        let failed = |source| Error::Write {
+            source,
+            needed: files.bytes(),
+            free: None,
+        };
+        fs_err::create_dir_all(&self.directory).map_err(failed)?;
+        let bytes = directory::write(&self.path_of(&files.tag), files)?;
+        self.lead_to(&files.tag).map_err(failed)?;
+        Ok(bytes)
+    }
+
+    /// Reads the checkpoint of a tag.
+    pub fn read(&self, tag: &str) -> Result<Checkpoint, Error> {
+        directory::read(&self.path_of(tag))
+    }
+
+    /// Lets `latest` lead to a tag, in one step.
+    fn lead_to(&self, tag: &str) -> io::Result<()> {
+        let place = self.directory.join(LATEST);
+        let beside = aside(&place, "new");
+        drop(fs_err::remove_file(&beside));
+        link(Path::new(tag), &beside)?;
+        if let Err(error) = fs_err::rename(&beside, &place) {
+            drop(fs_err::remove_file(&beside));
+            return Err(error);
+        }
+        sync_directory(&self.directory)
+    }
+
+    /// The tag that `latest` leads to.
+    pub fn latest(&self) -> Option<String> {
+        let place = self.directory.join(LATEST);
+        let target = std::fs::read_link(&place);
+        let text = target
+            .map(|target| target.to_string_lossy().into_owned())
+            .or_else(|_| std::fs::read_to_string(&place));
+        Some(text.ok()?.trim().to_owned())
+    }
+
+    /// The tags of the finished checkpoints, in their order.
+    pub fn tags(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten();
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let mut tags: Vec<String> = names
+            .filter_map(|name| name.into_string().ok())
+            .filter(|name| name != LATEST && !name.starts_with('.'))
+            .filter(|name| directory::is_finished(&self.path_of(name)))
+            .collect();
+        tags.sort();
+        tags
+    }
+
+    /// Brings back what a killed process was about to replace, and removes what it had not
+    /// finished. Only for whoever holds the run's lock.
+    pub fn recover(&self) -> io::Result<()> {
+        let Ok(entries) = std::fs::read_dir(&self.directory) else {
+            return Ok(());
+        };
+        for entry in entries.flatten() {
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let of = |what: &str| {
+                let (tag, process) = name.strip_prefix('.')?.rsplit_once(what)?;
+                process.parse::<u32>().is_ok().then(|| self.path_of(tag))
+            };
+            if let Some(place) = of(".old-")
+                && place.symlink_metadata().is_err()
+            {
+                fs_err::rename(entry.path(), place)?;
+            } else if of(".old-").or_else(|| of(".new-")).is_some() {
+                directory::remove(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all checkpoints.
+    pub fn clear(&self) -> io::Result<()> {
+        match fs_err::remove_dir_all(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// A link to a tag; a file with its name where the file system has no links.
+fn link(tag: &Path, place: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if std::os::unix::fs::symlink(tag, place).is_ok() {
+        return Ok(());
+    }
+    let mut text = tag.to_string_lossy().into_owned();
+    text.push('\n');
+    fs_err::write(place, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{Device, Tensor};
+    use serde_json::json;
+
+    use super::super::{Exact, Facts, Header, HookRecord, Progress, Stage};
+    use super::*;
+
+    fn checkpoint(tag: &str, number: f32) -> Checkpoint {
+        let tensor = |n| Tensor::new(&[n, 1.0], &Device::Cpu).expect("a tensor");
+        Checkpoint {
+            header: Header {
+                format: super::super::FORMAT,
+                host: "sconce 0".to_owned(),
+                tag: tag.to_owned(),
+                run: "r".to_owned(),
+                exact: true,
+                progress: Progress {
+                    epoch: 1,
+                    iteration: 2,
+                    update: 3,
+                    samples: 4,
+                    batch: 5,
+                    ordinal: 6,
+                    stage: Stage::Cycle,
+                },
+                seconds: 1.5,
+                facts: Facts::default(),
+                learning_rates: vec![("default".to_owned(), Exact(0.1))],
+                metrics: Vec::new(),
+                values: Vec::new(),
+                publishers: Vec::new(),
+                extra: Vec::new(),
+            },
+            hooks: vec![HookRecord {
+                name: "h".to_owned(),
+                state: Some(vec![0xff, 1]),
+                ..HookRecord::default()
+            }],
+            manifest: json!({"name": "r"}),
+            tensors: vec![
+                ("parameters/a".to_owned(), tensor(number)),
+                ("optimizer/a.step".to_owned(), tensor(7.0)),
+            ],
+        }
+    }
+
+    fn save(store: &Store, tag: &str, number: f32) -> Result<u64, Error> {
+        store.write(&Files::of(&checkpoint(tag, number)).expect("files"))
+    }
+
+    fn number(store: &Store, tag: &str) -> f32 {
+        let checkpoint = store.read(tag).expect("it is whole");
+        let tensor = checkpoint.tensor("parameters/a").expect("it is there");
+        tensor.to_vec1::<f32>().expect("numbers")[0]
+    }
+
+    fn names(store: &Store) -> Vec<String> {
+        let entries = std::fs::read_dir(store.directory()).expect("it is there");
+        let mut names: Vec<String> = entries
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .into_string()
+                    .expect("text")
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_checkpoint_comes_back_as_it_was_and_latest_leads_to_the_last() {
+        let output = tempfile::tempdir().expect("a directory");
+        let store = Store::of(output.path());
+        assert_eq!(store.latest(), None);
+        let bytes = save(&store, "a", 1.0).expect("saved");
+        save(&store, "b", 2.0).expect("saved");
+        assert_eq!(store.latest().as_deref(), Some("b"));
+        save(&store, "a", 3.0).expect("replaced");
+        assert_eq!(store.latest().as_deref(), Some("a"));
+        assert_eq!((number(&store, "a"), number(&store, "b")), (3.0, 2.0));
+        assert_eq!(names(&store), ["a", "b", LATEST], "nothing beside them");
+        assert_eq!(store.tags(), ["a", "b"]);
+        let files = std::fs::read_dir(store.path_of("a")).expect("files");
+        let sizes = files.map(|file| file.and_then(|file| file.metadata()).expect("a file").len());
+        assert_eq!(sizes.sum::<u64>(), bytes);
+
+        let back = store.read("b").expect("it is whole");
+        let given = checkpoint("b", 2.0);
+        assert_eq!(back.hooks, given.hooks);
+        assert_eq!(back.header.progress, given.header.progress);
+        assert_eq!(back.manifest, given.manifest);
+        assert_eq!(back.under("optimizer/").count(), 1);
+        let parameters = directory::parameters(&store.path_of("b")).expect("parameters");
+        assert_eq!(parameters[0].0, "a");
+    }
+
+    #[test]
+    fn every_damage_to_every_file_is_found_and_named() {
+        let output = tempfile::tempdir().expect("a directory");
+        let store = Store::of(output.path());
+        for name in [
+            "parameters.safetensors",
+            "training.safetensors",
+            "state.json",
+            "hooks.json",
+            "manifest.json",
+            "index.json",
+        ] {
+            for damage in ["cut", "bit", "gone"] {
+                save(&store, "a", 1.0).expect("saved");
+                let path = store.path_of("a").join(name);
+                let mut bytes = std::fs::read(&path).expect("a file");
+                let middle = bytes.len() / 2;
+                match damage {
+                    "cut" => bytes.truncate(middle),
+                    _ => bytes[middle] ^= 1,
+                }
+                std::fs::write(&path, bytes).expect("written");
+                if damage == "gone" {
+                    std::fs::remove_file(&path).expect("removed");
+                }
+                let error = store.read("a").expect_err(name).to_string();
+                assert!(error.contains("is no whole checkpoint"), "{error}");
+                // A bit of the index may be another file's hash: then that file is the one told.
+                let is_named = error.contains(name) || name == "index.json";
+                assert!(is_named, "{name} {damage}: {error}");
+            }
+        }
+        let error = store.read("b").expect_err("there is none").to_string();
+        assert!(error.contains("there is no checkpoint"), "{error}");
+    }
+
+    #[test]
+    fn what_killed_writers_left_is_cleared_away_and_what_they_held_comes_back() {
+        let output = tempfile::tempdir().expect("a directory");
+        let store = Store::of(output.path());
+        save(&store, "a", 1.0).expect("saved");
+        save(&store, "b", 2.0).expect("saved");
+        let at = |name: &str| store.directory().join(name);
+        std::fs::rename(at("a"), at(".a.old-17")).expect("renamed");
+        std::fs::create_dir(at(".a.new-17")).expect("made");
+        std::fs::write(at(".a.new-17/state.json"), "{").expect("written");
+        std::fs::create_dir(at(".b.old-17")).expect("made");
+        std::fs::write(at(".latest.new-17"), "c").expect("written");
+        assert_eq!(store.tags(), ["b"]);
+        store.recover().expect("recovered");
+        assert_eq!(names(&store), ["a", "b", LATEST]);
+        assert!((number(&store, "a") - 1.0).abs() < f32::EPSILON);
+        store.clear().expect("removed");
+        store.clear().expect("nothing to remove");
+        store.recover().expect("nothing to do");
+    }
+
+    #[test]
+    fn where_it_cant_be_written_the_earlier_ones_stay_and_nothing_is_left() {
+        let output = tempfile::tempdir().expect("a directory");
+        let store = Store::of(output.path());
+        save(&store, "a", 1.0).expect("saved");
+        // A name that is too long for the system, though not for the rule of tags.
+        let tag = "x".repeat(255);
+        let error = save(&store, &tag, 2.0).expect_err("too long").to_string();
+        assert!(error.contains("the checkpoint needs"), "{error}");
+        assert_eq!(names(&store), ["a", LATEST]);
+        assert_eq!(store.latest().as_deref(), Some("a"));
+    }
+}

@@ -1,0 +1,273 @@
+//! `--resume`: which checkpoint a run goes on from, and whether it still is the same run.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::output;
+use crate::checkpoint::{self, Checkpoint, LATEST, Store};
+use crate::diagnostic::Diagnostic;
+use crate::nearest::nearest;
+use crate::run::Resume;
+use crate::session::{self, Failure, HookPlan};
+use crate::task::Task;
+
+/// How a run begins.
+#[derive(Debug, Args)]
+pub(super) struct ResumeArgs {
+    /// Goes on from a checkpoint of the output directory, by its tag, or of another place, by its
+    /// path. Without either: from the one that was saved last.
+    #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, default_missing_value = LATEST)]
+    pub(super) resume: Option<String>,
+    /// Goes on although the run is not quite the one that the checkpoint was saved of; then it does
+    /// not go on bit for bit.
+    #[arg(long, requires = "resume")]
+    pub(super) allow_changes: bool,
+    /// Begins anew in a directory with an earlier run's checkpoints, which are removed.
+    #[arg(long, conflicts_with = "resume")]
+    pub(super) overwrite: bool,
+}
+
+/// A checkpoint to go on from, and what is another by now.
+pub(super) struct Found {
+    path: PathBuf,
+    pub(super) checkpoint: Checkpoint,
+    changes: Vec<String>,
+}
+
+impl Found {
+    /// Reads the checkpoint that is meant and compares its run with this one, as far as can be told
+    /// before the task is made.
+    pub(super) fn find(
+        what: &str,
+        store: &Store,
+        manifest: &serde_json::Value,
+        hooks: &[HookPlan],
+    ) -> Result<Found, Failure> {
+        let path = path_of(what, store)?;
+        let checkpoint = checkpoint::read(&path).map_err(|error| {
+            let others = store.tags();
+            let others: Vec<&String> = (others.iter())
+                .filter(|tag| store.path_of(tag) != path)
+                .collect();
+            let problem = Diagnostic::new(error.to_string());
+            Failure::usage(vec![match others.as_slice() {
+                [] => problem,
+                others => problem.hint(format!("other checkpoints: {}", quoted(others))),
+            }])
+        })?;
+        let changes = session::changes(&checkpoint, manifest, hooks);
+        Ok(Found {
+            path,
+            checkpoint,
+            changes,
+        })
+    }
+
+    /// What the trainer goes on from.
+    ///
+    /// # Errors
+    ///
+    /// Where something is another by now and the user has not allowed that; where the model's
+    /// parameters are others.
+    pub(super) fn resume(mut self, task: &dyn Task, allowed: bool) -> Result<Resume, Failure> {
+        let is = session::data_of(task);
+        self.changes.extend(session::data_changes(
+            &self.checkpoint.header.facts.data,
+            &is,
+        ));
+        let parameters = parameter_changes(&self.checkpoint, task);
+        let path = self.path.display();
+        if !parameters.is_empty() {
+            let problem = format!(
+                "the run can't go on from `{path}`, the model is another one:{}",
+                list(parameters.iter().chain(&self.changes))
+            );
+            let hint = "to begin a new run with the weights that fit, name the checkpoint in the \
+                        manifest's `weights` with `\"strict\": false`";
+            return Err(Failure::usage(vec![Diagnostic::new(problem).hint(hint)]));
+        }
+        if !self.changes.is_empty() {
+            let told = list(self.changes.iter());
+            if !allowed {
+                let problem = format!("the run can't go on from `{path}` bit for bit:{told}");
+                let hint = "go on all the same by `--allow-changes`";
+                return Err(Failure::usage(vec![Diagnostic::new(problem).hint(hint)]));
+            }
+            let warning = format!("the run goes on from `{path}`, not bit for bit:{told}");
+            output::diagnostics(&[Diagnostic::warning(warning)]);
+        }
+        if !self.checkpoint.header.exact {
+            let warning = format!(
+                "`{path}` was saved when an error broke an iteration off: parameters and optimizer \
+                 are as before it, but hooks and this epoch's metrics have seen a part of it"
+            );
+            output::diagnostics(&[Diagnostic::warning(warning)]);
+        }
+        Ok(Resume {
+            is_changed: !self.changes.is_empty(),
+            checkpoint: self.checkpoint,
+            path: self.path,
+        })
+    }
+}
+
+/// The directory of the checkpoint that is meant.
+fn path_of(what: &str, store: &Store) -> Result<PathBuf, Failure> {
+    let nothing = |store: &Store| {
+        let problem = format!(
+            "there is no checkpoint in `{}`",
+            store.directory().display()
+        );
+        let hint = "without `--resume` the run begins anew";
+        Failure::usage(vec![Diagnostic::new(problem).hint(hint)])
+    };
+    let latest = |store: &Store| {
+        let tag = store.latest().ok_or_else(|| nothing(store))?;
+        Ok(store.path_of(&tag))
+    };
+    if what == LATEST {
+        return latest(store);
+    }
+    let path = Path::new(what);
+    let is_tag = path.components().count() == 1;
+    if is_tag && store.path_of(what).is_dir() {
+        return Ok(store.path_of(what));
+    }
+    if path.is_dir() {
+        let path = fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        // A run's output directory stands for its latest checkpoint.
+        let other = Store::of(&path);
+        return if other.directory().is_dir() {
+            latest(&other)
+        } else {
+            Ok(path)
+        };
+    }
+    let tags = store.tags();
+    if tags.is_empty() {
+        return Err(nothing(store));
+    }
+    let problem = format!(
+        "there is no checkpoint `{what}` in `{}`, and no such directory",
+        store.directory().display()
+    );
+    let near = nearest(what, tags.iter().map(String::as_str));
+    let all: Vec<&String> = tags.iter().collect();
+    let hint = match near {
+        Some(near) => format!("did you mean `{near}`? There are {}", quoted(&all)),
+        None => format!("there are {}", quoted(&all)),
+    };
+    Err(Failure::usage(vec![Diagnostic::new(problem).hint(hint)]))
+}
+
+/// How the model's parameters differ from those of a checkpoint.
+fn parameter_changes(checkpoint: &Checkpoint, task: &dyn Task) -> Vec<String> {
+    const MOST: usize = 8;
+    let mut found = Vec::new();
+    let parameters = task.parameters();
+    for parameter in parameters.iter() {
+        let name = parameter.name();
+        match checkpoint.tensor(&format!("parameters/{name}")) {
+            None => found.push(format!("the checkpoint has no parameter `{name}`")),
+            Some(tensor) if tensor.dims() != parameter.tensor().dims() => found.push(format!(
+                "`{name}` had the shape {:?}, now {:?}",
+                tensor.dims(),
+                parameter.tensor().dims()
+            )),
+            Some(_) => {}
+        }
+    }
+    for (name, _) in checkpoint.under("parameters/") {
+        if !parameters.iter().any(|known| known.name() == name) {
+            found.push(format!("the model has no parameter `{name}` any more"));
+        }
+    }
+    if found.len() > MOST {
+        let more = found.len() - MOST;
+        found.truncate(MOST);
+        found.push(format!("and {more} more"));
+    }
+    found
+}
+
+fn list<'a>(lines: impl Iterator<Item = &'a String>) -> String {
+    lines.fold(String::new(), |text, line| format!("{text}\n  - {line}"))
+}
+
+fn quoted(tags: &[&String]) -> String {
+    let tags: Vec<String> = tags.iter().map(|tag| format!("`{tag}`")).collect();
+    tags.join(", ")
+}
+
+/// The command line that goes on with this process's run, from its checkpoint at `path`.
+pub(super) fn command(path: &Path, store: &Store) -> String {
+    let name = match path.strip_prefix(store.directory()) {
+        Ok(tag)
+            if store
+                .latest()
+                .is_some_and(|latest| Path::new(&latest) == tag) =>
+        {
+            None
+        }
+        Ok(tag) => Some(tag.display().to_string()),
+        Err(_) => Some(path.display().to_string()),
+    };
+    let arguments = std::env::args_os().map(|part| part.to_string_lossy().into_owned());
+    let mut words = without_resume(arguments);
+    words.push("--resume".to_owned());
+    words.extend(name);
+    let words: Vec<String> = words.into_iter().map(shell_word).collect();
+    words.join(" ")
+}
+
+/// The words of a command line without those of [`ResumeArgs`].
+fn without_resume(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut arguments = arguments.peekable();
+    // The program, the command and the manifest are no options' values.
+    while let Some(word) = arguments.next() {
+        match word.as_str() {
+            "--resume" => {
+                arguments.next_if(|next| !next.starts_with('-'));
+            }
+            "--overwrite" | "--allow-changes" => {}
+            _ if word.starts_with("--resume=") => {}
+            _ => words.push(word),
+        }
+    }
+    words
+}
+
+/// A word as a shell takes it.
+fn shell_word(word: String) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word;
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_told_as_a_shell_takes_it() {
+        let given =
+            "sconce run a.json --resume last --set model.hidden=[8] --overwrite --allow-changes";
+        let words = without_resume(given.split(' ').map(str::to_owned));
+        let words: Vec<String> = words.into_iter().map(shell_word).collect();
+        assert_eq!(
+            words.join(" "),
+            "sconce run a.json --set 'model.hidden=[8]'"
+        );
+        assert_eq!(shell_word("it's".to_owned()), r"'it'\''s'");
+        let words = without_resume(
+            ["run", "--resume", "--set", "a=1"]
+                .map(str::to_owned)
+                .into_iter(),
+        );
+        assert_eq!(words, ["run", "--set", "a=1"]);
+    }
+}

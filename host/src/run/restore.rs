@@ -1,0 +1,200 @@
+//! The way back to a checkpoint: for a roll back, and for a run that is resumed.
+
+use std::path::Path;
+use std::time::Instant;
+
+use candle_core::Tensor;
+use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::{Keep, Point};
+
+use super::save::{Midst, TensorResult, Told};
+use super::{RunError, Trainer};
+use crate::bridge::Value;
+use crate::checkpoint::{Checkpoint, Header, Progress, PublishedValue, Publisher};
+use crate::gradients::Gradients;
+
+impl Trainer<'_> {
+    /// Goes back to a checkpoint of this run.
+    pub(super) fn roll_back(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
+        let Some(store) = self.store.clone() else {
+            return self.blame(hook, "can't roll back: the run has no output directory");
+        };
+        let start = Instant::now();
+        let content = match store.read(tag) {
+            Ok(content) => content,
+            Err(error) => {
+                let known = known(&store.tags());
+                let message = format!("can't roll back to `{tag}`: {error}{known}");
+                return self.blame(hook, &message);
+            }
+        };
+        self.restore_swapped()?;
+        self.restore(&content)?;
+        self.tell_of_load(&store.path_of(tag), tag, hook, start)?;
+        self.jumped = true;
+        Ok(())
+    }
+
+    /// `after_load_checkpoint`.
+    pub(super) fn tell_of_load(
+        &mut self,
+        path: &Path,
+        tag: &str,
+        hook: &str,
+        start: Instant,
+    ) -> Result<(), RunError> {
+        let sizes = fs_err::read_dir(path).into_iter().flatten().flatten();
+        let told = Told {
+            bytes: sizes
+                .filter_map(|file| Some(file.metadata().ok()?.len()))
+                .sum(),
+            seconds: start.elapsed().as_secs_f64(),
+            ..Told::new(path, tag, hook)
+        };
+        let result = self.tell(Point::AfterLoadCheckpoint, &told);
+        self.shared.checkpoint_entries.forget(Keep::Checkpoint);
+        result
+    }
+
+    /// Puts everything back where a checkpoint says it was.
+    pub(super) fn restore(&mut self, content: &Checkpoint) -> Result<(), RunError> {
+        self.midst = Midst::Torn;
+        let restored = self.restore_tensors(content);
+        restored.map_err(|error| RunError::task("restoring a checkpoint", &self.view, error))?;
+        self.restore_optimizer(content)?;
+        let Header {
+            progress, metrics, ..
+        } = &content.header;
+        self.shared.metrics.borrow_mut().restore(metrics);
+        self.restore_counters(progress);
+        self.view.flags &= !(ViewAbi::HAS_LOSS | ViewAbi::UPDATES);
+        self.shared.clock.advance(progress.iteration);
+        self.restore_values(content);
+        let states: Vec<(String, Vec<u8>)> = (content.hooks.iter())
+            .filter_map(|hook| Some((hook.name.clone(), hook.state.clone()?)))
+            .collect();
+        self.hooks.load_states(&states, self.shared)?;
+        self.midst = Midst::Between;
+        Ok(())
+    }
+
+    /// The counters, and what comes next.
+    pub(super) fn restore_counters(&mut self, progress: &Progress) {
+        self.view.epoch = progress.epoch;
+        self.view.iteration = progress.iteration;
+        self.view.update = progress.update;
+        self.view.samples = progress.samples;
+        self.view.batch = progress.batch;
+        self.view.ordinal = progress.ordinal;
+        self.trained = progress.batch;
+        self.stage = progress.stage;
+    }
+
+    /// The optimizer's state and the learning rates. A state of another optimizer, which the user has
+    /// allowed, is left out.
+    fn restore_optimizer(&mut self, content: &Checkpoint) -> Result<(), RunError> {
+        let state: Vec<(String, Tensor)> = content
+            .under("optimizer/")
+            .map(|(name, tensor)| (name.to_owned(), tensor.clone()))
+            .collect();
+        let loaded = self.optimizer.load_state(self.task.parameters(), &state);
+        if let Err(error) = loaded {
+            if !self.is_changed {
+                return Err(RunError::optimizer(&self.view, error));
+            }
+            let warning = format!("the optimizer begins anew, its state does not fit: {error}");
+            self.shared.warn(&warning);
+        }
+        self.show_optimizer();
+        let mut groups = self.shared.groups.borrow_mut();
+        for (name, rate) in &content.header.learning_rates {
+            // A group that is no more needs no rate.
+            drop(groups.set_learning_rate_of(name, rate.0));
+        }
+        let learning_rate = groups.default().learning_rate;
+        drop(groups);
+        self.shared.learning_rate.set(learning_rate);
+        Ok(())
+    }
+
+    /// Parameters and accumulated gradients; nothing is changed where one does not fit.
+    fn restore_tensors(&mut self, content: &Checkpoint) -> TensorResult<()> {
+        let parameters = self.task.parameters();
+        let mut found = Vec::with_capacity(parameters.len());
+        for parameter in parameters.iter() {
+            let name = format!("parameters/{}", parameter.name());
+            let Some(tensor) = content.tensor(&name) else {
+                candle_core::bail!("the checkpoint lacks `{name}`");
+            };
+            if tensor.dims() != parameter.tensor().dims() {
+                candle_core::bail!(
+                    "`{name}` has the shape {:?}, the model's parameter {:?}",
+                    tensor.dims(),
+                    parameter.tensor().dims()
+                );
+            }
+            found.push(tensor.to_dtype(parameter.tensor().dtype())?);
+        }
+        for (parameter, tensor) in parameters.iter().zip(&found) {
+            parameter.var().set(tensor)?;
+        }
+        let mut accumulated = Gradients::none(parameters);
+        let mut any = false;
+        for (index, parameter) in parameters.iter().enumerate() {
+            let name = format!("accumulated/{}", parameter.name());
+            if let Some(gradient) = content.tensor(&name) {
+                accumulated.set(index, gradient.clone());
+                any = true;
+            }
+        }
+        self.accumulated = any.then_some(accumulated);
+        Ok(())
+    }
+
+    /// What hooks keep for the run and the epoch, and the extra entries. What a hook keeps that the
+    /// checkpoint does not know stays.
+    fn restore_values(&self, content: &Checkpoint) {
+        let values = &self.shared.values;
+        for keep in [Keep::Batch, Keep::Epoch, Keep::Run] {
+            for (name, owner, _) in values.of_kind(keep) {
+                let hook = self.shared.name_of(owner);
+                if content.hook(&hook).is_some() {
+                    values.remove(&name);
+                }
+            }
+        }
+        // A hook that is no more is nobody's index.
+        let owner = |hook: &str| self.shared.hook_index(hook).unwrap_or(usize::MAX);
+        let json = |value: &serde_json::value::RawValue| Value::Json(value.get().into());
+        for value in &content.header.values {
+            let PublishedValue {
+                name, hook, keep, ..
+            } = value;
+            values.set(name, keep.keep(), owner(hook), json(&value.value));
+        }
+        for Publisher { name, hook, keep } in &content.header.publishers {
+            if let Some(tensor) = content.tensor(&format!("published/{name}")) {
+                let tensor = Value::Tensor(tensor.clone());
+                values.set(name, keep.keep(), owner(hook), tensor);
+            }
+        }
+        let entries = &self.shared.checkpoint_entries;
+        entries.forget(Keep::Checkpoint);
+        for (name, value) in &content.header.extra {
+            entries.set(name, Keep::Checkpoint, usize::MAX, json(value));
+        }
+        for (name, tensor) in content.under("extra/") {
+            let tensor = Value::Tensor(tensor.clone());
+            entries.set(name, Keep::Checkpoint, usize::MAX, tensor);
+        }
+    }
+}
+
+/// The tags that there are, for a message.
+fn known(tags: &[String]) -> String {
+    if tags.is_empty() {
+        return "; no checkpoint has been saved".to_owned();
+    }
+    let tags: Vec<String> = tags.iter().map(|tag| format!("`{tag}`")).collect();
+    format!("; there are {}", tags.join(", "))
+}

@@ -1,0 +1,82 @@
+//! Going on with a run that was stopped, killed or ended by an error.
+//!
+//! A resumed run begins as every run: `before_run`, `before_loop`. Whatever hooks change or ask for
+//! there has happened in the run's first part already: it is undone by the restoring, which comes
+//! next, and not served. From `after_load_checkpoint` on the run is the one that was left.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::{RunError, Trainer};
+use crate::checkpoint::{Checkpoint, HookRecord, Stage};
+
+/// What a run goes on from.
+#[derive(Debug)]
+pub struct Resume {
+    /// The checkpoint, read.
+    pub checkpoint: Checkpoint,
+    /// Its directory.
+    pub path: PathBuf,
+    /// Whether the user has allowed the run to be another than the checkpoint's.
+    pub is_changed: bool,
+}
+
+impl<'run> Trainer<'run> {
+    /// A run that goes on from a checkpoint.
+    pub fn resuming(mut self, resume: Resume) -> Trainer<'run> {
+        let is_here = |name: &str| {
+            let mut hooks = self.hooks.hooks().iter();
+            hooks.any(|hook| hook.spec.name == name)
+        };
+        let hooks = resume.checkpoint.hooks.iter();
+        let absent = hooks.filter(|hook| !is_here(&hook.name));
+        self.absent = absent
+            .map(|hook| HookRecord {
+                absent: true,
+                ..hook.clone()
+            })
+            .collect();
+        for hook in &self.absent {
+            // What they have published goes on under their names.
+            self.shared.register(&hook.name);
+        }
+        for hook in resume.checkpoint.hooks.iter().filter(|hook| hook.disabled) {
+            if self.hooks.disable(&hook.name) {
+                let name = &hook.name;
+                self.shared
+                    .warn(&format!("`{name}` stays off: a fault had switched it off"));
+            }
+        }
+        let header = &resume.checkpoint.header;
+        self.resumed_at = Some(header.progress.iteration);
+        self.audited = header.progress.iteration > 0;
+        self.is_changed = resume.is_changed;
+        self.shared.clock.count_in(header.seconds);
+        self.restore_counters(&resume.checkpoint.header.progress);
+        if let Some(store) = &self.store {
+            let paths = store.tags().into_iter().map(|tag| store.path_of(&tag));
+            self.checkpoints = paths.collect();
+        }
+        self.last_checkpoint = Some(resume.path.clone());
+        self.resume = Some(resume);
+        self
+    }
+
+    /// Restores everything, once hooks have begun.
+    pub(super) fn go_on(&mut self, batches: u64) -> Result<(), RunError> {
+        let Some(resume) = self.resume.take() else {
+            return Ok(());
+        };
+        let start = Instant::now();
+        self.restore(&resume.checkpoint)?;
+        if self.is_changed && self.stage == Stage::Epoch && self.trained >= batches {
+            // The epoch has become shorter than what is done of it.
+            self.trained = 0;
+            self.view.batch = 0;
+            self.view.epoch += 1;
+            self.stage = Stage::Validation;
+        }
+        let tag = resume.checkpoint.header.tag.clone();
+        self.tell_of_load(&resume.path, &tag, "", start)
+    }
+}

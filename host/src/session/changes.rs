@@ -1,0 +1,285 @@
+//! What is another than it was when a checkpoint was saved.
+//!
+//! A run goes on bit for bit only where everything that its numbers depend on is as it was. The
+//! length of the training, the amount of preparation, names and places may change freely.
+
+use std::fmt::Write;
+
+use sconce_plugin_api::Phase;
+use serde_json::Value;
+
+use super::HookPlan;
+use crate::bridge::HOST_VERSION;
+use crate::checkpoint::{Checkpoint, DataFacts, HookRecord};
+use crate::dispatch::HookSpec;
+use crate::task::Task;
+
+/// What of a manifest may change without a word, by its path.
+const FREE: [&str; 12] = [
+    "name",
+    "output",
+    "plugins",
+    "threads",
+    "limits",
+    // Compared with the plugins that the names lead to.
+    "hooks",
+    "train.epochs",
+    "train.test",
+    "train.loader_threads",
+    "train.prefetch",
+    "train.allow_missing_gradients",
+    "$schema",
+];
+
+/// What of a hook's entry may change without a word: what happens after a fault, when
+/// a call has taken too long, and where the
+/// plugin's file is, which is compared by its bytes.
+const FREE_OF_HOOK: [&str; 5] = ["name", "on_error", "time_limit", "library", "sha256"];
+
+/// The differences between the run that a checkpoint was saved of and the present one, in words.
+pub fn changes(checkpoint: &Checkpoint, manifest: &Value, hooks: &[HookPlan]) -> Vec<String> {
+    let mut found = Vec::new();
+    let host = &checkpoint.header.host;
+    if host != HOST_VERSION {
+        found.push(format!("the host was {host}, this is {HOST_VERSION}"));
+    }
+    compare("", &checkpoint.manifest, manifest, &FREE, &mut found);
+    let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
+    compare_hooks(checkpoint, &specs, manifest, &mut found);
+    found
+}
+
+/// The data that a task has.
+pub fn data_of(task: &dyn Task) -> Vec<DataFacts> {
+    let data = |phase: Phase| {
+        let data = task.data(phase)?;
+        Some(DataFacts {
+            phase: phase.name().to_owned(),
+            samples: data.len(),
+            sample_shape: data.sample_shape().to_vec(),
+        })
+    };
+    Phase::ALL.into_iter().filter_map(data).collect()
+}
+
+/// The differences in the data and the batches.
+pub fn data_changes(was: &[DataFacts], is: &[DataFacts]) -> Vec<String> {
+    let mut found = Vec::new();
+    for before in was {
+        let phase = &before.phase;
+        match is.iter().find(|data| data.phase == *phase) {
+            None => found.push(format!("there is no data for {phase} any more")),
+            Some(now) if now != before => found.push(format!(
+                "the data for {phase} had {} samples of shape {:?}, now {} of shape {:?}",
+                before.samples, before.sample_shape, now.samples, now.sample_shape
+            )),
+            Some(_) => {}
+        }
+    }
+    for now in is {
+        if !was.iter().any(|data| data.phase == now.phase) {
+            found.push(format!("there was no data for {}", now.phase));
+        }
+    }
+    found
+}
+
+/// Compares two JSON values, the manifest's parts below `path`.
+fn compare(path: &str, was: &Value, is: &Value, free: &[&str], found: &mut Vec<String>) {
+    if free.contains(&path) {
+        return;
+    }
+    if let (Value::Object(before), Value::Object(now)) = (was, is) {
+        let mut keys: Vec<&String> = before.keys().chain(now.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        for key in keys {
+            let path = match path {
+                "" => key.clone(),
+                path => format!("{path}.{key}"),
+            };
+            let null = &Value::Null;
+            let (before, now) = (before.get(key), now.get(key));
+            compare(
+                &path,
+                before.unwrap_or(null),
+                now.unwrap_or(null),
+                free,
+                found,
+            );
+        }
+        return;
+    }
+    if was != is {
+        found.push(format!("`{path}` was {}, now {}", short(was), short(is)));
+    }
+}
+
+/// A value, cut where it is long.
+fn short(value: &Value) -> String {
+    const LONGEST: usize = 80;
+    if value.is_null() {
+        return "not there".to_owned();
+    }
+    let text = value.to_string();
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    let mut head: String = text.chars().take(LONGEST).collect();
+    head.push('…');
+    head
+}
+
+fn compare_hooks(
+    checkpoint: &Checkpoint,
+    hooks: &[&HookSpec],
+    manifest: &Value,
+    found: &mut Vec<String>,
+) {
+    let before: Vec<&HookRecord> = (checkpoint.hooks.iter())
+        .filter(|hook| !hook.absent)
+        .collect();
+    for record in &before {
+        let name = &record.name;
+        match hooks.iter().find(|hook| hook.name == *name) {
+            None => found.push(format!(
+                "the hook `{name}` ({} of the plugin {} {}) is not there any more; its state is kept",
+                record.kind, record.plugin, record.version
+            )),
+            Some(hook) => {
+                compare_plugins(record, hook, found);
+                let was = entry(&checkpoint.manifest, name);
+                let is = entry(manifest, name);
+                let mut of_entry = Vec::new();
+                compare("", was, is, &FREE_OF_HOOK, &mut of_entry);
+                let told = of_entry.iter().map(|told| format!("of the hook `{name}` {told}"));
+                found.extend(told);
+            }
+        }
+    }
+    for hook in hooks {
+        let is_known = before.iter().any(|record| record.name == hook.name);
+        let kept = checkpoint.hook(&hook.name).filter(|record| record.absent);
+        match kept {
+            Some(_) => found.push(format!(
+                "the hook `{}` is there again, with the state that was kept",
+                hook.name
+            )),
+            None if !is_known => found.push(format!(
+                "the hook `{}` is new: it begins without a state",
+                hook.name
+            )),
+            None => {}
+        }
+    }
+    let common = |name: &str| {
+        before.iter().any(|record| record.name == name) && hooks.iter().any(|h| h.name == name)
+    };
+    let was: Vec<&str> = before.iter().map(|record| record.name.as_str()).collect();
+    let is: Vec<&str> = hooks.iter().map(|hook| hook.name.as_str()).collect();
+    let in_both = |names: Vec<&str>| -> String {
+        names
+            .into_iter()
+            .filter(|name| common(name))
+            .fold(String::new(), |mut text, name| {
+                // Writing to a text can't fail.
+                let _ = write!(text, "{}`{name}`", if text.is_empty() { "" } else { ", " });
+                text
+            })
+    };
+    let (was, is) = (in_both(was), in_both(is));
+    if was != is {
+        found.push(format!("the order of the hooks was {was}; now {is}"));
+    }
+}
+
+fn compare_plugins(was: &HookRecord, is: &HookSpec, found: &mut Vec<String>) {
+    let name = &was.name;
+    if (was.plugin.as_str(), was.kind.as_str()) != (is.plugin.as_str(), is.kind.as_str()) {
+        found.push(format!(
+            "the hook `{name}` was {} of the plugin {}, now {} of {}",
+            was.kind, was.plugin, is.kind, is.plugin
+        ));
+    } else if was.version != is.version {
+        found.push(format!(
+            "the hook `{name}` was of {} {}, now of {}",
+            was.plugin, was.version, is.version
+        ));
+    } else if was.sha256 != is.sha256 {
+        let start = |hash: &str| hash.get(..12).unwrap_or(hash).to_owned();
+        found.push(format!(
+            "the hook `{name}` was of another build of {} {} (SHA-256 {}…, now {}…)",
+            was.plugin,
+            was.version,
+            start(&was.sha256),
+            start(&is.sha256)
+        ));
+    }
+}
+
+/// The entry of a hook in a resolved manifest.
+fn entry<'a>(manifest: &'a Value, name: &str) -> &'a Value {
+    let entries = manifest.get("hooks").and_then(Value::as_array);
+    let mut entries = entries.into_iter().flatten();
+    let found = entries.find(|entry| entry.get("name").and_then(Value::as_str) == Some(name));
+    found.unwrap_or(&Value::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(was: &Value, is: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        compare("", was, is, &FREE, &mut found);
+        found
+    }
+
+    #[test]
+    fn what_numbers_depend_on_is_told_and_nothing_else() {
+        let was = json!({
+            "seed": 1, "name": "a", "train": {"epochs": 2, "batch_size": 8},
+            "model": {"kind": "mlp", "hidden": [8]}, "optimizer": {"kind": "sgd"}
+        });
+        assert_eq!(told(&was, &was), [""; 0]);
+        let is = json!({
+            "seed": 2, "name": "b", "train": {"epochs": 4, "batch_size": 4, "prefetch": 3},
+            "model": {"kind": "mlp", "hidden": [16]}, "optimizer": {"kind": "sgd", "momentum": 0.9}
+        });
+        assert_eq!(
+            told(&was, &is),
+            [
+                "`model.hidden` was [8], now [16]",
+                "`optimizer.momentum` was not there, now 0.9",
+                "`seed` was 1, now 2",
+                "`train.batch_size` was 8, now 4",
+            ]
+        );
+        let long = json!({"model": {"kind": "x".repeat(200)}});
+        assert!(told(&json!({}), &long)[0].ends_with('…'));
+    }
+
+    #[test]
+    fn data_that_is_another_is_told() {
+        let facts = |phases: &[(&str, usize)]| -> Vec<DataFacts> {
+            let facts = |&(phase, samples): &(&str, usize)| DataFacts {
+                phase: phase.to_owned(),
+                samples,
+                sample_shape: vec![2],
+            };
+            phases.iter().map(facts).collect()
+        };
+        let was = facts(&[("train", 10), ("val", 2)]);
+        assert_eq!(data_changes(&was, &was), [""; 0]);
+        assert_eq!(
+            data_changes(&was, &facts(&[("train", 11), ("test", 1)])),
+            [
+                "the data for train had 10 samples of shape [2], now 11 of shape [2]",
+                "there is no data for val any more",
+                "there was no data for test",
+            ]
+        );
+    }
+}

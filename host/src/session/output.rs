@@ -1,0 +1,235 @@
+//! A run's output directory: made, proved to be of use, and held by one run at a time.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::lock::{self, Lock};
+use super::{Failure, lock::Holder};
+use crate::checkpoint::Store;
+use crate::diagnostic::Diagnostic;
+use crate::files;
+
+/// An output directory that this process alone writes to, as long as this lives.
+#[derive(Debug)]
+pub struct Output {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// The checkpoints in it.
+    pub store: Store,
+    _lock: Lock,
+}
+
+impl Output {
+    /// Makes the directory where it is missing, takes its lock, and clears away what killed
+    /// processes have left half done.
+    ///
+    /// # Errors
+    ///
+    /// Where it can't be made or written to, or another run is in it.
+    pub fn open(directory: &Path) -> Result<Output, Failure> {
+        make(directory)?;
+        let path =
+            fs_err::canonicalize(directory).map_err(|error| cant_be_used(directory, &error))?;
+        if path.to_str().is_none() {
+            let problem = format!(
+                "the output directory `{}` has a name that is no UTF-8, which hooks can't be told",
+                path.display()
+            );
+            return Err(usage(problem, OTHER));
+        }
+        let lock = Lock::take(&path).map_err(|refusal| match refusal {
+            lock::Refusal::Held(holder) => in_use(&path, &holder),
+            lock::Refusal::System(error) => cant_be_used(&path, &error),
+        })?;
+        let store = Store::of(&path);
+        store
+            .recover()
+            .map_err(|error| cant_be_used(&path, &error))?;
+        clear_parts(&path);
+        Ok(Output {
+            path,
+            store,
+            _lock: lock,
+        })
+    }
+
+    /// Opens a directory that an earlier run has made.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not there, too.
+    pub fn open_existing(directory: &Path) -> Result<Output, Failure> {
+        if !directory.exists() {
+            let problem = format!(
+                "the output directory `{}` is not there: there is nothing to go on from",
+                directory.display()
+            );
+            return Err(usage(problem, "without `--resume` the run begins anew"));
+        }
+        Output::open(directory)
+    }
+
+    /// Makes sure that a new run replaces no other's checkpoints, unless the user says so: then they
+    /// are removed.
+    ///
+    /// # Errors
+    ///
+    /// Where there are some, or they can't be removed.
+    pub fn begin(&self, overwrite: bool) -> Result<(), Failure> {
+        let tags = self.store.tags();
+        if !tags.is_empty() && !overwrite {
+            let problem = format!(
+                "the output directory `{}` has the checkpoints of an earlier run: {}",
+                self.path.display(),
+                tags.iter()
+                    .map(|tag| format!("`{tag}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            );
+            let hint = "go on with that run by `--resume`, remove its checkpoints by \
+                        `--overwrite`, or choose another directory by `--output`";
+            return Err(usage(problem, hint));
+        }
+        if overwrite {
+            let cleared = self.store.clear();
+            cleared.map_err(|error| cant_be_used(&self.path, &error))?;
+        }
+        self.forget_end()
+    }
+
+    /// Removes the record of an earlier end, which is not this run's.
+    ///
+    /// # Errors
+    ///
+    /// Where it can't be removed.
+    pub fn forget_end(&self) -> Result<(), Failure> {
+        match fs_err::remove_file(self.path.join("run.json")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(cant_be_used(&self.path, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Removes what killed processes had written of files, beside their places.
+fn clear_parts(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') && name.ends_with(files::PART) {
+            // It is written over by the next of its name.
+            drop(std::fs::remove_file(entry.path()));
+        }
+    }
+}
+
+const OTHER: &str = "choose another directory by `--output` or the manifest's `output`";
+
+fn make(directory: &Path) -> Result<(), Failure> {
+    let in_the_way = directory.ancestors().find(|path| path.is_file());
+    if let Some(file) = in_the_way {
+        let problem = format!(
+            "the output directory `{}` can't be made: `{}` is a file",
+            directory.display(),
+            file.display()
+        );
+        return Err(usage(problem, OTHER));
+    }
+    fs_err::create_dir_all(directory).map_err(|error| cant_be_used(directory, &error))
+}
+
+fn cant_be_used(directory: &Path, error: &io::Error) -> Failure {
+    let problem = format!(
+        "the output directory `{}` can't be written to: {error}",
+        directory.display()
+    );
+    usage(problem, OTHER)
+}
+
+fn in_use(directory: &Path, holder: &Holder) -> Failure {
+    let problem = format!(
+        "the output directory `{}` is in use by another run: {holder}",
+        directory.display()
+    );
+    usage(
+        problem,
+        "wait for its end, or choose another directory by `--output`",
+    )
+}
+
+fn usage(problem: String, hint: &str) -> Failure {
+    Failure::usage(vec![Diagnostic::new(problem).hint(hint)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(result: Result<Output, Failure>) -> String {
+        let failure = result.expect_err("refused");
+        assert_eq!(failure.code, crate::exit::USAGE);
+        format!("{:?}", failure.diagnostics)
+    }
+
+    #[test]
+    fn a_directory_is_one_runs_and_what_cant_be_one_is_told() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("runs/a");
+        let first = Output::open(&path).expect("free");
+        let told = refusal(Output::open(&path));
+        let process = format!("process {}", std::process::id());
+        assert!(
+            told.contains("is in use by another run") && told.contains(&process),
+            "{told}"
+        );
+        drop(first);
+        drop(Output::open(&path).expect("free again"));
+
+        let file = place.path().join("file");
+        fs_err::write(&file, "x").expect("written");
+        for path in [file.clone(), file.join("below")] {
+            let told = refusal(Output::open(&path));
+            assert!(told.contains("file` is a file"), "{told}");
+        }
+        let long = place.path().join("x".repeat(300));
+        let told = refusal(Output::open(&long));
+        assert!(
+            told.contains("can't be written to") && told.contains("--output"),
+            "{told}"
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_name_that_is_no_text_is_refused() {
+        use std::os::unix::ffi::OsStrExt;
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join(std::ffi::OsStr::from_bytes(b"a\xff"));
+        let told = refusal(Output::open(&path));
+        assert!(told.contains("no UTF-8"), "{told}");
+    }
+
+    #[test]
+    fn checkpoints_of_an_earlier_run_are_not_replaced_unasked() {
+        let place = tempfile::tempdir().expect("a directory");
+        let output = Output::open(place.path()).expect("free");
+        output.begin(false).expect("nothing there");
+        let checkpoint = output.store.path_of("last");
+        fs_err::create_dir_all(&checkpoint).expect("made");
+        fs_err::write(place.path().join("run.json"), "{}").expect("written");
+        output.begin(false).expect("nothing whole there");
+        assert!(!place.path().join("run.json").exists());
+        let index = r#"{"format": 2, "host": "sconce 0", "files": []}"#;
+        fs_err::write(checkpoint.join("index.json"), index).expect("written");
+        let told = format!(
+            "{:?}",
+            output.begin(false).expect_err("refused").diagnostics
+        );
+        for words in ["`last`", "--resume", "--overwrite"] {
+            assert!(told.contains(words), "{told}");
+        }
+        output.begin(true).expect("removed");
+        assert!(!checkpoint.exists());
+    }
+}
