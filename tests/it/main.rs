@@ -2,6 +2,7 @@
 //!
 //! | module | what must hold |
 //! |---|---|
+//! | `averages` | `ema` and `swa` average what their formulas say |
 //! | `tensors` | hooks read and change tensors where they may, without a copy |
 //! | `training` | the quickstart learns, MNIST learns, two runs give the same bits |
 //! | `order` | which mount points are called, in which order, with which counters |
@@ -41,6 +42,7 @@
 mod after_training;
 mod author;
 mod autoencoder;
+mod averages;
 mod bad_data;
 mod bad_manifests;
 mod bad_plugins;
