@@ -17,6 +17,10 @@
 //! | `resume` | a run goes on from a checkpoint with the same bits, or says why it can't |
 //! | `stopping` | signals, failures, and directories that are in use |
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
+//! | `rates_and_clips` | `lr-schedule` and `grad-clip`: the rates that hold, the gradients that are stepped |
+//! | `control` | `early-stopping`, `stop-on-nan`, `time-limit`, `check` end runs when they should |
+//! | `hook_docs` | the tables of options in the docs are those of the schemas |
+//! | `keeping` | `checkpoint` saves, keeps, loads and publishes what it should |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
 //! | `examples` | the manifests in `examples/` do what the README says of them |
 //! | `autoencoder` | a task of one's own has the whole command line |
@@ -49,16 +53,20 @@ mod bad_plugins;
 mod candle_gradients;
 mod checkpoints;
 mod commands;
+mod control;
 mod distillation;
 mod examples;
 mod faults;
 mod gradient_audit;
+mod hook_docs;
+mod keeping;
 mod large_data;
 mod modules;
 mod order;
 mod plugins;
 mod precision;
 mod pytorch;
+mod rates_and_clips;
 mod references;
 mod requests;
 mod resume;

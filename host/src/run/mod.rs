@@ -5,6 +5,7 @@ mod evaluate;
 mod failure;
 mod interrupt;
 mod iteration;
+mod keep;
 mod metrics;
 mod modules;
 mod plan;
