@@ -7,6 +7,7 @@ mod failure;
 mod finite;
 mod interrupt;
 mod iteration;
+mod keep;
 mod metrics;
 mod modules;
 mod plan;
