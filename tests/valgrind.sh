@@ -14,7 +14,7 @@ rm -rf "$place"
 mkdir -p "$place/plugins"
 cargo build --quiet --locked --workspace --no-default-features --features sconce/avx512
 cp target/debug/sconce "$place/"
-cp target/debug/libsconce_plugin_{console,csv,stop_after}.so "$place/plugins/"
+cp target/debug/libsconce_plugin_*.so "$place/plugins/"
 cp target/debug/libsconce_fixture_{recorder,noop,tensors,giver,taker,faults}.so "$place/plugins/"
 cargo build --quiet --locked --workspace
 if [ "$(nm "$place/sconce" | grep -c ' mi_malloc')" != 0 ]; then
@@ -36,6 +36,13 @@ cat >"$place/run.json" <<'END'
     "console",
     "csv",
     { "hook": "stop-after", "config": { "minutes": 60 } },
+    { "hook": "checkpoint", "config": { "epochs": 1 } },
+    { "hook": "early-stopping", "config": { "monitor": "loss" } },
+    "stop-on-nan",
+    { "hook": "ema", "config": { "evaluate": [] } },
+    { "hook": "swa", "config": { "evaluate": [] } },
+    { "hook": "lr-schedule", "config": { "warm_up": { "steps": 2 }, "schedule": { "kind": "cosine" } } },
+    { "hook": "grad-clip", "config": { "max_norm": 1.0 } },
     "recorder",
     { "hook": "recorder", "every": { "epochs": 2 }, "config": { "file": "second.jsonl" } },
     "noop",
@@ -74,4 +81,4 @@ memcheck() {
 
 memcheck 0
 memcheck 4 --set "$faults"
-echo 'passed: no wrong access in a run with 15 well-behaved hooks and in one with 3 that fail'
+echo 'passed: no wrong access in a run with 22 well-behaved hooks and in one with 3 that fail'

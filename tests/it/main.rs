@@ -69,6 +69,7 @@ mod hook_docs;
 mod keeping;
 mod large_data;
 mod modules;
+mod mutations;
 mod order;
 mod plugins;
 mod precision;

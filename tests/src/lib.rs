@@ -11,6 +11,7 @@ pub mod in_process;
 #[cfg(unix)]
 pub mod kill;
 mod manifest;
+pub mod mutations;
 mod sconce;
 pub mod steps;
 

@@ -1,0 +1,31 @@
+//! Damaged inputs: everything that the host reads from outside must take any bytes without a crash, and
+//! a damaged checkpoint must never be taken for a whole one.
+//!
+//! The same subjects are those of the fuzzers in `tests/fuzz`, of the program `mutate` and, with fewer
+//! inputs, of a test.
+
+mod mutate;
+mod subject;
+
+pub use mutate::mutated;
+pub use subject::{Bench, Subject};
+
+use sconce::random;
+
+/// Takes `count` mutated inputs of a subject, those of a seed; how many were accepted.
+///
+/// # Panics
+///
+/// Where the host does, or accepts what it must not.
+pub fn strike(subject: Subject, seed: u64, count: u64) -> u64 {
+    let bench = Bench::new(subject);
+    let originals = bench.originals();
+    let mut accepted = 0;
+    for number in 0..count {
+        let mut stream = random::stream(seed, subject.name(), number, 0);
+        let original = &originals[stream.below(originals.len() as u64) as usize];
+        let input = mutated(original, &mut stream);
+        accepted += u64::from(bench.take(&input));
+    }
+    accepted
+}

@@ -1,0 +1,296 @@
+//! What takes damaged bytes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sconce::bridge::Shared;
+use sconce::data::{self, DataConfig};
+use sconce::log::MemoryLog;
+use sconce::manifest::{self, TaskSource};
+use sconce::plugin::inspect;
+use sconce::plugin::instance::EntryError;
+use sconce::plugin::library::Library;
+use sconce::{checkpoint, weights};
+use serde_json::{Value, json};
+
+use crate::in_process::create;
+use crate::{Workplace, artifacts, edit, tiny, workspace};
+
+/// What is read from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A manifest's text.
+    Manifest,
+    /// A plugin's file.
+    Plugin,
+    /// A plugin's file, damaged where it says what it has.
+    Metadata,
+    /// A checkpoint's directory; the first byte of an input says which of its files the rest is.
+    Checkpoint,
+    /// IDX files; the first byte says whether of images or of labels.
+    Idx,
+    /// A table.
+    Csv,
+    /// A file of weights.
+    Safetensors,
+    /// What a hook's state was saved as.
+    State,
+}
+
+impl Subject {
+    /// All of them.
+    pub const ALL: [Subject; 8] = [
+        Subject::Manifest,
+        Subject::Plugin,
+        Subject::Metadata,
+        Subject::Checkpoint,
+        Subject::Idx,
+        Subject::Csv,
+        Subject::Safetensors,
+        Subject::State,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subject::Manifest => "manifest",
+            Subject::Plugin => "plugin",
+            Subject::Metadata => "metadata",
+            Subject::Checkpoint => "checkpoint",
+            Subject::Idx => "idx",
+            Subject::Csv => "csv",
+            Subject::Safetensors => "safetensors",
+            Subject::State => "state",
+        }
+    }
+}
+
+/// A subject with what it needs: a place for files, whole ones to begin with.
+pub struct Bench {
+    subject: Subject,
+    place: Workplace,
+    whole: Vec<Vec<u8>>,
+    /// Of a checkpoint.
+    files: Vec<PathBuf>,
+}
+
+/// The plugin whose file and state are damaged.
+const PLUGIN: &str = "sconce-plugin-control";
+
+/// Where the metadata stand in a plugin's file, near enough.
+const AROUND: usize = 2048;
+
+impl Bench {
+    /// With whole files.
+    ///
+    /// # Panics
+    ///
+    /// Where they can't be had.
+    pub fn new(subject: Subject) -> Bench {
+        let place = Workplace::new(&[
+            "sconce-fixture-faults",
+            "sconce-fixture-giver",
+            "sconce-plugin-csv",
+        ]);
+        let mut files = Vec::new();
+        let whole = match subject {
+            Subject::Manifest => manifests(),
+            Subject::Plugin => vec![plugin()],
+            Subject::Metadata => vec![around_metadata(&plugin()).1],
+            Subject::Checkpoint => {
+                files = checkpoint_files(&place);
+                let file = |(index, path): (usize, &PathBuf)| {
+                    let mut input = vec![index as u8];
+                    input.extend(fs::read(path).expect("a file"));
+                    input
+                };
+                files.iter().enumerate().map(file).collect()
+            }
+            Subject::Idx => {
+                let images: Vec<u8> = (0..10 * 16).map(|pixel| (pixel * 7) as u8).collect();
+                vec![
+                    [
+                        &[0, 0, 0, 8, 3, 0, 0, 0, 10, 0, 0, 0, 4, 0, 0, 0, 4],
+                        &images[..],
+                    ]
+                    .concat(),
+                    vec![1, 0, 0, 8, 1, 0, 0, 0, 10, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4],
+                ]
+            }
+            Subject::Csv => {
+                let mut table = "size,colour,when,kind\n".to_owned();
+                for row in 0..30 {
+                    let colour = ["red", "\"dark, blue\"", ""][row % 3];
+                    table += &format!(
+                        "{}.5,{colour},{},{}\n",
+                        row * 3,
+                        row % 4,
+                        ["a", "b"][row % 2]
+                    );
+                }
+                vec![table.into_bytes()]
+            }
+            Subject::Safetensors => vec![parameters(&place)],
+            Subject::State => vec![state(None).expect("a state")],
+        };
+        Bench {
+            subject,
+            place,
+            whole,
+            files,
+        }
+    }
+
+    /// Whole inputs.
+    pub fn originals(&self) -> &[Vec<u8>] {
+        &self.whole
+    }
+
+    /// Gives the host an input; whether it took it.
+    ///
+    /// # Panics
+    ///
+    /// Where the host does, or accepts what it must not.
+    pub fn take(&self, input: &[u8]) -> bool {
+        match self.subject {
+            Subject::Manifest => {
+                let path = self.write("input.json", input);
+                manifest::load(&path, &[], TaskSource::Manifest).is_ok()
+            }
+            Subject::Plugin => self.take_plugin(input),
+            Subject::Metadata => {
+                let whole = plugin();
+                let (start, original) = around_metadata(&whole);
+                let end = start + original.len();
+                self.take_plugin(&[&whole[..start], input, &whole[end..]].concat())
+            }
+            Subject::Checkpoint => self.take_checkpoint(input),
+            Subject::Idx => {
+                let (which, bytes) = input.split_first().unwrap_or((&0, &[]));
+                let mut paths = [0, 1].map(|index| {
+                    let name = ["images", "labels"][index];
+                    self.write(name, &self.whole[index][1..])
+                });
+                let which = usize::from(*which) % 2;
+                paths[which] = self.write("damaged", bytes);
+                let [images, labels] = paths;
+                self.take_data(
+                    json!({"kind": "idx", "images": images, "labels": labels, "val": {"count": 2}}),
+                )
+            }
+            Subject::Csv => {
+                let file = self.write("table.csv", input);
+                self.take_data(json!({"kind": "csv", "file": file, "target": "kind"}))
+            }
+            Subject::Safetensors => {
+                let path = self.write("weights.safetensors", input);
+                weights::read(&path).is_ok()
+            }
+            Subject::State => state(Some(input)).is_ok(),
+        }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.place.path(name);
+        fs::write(&path, bytes).expect("a file can be written");
+        path
+    }
+
+    fn take_plugin(&self, bytes: &[u8]) -> bool {
+        inspect::inspect(&self.write("plugin.so", bytes)).is_ok()
+    }
+
+    fn take_data(&self, config: Value) -> bool {
+        let config: DataConfig = serde_json::from_value(config).expect("a config");
+        data::load(&config, &self.place.path(""), 1).is_ok()
+    }
+
+    /// A damaged file is never accepted; of the index, which has the others' sums, what was accepted must
+    /// say the same.
+    fn take_checkpoint(&self, input: &[u8]) -> bool {
+        let (which, bytes) = input.split_first().unwrap_or((&0, &[]));
+        let file = &self.files[usize::from(*which) % self.files.len()];
+        let whole = fs::read(file).expect("a file");
+        let directory = file.parent().expect("a directory");
+        let content = |checkpoint: checkpoint::Checkpoint| format!("{checkpoint:?}");
+        let expected = checkpoint::read(directory)
+            .map(content)
+            .expect("a whole one");
+        fs::write(file, bytes).expect("a file can be written");
+        let read = checkpoint::read(directory);
+        fs::write(file, &whole).expect("a file can be written");
+        let Ok(read) = read else { return false };
+        let is_index = file.ends_with("index.json");
+        assert!(
+            whole == bytes || is_index && content(read) == expected,
+            "a damaged {} was accepted",
+            file.display()
+        );
+        true
+    }
+}
+
+fn manifests() -> Vec<Vec<u8>> {
+    let examples = fs::read_dir(workspace().join("examples")).expect("examples");
+    let file = |entry: std::io::Result<fs::DirEntry>| {
+        let path = entry.expect("an entry").path().join("run.json");
+        fs::read(path).ok()
+    };
+    examples.filter_map(file).collect()
+}
+
+fn plugin() -> Vec<u8> {
+    fs::read(artifacts().plugin(PLUGIN)).expect("a plugin")
+}
+
+/// Where a plugin's description begins in its file, and the bytes from there on.
+fn around_metadata(plugin: &[u8]) -> (usize, Vec<u8>) {
+    let name = format!("\"{PLUGIN}\"");
+    let found = plugin
+        .windows(name.len())
+        .position(|window| window == name.as_bytes());
+    let start = found.expect("it says its name").saturating_sub(AROUND / 4);
+    let end = (start + AROUND).min(plugin.len());
+    (start, plugin[start..end].to_vec())
+}
+
+/// The files of a checkpoint with all kinds of content.
+fn checkpoint_files(place: &Workplace) -> Vec<PathBuf> {
+    let save =
+        json!({"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "each"});
+    let hooks = json!(["counter", "giver", "csv", {"hook": "asker", "config": save}]);
+    let optimizer = json!({"kind": "adamw", "learning_rate": 0.01});
+    let manifest = edit(edit(tiny(), "/hooks", hooks), "/optimizer", optimizer);
+    place.run(&manifest).expect(0, &[]);
+    let entries = fs::read_dir(place.path("out/checkpoints/each")).expect("a checkpoint");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    assert!(files.len() >= 5, "{files:?}");
+    files
+}
+
+fn parameters(place: &Workplace) -> Vec<u8> {
+    let files = checkpoint_files(place);
+    let is_parameters =
+        |path: &&PathBuf| path.file_name() == Some("parameters.safetensors".as_ref());
+    let file: &Path = files.iter().find(is_parameters).expect("parameters");
+    fs::read(file).expect("a file")
+}
+
+/// The state of a hook after it was given one.
+fn state(input: Option<&[u8]>) -> Result<Vec<u8>, EntryError> {
+    let log = MemoryLog::default();
+    let shared = Shared::new(&log);
+    let library = Library::open(&artifacts().plugin(PLUGIN)).expect("a plugin");
+    let config = r#"{"monitor": "loss"}"#;
+    shared.register("early-stopping");
+    let hook = create(&library, "early-stopping", config, &shared);
+    let mut hook = hook.expect("a hook");
+    if let Some(input) = input {
+        hook.load_state(input).map_err(|error| {
+            assert!(!error.is_panic(), "{error:?}");
+            error
+        })?;
+    }
+    hook.save_state()
+}
