@@ -51,7 +51,7 @@ fn a_crash_in_a_hook_is_told_with_its_name_and_exits_with_5() {
                 &crashed,
                 "in plugin plugins/libsconce_fixture_wrecker.so",
                 "last checkpoint: ",
-                "out/checkpoints/early.safetensors",
+                "out/checkpoints/early",
                 "--skip bad",
             ],
         );
@@ -69,7 +69,7 @@ fn a_crash_in_a_hook_is_told_with_its_name_and_exits_with_5() {
         );
         assert_eq!(report["thread"], "training");
         let checkpoint = report["last_checkpoint"].as_str().expect("a path");
-        assert!(checkpoint.ends_with("early.safetensors"));
+        assert!(checkpoint.ends_with("checkpoints/early"));
         assert!(!place.checkpoint("early").is_empty(), "it can be read");
     }
 }
@@ -142,19 +142,19 @@ fn a_hook_that_ends_the_process_without_a_word_is_named_at_the_next_start() {
             !place.path("out/run.json").exists(),
             "the run has no record"
         );
-        let again = place.sconce(&["run", "manifest.json", "--skip", "bad"]);
+        let again = place.sconce(&["run", "manifest.json", "--overwrite", "--skip", "bad"]);
         again.expect(
             0,
             &[
                 "warning: the run before in",
                 "did not come to its end: it was killed, or left without a word",
                 "in the hook `bad` at `after_iter` (train), epoch 0, iteration 2",
-                "checkpoints/early.safetensors",
+                "checkpoints/early",
                 "`--skip bad` leaves it out",
             ],
         );
         let third = place
-            .sconce(&["run", "manifest.json", "--no-plugins"])
+            .sconce(&["run", "manifest.json", "--overwrite", "--no-plugins"])
             .expect(0, &[]);
         assert!(!third.stderr.contains("the run before"), "{}", third.stderr);
     }
@@ -165,7 +165,7 @@ fn the_report_of_a_crash_is_kept_at_the_next_start() {
     let place = place();
     wreck(&place, "after_iter", "segv").expect(5, &[]);
     place
-        .sconce(&["run", "manifest.json", "--no-plugins"])
+        .sconce(&["run", "manifest.json", "--overwrite", "--no-plugins"])
         .expect(
             0,
             &[
@@ -248,7 +248,8 @@ fn a_forked_process_never_goes_on_with_the_run() {
 fn hooks_are_left_out_by_name() {
     let place = place();
     place.write(&manifest(json!({"at": "before_run", "how": "segv"})));
-    let run = |flags: &[&str]| place.sconce(&[&["run", "manifest.json"], flags].concat());
+    let run =
+        |flags: &[&str]| place.sconce(&[&["run", "manifest.json", "--overwrite"], flags].concat());
     run(&[]).expect(5, &[]);
     run(&["--skip", "bad"]).expect(0, &[]);
     run(&["--only", "recorder", "--only", "asker"]).expect(0, &[]);

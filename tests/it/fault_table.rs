@@ -349,11 +349,11 @@ fn end(place: &Workplace) -> &'static str {
 }
 
 fn checkpoint(place: &Workplace) -> &'static str {
-    let path = place.path("out/checkpoints/early.safetensors");
-    match std::fs::read(path) {
-        Err(_) => "none yet",
-        Ok(bytes) if safetensors::SafeTensors::deserialize(&bytes).is_ok() => "whole",
-        Ok(_) => "**broken**",
+    let path = place.path("out/checkpoints/early");
+    match sconce::checkpoint::read(&path) {
+        Err(sconce::checkpoint::Error::Missing { .. }) => "none yet",
+        Ok(_) => "whole",
+        Err(_) => "**broken**",
     }
 }
 

@@ -98,6 +98,7 @@ pub fn main() -> ExitCode {
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
     let command = Cli::parse().command;
     trial::enable();
+    signals::let_writes_fail();
     let result = match command {
         Command::Run(arguments) => run::run(&arguments, tasks),
         Command::Check(arguments) => check::check(&arguments, tasks),

@@ -2,12 +2,11 @@
 
 use crate::run::Interrupt;
 
-/// Lets signals raise a flag. Writing more than the file-size limit allows becomes an error of the
-/// write, rather than the process's end.
+/// Lets signals raise a flag.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "a handler that says something")]
 pub(super) fn install() -> Interrupt {
-    use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+    use signal_hook::consts::{SIGINT, SIGTERM};
     use signal_hook::low_level;
 
     use crate::run::Signal;
@@ -31,10 +30,21 @@ pub(super) fn install() -> Interrupt {
         // A system that lets none be registered ends the process, as without us.
         drop(registered);
     }
-    // SAFETY: the handler does nothing.
-    drop(unsafe { low_level::register(SIGXFSZ, || {}) });
     interrupt
 }
+
+/// Writing more than the file-size limit allows becomes an error of the write, rather than the
+/// process's end.
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "a handler that does nothing")]
+pub(super) fn let_writes_fail() {
+    // SAFETY: the handler does nothing.
+    drop(unsafe { signal_hook::low_level::register(signal_hook::consts::SIGXFSZ, || {}) });
+}
+
+/// There is no such limit.
+#[cfg(not(unix))]
+pub(super) fn let_writes_fail() {}
 
 /// Says something from within a handler of signals. A closed standard error is no reason for more.
 #[cfg(unix)]
