@@ -54,7 +54,8 @@
 //! - [`hook`](macro@hook), [`export_plugin!`]: the two macros.
 //! - [`TaskView`]: what a hook sees and may ask. [`tensor`]: parameters, gradients, the batch.
 //!   [`Module`]: a layer that has just run. [`Setup`]: what a hook learns at its creation.
-//! - [`Keep`], [`TaskView::publish`]: what hooks tell each other. [`Monitor`]: a metric by its name.
+//! - [`Keep`], [`TaskView::publish`]: what hooks tell each other. [`Monitor`]: a metric by its name, and
+//!   [`Rule`]: which of its values is better.
 //! - [`Error`], [`bail!`], [`Context`]: how it fails.
 //! - [`Priority`]: in which order hooks run. [`state`]: what goes into checkpoints.
 //! - [`abi`], [`ext`], [`metadata`]: the boundary itself, for hosts.
@@ -78,6 +79,7 @@ mod monitor;
 mod phase;
 mod point;
 mod priority;
+mod rule;
 #[expect(unsafe_code, reason = "reads the host's data")]
 mod setup;
 pub mod state;
@@ -94,6 +96,7 @@ pub use monitor::{METRIC_FORMAT, Monitor};
 pub use phase::Phase;
 pub use point::Point;
 pub use priority::Priority;
+pub use rule::Rule;
 pub use sconce_plugin_macros::hook;
 pub use setup::Setup;
 pub use view::{

@@ -2,6 +2,7 @@
 //!
 //! | module | what must hold |
 //! |---|---|
+//! | `averages` | `ema` and `swa` average what their formulas say |
 //! | `tensors` | hooks read and change tensors where they may, without a copy |
 //! | `training` | the quickstart learns, MNIST learns, two runs give the same bits |
 //! | `order` | which mount points are called, in which order, with which counters |
@@ -19,6 +20,10 @@
 //! | `resume` | a run goes on from a checkpoint with the same bits, or says why it can't |
 //! | `stopping` | signals, failures, and directories that are in use |
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
+//! | `rates_and_clips` | `lr-schedule` and `grad-clip`: the rates that hold, the gradients that are stepped |
+//! | `control` | `early-stopping`, `stop-on-nan`, `time-limit`, `check` end runs when they should |
+//! | `hook_docs` | the tables of options in the docs are those of the schemas |
+//! | `keeping` | `checkpoint` saves, keeps, loads and publishes what it should |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
 //! | `examples` | the manifests in `examples/` do what the README says of them |
 //! | `autoencoder` | a task of one's own has the whole command line |
@@ -44,25 +49,31 @@
 mod after_training;
 mod author;
 mod autoencoder;
+mod averages;
 mod bad_data;
 mod bad_manifests;
 mod bad_plugins;
 mod candle_gradients;
 mod checkpoints;
 mod commands;
+mod control;
 mod crashes;
 mod distillation;
 mod examples;
 mod fault_table;
 mod faults;
+mod finite;
 mod gradient_audit;
 mod hangs;
+mod hook_docs;
+mod keeping;
 mod large_data;
 mod modules;
 mod order;
 mod plugins;
 mod precision;
 mod pytorch;
+mod rates_and_clips;
 mod references;
 mod requests;
 mod resume;

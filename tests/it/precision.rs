@@ -20,7 +20,14 @@ fn error(found: &[f64], exact: &[f64]) -> f64 {
 #[test]
 fn losses_and_gradients_are_those_of_twice_the_digits() {
     for task in TASKS {
-        for batch in if task == "gpt" { [1, 5] } else { [3, 40] } {
+        // Of LeNet no more images than have no square to be pooled whose two largest numbers are equal to
+        // seven digits: which of them gets the gradient is a matter of rounding then.
+        let sizes = match task {
+            "gpt" => [1, 5],
+            "lenet" => [3, 7],
+            _ => [3, 40],
+        };
+        for batch in sizes {
             let single = Step::with(task, Some(batch), DType::F32);
             let double = Step::with(task, Some(batch), DType::F64);
             for (one, other) in single.parameters().iter().zip(double.parameters().iter()) {
@@ -41,7 +48,7 @@ fn losses_and_gradients_are_those_of_twice_the_digits() {
                 };
                 let error = error(&gradient(&found), &gradient(&exact));
                 let name = parameter.name();
-                assert!(error < 2e-4, "{task} at batch {batch}: `{name}` {error}");
+                assert!(error < 1e-5, "{task} at batch {batch}: `{name}` {error}");
             }
         }
     }

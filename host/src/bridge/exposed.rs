@@ -10,7 +10,7 @@ use sconce_plugin_api::ext::Collection;
 use super::Shared;
 use crate::gradients::Gradients;
 use crate::nearest::nearest;
-use crate::parameters::Parameters;
+use crate::parameters::{Kind, Parameters};
 
 /// The index of the inputs in the batch.
 pub(super) const INPUTS: usize = 0;
@@ -30,6 +30,8 @@ pub type ModuleTensors = [Option<Tensor>; MODULE.len()];
 #[derive(Default)]
 pub struct Exposed {
     parameters: RefCell<Vec<(Box<str>, Tensor)>>,
+    /// Which of them are buffers.
+    buffers: RefCell<Vec<bool>>,
     gradients: RefCell<Option<Gradients>>,
     /// Inputs, targets, outputs, and then whatever has a name.
     batch: RefCell<Vec<(Cow<'static, str>, Option<Tensor>)>>,
@@ -44,6 +46,8 @@ impl Exposed {
             (Box::from(entry.name()), entry.tensor().clone())
         };
         *self.parameters.borrow_mut() = parameters.iter().map(entry).collect();
+        let is_buffer = |entry: &crate::parameters::Parameter| entry.kind() == Kind::Buffer;
+        *self.buffers.borrow_mut() = parameters.iter().map(is_buffer).collect();
     }
 
     /// Shows gradients until they are taken back.
@@ -195,6 +199,12 @@ impl Shared<'_> {
             }
             _ => exposed.parameter_index(name),
         }
+    }
+
+    /// Whether a tensor is one of the model's buffers.
+    pub(super) fn is_buffer(&self, collection: Collection, index: usize) -> bool {
+        let buffers = self.tensors.buffers.borrow();
+        collection == Collection::Parameters && buffers.get(index).copied().unwrap_or(false)
     }
 
     pub(super) fn tensor(&self, collection: Collection, index: usize) -> Option<Tensor> {

@@ -37,6 +37,16 @@ pub enum Asked {
     Swap(String),
     /// Put the parameters back.
     SwapBack,
+    /// Save a checkpoint of the parameters alone.
+    SaveParameters(String),
+    /// Take the parameters from the checkpoint of this tag, with a published set in their place.
+    LoadParameters(String, Option<String>),
+    /// Delete the checkpoint of this tag.
+    Delete(String),
+    /// Give the checkpoint of the first tag the second one too.
+    Copy(String, String),
+    /// Write the parameters of a checkpoint into a file of their own: tag, name, published set.
+    Publish(String, String, Option<String>),
 }
 
 /// A stop that somebody asked for.
@@ -168,16 +178,46 @@ fn ask(shared: &Shared<'_>, request: Request, number: f64, text: &str) -> Result
             let scale = requests.loss_scale.get().unwrap_or(1.0);
             requests.loss_scale.set(Some(scale * number));
         }
-        Request::SaveCheckpoint => requests.ask(Asked::Save(tag(text)?), shared.hook_name()),
+        Request::SaveCheckpoint => {
+            let asked = if number > 0.0 {
+                Asked::SaveParameters(tag(text)?)
+            } else {
+                Asked::Save(tag(text)?)
+            };
+            requests.ask(asked, shared.hook_name());
+        }
         Request::Validate => requests.ask(Asked::Validate, shared.hook_name()),
         Request::RollBack => requests.ask(Asked::RollBack(tag(text)?), shared.hook_name()),
         Request::SwapParameters => {
             requests.ask(Asked::Swap(text.to_owned()), shared.hook_name());
         }
         Request::SwapBack => requests.ask(Asked::SwapBack, shared.hook_name()),
+        Request::LoadParameters => {
+            let (from, set) = in_two(text);
+            requests.ask(Asked::LoadParameters(tag(from)?, set), shared.hook_name());
+        }
+        Request::DeleteCheckpoint => requests.ask(Asked::Delete(tag(text)?), shared.hook_name()),
+        Request::CopyCheckpoint => {
+            let (from, to) = text.split_once('/').unwrap_or((text, ""));
+            requests.ask(Asked::Copy(tag(from)?, tag(to)?), shared.hook_name());
+        }
+        Request::PublishWeights => {
+            let (from, rest) = text.split_once('/').unwrap_or((text, ""));
+            let (name, set) = in_two(rest);
+            let asked = Asked::Publish(tag(from)?, tag(name)?, set);
+            requests.ask(asked, shared.hook_name());
+        }
         other => return Err(format!("this host does not serve `{}`", other.name())),
     }
     Ok(())
+}
+
+/// What stands before a slash, and what behind it, if there is one.
+fn in_two(text: &str) -> (&str, Option<String>) {
+    match text.split_once('/') {
+        Some((first, second)) => (first, Some(second.to_owned())),
+        None => (text, None),
+    }
 }
 
 /// A tag is a part of a file's name, on every system.
@@ -242,7 +282,13 @@ fn is_legal(request: Request, point: Point, phase: Phase) -> bool {
             is_between(point) || matches!(point, P::BeforeUpdate | P::AfterLoadCheckpoint)
         }
         Request::ScaleLoss => phase == Phase::Train && point == P::AfterLoss,
-        Request::SaveCheckpoint | Request::SwapParameters | Request::SwapBack => is_between(point),
+        Request::SaveCheckpoint
+        | Request::SwapParameters
+        | Request::SwapBack
+        | Request::LoadParameters => is_between(point),
+        Request::DeleteCheckpoint | Request::CopyCheckpoint | Request::PublishWeights => {
+            is_between(point) || point == P::AfterSaveCheckpoint
+        }
         Request::Validate => {
             let is_midst = matches!(point, P::BeforeRun | P::BeforeIter);
             phase == Phase::Train && is_between(point) && !is_midst

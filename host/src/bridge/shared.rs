@@ -149,6 +149,11 @@ impl<'run> Shared<'run> {
         names.get(self.hook.get()).cloned().unwrap_or_default()
     }
 
+    /// Tells the user something in the host's name.
+    pub(crate) fn info(&self, message: &str) {
+        self.log.log(Level::Info, "sconce", message);
+    }
+
     /// Warns the user in the host's name.
     pub(crate) fn warn(&self, message: &str) {
         self.log.log(Level::Warn, "sconce", message);

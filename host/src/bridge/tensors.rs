@@ -174,6 +174,10 @@ fn lend(
         };
         element(storage, layout.start_offset()).cast_mut()
     };
+    let mut flags = if writable { TensorAbi::WRITABLE } else { 0 };
+    if shared.is_buffer(collection, index) {
+        flags |= TensorAbi::BUFFER;
+    }
     let layout = tensor.layout();
     let size = u64::from(type_bits) / 8;
     Ok(Some(TensorAbi {
@@ -183,7 +187,7 @@ fn lend(
         shape: layout.dims().as_ptr().cast(),
         strides: layout.stride().as_ptr().cast(),
         name: shared.tensor_name(collection, index),
-        flags: if writable { TensorAbi::WRITABLE } else { 0 },
+        flags,
         dimensions: layout.dims().len() as u32,
         device_type: 1,
         device_id: 0,

@@ -67,7 +67,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Puts the directory `beside` into its place. What stood there before is removed.
-fn put(beside: &Path, place: &Path) -> io::Result<()> {
+pub(super) fn put(beside: &Path, place: &Path) -> io::Result<()> {
     let parent = place.parent().unwrap_or(Path::new("."));
     if place.symlink_metadata().is_err() {
         fs_err::rename(beside, place)?;
@@ -125,6 +125,12 @@ fn free_bytes(_path: &Path) -> Option<u64> {
 /// Reads the checkpoint in a directory, after looking at every byte of it.
 pub fn read(directory: &Path) -> Result<Checkpoint, Error> {
     let index = Index::read(directory)?;
+    if !index.has(form::TRAINING) {
+        return Err(Error::Damaged {
+            path: directory.to_owned(),
+            reason: "it has the parameters alone, from which no run can go on".to_owned(),
+        });
+    }
     Files::parse(
         |name| index.file(directory, name),
         |name, reason| Error::Damaged {

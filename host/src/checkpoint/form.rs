@@ -17,7 +17,7 @@ use super::{Checkpoint, Error, Header, HookRecord};
 /// The model's parameters and buffers.
 pub(super) const PARAMETERS: &str = "parameters.safetensors";
 /// All other tensors.
-const TRAINING: &str = "training.safetensors";
+pub(super) const TRAINING: &str = "training.safetensors";
 /// What is neither tensor nor hook's state.
 const STATE: &str = "state.json";
 /// The hooks and their states.
@@ -37,6 +37,8 @@ pub struct Files {
     pub(super) host: String,
     /// Names and bytes, in the order of writing.
     pub(super) all: Vec<(&'static str, Vec<u8>)>,
+    /// Whether a run can go on from it.
+    pub(super) is_whole: bool,
 }
 
 impl Files {
@@ -72,6 +74,7 @@ impl Files {
         Ok(Files {
             tag: tag.clone(),
             host: host.clone(),
+            is_whole: true,
             all: vec![
                 (PARAMETERS, tensors(parameters.collect())?),
                 (TRAINING, tensors(training.collect())?),
@@ -80,6 +83,14 @@ impl Files {
                 (MANIFEST, json(&checkpoint.manifest).map_err(failed)?),
             ],
         })
+    }
+
+    /// The same without what only a training needs: optimizer, hooks, what hooks published.
+    pub fn parameters_alone(mut self) -> Files {
+        self.all
+            .retain(|(name, _)| [PARAMETERS, STATE, MANIFEST].contains(name));
+        self.is_whole = false;
+        self
     }
 
     /// The bytes of all files together.

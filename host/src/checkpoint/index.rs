@@ -83,6 +83,11 @@ impl Index {
             .map_err(|error| damaged(format!("`{NAME}` can't be read: {error}")))
     }
 
+    /// Whether there is a file of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.files.iter().any(|entry| entry.name == name)
+    }
+
     /// Reads one of the files, whole.
     pub(super) fn file(&self, directory: &Path, name: &str) -> Result<Vec<u8>, Error> {
         let damaged = |what: String| Error::Damaged {

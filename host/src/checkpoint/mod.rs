@@ -1,7 +1,7 @@
 //! Checkpoints: everything that a run needs to go on from where it was, in one directory.
 //!
-//! `docs/checkpoints.md` describes the files. [`store`] knows where the checkpoints of a run are
-//! and which is the latest, [`directory`] writes and reads one whole or not at all, [`form`] is the
+//! `docs/checkpoints.md` describes the files. `store` knows where the checkpoints of a run are
+//! and which is the latest, `directory` writes and reads one whole or not at all, `form` is the
 //! way between a [`Checkpoint`] and the bytes of its files.
 
 mod directory;

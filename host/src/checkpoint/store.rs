@@ -45,8 +45,40 @@ impl Store {
         };
         fs_err::create_dir_all(&self.directory).map_err(failed)?;
         let bytes = directory::write(&self.path_of(&files.tag), files)?;
-        self.lead_to(&files.tag).map_err(failed)?;
+        if files.is_whole {
+            self.lead_to(&files.tag).map_err(failed)?;
+        }
         Ok(bytes)
+    }
+
+    /// Gives the checkpoint of a tag a second one, in one step: the same files, copied only where the
+    /// file system has no links. After an error nothing has changed.
+    pub fn copy(&self, from: &str, to: &str) -> io::Result<()> {
+        let place = self.path_of(to);
+        let beside = aside(&place, "new");
+        drop(std::fs::remove_dir_all(&beside));
+        let copied =
+            link_all(&self.path_of(from), &beside).and_then(|()| directory::put(&beside, &place));
+        if copied.is_err() {
+            drop(std::fs::remove_dir_all(&beside));
+        }
+        copied
+    }
+
+    /// Removes the checkpoint of a tag, if there is one. A killed process leaves it whole, or nothing
+    /// that is taken for one.
+    pub fn remove(&self, tag: &str) -> io::Result<()> {
+        let place = self.path_of(tag);
+        if place.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        if self.latest().as_deref() == Some(tag) {
+            fs_err::remove_file(self.directory.join(LATEST))?;
+        }
+        // Under this name the next process that takes over the run clears it away.
+        let doomed = aside(&place, "new");
+        fs_err::rename(&place, &doomed)?;
+        directory::remove(&doomed)
     }
 
     /// Reads the checkpoint of a tag.
@@ -122,6 +154,21 @@ impl Store {
             other => other,
         }
     }
+}
+
+/// A directory with the files of another one, which nobody changes once they are written.
+fn link_all(from: &Path, to: &Path) -> io::Result<()> {
+    let files = fs_err::read_dir(from)?;
+    fs_err::create_dir(to)?;
+    for file in files {
+        let file = file?;
+        let (path, copy) = (file.path(), to.join(file.file_name()));
+        if std::fs::hard_link(&path, &copy).is_err() {
+            fs_err::copy(&path, &copy)?;
+            fs_err::File::open(&copy)?.sync_all()?;
+        }
+    }
+    sync_directory(to)
 }
 
 /// A link to a tag; a file with its name where the file system has no links.
@@ -232,6 +279,37 @@ mod tests {
         assert_eq!(back.under("optimizer/").count(), 1);
         let parameters = directory::parameters(&store.path_of("b")).expect("parameters");
         assert_eq!(parameters[0].0, "a");
+    }
+
+    #[test]
+    fn a_copy_is_a_checkpoint_of_its_own_and_a_removed_one_is_gone() {
+        let output = tempfile::tempdir().expect("a directory");
+        let store = Store::of(output.path());
+        save(&store, "a", 1.0).expect("saved");
+        store.copy("a", "best").expect("copied");
+        assert_eq!(store.latest().as_deref(), Some("a"));
+        save(&store, "a", 2.0).expect("replaced");
+        assert_eq!((number(&store, "a"), number(&store, "best")), (2.0, 1.0));
+        store.copy("a", "best").expect("replaced");
+        store.remove("a").expect("removed");
+        store.remove("a").expect("there is nothing to remove");
+        assert_eq!(names(&store), ["best"], "`latest` leads nowhere without it");
+        assert!((number(&store, "best") - 2.0).abs() < f32::EPSILON);
+        store.copy("a", "b").expect_err("there is no `a`");
+        assert_eq!(names(&store), ["best"]);
+    }
+
+    #[test]
+    fn parameters_alone_are_no_checkpoint_to_go_on_from() {
+        let output = tempfile::tempdir().expect("a directory");
+        let store = Store::of(output.path());
+        let files = Files::of(&checkpoint("a", 1.0)).expect("files");
+        store.write(&files.parameters_alone()).expect("saved");
+        assert_eq!(store.latest(), None);
+        let error = store.read("a").expect_err("no whole one").to_string();
+        assert!(error.contains("it has the parameters alone"), "{error}");
+        let parameters = directory::parameters(&store.path_of("a")).expect("parameters");
+        assert_eq!(parameters.len(), 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@
     reason = "what loops call must become part of them for each set of instructions"
 )]
 
+mod finite;
 mod fresh;
 mod level;
 pub(crate) mod math;
@@ -15,6 +16,7 @@ mod matrix;
 mod product;
 pub(crate) mod region;
 
+pub(crate) use finite::all_finite;
 pub(crate) use fresh::{Fresh, written, zeros};
 pub(crate) use level::vectorised;
 pub use level::{Level, VARIABLE, level};

@@ -41,6 +41,10 @@ pub struct TrainConfig {
     #[serde(default)]
     #[schemars(range(min = 1, max = 100_000))]
     pub prefetch: Option<usize>,
+    /// End the run at the first training loss or gradient that is NaN or infinite, before it reaches a
+    /// parameter, and say in which module it began. Costs one pass over the gradients.
+    #[serde(default)]
+    pub check_finite: bool,
     /// The names of parameters that may go without a gradient; any other without one ends the run
     /// in its first iteration.
     #[serde(default)]

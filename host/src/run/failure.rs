@@ -39,6 +39,16 @@ pub enum RunError {
     /// The gradient audit of the first iteration found parameters that cannot learn.
     #[error("{0}")]
     Audit(String),
+    /// With `train.check_finite`: a loss or a gradient is not finite.
+    #[error("{what} {moment}: {place}")]
+    NotFinite {
+        /// What is not finite.
+        what: String,
+        /// When.
+        moment: String,
+        /// Where it began.
+        place: String,
+    },
     /// There is nothing to train on.
     #[error("the task has no training data")]
     NoTrainingData,
@@ -62,7 +72,10 @@ impl RunError {
         match self {
             RunError::Hook(_) => Origin::Hook,
             RunError::Data { .. } | RunError::NoTrainingData => Origin::Data,
-            RunError::Task { .. } | RunError::Optimizer { .. } | RunError::Audit(_) => Origin::Task,
+            RunError::Task { .. }
+            | RunError::Optimizer { .. }
+            | RunError::Audit(_)
+            | RunError::NotFinite { .. } => Origin::Task,
         }
     }
 
@@ -79,6 +92,14 @@ impl RunError {
             doing,
             moment: moment(view),
             source,
+        }
+    }
+
+    pub(super) fn not_finite(view: &ViewAbi, what: String, place: String) -> Self {
+        RunError::NotFinite {
+            what,
+            moment: moment(view),
+            place,
         }
     }
 

@@ -44,7 +44,8 @@ impl Trainer<'_> {
         self.midst = Midst::Batch;
         if !self.shared.requests.take_skip_batch() {
             let loss = self.forward(&batch, Phase::Train)?;
-            self.backward(&loss, micro_batch.share)?;
+            self.check_loss(&batch)?;
+            self.backward(&batch, &loss, micro_batch.share)?;
         }
         if micro_batch.updates {
             self.update()?;
@@ -128,7 +129,7 @@ impl Trainer<'_> {
     }
 
     /// The gradients of a batch, added to those of its update.
-    fn backward(&mut self, loss: &Tensor, share: f64) -> Result<(), RunError> {
+    fn backward(&mut self, batch: &Batch, loss: &Tensor, share: f64) -> Result<(), RunError> {
         let start = Instant::now();
         let store = self.differentiate(loss, share);
         self.times.backward += start.elapsed();
@@ -139,6 +140,7 @@ impl Trainer<'_> {
         }
         let gradients = Gradients::from_store(self.task.parameters(), &store);
         drop(store);
+        self.check_gradients(&gradients, batch)?;
         self.audit(&gradients)?;
         self.shared.tensors.set_gradients(gradients);
         self.call(Point::AfterBackward)?;

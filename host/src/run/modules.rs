@@ -19,9 +19,9 @@ use crate::dispatch::{Dispatcher, HookFault};
 use crate::nn::{ModuleInfo, Moment, Pass, Taps};
 
 /// Where an identity leaves the gradient that went through it.
-type Slot = Arc<Mutex<Option<Tensor>>>;
+pub(super) type Slot = Arc<Mutex<Option<Tensor>>>;
 
-fn content(slot: &Slot) -> Option<Tensor> {
+pub(super) fn content(slot: &Slot) -> Option<Tensor> {
     slot.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
@@ -232,7 +232,7 @@ impl Trainer<'_> {
 
 /// The same numbers, with a place where their gradient will be. An input that no parameter leads to
 /// becomes a variable, so that it gets a gradient too; what is no float has none.
-fn watched(tensor: &Tensor) -> Result<(Tensor, Slot)> {
+pub(super) fn watched(tensor: &Tensor) -> Result<(Tensor, Slot)> {
     let slot = Slot::default();
     if !tensor.dtype().is_float() {
         return Ok((tensor.clone(), slot));

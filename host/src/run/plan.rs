@@ -23,6 +23,8 @@ pub struct Plan {
     pub test: bool,
     /// How batches are prepared.
     pub preparation: Preparation,
+    /// Whether the first loss or gradient that is not finite ends the run.
+    pub check_finite: bool,
     /// The parameters that may go without a gradient.
     pub allow_missing_gradients: Vec<String>,
 }
@@ -40,6 +42,7 @@ impl Default for Plan {
             initial_validation: false,
             test: true,
             preparation: Preparation::default(),
+            check_finite: false,
             allow_missing_gradients: Vec::new(),
         }
     }

@@ -191,7 +191,7 @@ impl Trainer<'_> {
 }
 
 /// The tags that there are, for a message.
-fn known(tags: &[String]) -> String {
+pub(super) fn known(tags: &[String]) -> String {
     if tags.is_empty() {
         return "; no checkpoint has been saved".to_owned();
     }

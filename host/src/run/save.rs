@@ -25,6 +25,15 @@ pub(super) const INTERRUPTED: &str = "interrupted";
 /// The tag of the checkpoint of a run that an error ended.
 pub(super) const FAILED: &str = "failed";
 
+/// How much goes into a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// Everything that a run needs to go on.
+    Whole,
+    /// The parameters and buffers.
+    Parameters,
+}
+
 /// How writing or reading a checkpoint went, as hooks are told.
 pub(super) struct Told<'a> {
     pub(super) path: &'a Path,
@@ -64,6 +73,15 @@ pub(super) enum Midst {
 impl Trainer<'_> {
     /// Saves a checkpoint. That it can't be written does not end the run.
     pub(super) fn save(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
+        self.save_content(tag, hook, Extent::Whole)
+    }
+
+    /// Saves a checkpoint of the parameters alone.
+    pub(super) fn save_parameters(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
+        self.save_content(tag, hook, Extent::Parameters)
+    }
+
+    fn save_content(&mut self, tag: &str, hook: &str, extent: Extent) -> Result<(), RunError> {
         let Some(store) = self.store.clone() else {
             return self.blame(
                 hook,
@@ -76,7 +94,7 @@ impl Trainer<'_> {
         self.tell(Point::BeforeSaveCheckpoint, &told)?;
         let start = Instant::now();
         let states = self.hooks.save_states(self.shared)?;
-        let written = self.write(tag, states, true)?;
+        let written = self.write(tag, states, true, extent)?;
         told.seconds = start.elapsed().as_secs_f64();
         let error = written.as_ref().err().map(ToString::to_string);
         told.bytes = written.unwrap_or(0);
@@ -108,7 +126,7 @@ impl Trainer<'_> {
         let (states, failed) = self.hooks.save_states_of_all(self.shared);
         faults.extend(failed);
         // The task's own failure comes first already; a second one in copying it is no news.
-        if let Ok(written) = self.write(FAILED, states, is_exact) {
+        if let Ok(written) = self.write(FAILED, states, is_exact, Extent::Whole) {
             told.seconds = start.elapsed().as_secs_f64();
             let error = written.as_ref().err().map(ToString::to_string);
             told.bytes = written.unwrap_or(0);
@@ -125,6 +143,7 @@ impl Trainer<'_> {
         tag: &str,
         states: Vec<Option<Vec<u8>>>,
         exact: bool,
+        extent: Extent,
     ) -> Result<Result<u64, Error>, RunError> {
         let Some(store) = self.store.clone() else {
             return Ok(Ok(0));
@@ -132,9 +151,12 @@ impl Trainer<'_> {
         let content = self.content(tag, states, exact);
         let content =
             content.map_err(|error| RunError::task("taking a checkpoint", &self.view, error))?;
-        let written = Files::of(&content).and_then(|files| store.write(&files));
+        let written = Files::of(&content).and_then(|files| match extent {
+            Extent::Whole => store.write(&files),
+            Extent::Parameters => store.write(&files.parameters_alone()),
+        });
         match &written {
-            Ok(_) => self.saved(&store.path_of(tag)),
+            Ok(_) => self.saved(&store.path_of(tag), extent),
             Err(error) => {
                 let warning = format!("the checkpoint `{tag}` is not saved: {error}");
                 self.shared.warn(&warning);
@@ -143,9 +165,11 @@ impl Trainer<'_> {
         Ok(written)
     }
 
-    fn saved(&mut self, path: &Path) {
-        self.last_checkpoint = Some(path.to_owned());
-        self.shared.trail.set_checkpoint(&path.to_string_lossy());
+    fn saved(&mut self, path: &Path, extent: Extent) {
+        if extent == Extent::Whole {
+            self.last_checkpoint = Some(path.to_owned());
+            self.shared.trail.set_checkpoint(&path.to_string_lossy());
+        }
         if !self.checkpoints.iter().any(|known| known == path) {
             self.checkpoints.push(path.to_owned());
         }

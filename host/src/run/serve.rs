@@ -28,6 +28,15 @@ impl Trainer<'_> {
                 Asked::RollBack(tag) => self.roll_back(&tag, &hook)?,
                 Asked::Swap(set) => self.swap(&set, &hook)?,
                 Asked::SwapBack => self.swap_back(&hook)?,
+                Asked::SaveParameters(tag) => self.save_parameters(&tag, &hook)?,
+                Asked::LoadParameters(tag, set) => {
+                    self.load_parameters(&tag, set.as_deref(), &hook)?;
+                }
+                Asked::Delete(tag) => self.delete_checkpoint(&tag, &hook)?,
+                Asked::Copy(from, to) => self.copy_checkpoint(&from, &to, &hook)?,
+                Asked::Publish(tag, name, set) => {
+                    self.publish_weights(&tag, &name, set.as_deref(), &hook)?;
+                }
             }
         }
         Ok(())

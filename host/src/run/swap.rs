@@ -21,6 +21,11 @@ struct Pair {
 }
 
 impl Swapped {
+    /// The set's name.
+    pub(super) fn set(&self) -> &str {
+        &self.set
+    }
+
     /// Where the numbers of the parameter of this name really stand.
     pub(super) fn real(&self, name: &str) -> Option<&Tensor> {
         let pair = self.pairs.iter().find(|pair| pair.name == name)?;

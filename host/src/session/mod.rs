@@ -99,6 +99,7 @@ impl Checked {
             initial_validation: train.initial_validation,
             test: train.test,
             preparation: train.preparation(),
+            check_finite: train.check_finite,
             allow_missing_gradients: train.allow_missing_gradients.clone(),
         }
     }

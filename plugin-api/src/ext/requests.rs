@@ -46,7 +46,7 @@ pub enum Request {
     SetLearningRate = 5,
     /// Multiply this batch's loss by the number before its gradients are computed.
     ScaleLoss = 6,
-    /// Save a checkpoint; the text is its tag.
+    /// Save a checkpoint; the text is its tag. The number is 0, or 1 for one of the parameters alone.
     SaveCheckpoint = 7,
     /// Validate, in the middle of the training.
     Validate = 8,
@@ -56,11 +56,21 @@ pub enum Request {
     SwapParameters = 10,
     /// Put the parameters back into their place.
     SwapBack = 11,
+    /// Take the parameters, and nothing else, from a checkpoint; the text is `TAG`, or `TAG/SET` for
+    /// a published set in the place of the parameters.
+    LoadParameters = 12,
+    /// Delete a checkpoint; the text is its tag.
+    DeleteCheckpoint = 13,
+    /// Give a saved checkpoint a second tag; the text is `FROM/TO`.
+    CopyCheckpoint = 14,
+    /// Write a checkpoint's parameters into a file of their own, named by its hash; the text is
+    /// `TAG/NAME`, or `TAG/NAME/SET` for a published set in the place of the parameters.
+    PublishWeights = 15,
 }
 
 impl Request {
     /// All requests of this version of the API.
-    pub const ALL: [Request; 11] = [
+    pub const ALL: [Request; 15] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -72,6 +82,10 @@ impl Request {
         Request::RollBack,
         Request::SwapParameters,
         Request::SwapBack,
+        Request::LoadParameters,
+        Request::DeleteCheckpoint,
+        Request::CopyCheckpoint,
+        Request::PublishWeights,
     ];
 
     /// The request with this number.
@@ -95,6 +109,10 @@ impl Request {
             Request::RollBack => "roll_back",
             Request::SwapParameters => "swap_parameters",
             Request::SwapBack => "swap_back",
+            Request::LoadParameters => "load_parameters",
+            Request::DeleteCheckpoint => "delete_checkpoint",
+            Request::CopyCheckpoint => "copy_checkpoint",
+            Request::PublishWeights => "publish_weights",
         }
     }
 }

@@ -43,6 +43,9 @@ impl TensorAbi {
     /// In `flags`: the elements may be written to.
     pub const WRITABLE: u64 = 1;
 
+    /// In `flags`: part of the model's state, but not learned from gradients.
+    pub const BUFFER: u64 = 2;
+
     /// No tensor.
     pub const EMPTY: TensorAbi = TensorAbi {
         data: ptr::null_mut(),

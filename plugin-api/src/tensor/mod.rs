@@ -94,6 +94,12 @@ impl<'view> Tensor<'view> {
         DType::from_codes(self.abi.type_code, self.abi.type_bits)
     }
 
+    /// Whether it is one of the model's buffers: part of its state, but not learned from gradients,
+    /// as the means of a batch norm.
+    pub fn is_buffer(&self) -> bool {
+        self.abi.flags & TensorAbi::BUFFER != 0
+    }
+
     /// How many elements it has; 1 for a scalar.
     pub fn len(&self) -> usize {
         self.shape().iter().map(|&size| size as usize).product()

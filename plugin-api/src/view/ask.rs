@@ -83,6 +83,59 @@ impl TaskView<'_> {
         self.request(Request::SaveCheckpoint, 0.0, tag)
     }
 
+    /// Saves a checkpoint of the parameters alone: a third of the size where the optimizer keeps two
+    /// numbers for each parameter. Nobody can go back to it, only load its parameters
+    /// ([`load_parameters`](TaskView::load_parameters), or `sconce eval` and `predict`). In all else
+    /// as [`save_checkpoint`](TaskView::save_checkpoint).
+    #[track_caller]
+    pub fn save_parameters(&mut self, tag: &str) -> Result<()> {
+        self.request(Request::SaveCheckpoint, 1.0, tag)
+    }
+
+    /// Deletes the checkpoint of this tag, if there is one: what keeps the last few asks for it.
+    /// Legal where [`save_checkpoint`](TaskView::save_checkpoint) is, and at
+    /// `after_save_checkpoint`: delete the older one there, when the newer one is safe. Requests of
+    /// one point are served in the order of asking.
+    #[track_caller]
+    pub fn delete_checkpoint(&mut self, tag: &str) -> Result<()> {
+        self.request(Request::DeleteCheckpoint, 0.0, tag)
+    }
+
+    /// Gives the checkpoint `from` a second tag, in one step and without writing it again where the
+    /// disk knows hard links. Legal where [`delete_checkpoint`](TaskView::delete_checkpoint) is.
+    #[track_caller]
+    pub fn copy_checkpoint(&mut self, from: &str, to: &str) -> Result<()> {
+        self.request(Request::CopyCheckpoint, 0.0, &format!("{from}/{to}"))
+    }
+
+    /// Writes the parameters of the checkpoint `tag` to
+    /// `published/NAME-HASH.safetensors`, under their plain names and with nothing else: a file to
+    /// give away. HASH are the first eight digits of its SHA-256. With a set, the tensors that the
+    /// checkpoint has under `SET/PARAMETER` go in the place of its parameters (averages, say). A
+    /// file of that name and another hash is replaced. Legal where
+    /// [`delete_checkpoint`](TaskView::delete_checkpoint) is.
+    #[track_caller]
+    pub fn publish_weights(&mut self, tag: &str, name: &str, set: Option<&str>) -> Result<()> {
+        let text = match set {
+            Some(set) => format!("{tag}/{name}/{set}"),
+            None => format!("{tag}/{name}"),
+        };
+        self.request(Request::PublishWeights, 0.0, &text)
+    }
+
+    /// Takes the parameters and buffers from the checkpoint of this tag, after all hooks of this
+    /// point have run; optimizer, counters, metrics and hooks stay as they are. So the best model is
+    /// there at the end. With a set, the tensors that the checkpoint has under `SET/PARAMETER` go in the place
+    /// of its parameters. Legal where [`save_checkpoint`](TaskView::save_checkpoint) is.
+    #[track_caller]
+    pub fn load_parameters(&mut self, tag: &str, set: Option<&str>) -> Result<()> {
+        let text = match set {
+            Some(set) => format!("{tag}/{set}"),
+            None => tag.to_owned(),
+        };
+        self.request(Request::LoadParameters, 0.0, &text)
+    }
+
     /// Validates after all hooks of this point have run, with all mount points of a validation.
     /// Nothing happens where there is no validation data. Legal in training at `after_iter`, and
     /// around epochs and the loop.

@@ -148,6 +148,23 @@ impl TaskView<'_> {
         unsafe { TensorMut::new(abi) }
     }
 
+    /// A tensor of one collection to be read and one of another to be changed. The two collections
+    /// must not share elements.
+    #[track_caller]
+    pub(super) fn find_both(
+        &mut self,
+        (read, read_name): (Collection, &str),
+        (write, write_name): (Collection, &str),
+    ) -> Result<(Tensor<'_>, TensorMut<'_>)> {
+        let index = self.index_of(write, write_name)?;
+        let written = self.at(write, index, true)?;
+        let written = written.ok_or_else(|| none(write_name))?;
+        let read = self.find(read, read_name)?;
+        // SAFETY: as in `find_mut`; the one other view is of a tensor of another collection, whose
+        // elements are its own.
+        Ok((read, unsafe { TensorMut::new(written) }?))
+    }
+
     #[track_caller]
     fn for_each(
         &mut self,

@@ -99,6 +99,34 @@ impl TaskView<'_> {
         self.find_mut(Collection::Published, name)
     }
 
+    /// A parameter to be read and a published tensor to be changed in place, both at once: a running
+    /// average in one pass over the two. For the published tensor holds what holds for
+    /// [`published_tensor_mut`](TaskView::published_tensor_mut).
+    ///
+    /// ```
+    /// # use sconce_plugin_api::{Result, TaskView};
+    /// fn average(task: &mut TaskView<'_>) -> Result<()> {
+    ///     let (now, mut mean) = task.parameter_and_published_mut("fc1.weight", "ema/fc1.weight")?;
+    ///     let now = now.as_slice::<f32>()?;
+    ///     for (mean, now) in mean.as_mut_slice::<f32>()?.iter_mut().zip(now) {
+    ///         *mean += 0.01 * (now - *mean);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn parameter_and_published_mut(
+        &mut self,
+        parameter: &str,
+        published: &str,
+    ) -> Result<(Tensor<'_>, TensorMut<'_>)> {
+        // The two never share an element: what is published is the host's copy of it.
+        self.find_both(
+            (Collection::Parameters, parameter),
+            (Collection::Published, published),
+        )
+    }
+
     /// Takes back what was published under a name. It is no error where there is nothing.
     #[track_caller]
     pub fn retract(&mut self, name: &str) -> Result<()> {

@@ -46,7 +46,7 @@ impl Function {
         }
     }
 
-    /// The gradients of `x`, from those of what was made of it. `x` may be the outputs for ReLU.
+    /// The gradients of `x`, from those of what was made of it. `x` may be the outputs for `ReLU`.
     pub(super) fn slopes<T: Number>(self, x: &[T], g: &[T], slopes: &mut [MaybeUninit<T>]) {
         match self {
             Function::Relu => relu_slopes(x, g, slopes),

@@ -129,14 +129,14 @@ impl LinearOp {
         let (guard, layout) = y.storage_and_layout();
         let x = match self.before.get() {
             Some(before) => T::cpu_storage_as_slice(before)?,
-            // ReLU's outputs are above zero where its inputs are.
+            // `ReLU`'s outputs are above zero where its inputs are.
             None => numbers::<T>(cpu(&guard)?, layout)?,
         };
         if x.len() != g.len() {
             bail!("a gradient has another size than what it is the gradient of")
         }
         Ok(Some(map(x, g, |x, g, slopes| {
-            function.slopes(x, g, slopes)
+            function.slopes(x, g, slopes);
         })))
     }
 }

@@ -19,7 +19,9 @@ mod softmax;
 mod tape;
 mod unfold;
 
-use candle_core::{CpuStorage, Device, Layout, Result, Shape, Storage, Tensor, WithDType, bail};
+use candle_core::{
+    CpuStorage, DType, Device, Layout, Result, Shape, Storage, Tensor, WithDType, bail,
+};
 
 pub use attention::attention;
 pub use batch_norm::{ChannelStatistics, batch_norm};
@@ -33,6 +35,7 @@ pub use softmax::softmax;
 pub use tape::backward;
 pub use unfold::{Window, unfold2d};
 
+use crate::kernels::all_finite;
 pub(super) use crate::kernels::math::{Number, number};
 
 /// The numbers of a tensor on the CPU.
@@ -90,4 +93,18 @@ pub(super) use for_floats;
 /// A tensor in an order that operations can read: itself where it is contiguous.
 pub(super) fn ready(tensor: &Tensor) -> Result<Tensor> {
     tensor.contiguous()
+}
+
+/// Whether there is no NaN and no infinity in a tensor; what is no float has none.
+pub fn is_finite(tensor: &Tensor) -> Result<bool> {
+    if !tensor.dtype().is_float() {
+        return Ok(true);
+    }
+    let tensor = match tensor.dtype() {
+        DType::F32 | DType::F64 => ready(tensor)?,
+        _ => ready(&tensor.to_dtype(DType::F32)?)?,
+    };
+    let (guard, layout) = tensor.storage_and_layout();
+    let storage = cpu(&guard)?;
+    for_floats!(storage, T => Ok(all_finite(numbers::<T>(storage, layout)?)))
 }

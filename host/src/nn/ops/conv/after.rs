@@ -24,7 +24,7 @@ impl After {
         }
     }
 
-    /// Bias and ReLU, in place. `planes` has a number for each channel, as `bias` does where there is
+    /// Bias and `ReLU`, in place. `planes` has a number for each channel, as `bias` does where there is
     /// one.
     pub(super) fn finish<T: Number>(self, planes: &mut [T], bias: Option<&[T]>, windows: usize) {
         match bias {
@@ -40,7 +40,7 @@ impl After {
         self,
         g: &'a [T],
         y: &[T],
-        places: &[u8],
+        squares: &[u8],
         (rows, columns): (usize, usize),
         scratch: &'a mut Scratch<T>,
     ) -> &'a [T] {
@@ -55,9 +55,9 @@ impl After {
             return g;
         }
         let outputs = rows / 2 * (columns / 2);
-        let planes = spread.chunks_exact_mut(rows * columns);
-        let pooled = g.chunks_exact(outputs).zip(places.chunks_exact(outputs));
-        for (plane, (g, places)) in planes.zip(pooled) {
+        let whole = spread.chunks_exact_mut(rows * columns);
+        let pooled = g.chunks_exact(outputs).zip(squares.chunks_exact(outputs));
+        for (plane, (g, places)) in whole.zip(pooled) {
             spread_quads(places, g, columns, columns / 2, plane);
         }
         spread
@@ -87,14 +87,14 @@ pub(super) fn pool<T: Number>(
     planes: &[T],
     (rows, columns): (usize, usize),
     y: &mut [T],
-    places: &mut [u8],
+    squares: &mut [u8],
 ) {
     let outputs = rows / 2 * (columns / 2);
     let targets = y
         .chunks_exact_mut(outputs)
-        .zip(places.chunks_exact_mut(outputs));
-    for (plane, (y, places)) in planes.chunks_exact(rows * columns).zip(targets) {
-        quads_with_places(plane, columns, columns / 2, y, places);
+        .zip(squares.chunks_exact_mut(outputs));
+    for (plane, (y, squares)) in planes.chunks_exact(rows * columns).zip(targets) {
+        quads_with_places(plane, columns, columns / 2, y, squares);
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn room<T: Number>(after: After, count: usize) -> Fresh<T> {
 }
 
 vectorised! {
-    /// Adds a number to each row, where there are such numbers, then ReLU where that is asked for.
+    /// Adds a number to each row, where there are such numbers, then `ReLU` where that is asked for.
     fn add_to_rows<T: Number>(matrix: &mut [T], numbers: &[T], columns: usize, relu: bool) {
         for (index, row) in matrix.chunks_exact_mut(columns.max(1)).enumerate() {
             if let Some(&number) = numbers.get(index) {
@@ -122,7 +122,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// ReLU's gradient, by its outputs.
+    /// `ReLU`'s gradient, by its outputs.
     fn mask<T: Number>(g: &[T], y: &[T], masked: &mut [T]) {
         for ((masked, &g), &y) in masked.iter_mut().zip(g).zip(y) {
             *masked = if y > T::ZERO { g } else { T::ZERO };

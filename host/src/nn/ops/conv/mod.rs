@@ -1,5 +1,5 @@
 //! Convolution as one operation: the windows of each image as a matrix, and its product with the weight;
-//! where they follow, ReLU and pooling as well.
+//! where they follow, `ReLU` and pooling as well.
 //!
 //! Images are shared out among the threads. The matrix of windows lives for one image alone, and is
 //! made again on the way back, which costs less than to keep it; mostly it is one of windows of a single

@@ -72,10 +72,10 @@ impl Conv {
                     product(scratch.places());
                     // SAFETY: the product has written all; each image is in one part.
                     #[expect(unsafe_code, reason = "each image has its own outputs")]
-                    let (planes, squares) =
+                    let (whole, squares) =
                         unsafe { (scratch.all_written(), square_places.part(own)) };
-                    after.finish(planes, bias, windows);
-                    after::pool(planes, sides, zeros(y), squares);
+                    after.finish(whole, bias, windows);
+                    after::pool(whole, sides, zeros(y), squares);
                 } else {
                     product(y);
                     // SAFETY: the product has written all.

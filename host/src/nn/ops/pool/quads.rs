@@ -110,7 +110,7 @@ vectorised! {
             let (upper, lower) = lines.split_at(width);
             side_by_side!(columns, |column, LANES| {
                 let (most, _) = Quads::<T, LANES>::load(upper, lower, column).largest();
-                y[column..column + LANES].copy_from_slice(&most);
+                y[column..][..LANES].copy_from_slice(&most);
             });
         }
     }
@@ -131,8 +131,8 @@ vectorised! {
             let (upper, lower) = lines.split_at(width);
             side_by_side!(columns, |column, LANES| {
                 let (most, largest) = Quads::<T, LANES>::load(upper, lower, column).largest();
-                y[column..column + LANES].copy_from_slice(&most);
-                places[column..column + LANES].copy_from_slice(&largest);
+                y[column..][..LANES].copy_from_slice(&most);
+                places[column..][..LANES].copy_from_slice(&largest);
             });
         }
     }
@@ -147,7 +147,7 @@ vectorised! {
             let (up, low) = slopes.split_at_mut(width);
             side_by_side!(columns, |column, LANES| {
                 let (_, places) = Quads::<T, LANES>::load(upper, lower, column).largest();
-                spread(&places, &g[column..column + LANES], up, low, column);
+                spread(&places, &g[column..][..LANES], up, low, column);
             });
         }
     }
@@ -167,7 +167,7 @@ vectorised! {
             let (up, low) = slopes.split_at_mut(width);
             side_by_side!(columns, |column, LANES| {
                 let places: [u8; LANES] = from_fn(|lane| places[column + lane]);
-                spread(&places, &g[column..column + LANES], up, low, column);
+                spread(&places, &g[column..][..LANES], up, low, column);
             });
         }
     }

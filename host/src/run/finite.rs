@@ -1,0 +1,201 @@
+//! Numbers gone bad: the first loss or gradient that is not finite ends the run before it reaches a
+//! parameter, and the batch is gone through once more to say where it began.
+//!
+//! Only with `train.check_finite`. The loss is read anyway; the gradients cost a pass over them.
+
+use candle_core::backprop::GradStore;
+use candle_core::{Result, Tensor};
+use sconce_plugin_api::Phase;
+
+use super::modules::{Slot, content, watched};
+use super::{RunError, Trainer};
+use crate::data::Batch;
+use crate::gradients::Gradients;
+use crate::nn::{ModuleInfo, Pass, Taps, ops};
+
+impl Trainer<'_> {
+    /// Refuses a training loss that is not finite.
+    pub(super) fn check_loss(&mut self, batch: &Batch) -> std::result::Result<(), RunError> {
+        if !self.plan.check_finite || self.view.loss.is_finite() {
+            return Ok(());
+        }
+        let what = format!("the loss is {}", self.view.loss);
+        Err(self.not_finite(what, batch))
+    }
+
+    /// Refuses a batch's gradients where one is not finite.
+    pub(super) fn check_gradients(
+        &mut self,
+        gradients: &Gradients,
+        batch: &Batch,
+    ) -> std::result::Result<(), RunError> {
+        if !self.plan.check_finite {
+            return Ok(());
+        }
+        let mut bad = Vec::new();
+        for (index, parameter) in self.task.parameters().iter().enumerate() {
+            let Some(gradient) = gradients.at(index) else {
+                continue;
+            };
+            let checked = ops::is_finite(gradient);
+            let is_finite = checked
+                .map_err(|error| RunError::task("looking at gradients", &self.view, error))?;
+            if !is_finite {
+                bad.push(format!("`{}`", parameter.name()));
+            }
+        }
+        // The backward pass comes to the last ones first.
+        let what = match bad.as_slice() {
+            [] => return Ok(()),
+            [only] => format!("the gradient of the parameter {only} is not finite"),
+            [last, .., first] => format!(
+                "the gradient of the parameter {first} is not finite, as are those of {} more, up to {last}",
+                bad.len() - 1
+            ),
+        };
+        Err(self.not_finite(what, batch))
+    }
+
+    fn not_finite(&mut self, what: String, batch: &Batch) -> RunError {
+        let place = match self.origin_of_bad(batch) {
+            Ok(Some(place)) => format!("it began {place}"),
+            Ok(None) => {
+                "in a second pass over the batch every module's numbers are finite: a hook, \
+                         or the scale of the loss, made it"
+                    .to_owned()
+            }
+            Err(error) => format!("the second pass over the batch failed: {error}"),
+        };
+        RunError::not_finite(&self.view, what, place)
+    }
+
+    /// Where the first number that is not finite is: before the model, in a module's forward pass, in
+    /// the loss, or in a module's backward pass.
+    fn origin_of_bad(&mut self, batch: &Batch) -> Result<Option<String>> {
+        for parameter in self.task.parameters().iter() {
+            if !ops::is_finite(parameter.tensor())? {
+                let name = parameter.name();
+                return Ok(Some(format!("in the parameter `{name}`, before the batch")));
+            }
+        }
+        for (name, tensor) in [("inputs", &batch.inputs), ("targets", &batch.targets)] {
+            if !ops::is_finite(tensor)? {
+                return Ok(Some(format!("in the batch's {name}")));
+            }
+        }
+        let mut watch = Watch::default();
+        let pass = Pass::new(Phase::Train)
+            .at(self.moment())
+            .within(self.shared);
+        let outputs = self.task.forward(batch, &mut pass.with_taps(&mut watch))?;
+        if let Some(module) = watch.bad {
+            let ModuleInfo { name, kind } = module;
+            return Ok(Some(format!(
+                "in the forward pass of the module `{name}` ({kind}), whose input is finite"
+            )));
+        }
+        if !ops::is_finite(&outputs)? {
+            return Ok(Some(
+                "in the forward pass, outside of its modules".to_owned(),
+            ));
+        }
+        let mut pass = Pass::new(Phase::Train)
+            .at(self.moment())
+            .within(self.shared);
+        let loss = self.task.loss(batch, &outputs, &mut pass)?;
+        if !ops::is_finite(&loss)? {
+            return Ok(Some(
+                "in the loss: the model's outputs are finite".to_owned(),
+            ));
+        }
+        let store = ops::backward(&loss)?;
+        self.origin_in_backward(&watch, &store)
+    }
+
+    /// As the backward pass goes: from the last module to the first, what is inside another one behind
+    /// that one.
+    fn origin_in_backward(&self, watch: &Watch, store: &GradStore) -> Result<Option<String>> {
+        let is_bad = |slot: &Slot| match content(slot) {
+            Some(gradient) => ops::is_finite(&gradient).map(|is_finite| !is_finite),
+            None => Ok(false),
+        };
+        let mut found: Option<&ModuleInfo> = None;
+        for (module, of_input, of_output) in watch.slots.iter().rev() {
+            let is_inside = |outer: &ModuleInfo| is_inside(&module.name, &outer.name);
+            if found.is_some_and(|outer| !is_inside(outer)) {
+                break;
+            }
+            if is_bad(of_output)? {
+                let ModuleInfo { name, kind } = module;
+                return Ok(Some(match found {
+                    Some(outer) => backward_of(outer),
+                    None => format!(
+                        "in the backward pass, in what comes behind the module `{name}` ({kind})"
+                    ),
+                }));
+            }
+            if is_bad(of_input)? || self.has_bad_gradient(store, &module.name)? {
+                found = Some(module);
+            }
+        }
+        Ok(found.map(backward_of))
+    }
+
+    /// Whether a parameter of a module has a gradient that is not finite.
+    fn has_bad_gradient(&self, store: &GradStore, module: &str) -> Result<bool> {
+        for parameter in self.task.parameters().iter() {
+            if is_inside(parameter.name(), module)
+                && let Some(gradient) = store.get(parameter.tensor())
+                && !ops::is_finite(gradient)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Whether a name is that of something inside a module.
+fn is_inside(name: &str, module: &str) -> bool {
+    let rest = name.strip_prefix(module);
+    rest.is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn backward_of(ModuleInfo { name, kind }: &ModuleInfo) -> String {
+    format!(
+        "in the backward pass of the module `{name}` ({kind}), whose output's gradient is finite"
+    )
+}
+
+/// Looks at what every module makes, and keeps the places of its gradients.
+#[derive(Default)]
+struct Watch {
+    /// The first module that makes numbers that are not finite of such that are.
+    bad: Option<ModuleInfo>,
+    /// The modules that have run, in their order, with the gradients of input and output.
+    slots: Vec<(ModuleInfo, Slot, Slot)>,
+    /// The gradients of the inputs of those that still run.
+    open: Vec<Slot>,
+}
+
+impl Taps for Watch {
+    fn listens(&mut self, _module: &ModuleInfo) -> bool {
+        true
+    }
+
+    fn enter(&mut self, _module: &ModuleInfo, input: &Tensor) -> Result<Option<Tensor>> {
+        let (input, slot) = watched(input)?;
+        self.open.push(slot);
+        Ok(Some(input))
+    }
+
+    fn leave(&mut self, module: &ModuleInfo, input: &Tensor, output: Tensor) -> Result<Tensor> {
+        let of_input = self.open.pop().unwrap_or_default();
+        if self.bad.is_none() && !ops::is_finite(&output)? && ops::is_finite(input)? {
+            self.bad = Some(module.clone());
+        }
+        let (output, of_output) = watched(&output)?;
+        self.slots.push((module.clone(), of_input, of_output));
+        Ok(output)
+    }
+}

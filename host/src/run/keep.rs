@@ -1,0 +1,199 @@
+//! What hooks ask for beside saving: a checkpoint deleted, copied, published, or its parameters loaded.
+
+use candle_core::Tensor;
+
+use super::restore::known;
+use super::{RunError, Trainer};
+use crate::checkpoint::{self, Store};
+use crate::files;
+use crate::plugin::fingerprint;
+use crate::weights::Comparison;
+
+/// The directory of published weights, in the run's.
+const PUBLISHED: &str = "published";
+
+/// How many digits of its hash a published file has in its name.
+const DIGITS: usize = 8;
+
+type Named = Vec<(String, Tensor)>;
+
+impl Trainer<'_> {
+    /// Deletes a checkpoint, if there is one.
+    pub(super) fn delete_checkpoint(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
+        let deleted = self.kept().and_then(|store| {
+            let deleted = store.remove(tag);
+            deleted.map_err(|error| error.to_string())
+        });
+        if let Some(store) = &self.store {
+            let path = store.path_of(tag);
+            self.checkpoints.retain(|known| *known != path);
+        }
+        self.judge(deleted, &format!("delete the checkpoint `{tag}`"), hook)
+    }
+
+    /// Gives a checkpoint a second tag.
+    pub(super) fn copy_checkpoint(
+        &mut self,
+        from: &str,
+        to: &str,
+        hook: &str,
+    ) -> Result<(), RunError> {
+        let copied = self.kept().and_then(|store| {
+            let copied = store.copy(from, to);
+            copied.map_err(|error| format!("{error}{}", known(&store.tags())))?;
+            Ok(store.path_of(to))
+        });
+        let copied = copied.map(|path| {
+            if !self.checkpoints.contains(&path) {
+                self.checkpoints.push(path);
+            }
+        });
+        self.judge(
+            copied,
+            &format!("copy the checkpoint `{from}` to `{to}`"),
+            hook,
+        )
+    }
+
+    /// Takes the parameters, and nothing else, from a checkpoint; nothing is changed where one of them
+    /// does not fit.
+    pub(super) fn load_parameters(
+        &mut self,
+        tag: &str,
+        set: Option<&str>,
+        hook: &str,
+    ) -> Result<(), RunError> {
+        let loaded = self
+            .weights_of(tag, set)
+            .and_then(|tensors| self.set_all(&tensors));
+        self.judge(loaded, &format!("load the parameters of `{tag}`"), hook)
+    }
+
+    fn set_all(&self, tensors: &Named) -> Result<(), String> {
+        if let Some(swapped) = &self.swapped {
+            return Err(format!("they are swapped for `{}`", swapped.set()));
+        }
+        let parameters = self.task.parameters();
+        let comparison = Comparison::of(parameters, tensors);
+        if !comparison.is_whole() {
+            return Err(format!("they don't fit the model: {comparison}"));
+        }
+        for parameter in parameters.iter() {
+            let found = tensors.iter().find(|(name, _)| name == parameter.name());
+            let set = found.map(|(_, tensor)| {
+                let tensor = tensor.to_dtype(parameter.tensor().dtype())?;
+                parameter.var().set(&tensor)
+            });
+            set.unwrap_or(Ok(())).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Writes a checkpoint's parameters into a file that has its hash in its name.
+    pub(super) fn publish_weights(
+        &mut self,
+        tag: &str,
+        name: &str,
+        set: Option<&str>,
+        hook: &str,
+    ) -> Result<(), RunError> {
+        let published = self
+            .weights_of(tag, set)
+            .and_then(|tensors| self.publish(name, tensors));
+        if let Ok(message) = &published {
+            self.shared.info(message);
+        }
+        let published = published.map(drop);
+        self.judge(published, &format!("publish the weights of `{tag}`"), hook)
+    }
+
+    fn publish(&self, name: &str, tensors: Named) -> Result<String, String> {
+        let store = self.kept()?;
+        let directory = store.directory().with_file_name(PUBLISHED);
+        let bytes = safetensors::serialize(tensors, None).map_err(|error| error.to_string())?;
+        let hash = fingerprint(&bytes);
+        let hash = hash.get(..DIGITS).unwrap_or(&hash);
+        let file = format!("{name}-{hash}.safetensors");
+        let written = fs_err::create_dir_all(&directory)
+            .and_then(|()| files::write_whole(&directory.join(&file), &bytes));
+        written.map_err(|error| error.to_string())?;
+        // One of the same name and another hash is an older one.
+        for entry in std::fs::read_dir(&directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let other = entry.file_name().to_string_lossy().into_owned();
+            if other != file && is_of(&other, name) {
+                drop(fs_err::remove_file(entry.path()));
+            }
+        }
+        Ok(format!(
+            "published {PUBLISHED}/{file}, {} bytes",
+            bytes.len()
+        ))
+    }
+
+    /// The parameters of a checkpoint by their own names; those that are in its set from there.
+    fn weights_of(&self, tag: &str, set: Option<&str>) -> Result<Named, String> {
+        let store = self.kept()?;
+        let failed = |error: checkpoint::Error| format!("{error}{}", known(&store.tags()));
+        let Some(set) = set else {
+            return checkpoint::parameters(&store.path_of(tag)).map_err(failed);
+        };
+        let content = store.read(tag).map_err(failed)?;
+        let prefix = format!("published/{set}/");
+        if content.under(&prefix).next().is_none() {
+            return Err(format!("it has no published tensors `{set}/…`"));
+        }
+        let parameters = content.under("parameters/").map(|(name, parameter)| {
+            let averaged = content.tensor(&format!("{prefix}{name}"));
+            (name.to_owned(), averaged.unwrap_or(parameter).clone())
+        });
+        Ok(parameters.collect())
+    }
+
+    fn kept(&self) -> Result<Store, String> {
+        let store = self.store.clone();
+        store.ok_or_else(|| "the run has no output directory".to_owned())
+    }
+
+    /// What could not be done is the fault of the hook that asked for it.
+    fn judge(
+        &mut self,
+        result: Result<(), String>,
+        what: &str,
+        hook: &str,
+    ) -> Result<(), RunError> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(reason) => self.blame(hook, &format!("can't {what}: {reason}")),
+        }
+    }
+}
+
+/// Whether a file is a published one of this name: `NAME-HASH.safetensors`.
+fn is_of(file: &str, name: &str) -> bool {
+    let hash = file
+        .strip_prefix(name)
+        .and_then(|rest| rest.strip_prefix('-'))
+        .and_then(|rest| rest.strip_suffix(".safetensors"));
+    hash.is_some_and(|hash| hash.len() == DIGITS && hash.chars().all(|c| c.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_the_name_and_a_hash_are_older_ones() {
+        assert!(is_of("best-0123abcd.safetensors", "best"));
+        for other in [
+            "best-loss-0123abcd.safetensors",
+            "best-0123.safetensors",
+            "best.safetensors",
+        ] {
+            assert!(!is_of(other, "best"), "{other}");
+        }
+    }
+}

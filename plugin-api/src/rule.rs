@@ -1,0 +1,109 @@
+//! Which of two values of a metric is the better one.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which of two values of a metric is the better one: in a hook's configuration `less` or `greater`.
+///
+/// ```
+/// use sconce_plugin_api::Rule;
+///
+/// assert_eq!(Rule::of_metric("accuracy"), Some(Rule::Greater));
+/// assert!(Rule::Less.is_better(0.25, 0.5));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// The smaller one.
+    Less,
+    /// The greater one.
+    Greater,
+}
+
+/// Words in the names of metrics that are better the smaller they are.
+const LESS: [&str; 9] = [
+    "loss",
+    "error",
+    "mse",
+    "mae",
+    "rmse",
+    "perplexity",
+    "entropy",
+    "nll",
+    "brier",
+];
+
+/// Words in the names of metrics that are better the greater they are.
+const GREATER: [&str; 11] = [
+    "accuracy",
+    "acc",
+    "precision",
+    "recall",
+    "f1",
+    "auc",
+    "score",
+    "specificity",
+    "r2",
+    "iou",
+    "map",
+];
+
+impl Rule {
+    /// Whether `value` is better than `other`; what is no number is never better.
+    pub fn is_better(self, value: f64, other: f64) -> bool {
+        match self {
+            Rule::Less => value < other,
+            Rule::Greater => value > other,
+        }
+    }
+
+    /// By how much `value` is better than `other`; negative where it is worse.
+    pub fn gain(self, value: f64, other: f64) -> f64 {
+        match self {
+            Rule::Less => other - value,
+            Rule::Greater => value - other,
+        }
+    }
+
+    /// The rule of a metric by the words of its name, which a hook can take where its configuration
+    /// names none: `less` of losses and errors, `greater` of accuracies and other scores, nothing of
+    /// names that say neither.
+    pub fn of_metric(name: &str) -> Option<Rule> {
+        let name = name.to_ascii_lowercase();
+        let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
+        words.find_map(|word| {
+            if LESS.contains(&word) {
+                return Some(Rule::Less);
+            }
+            GREATER.contains(&word).then_some(Rule::Greater)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_follow_from_the_usual_names_alone() {
+        for (name, rule) in [
+            ("loss", Some(Rule::Less)),
+            ("top5_error", Some(Rule::Less)),
+            ("accuracy", Some(Rule::Greater)),
+            ("f1_macro", Some(Rule::Greater)),
+            ("Recall/cat", Some(Rule::Greater)),
+            ("lossless", None),
+            ("width", None),
+        ] {
+            assert_eq!(Rule::of_metric(name), rule, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_never_better() {
+        for rule in [Rule::Less, Rule::Greater] {
+            assert!(!rule.is_better(f64::NAN, 1.0) && !rule.is_better(1.0, 1.0));
+        }
+        assert!(Rule::Greater.gain(0.5, 0.25) > 0.0 && Rule::Less.gain(0.5, 0.25) < 0.0);
+    }
+}

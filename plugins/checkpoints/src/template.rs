@@ -1,0 +1,166 @@
+//! Tags as text with names in braces: `epoch-{epoch:3}`.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+use sconce_plugin_api::prelude::*;
+
+/// A text with names in braces.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Template(String);
+
+/// What stands in the place of the names.
+pub(crate) struct Values<'a> {
+    pub(crate) epoch: u64,
+    pub(crate) iteration: u64,
+    pub(crate) update: u64,
+    /// A metric's name and value.
+    pub(crate) metric: Option<(&'a str, f64)>,
+}
+
+/// A part of a template: text as it is, or a name with a width.
+enum Part<'a> {
+    Text(&'a str),
+    Name(&'a str, usize),
+}
+
+impl Template {
+    pub(crate) fn new(text: &str) -> Template {
+        Template(text.to_owned())
+    }
+
+    /// The parts, or what is wrong with the braces.
+    fn parts(&self) -> Result<Vec<Part<'_>>> {
+        let mut parts = Vec::new();
+        let mut rest = self.0.as_str();
+        while let Some((text, behind)) = rest.split_once('{') {
+            let Some((name, behind)) = behind.split_once('}') else {
+                bail!("the tag `{self}` has a brace that is not closed");
+            };
+            let (name, width) = name.split_once(':').unwrap_or((name, "0"));
+            let Some(width) = width.parse().ok().filter(|width| *width <= 20) else {
+                bail!("in the tag `{self}` a width is a number up to 20, found `{width}`");
+            };
+            parts.extend([Part::Text(text), Part::Name(name, width)]);
+            rest = behind;
+        }
+        parts.push(Part::Text(rest));
+        Ok(parts)
+    }
+
+    /// Refuses a template that has other names than these.
+    pub(crate) fn expect(&self, known: &[&str]) -> Result<()> {
+        if self.0.is_empty() {
+            bail!("a tag can't be empty");
+        }
+        for part in self.parts()? {
+            if let Part::Name(name, _) = part
+                && !known.contains(&name)
+            {
+                bail!(
+                    "the tag `{self}` has `{{{name}}}`; there are {}",
+                    list(known)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether two moments of a run give two texts.
+    pub(crate) fn varies(&self) -> bool {
+        let counters = ["{epoch", "{iteration", "{update"];
+        counters.iter().any(|counter| self.0.contains(counter))
+    }
+
+    /// The tag of a moment. A metric's name may have characters that no tag can: `-` takes their place.
+    pub(crate) fn tag(&self, values: &Values<'_>) -> Result<String> {
+        let mut text = String::new();
+        for part in self.parts()? {
+            let written = match part {
+                Part::Text(part) => write!(text, "{part}"),
+                Part::Name("epoch", width) => write!(text, "{:0width$}", values.epoch),
+                Part::Name("iteration", width) => write!(text, "{:0width$}", values.iteration),
+                Part::Name("update", width) => write!(text, "{:0width$}", values.update),
+                Part::Name("metric", _) => {
+                    let name = values.metric.map_or("", |(name, _)| name);
+                    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+                    let name = name.chars().map(|c| if plain(c) { c } else { '-' });
+                    text.extend(name);
+                    Ok(())
+                }
+                Part::Name(_, width) => {
+                    let value = values.metric.map_or(f64::NAN, |(_, value)| value);
+                    write!(text, "{value:0width$.4}")
+                }
+            };
+            written.context("a tag can't be written")?;
+        }
+        Ok(text)
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{{{name}}}`")).collect();
+    names.join(", ")
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl JsonSchema for Template {
+    fn schema_name() -> Cow<'static, str> {
+        "Template".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "minLength": 1, "maxLength": 128})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_replaced_and_numbers_padded() {
+        let values = Values {
+            epoch: 7,
+            iteration: 1234,
+            update: 617,
+            metric: Some(("val/f1 macro", 0.912_345)),
+        };
+        let tag = |text: &str| Template::new(text).tag(&values).ok();
+        assert_eq!(tag("epoch-{epoch}").as_deref(), Some("epoch-7"));
+        let padded = "e{epoch:3}_i{iteration:2}_u{update}";
+        assert_eq!(tag(padded).as_deref(), Some("e007_i1234_u617"));
+        let best = "best-{metric}-{value}";
+        assert_eq!(tag(best).as_deref(), Some("best-val-f1-macro-0.9123"));
+        assert_eq!(tag("plain").as_deref(), Some("plain"));
+    }
+
+    #[test]
+    fn what_is_no_template_is_refused_by_what_is_wrong() {
+        for (text, words) in [
+            ("a-{epoch", "not closed"),
+            ("a-{epcoh}", "has `{epcoh}`; there are `{epoch}`"),
+            ("a-{epoch:x}", "a width is a number"),
+            ("a-{epoch:21}", "a width is a number"),
+            ("", "empty"),
+        ] {
+            let error = Template::new(text)
+                .expect(&["epoch"])
+                .map_err(|e| e.to_string());
+            assert!(error.is_err_and(|error| error.contains(words)), "{text}");
+        }
+        assert!(Template::new("a-{iteration:5}").varies() && !Template::new("a-{metric}").varies());
+    }
+}

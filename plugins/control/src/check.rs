@@ -1,0 +1,156 @@
+//! The `check` hook: a metric must reach a value by some epoch, or the run is a failure.
+//!
+//! `{"hook": "check", "config": {"monitor": "accuracy", "required": 0.9, "by_epoch": 5}}`
+
+use sconce_plugin_api::Rule;
+use sconce_plugin_api::prelude::*;
+
+/// What must be reached, and when.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The metric, of the validation unless it says otherwise: `accuracy`, `train/loss`.
+    monitor: Monitor,
+    /// The value that it must reach.
+    required: f64,
+    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and other
+    /// scores; of any other name it must be said.
+    #[serde(default)]
+    rule: Option<Rule>,
+    /// It must have been reached when so many epochs are finished, at least 1. Default: at the
+    /// training's end.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    by_epoch: Option<u64>,
+    /// Stop the run as soon as it is reached. Default false.
+    #[serde(default)]
+    stop_when_reached: bool,
+    /// What happens where it is not reached. Default `fail`.
+    #[serde(default)]
+    otherwise: Otherwise,
+}
+
+/// What happens where a value is not reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Otherwise {
+    /// An error of this hook, judged by the entry's `on_error`: the run fails.
+    #[default]
+    Fail,
+    /// The run stops.
+    Stop,
+    /// A warning.
+    Warn,
+}
+
+/// See the [module](self).
+pub(crate) struct Check {
+    config: Config,
+    rule: Rule,
+    state: State,
+}
+
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+struct State {
+    best: Option<f64>,
+    reached: bool,
+    /// Whether it has been said that it was not reached.
+    said: bool,
+}
+
+impl Check {
+    fn miss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.state.reached || std::mem::replace(&mut self.state.said, true) {
+            return Ok(());
+        }
+        let Config {
+            monitor, required, ..
+        } = &self.config;
+        let best = self.state.best.map_or_else(
+            || "it has had no value".to_owned(),
+            |best| format!("its best was {best}"),
+        );
+        let epochs = task.epoch();
+        let message = format!("`{monitor}` has not reached {required} in {epochs} epochs: {best}");
+        match self.config.otherwise {
+            Otherwise::Fail => bail!("{message}"),
+            Otherwise::Stop => task.stop(&message),
+            Otherwise::Warn => {
+                task.warn(message);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[hook(
+    name = "check",
+    about = "Fails the run where a metric does not reach what it must.",
+    priority = LOWEST
+)]
+impl Hook for Check {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        let Some(rule) = config
+            .rule
+            .or_else(|| Rule::of_metric(config.monitor.name()))
+        else {
+            let monitor = &config.monitor;
+            bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
+        };
+        if config.by_epoch == Some(0) {
+            bail!("`by_epoch` must be at least 1, found 0");
+        }
+        Ok(Check {
+            config,
+            rule,
+            state: State::default(),
+        })
+    }
+
+    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let Config {
+            monitor,
+            required,
+            by_epoch,
+            stop_when_reached,
+            ..
+        } = &self.config;
+        if let Some(value) = monitor
+            .value(task, Phase::Val)
+            .filter(|value| !value.is_nan())
+        {
+            let (rule, state) = (self.rule, &mut self.state);
+            if state.best.is_none_or(|best| rule.is_better(value, best)) {
+                state.best = Some(value);
+            }
+            if !state.reached && !rule.is_better(*required, value) {
+                state.reached = true;
+                if *stop_when_reached {
+                    task.stop(&format!("`{monitor}` has reached {required}"))?;
+                }
+            }
+        }
+        if by_epoch.is_some_and(|limit| task.epoch() >= limit) {
+            return self.miss(task);
+        }
+        Ok(())
+    }
+
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train && self.config.by_epoch.is_none() {
+            return self.miss(task);
+        }
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.state)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        self.state = state::from_bytes(bytes)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,306 @@
+//! The `early-stopping` hook: stops when a metric has stopped getting better.
+//!
+//! `{"hook": "early-stopping", "config": {"monitor": "loss", "patience": 5, "restore_best": true}}`
+//!
+//! It looks at the end of each epoch, once the validation is over; an epoch without one counts for
+//! nothing unless the metric is the training's.
+
+use sconce_plugin_api::Rule;
+use sconce_plugin_api::prelude::*;
+
+/// What is watched, and what of it ends the run.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The metric, of the validation unless it says otherwise: `accuracy`, `train/loss`. Default `loss`.
+    monitor: Monitor,
+    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and other
+    /// scores; of any other name it must be said.
+    rule: Option<Rule>,
+    /// How much better than the best so far a value must be to count as better; not negative. Default 0.
+    #[schemars(range(min = 0.0))]
+    min_delta: f64,
+    /// The run stops after so many epochs in a row without a better value, at least 1. Default 3.
+    #[schemars(range(min = 1))]
+    patience: u64,
+    /// A metric that has no value is an error; else the epoch counts for nothing. Default true.
+    strict: bool,
+    /// Stop as soon as the value is infinite or not a number. Default true.
+    check_finite: bool,
+    /// Stop as soon as the value is better than this. Default: none.
+    stopping_threshold: Option<f64>,
+    /// Stop as soon as the value is worse than this. Default: none.
+    divergence_threshold: Option<f64>,
+    /// Better values count for the patience only once they are better than this. Default: none.
+    baseline: Option<f64>,
+    /// The epochs before so many are finished count for nothing. Default 0.
+    start_from: u64,
+    /// Keep the parameters of the best epoch in a checkpoint under this entry's name, and load them when
+    /// the training ends, however it does. Default false.
+    restore_best: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            monitor: Monitor::from("loss"),
+            rule: None,
+            min_delta: 0.0,
+            patience: 3,
+            strict: true,
+            check_finite: true,
+            stopping_threshold: None,
+            divergence_threshold: None,
+            baseline: None,
+            start_from: 0,
+            restore_best: false,
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct EarlyStopping {
+    name: String,
+    config: Config,
+    rule: Rule,
+    state: State,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct State {
+    best: Option<f64>,
+    best_epoch: u64,
+    /// The epochs since there was a better value.
+    waited: u64,
+    /// Whether this epoch has been validated.
+    validated: bool,
+}
+
+/// What a value means.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    Better,
+    NoBetter,
+    Stop(String),
+}
+
+impl State {
+    /// Judges the value of an epoch.
+    fn judge(&mut self, config: &Config, rule: Rule, epoch: u64, value: f64) -> Verdict {
+        let monitor = &config.monitor;
+        if config.check_finite && !value.is_finite() {
+            return Verdict::Stop(format!("{monitor} is {value}"));
+        }
+        let passes = |limit: &f64| rule.is_better(value, *limit);
+        if let Some(limit) = config.stopping_threshold.filter(passes) {
+            self.improve(epoch, value, rule);
+            return Verdict::Stop(format!("{monitor} is {value}, better than {limit}"));
+        }
+        let fails = |limit: &f64| rule.is_better(*limit, value);
+        if let Some(limit) = config.divergence_threshold.filter(fails) {
+            return Verdict::Stop(format!("{monitor} is {value}, worse than {limit}"));
+        }
+        let is_better = match self.best {
+            Some(best) => rule.gain(value, best) > config.min_delta,
+            None => value.is_finite(),
+        };
+        if is_better {
+            (self.best, self.best_epoch) = (Some(value), epoch);
+        }
+        if is_better
+            && config
+                .baseline
+                .is_none_or(|limit| rule.is_better(value, limit))
+        {
+            self.waited = 0;
+            return Verdict::Better;
+        }
+        self.waited += 1;
+        if self.waited < config.patience {
+            return if is_better {
+                Verdict::Better
+            } else {
+                Verdict::NoBetter
+            };
+        }
+        let best = self.best.map_or_else(String::new, |best| {
+            format!("; the best was {best} after epoch {}", self.best_epoch)
+        });
+        Verdict::Stop(format!(
+            "{monitor} has not got better for {} epochs{best}",
+            self.waited
+        ))
+    }
+
+    fn improve(&mut self, epoch: u64, value: f64, rule: Rule) {
+        if self.best.is_none_or(|best| rule.is_better(value, best)) {
+            (self.best, self.best_epoch) = (Some(value), epoch);
+        }
+    }
+}
+
+#[hook(
+    name = "early-stopping",
+    about = "Stops the run when a metric has stopped getting better.",
+    priority = LOWEST
+)]
+impl Hook for EarlyStopping {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let Some(rule) = config
+            .rule
+            .or_else(|| Rule::of_metric(config.monitor.name()))
+        else {
+            let monitor = &config.monitor;
+            bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
+        };
+        if config.patience == 0 {
+            bail!("`patience` must be at least 1, found 0");
+        }
+        if !config.min_delta.is_finite() || config.min_delta < 0.0 {
+            bail!(
+                "`min_delta` must not be negative, found {}",
+                config.min_delta
+            );
+        }
+        Ok(EarlyStopping {
+            name: setup.name().to_owned(),
+            config,
+            rule,
+            state: State::default(),
+        })
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.state.validated |= task.phase() == Phase::Val && !task.is_initial_validation();
+        Ok(())
+    }
+
+    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let is_fresh = std::mem::take(&mut self.state.validated)
+            || self.config.monitor.phase() == Some(Phase::Train);
+        if !is_fresh || !task.is_whole() || task.epoch() <= self.config.start_from {
+            return Ok(());
+        }
+        let Some(value) = self.config.monitor.value(task, Phase::Val) else {
+            if self.config.strict {
+                bail!("the metric `{}` has no value", self.config.monitor);
+            }
+            return Ok(());
+        };
+        let before = self.state.best_epoch;
+        let verdict = self
+            .state
+            .judge(&self.config, self.rule, task.epoch(), value);
+        if self.config.restore_best && self.state.best_epoch != before {
+            task.save_parameters(&self.name)?;
+        }
+        match verdict {
+            Verdict::Stop(reason) => task.stop(&reason),
+            Verdict::Better | Verdict::NoBetter => Ok(()),
+        }
+    }
+
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.config.restore_best && task.phase() == Phase::Train && self.state.best.is_some() {
+            return task.load_parameters(&self.name, None);
+        }
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.state)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        self.state = state::from_bytes(bytes)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After which of these values, one an epoch, the run stops, and why.
+    fn stops(config: &Config, rule: Rule, values: &[f64]) -> Option<(u64, String)> {
+        let mut state = State::default();
+        (1..).zip(values).find_map(|(epoch, value)| {
+            match state.judge(config, rule, epoch, *value) {
+                Verdict::Stop(reason) => Some((epoch, reason)),
+                _ => None,
+            }
+        })
+    }
+
+    #[test]
+    fn each_option_decides_when_it_stops() {
+        let config = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            config
+        };
+        let falling = [5.0, 4.0, 3.0, 2.0, 1.0];
+        let stuck = [5.0, 4.0, 4.0, 4.5, 4.0, 3.0];
+        let slow = [5.0, 4.9, 4.8, 4.7, 4.6];
+        let broken = [5.0, f64::NAN, 4.0, f64::INFINITY, f64::NAN];
+        for (config, values, expected) in [
+            (config(|_| ()), &falling[..], None),
+            (
+                config(|_| ()),
+                &stuck,
+                Some((5, "for 3 epochs; the best was 4 after epoch 2")),
+            ),
+            (
+                config(|c| c.patience = 2),
+                &stuck,
+                Some((4, "for 2 epochs")),
+            ),
+            (config(|c| c.patience = 4), &stuck, None),
+            (config(|c| c.min_delta = 0.15), &slow, None),
+            (
+                config(|c| c.min_delta = 0.5),
+                &slow,
+                Some((4, "the best was 5 after epoch 1")),
+            ),
+            (config(|_| ()), &broken, Some((2, "loss is NaN"))),
+            (
+                config(|c| (c.check_finite, c.patience) = (false, 2)),
+                &broken,
+                Some((5, "the best was 4 after epoch 3")),
+            ),
+            (
+                config(|c| c.stopping_threshold = Some(2.5)),
+                &falling,
+                Some((4, "loss is 2, better than 2.5")),
+            ),
+            (
+                config(|c| c.divergence_threshold = Some(4.2)),
+                &stuck,
+                Some((1, "loss is 5, worse than 4.2")),
+            ),
+            (
+                config(|c| c.baseline = Some(2.5)),
+                &falling,
+                Some((3, "for 3 epochs")),
+            ),
+            (config(|c| c.baseline = Some(4.5)), &falling, None),
+        ] {
+            let found = stops(&config, Rule::Less, values);
+            assert_eq!(
+                found.as_ref().map(|(epoch, _)| *epoch),
+                expected.map(|(epoch, _)| epoch)
+            );
+            if let (Some((_, found)), Some((_, words))) = (found, expected) {
+                assert!(found.contains(words), "{found}");
+            }
+        }
+        // What is better for one rule is worse for the other.
+        let rising = config(|_| ());
+        assert_eq!(
+            stops(&rising, Rule::Greater, &falling).map(|(epoch, _)| epoch),
+            Some(4)
+        );
+    }
+}

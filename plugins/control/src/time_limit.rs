@@ -1,0 +1,167 @@
+//! The `time-limit` hook: stops the run in time, with a checkpoint to go on from.
+//!
+//! `{"hook": "time-limit", "config": {"minutes": 55, "save": "in-time", "of": "process"}}`
+
+use sconce_plugin_api::prelude::*;
+
+/// How long the run may last.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Hours; with `minutes` and `seconds` together above 0. Default 0.
+    #[schemars(range(min = 0.0))]
+    hours: f64,
+    /// Minutes, added to the hours. Default 0.
+    #[schemars(range(min = 0.0))]
+    minutes: f64,
+    /// Seconds, added to both. Default 0.
+    #[schemars(range(min = 0.0))]
+    seconds: f64,
+    /// Whose time it is. Default `run`.
+    of: Of,
+    /// Where it is looked at the clock. Default `iteration`.
+    at: At,
+    /// Stop so early that what comes between two looks still fits: the longest epoch (or iteration) so
+    /// far is counted in. Default false.
+    leave_room: bool,
+    /// Save a checkpoint of this tag when the time is over. Default: none.
+    save: Option<String>,
+}
+
+/// Whose time is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Of {
+    /// The run's, what came before a resume included.
+    Run,
+    /// This process's: what a batch system limits.
+    Process,
+}
+
+/// Where it is looked at the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum At {
+    /// After each iteration: the run stops in mid-epoch.
+    Iteration,
+    /// After each epoch and its validation.
+    Epoch,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            hours: 0.0,
+            minutes: 0.0,
+            seconds: 0.0,
+            of: Of::Run,
+            at: At::Iteration,
+            leave_room: false,
+            save: None,
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct TimeLimit {
+    config: Config,
+    /// In seconds.
+    limit: f64,
+    clock: Clock,
+    is_over: bool,
+}
+
+/// The times of the looks at the clock, in seconds.
+#[derive(Default)]
+struct Clock {
+    /// When this process began.
+    began: f64,
+    last: Option<f64>,
+    longest: f64,
+}
+
+impl Clock {
+    /// Looks at the clock; the time that counts for the limit.
+    fn look(&mut self, now: f64, leave_room: bool) -> f64 {
+        if let Some(last) = self.last.replace(now) {
+            self.longest = self.longest.max(now - last);
+        }
+        let room = if leave_room { self.longest } else { 0.0 };
+        now - self.began + room
+    }
+}
+
+impl TimeLimit {
+    fn look(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let now = task.elapsed().as_secs_f64();
+        let passed = self.clock.look(now, self.config.leave_room);
+        if passed < self.limit || std::mem::replace(&mut self.is_over, true) {
+            return Ok(());
+        }
+        if let Some(tag) = &self.config.save {
+            task.save_checkpoint(tag)?;
+        }
+        task.stop(&format!("the time of {} s is over", self.limit))
+    }
+}
+
+#[hook(
+    name = "time-limit",
+    about = "Stops the run when its time is over, with a checkpoint if one wants it.",
+    priority = LOWEST
+)]
+impl Hook for TimeLimit {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        let limit = config.hours * 3600.0 + config.minutes * 60.0 + config.seconds;
+        if !limit.is_finite() || limit <= 0.0 {
+            bail!("`hours`, `minutes` and `seconds` together must be above 0, found {limit} s");
+        }
+        Ok(TimeLimit {
+            config,
+            limit,
+            clock: Clock::default(),
+            is_over: false,
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.config.of == Of::Process {
+            self.clock.began = task.elapsed().as_secs_f64();
+        }
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.config.at == At::Iteration && task.phase() == Phase::Train {
+            return self.look(task);
+        }
+        Ok(())
+    }
+
+    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.config.at == At::Epoch {
+            return self.look(task);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_left_for_the_longest_step_so_far() {
+        let mut clock = Clock {
+            began: 10.0,
+            ..Clock::default()
+        };
+        let seconds = |clock: &mut Clock, now| clock.look(now, true);
+        for (now, expected) in [(11.0, 1.0), (13.0, 5.0), (14.0, 6.0)] {
+            assert!((seconds(&mut clock, now) - expected).abs() < 1e-9, "{now}");
+        }
+        assert!((clock.look(20.0, false) - 10.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,217 @@
+//! A set of averages of the parameters, published under `SET/PARAMETER`: so every checkpoint has it,
+//! and the host can put it in the parameters' place.
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::{BrainHalf, DType, Element, Half, Tensor, TensorMut};
+
+/// What becomes of buffers, as the means and variances of a batch norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Buffers {
+    /// Averaged, as parameters are. Those of whole numbers are copied all the same.
+    Average,
+    /// The model's own, as they were at the last averaging.
+    Copy,
+}
+
+/// A phase whose passes can see the averages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Evaluated {
+    /// Validations.
+    Val,
+    /// The test.
+    Test,
+    /// A prediction.
+    Predict,
+}
+
+impl Evaluated {
+    fn phase(self) -> Phase {
+        match self {
+            Evaluated::Val => Phase::Val,
+            Evaluated::Test => Phase::Test,
+            Evaluated::Predict => Phase::Predict,
+        }
+    }
+}
+
+/// The averages, once they are published.
+pub(crate) struct Averages {
+    set: String,
+    members: Vec<Member>,
+}
+
+struct Member {
+    parameter: String,
+    /// `SET/PARAMETER`.
+    published: String,
+    /// Neither a copied buffer nor made of whole numbers.
+    is_averaged: bool,
+}
+
+impl Averages {
+    /// Publishes a copy of the parameters as they are now.
+    pub(crate) fn begin(task: &mut TaskView<'_>, set: &str, buffers: Buffers) -> Result<Averages> {
+        let averages = Averages::named(task, set, buffers)?;
+        for member in &averages.members {
+            let parameter = task.parameter(&member.parameter)?;
+            let shape: Vec<usize> = parameter
+                .shape()
+                .iter()
+                .map(|&size| size as usize)
+                .collect();
+            match parameter.dtype() {
+                Some(DType::F32) => publish::<f32>(task, member, &shape),
+                Some(DType::F64) => publish::<f64>(task, member, &shape),
+                Some(DType::F16) => publish::<Half>(task, member, &shape),
+                Some(DType::Bf16) => publish::<BrainHalf>(task, member, &shape),
+                Some(DType::I64) => publish::<i64>(task, member, &shape),
+                Some(DType::U32) => publish::<u32>(task, member, &shape),
+                Some(DType::U8) => publish::<u8>(task, member, &shape),
+                _ => Err(unknown(&member.parameter)),
+            }?;
+        }
+        Ok(averages)
+    }
+
+    /// The averages that a checkpoint has brought back, where it had them all.
+    pub(crate) fn found(
+        task: &TaskView<'_>,
+        set: &str,
+        buffers: Buffers,
+    ) -> Result<Option<Averages>> {
+        let averages = Averages::named(task, set, buffers)?;
+        let is_there = |member: &Member| task.published_tensor(&member.published).is_ok();
+        Ok(averages.members.iter().all(is_there).then_some(averages))
+    }
+
+    fn named(task: &TaskView<'_>, set: &str, buffers: Buffers) -> Result<Averages> {
+        let mut members = Vec::new();
+        for parameter in task.parameters() {
+            let name = parameter.name();
+            let is_float = match parameter.dtype() {
+                Some(DType::F32 | DType::F64) => true,
+                Some(DType::F16 | DType::Bf16) if !parameter.is_buffer() => bail!(
+                    "`{name}` has 16-bit elements, in which an average would stand still; \
+                     averages need f32 or f64"
+                ),
+                _ => false,
+            };
+            members.push(Member {
+                parameter: name.to_owned(),
+                published: format!("{set}/{name}"),
+                is_averaged: is_float && (buffers == Buffers::Average || !parameter.is_buffer()),
+            });
+        }
+        let set = set.to_owned();
+        Ok(Averages { set, members })
+    }
+
+    /// Moves every average by `weight` of its way to the parameter: one pass over both, in place.
+    pub(crate) fn update(&self, task: &mut TaskView<'_>, weight: f64) -> Result<()> {
+        for member in &self.members {
+            let (now, mean) =
+                task.parameter_and_published_mut(&member.parameter, &member.published)?;
+            match (now.dtype(), member.is_averaged) {
+                (Some(DType::F32), true) => blend_single(&now, mean, weight as f32),
+                (Some(DType::F64), true) => blend_double(&now, mean, weight),
+                (Some(DType::F32), false) => copy::<f32>(&now, mean),
+                (Some(DType::F64), false) => copy::<f64>(&now, mean),
+                (Some(DType::F16), _) => copy::<Half>(&now, mean),
+                (Some(DType::Bf16), _) => copy::<BrainHalf>(&now, mean),
+                (Some(DType::I64), _) => copy::<i64>(&now, mean),
+                (Some(DType::U32), _) => copy::<u32>(&now, mean),
+                (Some(DType::U8), _) => copy::<u8>(&now, mean),
+                _ => Err(unknown(&member.parameter)),
+            }?;
+        }
+        Ok(())
+    }
+
+    /// Puts the averages in the parameters' place for a pass over one of these phases.
+    pub(crate) fn swap_in(&self, task: &mut TaskView<'_>, evaluated: &[Evaluated]) -> Result<bool> {
+        let phase = task.phase();
+        let is_wanted = evaluated.iter().any(|wanted| wanted.phase() == phase);
+        if is_wanted {
+            task.swap_parameters(&self.set)?;
+        }
+        Ok(is_wanted)
+    }
+
+    /// Overwrites the parameters by the averages, for good.
+    pub(crate) fn replace_parameters(&self, task: &mut TaskView<'_>) -> Result<()> {
+        for Member {
+            parameter,
+            published,
+            ..
+        } in &self.members
+        {
+            match task.published_tensor(published)?.dtype() {
+                Some(DType::F32) => replace::<f32>(task, parameter, published),
+                Some(DType::F64) => replace::<f64>(task, parameter, published),
+                Some(DType::F16) => replace::<Half>(task, parameter, published),
+                Some(DType::Bf16) => replace::<BrainHalf>(task, parameter, published),
+                Some(DType::I64) => replace::<i64>(task, parameter, published),
+                Some(DType::U32) => replace::<u32>(task, parameter, published),
+                Some(DType::U8) => replace::<u8>(task, parameter, published),
+                _ => Err(unknown(parameter)),
+            }?;
+        }
+        Ok(())
+    }
+}
+
+fn publish<T: Element>(task: &mut TaskView<'_>, member: &Member, shape: &[usize]) -> Result<()> {
+    let elements = task.parameter(&member.parameter)?.to_vec::<T>()?;
+    task.publish_tensor(&member.published, shape, &elements, Keep::Run)
+}
+
+// Two functions, so that each is compiled into vector instructions of its own.
+fn blend_single(now: &Tensor<'_>, mut mean: TensorMut<'_>, weight: f32) -> Result<()> {
+    let now = now.as_slice::<f32>()?;
+    for (mean, now) in mean.as_mut_slice::<f32>()?.iter_mut().zip(now) {
+        *mean += weight * (now - *mean);
+    }
+    Ok(())
+}
+
+fn blend_double(now: &Tensor<'_>, mut mean: TensorMut<'_>, weight: f64) -> Result<()> {
+    let now = now.as_slice::<f64>()?;
+    for (mean, now) in mean.as_mut_slice::<f64>()?.iter_mut().zip(now) {
+        *mean += weight * (now - *mean);
+    }
+    Ok(())
+}
+
+fn copy<T: Element>(now: &Tensor<'_>, mut mean: TensorMut<'_>) -> Result<()> {
+    let now = now.as_slice::<T>()?;
+    for (mean, now) in mean.as_mut_slice::<T>()?.iter_mut().zip(now) {
+        *mean = *now;
+    }
+    Ok(())
+}
+
+fn replace<T: Element>(task: &mut TaskView<'_>, parameter: &str, published: &str) -> Result<()> {
+    let elements = task.published_tensor(published)?.to_vec::<T>()?;
+    let mut target = task.parameter_mut(parameter)?;
+    for (place, element) in target.as_mut_slice::<T>()?.iter_mut().zip(elements) {
+        *place = element;
+    }
+    Ok(())
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(format_args!(
+        "the elements of `{name}` are of a type that this plugin does not know; update it"
+    ))
+}
+
+/// The name of a set: part of the published tensors' names.
+pub(crate) fn set_name(given: Option<String>, setup: &Setup<'_>) -> Result<String> {
+    let name = given.unwrap_or_else(|| setup.name().to_owned());
+    if name.is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
+        bail!("`set` must have 1 to 64 bytes and no control characters, found {name:?}");
+    }
+    Ok(name)
+}

@@ -1,0 +1,241 @@
+//! The `ema` hook: an exponential moving average of the parameters.
+//!
+//! After every update `average += (1 - decay) · (parameter - average)`, as in PyTorch's
+//! `torch.optim.swa_utils.get_ema_multi_avg_fn`, here in one pass over both, in place. The average is
+//! what validations and tests see; the training goes on with the parameters.
+//!
+//! **Warm-up.** An average that begins at the initial parameters would remember them for
+//! `1 / (1 - decay)` updates. So the decay of averaging number `n` (from 0) is smaller at first:
+//! `min(decay, (1 + n) / (10 + n))`, as in TensorFlow's `tf.train.ExponentialMovingAverage` with
+//! `num_updates`; or, with `exponential`, `decay · (1 - exp(-(1 + n) / warm_up_updates))`, as in
+//! MMEngine's `ExpMomentumEMA` and YOLO's `ModelEMA`.
+
+use sconce_plugin_api::prelude::*;
+
+use crate::averages::{Averages, Buffers, Evaluated, set_name};
+
+/// How fast the average follows the parameters, when, and who sees it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The part of the average that each averaging keeps, from 0 to 1. Default 0.9999.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    decay: f64,
+    /// How the decay grows to its value. Default `ratio`.
+    warm_up: WarmUp,
+    /// The averagings that an `exponential` warm-up takes: after so many 63 % of the way are done; above
+    /// 0. Default 2000.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    warm_up_updates: f64,
+    /// What is counted by `every` and `begin`, and where averagings happen. Default `update`.
+    by: Unit,
+    /// An averaging every so many updates (or epochs), at least 1. Default 1.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// The average begins, as a copy of the parameters, when so many updates (or epochs) are done. Until
+    /// then evaluations see the parameters. Default 0: it begins with the run.
+    begin: u64,
+    /// What becomes of buffers, as the means and variances of a batch norm. Default `copy`.
+    buffers: Buffers,
+    /// The phases whose passes see the average instead of the parameters. Default `val` and `test`.
+    evaluate: Vec<Evaluated>,
+    /// When the training is over, the average replaces the parameters for good: in the test, in
+    /// `weights.safetensors`, and in checkpoints saved from then on. Default false.
+    replace_at_end: bool,
+    /// The name under which the average is published: `SET/PARAMETER`, in every checkpoint too. Default:
+    /// the entry's own name.
+    set: Option<String>,
+}
+
+/// How the decay grows to its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum WarmUp {
+    /// `min(decay, (1 + n) / (10 + n))` in averaging number n, from 0.
+    Ratio,
+    /// `decay · (1 - exp(-(1 + n) / warm_up_updates))`.
+    Exponential,
+    /// Not at all: it is `decay` from the first averaging on.
+    None,
+}
+
+/// After what an averaging comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Unit {
+    /// Updates of the parameters.
+    Update,
+    /// Training epochs.
+    Epoch,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            decay: 0.9999,
+            warm_up: WarmUp::Ratio,
+            warm_up_updates: 2000.0,
+            by: Unit::Update,
+            every: 1,
+            begin: 0,
+            buffers: Buffers::Copy,
+            evaluate: vec![Evaluated::Val, Evaluated::Test],
+            replace_at_end: false,
+            set: None,
+        }
+    }
+}
+
+impl Config {
+    /// The decay of averaging number `n`, from 0.
+    fn decay(&self, n: u64) -> f64 {
+        let n = n as f64;
+        match self.warm_up {
+            WarmUp::Ratio => self.decay.min((1.0 + n) / (10.0 + n)),
+            WarmUp::Exponential => self.decay * (1.0 - (-(1.0 + n) / self.warm_up_updates).exp()),
+            WarmUp::None => self.decay,
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Ema {
+    config: Config,
+    set: String,
+    /// Nothing before the average begins.
+    averages: Option<Averages>,
+    /// The averagings so far.
+    count: u64,
+    /// Whether the pass under way sees the average.
+    is_swapped: bool,
+}
+
+impl Ema {
+    /// Averages, if that is due when so many updates (or epochs) are done.
+    fn step(&mut self, task: &mut TaskView<'_>, done: u64) -> Result<()> {
+        let Config {
+            begin,
+            every,
+            buffers,
+            ..
+        } = self.config;
+        let Some(since) = done.checked_sub(begin) else {
+            return Ok(());
+        };
+        let Some(averages) = &self.averages else {
+            self.averages = Some(Averages::begin(task, &self.set, buffers)?);
+            self.count = 0;
+            return Ok(());
+        };
+        if since > 0 && since.is_multiple_of(every) {
+            averages.update(task, 1.0 - self.config.decay(self.count))?;
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    fn done(&self, task: &TaskView<'_>) -> u64 {
+        match self.config.by {
+            Unit::Update => task.update(),
+            Unit::Epoch => task.epoch(),
+        }
+    }
+}
+
+#[hook(
+    name = "ema",
+    about = "Keeps an exponential moving average of the parameters and evaluates it.",
+    priority = HIGHER,
+    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1"]
+)]
+impl Hook for Ema {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        if !(0.0..=1.0).contains(&config.decay) {
+            bail!("`decay` must be from 0 to 1, found {}", config.decay);
+        }
+        if config.warm_up_updates.is_nan() || config.warm_up_updates <= 0.0 {
+            let found = config.warm_up_updates;
+            bail!("`warm_up_updates` must be above 0, found {found}");
+        }
+        if config.every == 0 {
+            bail!("`every` must be at least 1, found 0");
+        }
+        Ok(Ema {
+            set: set_name(config.set.clone(), setup)?,
+            config,
+            averages: None,
+            count: 0,
+            is_swapped: false,
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.averages.is_none() {
+            self.averages = Averages::found(task, &self.set, self.config.buffers)?;
+        }
+        if self.averages.is_some() {
+            return Ok(());
+        }
+        let done = self.done(task);
+        self.step(task, done)
+    }
+
+    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if let Some(averages) = &self.averages {
+            self.is_swapped = averages.swap_in(task, &self.config.evaluate)?;
+        }
+        Ok(())
+    }
+
+    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.config.by == Unit::Update {
+            return self.step(task, task.update());
+        }
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.config.by == Unit::Epoch && task.phase() == Phase::Train && task.is_whole() {
+            return self.step(task, task.epoch());
+        }
+        Ok(())
+    }
+
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if std::mem::take(&mut self.is_swapped) {
+            return task.swap_back();
+        }
+        match &self.averages {
+            Some(averages) if self.config.replace_at_end && task.phase() == Phase::Train => {
+                averages.replace_parameters(task)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The averages are back with the other published tensors, where the checkpoint had them.
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        _checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        self.is_swapped = false;
+        self.averages = Averages::found(task, &self.set, self.config.buffers)?;
+        if self.averages.is_none() {
+            let done = self.done(task);
+            return self.step(task, done);
+        }
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.count)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        self.count = state::from_bytes(bytes)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,303 @@
+//! The `grad-clip` hook: keeps gradients small, and says how large they were.
+//!
+//! `{"hook": "grad-clip", "config": {"max_norm": 1.0}}`
+//!
+//! - `norm`: all gradients together are scaled so that their norm is at most `max_norm` (Pascanu et al.
+//!   2013, arXiv:1211.5063; as `torch.nn.utils.clip_grad_norm_`).
+//! - `value`: each number is cut to `-max_value ..= max_value`.
+//! - `adaptive`: each unit's gradient (a row of a weight, a whole bias) is scaled so that its norm is at
+//!   most `clipping` times that of the unit's parameters (Brock et al. 2021, arXiv:2102.06171).
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::{DType, Tensor};
+
+/// How gradients are made small.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// How. Default `norm`.
+    by: By,
+    /// The largest norm of all gradients together, above 0. For `norm`. Default 1.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    max_norm: f64,
+    /// The order of the norm that is clipped and told: a number above 0; 0 stands for the largest number.
+    /// Default 2.
+    #[schemars(range(min = 0.0))]
+    order: f64,
+    /// The largest number, above 0. For `value`. Default 1.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    max_value: f64,
+    /// The largest share of a unit's norm that its gradient's can be, above 0. For `adaptive`. Default
+    /// 0.01.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    clipping: f64,
+    /// A unit's norm counts as at least this, so that units of zeros can learn; not negative. For
+    /// `adaptive`. Default 0.001.
+    #[schemars(range(min = 0.0))]
+    smallest: f64,
+    /// What happens where the norm is infinite or none. Default `fail`.
+    non_finite: NonFinite,
+    /// The name of the metric that tells the norm before clipping; an empty text: it is not told.
+    /// Default `grad_norm`.
+    publish: String,
+}
+
+/// How gradients are made small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum By {
+    /// By the norm of all together.
+    Norm,
+    /// Each number by itself.
+    Value,
+    /// Each unit by the norm of its parameters.
+    Adaptive,
+    /// Not at all: the norm is told, and that is all.
+    None,
+}
+
+/// What happens where the norm is infinite or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum NonFinite {
+    /// An error of this hook, judged by the entry's `on_error`.
+    Fail,
+    /// The update is left out.
+    Skip,
+    /// The gradients stay as they are.
+    Keep,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            by: By::Norm,
+            max_norm: 1.0,
+            order: 2.0,
+            max_value: 1.0,
+            clipping: 0.01,
+            smallest: 1e-3,
+            non_finite: NonFinite::Fail,
+            publish: "grad_norm".to_owned(),
+        }
+    }
+}
+
+/// What a norm is made of: the greatest number, or a sum of powers.
+#[derive(Clone, Copy)]
+struct Norm {
+    order: f64,
+    total: f64,
+}
+
+impl Norm {
+    fn new(order: f64) -> Norm {
+        Norm { order, total: 0.0 }
+    }
+
+    /// Counts numbers in: in eight sums, so that the processor adds several at once.
+    fn add<T: Copy + Into<f64>>(&mut self, numbers: &[T]) {
+        let largest = self.order == 0.0;
+        let square = (self.order - 2.0).abs() < f64::EPSILON;
+        let mut sums = [0.0_f64; 8];
+        for chunk in numbers.chunks(8) {
+            for (sum, number) in sums.iter_mut().zip(chunk) {
+                let number: f64 = (*number).into();
+                if square {
+                    *sum += number * number;
+                } else if largest {
+                    *sum = if number.is_nan() {
+                        number
+                    } else {
+                        sum.max(number.abs())
+                    };
+                } else {
+                    *sum += number.abs().powf(self.order);
+                }
+            }
+        }
+        self.total = sums.iter().fold(self.total, |total, sum| match largest {
+            true if sum.is_nan() || total.is_nan() => f64::NAN,
+            true => total.max(*sum),
+            false => total + sum,
+        });
+    }
+
+    fn add_tensor(&mut self, tensor: &Tensor<'_>) -> Result<()> {
+        match tensor.dtype() {
+            Some(DType::F64) => self.add(&tensor.to_contiguous::<f64>()?),
+            _ => self.add(&tensor.to_contiguous::<f32>()?),
+        }
+        Ok(())
+    }
+
+    fn value(self) -> f64 {
+        if self.order == 0.0 {
+            self.total
+        } else {
+            self.total.powf(1.0 / self.order)
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct GradClip {
+    config: Config,
+}
+
+impl GradClip {
+    /// Clips units of `rows` rows each in a parameter's gradient.
+    fn adapt(&self, task: &mut TaskView<'_>, name: &str) -> Result<()> {
+        let parameter = task.parameter(name)?;
+        // A weight's first dimension are its units; a bias or a norm's scale is one.
+        let units = match parameter.shape() {
+            [] | [_] => 1,
+            [units, ..] => (*units).max(1) as usize,
+        };
+        let limits: Vec<f64> = match parameter.dtype() {
+            Some(DType::F64) => self.limits(&parameter.to_contiguous::<f64>()?, units),
+            _ => self.limits(&parameter.to_contiguous::<f32>()?, units),
+        };
+        let mut gradient = task.gradient_mut(name)?;
+        if gradient.view().dtype() == Some(DType::F64) {
+            shrink(
+                gradient.as_mut_slice::<f64>()?,
+                &limits,
+                |number, factor| number * factor,
+            );
+        } else {
+            let scale = |number: f32, factor: f64| (f64::from(number) * factor) as f32;
+            shrink(gradient.as_mut_slice::<f32>()?, &limits, scale);
+        }
+        Ok(())
+    }
+
+    /// The largest norm that each unit's gradient may have.
+    fn limits<T: Copy + Into<f64>>(&self, numbers: &[T], units: usize) -> Vec<f64> {
+        let size = (numbers.len() / units).max(1);
+        let limit = |unit: &[T]| norm_of(unit).max(self.config.smallest) * self.config.clipping;
+        numbers.chunks(size).map(limit).collect()
+    }
+}
+
+fn norm_of<T: Copy + Into<f64>>(numbers: &[T]) -> f64 {
+    let mut norm = Norm::new(2.0);
+    norm.add(numbers);
+    norm.value()
+}
+
+fn shrink<T: Copy + Into<f64>>(gradient: &mut [T], limits: &[f64], scale: impl Fn(T, f64) -> T) {
+    let size = (gradient.len() / limits.len().max(1)).max(1);
+    for (unit, limit) in gradient.chunks_mut(size).zip(limits) {
+        let norm = norm_of(unit);
+        if norm > *limit {
+            for number in unit {
+                *number = scale(*number, limit / norm);
+            }
+        }
+    }
+}
+
+fn for_each_number(task: &mut TaskView<'_>, change: impl Fn(f64) -> f64) -> Result<()> {
+    task.for_each_gradient(|mut gradient| match gradient.view().dtype() {
+        Some(DType::F64) => gradient.map::<f64>(&change),
+        _ => gradient.map::<f32>(|number| change(f64::from(number)) as f32),
+    })
+}
+
+#[hook(
+    name = "grad-clip",
+    about = "Keeps gradients small by norm, by value or adaptively, and tells their norm.",
+    priority = LOW,
+    publishes = ["grad_norm"],
+    requires = ["sconce.tensors/1"]
+)]
+impl Hook for GradClip {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        for (name, value) in [
+            ("max_norm", config.max_norm),
+            ("max_value", config.max_value),
+            ("clipping", config.clipping),
+        ] {
+            if !value.is_finite() || value <= 0.0 {
+                bail!("`{name}` must be finite and above 0, found {value}");
+            }
+        }
+        for (name, value) in [("order", config.order), ("smallest", config.smallest)] {
+            if !value.is_finite() || value < 0.0 {
+                bail!("`{name}` must be finite and not negative, found {value}");
+            }
+        }
+        Ok(GradClip { config })
+    }
+
+    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let config = &self.config;
+        let mut norm = Norm::new(config.order);
+        for gradient in task.gradients() {
+            norm.add_tensor(&gradient)?;
+        }
+        let norm = norm.value();
+        if !config.publish.is_empty() {
+            task.publish_metric(&config.publish, norm)?;
+        }
+        if !norm.is_finite() {
+            return match config.non_finite {
+                NonFinite::Fail => bail!("the norm of the gradients is {norm}"),
+                NonFinite::Skip => task.skip_update(),
+                NonFinite::Keep => Ok(()),
+            };
+        }
+        match config.by {
+            By::Norm if norm > config.max_norm => {
+                // As PyTorch does: what is added keeps the quotient from being infinite.
+                let factor = config.max_norm / (norm + 1e-6);
+                for_each_number(task, |number| number * factor)
+            }
+            By::Value => {
+                let limit = config.max_value;
+                for_each_number(task, |number| number.clamp(-limit, limit))
+            }
+            By::Adaptive => {
+                let names: Vec<String> = task
+                    .gradients()
+                    .map(|gradient| gradient.name().to_owned())
+                    .collect();
+                names.iter().try_for_each(|name| self.adapt(task, name))
+            }
+            By::Norm | By::None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn norms_of_any_order() {
+        let numbers: Vec<f32> = (1..=20).map(|number| number as f32 - 7.5).collect();
+        for order in [1.0, 2.0, 3.0, 0.5] {
+            let mut norm = Norm::new(order);
+            let (head, tail) = numbers.split_at(11);
+            norm.add(head);
+            norm.add(tail);
+            let sum: f64 = numbers.iter().map(|x| f64::from(x.abs()).powf(order)).sum();
+            assert!(
+                (norm.value() - sum.powf(1.0 / order)).abs() < 1e-9 * norm.value(),
+                "{order}"
+            );
+        }
+        let mut largest = Norm::new(0.0);
+        largest.add(&numbers);
+        assert!((largest.value() - 12.5).abs() < 1e-12);
+        for order in [0.0, 2.0] {
+            let mut norm = Norm::new(order);
+            norm.add(&[1.0_f32, f32::NAN, 2.0]);
+            norm.add(&[3.0_f32; 20]);
+            assert!(norm.value().is_nan(), "{order}");
+        }
+    }
+}

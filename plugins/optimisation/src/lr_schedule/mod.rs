@@ -1,0 +1,338 @@
+//! The `lr-schedule` hook: learning rates that change with the updates, the epochs or a metric.
+//!
+//! `{"hook": "lr-schedule", "config": {"warm_up": {"steps": 100}, "schedule": {"kind": "cosine"}}}`
+//!
+//! Every parameter group's rate goes on its own from what the optimizer's configuration says. Rates are
+//! functions of the counters, not of the rate before: so a roll back or a resumed run has the same ones.
+
+mod curve;
+mod plateau;
+
+use sconce_plugin_api::Rule;
+use sconce_plugin_api::prelude::*;
+
+use curve::{Curve, Plateau};
+use plateau::Watch;
+
+/// How the learning rates go.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// What a step is, and so when rates change. Default `update`.
+    by: Unit,
+    /// What comes in front of the schedule, whose steps are counted from its end. Default: nothing.
+    warm_up: Option<WarmUp>,
+    /// How the rate goes; this or `chain` is needed.
+    schedule: Option<Curve>,
+    /// Schedules one after the other: each but the last with `steps`, and each counting its own.
+    chain: Vec<Stage>,
+    /// The names of the optimizer's parameter groups whose rates go so; all others stay. Default: all.
+    groups: Option<Vec<String>>,
+}
+
+/// What a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Unit {
+    /// An update of the parameters; without accumulation that is an iteration.
+    Update,
+    /// A training epoch.
+    Epoch,
+}
+
+/// The way up to the schedule's first rate.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WarmUp {
+    /// How many steps it has, at least 1.
+    #[schemars(range(min = 1))]
+    steps: u64,
+    /// The factor at its beginning, from 0 to 1. Default 0.01.
+    #[serde(default = "hundredth")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    from: f64,
+    /// On which way it goes. Default `linear`.
+    #[serde(default)]
+    kind: WarmUpKind,
+}
+
+/// The way of a warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum WarmUpKind {
+    /// A straight line from the factor to 1.
+    #[default]
+    Linear,
+    /// The factor all the while.
+    Constant,
+    /// Multiplied by the same number in each step.
+    Exponential,
+}
+
+fn hundredth() -> f64 {
+    0.01
+}
+
+/// A schedule in a chain.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Stage {
+    /// How many steps it has; only the last one can be without.
+    #[serde(default)]
+    steps: Option<u64>,
+    /// How the rate goes.
+    schedule: Curve,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            by: Unit::Update,
+            warm_up: None,
+            schedule: None,
+            chain: Vec::new(),
+            groups: None,
+        }
+    }
+}
+
+impl Config {
+    /// The stages, each but the last with its steps.
+    fn stages(self) -> Result<Vec<Stage>> {
+        let stages = match (self.schedule, self.chain) {
+            (Some(schedule), chain) if chain.is_empty() => vec![Stage {
+                steps: None,
+                schedule,
+            }],
+            (None, chain) if !chain.is_empty() => chain,
+            _ => bail!("exactly one of `schedule` and `chain` says how the rate goes"),
+        };
+        if let Some((_, inner)) = stages.split_last()
+            && inner.iter().any(|stage| stage.length().is_none())
+        {
+            bail!("in a `chain` every schedule but the last one needs `steps`");
+        }
+        let plateaus = stages.iter().filter_map(Stage::plateau);
+        for plateau in plateaus.clone() {
+            rule(plateau)?;
+        }
+        if plateaus.count() > 1 {
+            bail!("a `chain` can have one `plateau`");
+        }
+        Ok(stages)
+    }
+}
+
+impl Stage {
+    fn length(&self) -> Option<u64> {
+        self.steps.or_else(|| self.schedule.steps())
+    }
+
+    fn plateau(&self) -> Option<&Plateau> {
+        match &self.schedule {
+            Curve::Plateau(plateau) => Some(plateau),
+            _ => None,
+        }
+    }
+}
+
+fn rule(plateau: &Plateau) -> Result<Rule> {
+    let monitor = &plateau.monitor;
+    match plateau.rule.or_else(|| Rule::of_metric(monitor.name())) {
+        Some(rule) => Ok(rule),
+        None => {
+            bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better")
+        }
+    }
+}
+
+impl WarmUp {
+    fn factor(&self, step: u64) -> f64 {
+        let way = step as f64 / self.steps.max(1) as f64;
+        match self.kind {
+            WarmUpKind::Linear => self.from + (1.0 - self.from) * way,
+            WarmUpKind::Constant => self.from,
+            WarmUpKind::Exponential => self.from.powf(1.0 - way),
+        }
+    }
+}
+
+/// The whole way of a rate.
+struct Way {
+    warm_up: Option<WarmUp>,
+    stages: Vec<Stage>,
+}
+
+impl Way {
+    /// The rate after `step` finished steps of `total`, and whether it is a plateau's.
+    fn rate(&self, base: f64, step: u64, total: u64, watch: &Watch) -> f64 {
+        let (mut step, mut left) = (step, total);
+        let mut warm = 1.0;
+        if let Some(warm_up) = &self.warm_up {
+            if step < warm_up.steps {
+                warm = warm_up.factor(step);
+            }
+            step = step.saturating_sub(warm_up.steps);
+            left = left.saturating_sub(warm_up.steps);
+        }
+        let last = self.stages.len().saturating_sub(1);
+        for (index, stage) in self.stages.iter().enumerate() {
+            let length = stage.length().filter(|_| index < last);
+            if let Some(length) = length.filter(|length| step >= *length) {
+                step -= length;
+                left = left.saturating_sub(length);
+                continue;
+            }
+            let rate = stage
+                .schedule
+                .rate(base, step, length.unwrap_or(left).max(1));
+            let rate = stage
+                .plateau()
+                .map_or(rate, |plateau| watch.rate(plateau, rate));
+            return warm * rate;
+        }
+        base
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct LrSchedule {
+    by: Unit,
+    groups: Option<Vec<String>>,
+    way: Way,
+    accumulate: u64,
+    /// The steps of the whole run.
+    total: u64,
+    validated: bool,
+    state: State,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct State {
+    /// The groups' own rates.
+    bases: Vec<(String, f64)>,
+    watch: Watch,
+}
+
+impl LrSchedule {
+    /// Sets the rates that hold after so many finished steps.
+    fn set(&self, task: &mut TaskView<'_>, step: u64) -> Result<()> {
+        for (group, base) in &self.state.bases {
+            let rate = self.way.rate(*base, step, self.total, &self.state.watch);
+            task.set_learning_rate_of(group, rate)?;
+        }
+        Ok(())
+    }
+}
+
+#[hook(
+    name = "lr-schedule",
+    about = "Changes learning rates with the updates, the epochs or a metric.",
+    priority = HIGHER,
+    requires = ["sconce.task/1", "sconce.requests/1"]
+)]
+impl Hook for LrSchedule {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let manifest = setup.manifest()?;
+        let accumulate = manifest.pointer("/train/accumulate");
+        Ok(LrSchedule {
+            by: config.by,
+            groups: config.groups.clone(),
+            accumulate: accumulate
+                .and_then(|value| value.to_string().parse().ok())
+                .unwrap_or(1)
+                .max(1),
+            way: Way {
+                warm_up: config.warm_up.clone(),
+                stages: config.stages()?,
+            },
+            total: 1,
+            validated: false,
+            state: State::default(),
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let known: Vec<(String, f64)> = task
+            .learning_rates()
+            .map(|(name, rate)| (name.to_owned(), rate))
+            .collect();
+        let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+        for group in self.groups.iter().flatten() {
+            if !names.contains(&group.as_str()) {
+                bail!(
+                    "the optimizer has no parameter group `{group}`; there are `{}`",
+                    names.join("`, `")
+                );
+            }
+        }
+        if self.state.bases.is_empty() {
+            let is_wanted = |name: &String| {
+                let groups = self.groups.as_ref();
+                groups.is_none_or(|groups| groups.contains(name))
+            };
+            self.state.bases = known
+                .into_iter()
+                .filter(|(name, _)| is_wanted(name))
+                .collect();
+        }
+        Ok(())
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        let (each, step) = match self.by {
+            Unit::Update => (task.batches().div_ceil(self.accumulate), task.update()),
+            Unit::Epoch => (1, task.epoch()),
+        };
+        self.total = (each * task.epochs()).max(1);
+        self.set(task, step)
+    }
+
+    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        match self.by {
+            Unit::Update => self.set(task, task.update()),
+            Unit::Epoch => Ok(()),
+        }
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.validated |= task.phase() == Phase::Val && !task.is_initial_validation();
+        Ok(())
+    }
+
+    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let validated = std::mem::take(&mut self.validated);
+        let Some(plateau) = self.way.stages.iter().find_map(Stage::plateau) else {
+            return Ok(());
+        };
+        let is_fresh = validated || plateau.monitor.phase() == Some(Phase::Train);
+        let value = plateau.monitor.value(task, Phase::Val);
+        let Some(value) = value.filter(|_| is_fresh && task.is_whole()) else {
+            return Ok(());
+        };
+        if self.state.watch.see(plateau, rule(plateau)?, value) {
+            let monitor = &plateau.monitor;
+            task.info(format_args!(
+                "`{monitor}` has stopped getting better: the rate changes"
+            ));
+        }
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&(&self.state, self.validated))
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        (self.state, self.validated) = state::from_bytes(bytes)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! What a metric that has stopped getting better does to the rate: `ReduceLROnPlateau`.
+
+use sconce_plugin_api::Rule;
+use sconce_plugin_api::prelude::*;
+
+use super::curve::{Plateau, ThresholdIs};
+
+/// How the metric has gone so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Watch {
+    best: Option<f64>,
+    /// Epochs without a better value.
+    bad: u64,
+    /// Epochs that still count for nothing.
+    cooling: u64,
+    /// How often the rate has been multiplied.
+    pub(crate) changes: u32,
+}
+
+impl Watch {
+    /// The metric's value after an epoch; whether the rate changes.
+    pub(crate) fn see(&mut self, plateau: &Plateau, rule: Rule, value: f64) -> bool {
+        let is_better = self.best.is_none_or(|best| {
+            let margin = match plateau.threshold_is {
+                ThresholdIs::Relative => plateau.threshold * best,
+                ThresholdIs::Absolute => plateau.threshold,
+            };
+            match rule {
+                Rule::Less => value < best - margin,
+                Rule::Greater => value > best + margin,
+            }
+        });
+        if is_better && !value.is_nan() {
+            self.best = Some(value);
+            self.bad = 0;
+        } else {
+            self.bad += 1;
+        }
+        if self.cooling > 0 {
+            self.cooling -= 1;
+            self.bad = 0;
+        }
+        let is_due = self.bad > plateau.patience;
+        if is_due {
+            self.cooling = plateau.cooldown;
+            self.bad = 0;
+            self.changes += 1;
+        }
+        is_due
+    }
+
+    /// The rate, where it was `rate` before any change.
+    pub(crate) fn rate(&self, plateau: &Plateau, rate: f64) -> f64 {
+        let changed = (0..self.changes).fold(rate, |rate, _| {
+            (rate * plateau.factor).max(plateau.min_rate.min(rate))
+        });
+        if self.changes == 0 { rate } else { changed }
+    }
+}

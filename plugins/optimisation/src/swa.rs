@@ -1,0 +1,228 @@
+//! The `swa` hook: stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407).
+//!
+//! From `start` on the training goes on at a learning rate of its own, constant or annealed to it, and
+//! after every epoch (or every n-th) the parameters go into a plain mean. The mean is what
+//! validations and tests see, and at the end it replaces the parameters.
+//!
+//! The means and variances of batch norms are averaged with the rest. The paper computes them anew in a
+//! pass over the training data.
+
+use std::f64::consts::PI;
+
+use sconce_plugin_api::prelude::*;
+
+use crate::averages::{Averages, Buffers, Evaluated, set_name};
+
+/// Which epochs are averaged, and how they are trained.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The share of all epochs that are trained as usual before the averaging, from 0 to 1; rounded
+    /// down to whole epochs. Default 0.75.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    start: f64,
+    /// The same as a number of epochs, instead of `start`. Default: none.
+    start_epoch: Option<u64>,
+    /// The parameters go into the mean after every so many epochs, at least 1. Default 1.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// The learning rate of the epochs that are averaged; not negative. Default: none, the rate is left
+    /// as it is.
+    #[schemars(range(min = 0.0))]
+    learning_rate: Option<f64>,
+    /// Over so many epochs the rate goes from what it was to `learning_rate`; 0: at once. Default 10.
+    anneal_epochs: u64,
+    /// On which way it goes there. Default `cosine`.
+    anneal: Anneal,
+    /// What becomes of buffers, as the means and variances of a batch norm. Default `average`.
+    buffers: Buffers,
+    /// The phases whose passes see the mean instead of the parameters. Default `val` and `test`.
+    evaluate: Vec<Evaluated>,
+    /// When the training is over, the mean replaces the parameters for good: in the test, in
+    /// `weights.safetensors`, and in checkpoints saved from then on. Default true.
+    replace_at_end: bool,
+    /// The name under which the mean is published: `SET/PARAMETER`, in every checkpoint too. Default: the
+    /// entry's own name.
+    set: Option<String>,
+}
+
+/// The way from one learning rate to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Anneal {
+    /// Half a cosine.
+    Cosine,
+    /// A straight line.
+    Linear,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            start: 0.75,
+            start_epoch: None,
+            every: 1,
+            learning_rate: None,
+            anneal_epochs: 10,
+            anneal: Anneal::Cosine,
+            buffers: Buffers::Average,
+            evaluate: vec![Evaluated::Val, Evaluated::Test],
+            replace_at_end: true,
+            set: None,
+        }
+    }
+}
+
+impl Config {
+    /// How many of `epochs` are trained as usual.
+    fn start(&self, epochs: u64) -> u64 {
+        let share = (self.start * epochs as f64).floor() as u64;
+        self.start_epoch.unwrap_or(share)
+    }
+
+    /// The learning rate of the epoch `since` epochs after the start (0 in the first one), where it was
+    /// `from` before.
+    fn rate(&self, since: u64, from: f64, to: f64) -> f64 {
+        let way = match self.anneal_epochs {
+            0 => 1.0,
+            epochs => (since as f64 / epochs as f64).min(1.0),
+        };
+        let left = match self.anneal {
+            Anneal::Cosine => f64::midpoint(1.0, (PI * way).cos()),
+            Anneal::Linear => 1.0 - way,
+        };
+        to + (from - to) * left
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Swa {
+    config: Config,
+    set: String,
+    averages: Option<Averages>,
+    state: State,
+    is_swapped: bool,
+}
+
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+struct State {
+    /// How many epochs are in the mean.
+    count: u64,
+    /// The learning rate before the first of them.
+    rate: Option<f64>,
+}
+
+#[hook(
+    name = "swa",
+    about = "Averages the parameters of the last epochs and trains these at a rate of their own.",
+    priority = HIGHER,
+    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1"]
+)]
+impl Hook for Swa {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        if !(0.0..=1.0).contains(&config.start) {
+            bail!("`start` must be from 0 to 1, found {}", config.start);
+        }
+        if config.every == 0 {
+            bail!("`every` must be at least 1, found 0");
+        }
+        let rate = config.learning_rate;
+        if let Some(rate) = rate.filter(|rate| !rate.is_finite() || *rate < 0.0) {
+            bail!("`learning_rate` must be finite and not negative, found {rate}");
+        }
+        Ok(Swa {
+            set: set_name(config.set.clone(), setup)?,
+            config,
+            averages: None,
+            state: State::default(),
+            is_swapped: false,
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let start = self.config.start(task.epochs());
+        if start >= task.epochs() {
+            task.warn(format_args!(
+                "nothing will be averaged: the mean begins after {start} epochs, and there are {}",
+                task.epochs()
+            ));
+        }
+        Ok(())
+    }
+
+    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if let Some(averages) = &self.averages {
+            self.is_swapped = averages.swap_in(task, &self.config.evaluate)?;
+        }
+        Ok(())
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let start = self.config.start(task.epochs());
+        let since = task.epoch().checked_sub(start);
+        let (Phase::Train, Some(since), Some(to)) =
+            (task.phase(), since, self.config.learning_rate)
+        else {
+            return Ok(());
+        };
+        let now = task.learning_rate();
+        let from = *self.state.rate.get_or_insert(now);
+        task.set_learning_rate(self.config.rate(since, from, to))
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train || !task.is_whole() {
+            return Ok(());
+        }
+        // The first epoch behind the start is the first in the mean.
+        let since = task
+            .epoch()
+            .checked_sub(self.config.start(task.epochs()) + 1);
+        if !since.is_some_and(|since| since.is_multiple_of(self.config.every)) {
+            return Ok(());
+        }
+        if let Some(averages) = &self.averages {
+            averages.update(task, 1.0 / (self.state.count + 1) as f64)?;
+        } else {
+            let averages = Averages::begin(task, &self.set, self.config.buffers)?;
+            self.averages = Some(averages);
+            self.state.count = 0;
+        }
+        self.state.count += 1;
+        Ok(())
+    }
+
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if std::mem::take(&mut self.is_swapped) {
+            return task.swap_back();
+        }
+        match &self.averages {
+            Some(averages) if self.config.replace_at_end && task.phase() == Phase::Train => {
+                averages.replace_parameters(task)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The mean is back with the other published tensors, where the checkpoint had it.
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        _checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        self.is_swapped = false;
+        self.averages = Averages::found(task, &self.set, self.config.buffers)?;
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.state)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        self.state = state::from_bytes(bytes)?;
+        Ok(())
+    }
+}
