@@ -118,16 +118,14 @@ impl Bench {
                 ]
             }
             Subject::Csv => {
-                let mut table = "size,colour,when,kind\n".to_owned();
-                for row in 0..30 {
-                    let colour = ["red", "\"dark, blue\"", ""][row % 3];
-                    table += &format!(
-                        "{}.5,{colour},{},{}\n",
-                        row * 3,
-                        row % 4,
-                        ["a", "b"][row % 2]
-                    );
-                }
+                let line = |row: usize| {
+                    let (colour, kind) =
+                        (["red", "\"dark, blue\"", ""][row % 3], ["a", "b"][row % 2]);
+                    format!("{}.5,{colour},{},{kind}", row * 3, row % 4)
+                };
+                let lines = (0..30).map(line);
+                let head = std::iter::once("size,colour,when,kind".to_owned());
+                let table = head.chain(lines).collect::<Vec<_>>().join("\n");
                 vec![table.into_bytes()]
             }
             Subject::Safetensors => vec![parameters(&place)],
@@ -258,7 +256,12 @@ fn around_metadata(plugin: &[u8]) -> (usize, Vec<u8>) {
 fn checkpoint_files(place: &Workplace) -> Vec<PathBuf> {
     let save =
         json!({"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "each"});
-    let hooks = json!(["counter", "giver", "csv", {"hook": "asker", "config": save}]);
+    let hooks = json!([
+        "counter",
+        {"hook": "giver", "config": {"keep": "run"}},
+        "csv",
+        {"hook": "asker", "config": save}
+    ]);
     let optimizer = json!({"kind": "adamw", "learning_rate": 0.01});
     let manifest = edit(edit(tiny(), "/hooks", hooks), "/optimizer", optimizer);
     place.run(&manifest).expect(0, &[]);
