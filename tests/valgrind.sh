@@ -39,7 +39,7 @@ cat >"$place/run.json" <<'END'
     { "hook": "checkpoint", "config": { "epochs": 1 } },
     { "hook": "early-stopping", "config": { "monitor": "loss" } },
     "stop-on-nan",
-    { "hook": "ema", "config": { "evaluate": [] } },
+    { "hook": "ema", "config": { "set": "own", "evaluate": [] } },
     { "hook": "swa", "config": { "evaluate": [] } },
     { "hook": "lr-schedule", "config": { "warm_up": { "steps": 2 }, "schedule": { "kind": "cosine" } } },
     { "hook": "grad-clip", "config": { "max_norm": 1.0 } },
@@ -68,7 +68,7 @@ faults='hooks=[
 memcheck() {
   local code=0
   valgrind --error-exitcode=99 --track-origins=no --leak-check=no --num-callers=30 \
-    --log-file="$place/log" "$place/sconce" run "$place/run.json" "${@:2}" \
+    --log-file="$place/log" "$place/sconce" run "$place/run.json" --overwrite "${@:2}" \
     >"$place/output" 2>&1 || code=$?
   if [ "$code" != "$1" ] || ! grep -q 'ERROR SUMMARY: 0 errors' "$place/log"; then
     # The errors of hooks are long on purpose.
