@@ -1,0 +1,98 @@
+//! What hooks keep beyond a call: their states for checkpoints, and their end.
+
+use super::{Dispatcher, HookFault, Moment, OnError};
+use crate::bridge::Shared;
+use crate::faults::Entry;
+use crate::plugin::instance::EntryError;
+
+impl Dispatcher {
+    /// The states of all hooks, in the manifest's order; none of those that are off. A fault is judged
+    /// by the hook's policy.
+    pub fn save_states(
+        &mut self,
+        shared: &Shared<'_>,
+    ) -> Result<Vec<Option<Vec<u8>>>, Box<HookFault>> {
+        let mut states = Vec::new();
+        for index in 0..self.hooks.len() {
+            states.push(match self.save_state(index, shared) {
+                Some(Err(error)) => {
+                    self.judge_state(index, Moment::Save, error, shared)?;
+                    None
+                }
+                Some(Ok(state)) => Some(state),
+                None => None,
+            });
+        }
+        Ok(states)
+    }
+
+    /// The states of all hooks after a failure: of those that fail again there is none, and their
+    /// faults are given back.
+    pub fn save_states_of_all(
+        &mut self,
+        shared: &Shared<'_>,
+    ) -> (Vec<Option<Vec<u8>>>, Vec<HookFault>) {
+        let mut states = Vec::new();
+        let mut faults = Vec::new();
+        for index in 0..self.hooks.len() {
+            states.push(match self.save_state(index, shared) {
+                Some(Err(error)) => {
+                    let spec = self.hooks.get(index).map(|hook| &hook.spec);
+                    faults.push(HookFault::new(spec, Moment::Save, error));
+                    None
+                }
+                Some(Ok(state)) => Some(state),
+                None => None,
+            });
+        }
+        (states, faults)
+    }
+
+    fn save_state(
+        &mut self,
+        index: usize,
+        shared: &Shared<'_>,
+    ) -> Option<Result<Vec<u8>, EntryError>> {
+        let hook = self.hooks.get_mut(index).filter(|hook| !hook.disabled)?;
+        let save = || hook.instance.save_state();
+        Some(shared.trail.around(index, Entry::Save, save))
+    }
+
+    /// Gives the hooks back the states of their names; a hook without one stays as it is.
+    pub fn load_states(
+        &mut self,
+        states: &[(String, Vec<u8>)],
+        shared: &Shared<'_>,
+    ) -> Result<(), Box<HookFault>> {
+        for index in 0..self.hooks.len() {
+            let Some(hook) = self.hooks.get_mut(index).filter(|hook| !hook.disabled) else {
+                continue;
+            };
+            let state = states.iter().find(|(name, _)| *name == hook.spec.name);
+            let Some((_, state)) = state else {
+                continue;
+            };
+            let load = || hook.instance.load_state(state);
+            if let Err(error) = shared.trail.around(index, Entry::Load, load) {
+                self.judge_state(index, Moment::Load, error, shared)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the hooks in reverse order; the faults of doing so.
+    pub fn close(self, shared: &Shared<'_>) -> Vec<HookFault> {
+        let mut faults = Vec::new();
+        for (index, hook) in self.hooks.into_iter().enumerate().rev() {
+            let close = || hook.instance.close();
+            if let Err(error) = shared.trail.around(index, Entry::Drop, close) {
+                let fault = HookFault::new(Some(&hook.spec), Moment::Drop, error);
+                match hook.spec.on_error {
+                    OnError::Fail => faults.push(fault),
+                    OnError::Disable | OnError::Ignore => shared.warn(&fault.to_string()),
+                }
+            }
+        }
+        faults
+    }
+}
