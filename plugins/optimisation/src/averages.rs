@@ -139,8 +139,27 @@ impl Averages {
         Ok(is_wanted)
     }
 
+    /// The end of a loop: parameters that were swapped are back, or, where that is asked for, the
+    /// averages replace them for good when the training is over.
+    pub(crate) fn after_loop(
+        averages: Option<&Averages>,
+        is_swapped: &mut bool,
+        replaces: bool,
+        task: &mut TaskView<'_>,
+    ) -> Result<()> {
+        if std::mem::take(is_swapped) {
+            return task.swap_back();
+        }
+        match averages {
+            Some(averages) if replaces && task.phase() == Phase::Train => {
+                averages.replace_parameters(task)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Overwrites the parameters by the averages, for good.
-    pub(crate) fn replace_parameters(&self, task: &mut TaskView<'_>) -> Result<()> {
+    fn replace_parameters(&self, task: &mut TaskView<'_>) -> Result<()> {
         for Member {
             parameter,
             published,

@@ -195,15 +195,8 @@ impl Hook for Swa {
     }
 
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if std::mem::take(&mut self.is_swapped) {
-            return task.swap_back();
-        }
-        match &self.averages {
-            Some(averages) if self.config.replace_at_end && task.phase() == Phase::Train => {
-                averages.replace_parameters(task)
-            }
-            _ => Ok(()),
-        }
+        let replaces = self.config.replace_at_end;
+        Averages::after_loop(self.averages.as_ref(), &mut self.is_swapped, replaces, task)
     }
 
     /// The mean is back with the other published tensors, where the checkpoint had it.
