@@ -128,7 +128,15 @@ impl<'a, T> Target<'a, T> {
         Target::adding_with_step(numbers, rows, columns, columns)
     }
 
-    /// The same with a step from row to row, at least as long as a row.
+    /// Row after row in memory whose numbers the product takes the place of.
+    pub(crate) fn replacing(numbers: &'a mut [T], rows: usize, columns: usize) -> Target<'a, T> {
+        Target {
+            adds: false,
+            ..Target::adding(numbers, rows, columns)
+        }
+    }
+
+    /// As [`Target::adding`], with a step from row to row, at least as long as a row.
     pub(crate) fn adding_with_step(
         numbers: &'a mut [T],
         rows: usize,

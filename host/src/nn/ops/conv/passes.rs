@@ -135,7 +135,9 @@ impl Conv {
                 let (y, g) = (&y[own.clone()], &g[own]);
                 let g = after.gradient(g, y, squares, sides, &mut scratch);
                 let of_output = Matrix::new(g, outputs, windows);
-                column_slopes.fill(T::ZERO);
+                if count > 1 {
+                    column_slopes.fill(T::ZERO);
+                }
                 for band in 0..count {
                     let own = (group * count + band) * outputs * depth;
                     let seen = &columns[band * step..];
@@ -145,7 +147,11 @@ impl Conv {
                     if of_input {
                         let weight = Matrix::new(&in_bands[own..], outputs, depth);
                         let slopes = &mut column_slopes[band * step..];
-                        let target = Target::adding_with_step(slopes, depth, windows, width);
+                        let target = if count > 1 {
+                            Target::adding_with_step(slopes, depth, windows, width)
+                        } else {
+                            Target::replacing(slopes, depth, windows)
+                        };
                         multiply(&mut Job::new(target, weight.t(), of_output));
                     }
                 }
