@@ -194,8 +194,25 @@ impl Bench {
         path
     }
 
+    /// What the gates in this process let through goes to the binary, which tries to open it in a child
+    /// first.
     fn take_plugin(&self, bytes: &[u8]) -> bool {
-        inspect::inspect(&self.write("plugin.so", bytes)).is_ok()
+        let path = self.write("plugins/damaged.so", bytes);
+        if inspect::inspect(&path).is_err() {
+            return false;
+        }
+        let hooks = json!([{"hook": "early-stopping", "config": {"monitor": "loss"}}]);
+        let manifest = edit(tiny(), "/hooks", hooks);
+        self.place
+            .write(&edit(manifest, "/limits", json!({"load": 5})));
+        let finished = self.place.sconce(&["check", "manifest.json"]);
+        assert!(
+            [0, 2, 3].contains(&finished.code),
+            "the binary ended with {}\n{}",
+            finished.code,
+            finished.stderr
+        );
+        finished.code == 0
     }
 
     fn take_data(&self, config: Value) -> bool {
