@@ -1,0 +1,1 @@
+//! `anomaly`, `visualize`, `gradient-flow`, `overfit-check`.

@@ -1,0 +1,1 @@
+//! `loss-spike`, `on-plateau`, and what `stop-on-nan` dumps and rolls back.

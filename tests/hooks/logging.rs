@@ -1,0 +1,1 @@
+//! `progress`, `jsonl`, `training-trace`.

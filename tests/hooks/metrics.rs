@@ -1,0 +1,1 @@
+//! `compute-stats`, `accumulate`, `classification`, `predictions`, `output-mask`, `plot-lines`.

@@ -1,0 +1,1 @@
+//! `model-complexity`, `activation-stats`.

@@ -1,0 +1,1 @@
+//! `iteration-timer`, `profile`, `trace`, `memory`, `throughput`.

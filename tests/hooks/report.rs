@@ -1,0 +1,1 @@
+//! `report`: one HTML file of the whole run.

@@ -1,0 +1,1 @@
+//! `save-file`, and the rarer options of `checkpoint`.

@@ -1,0 +1,1 @@
+//! `lr-range-test`, `accumulation-schedule`, `loss-scale`, and momentum in `lr-schedule`.

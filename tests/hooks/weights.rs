@@ -1,0 +1,1 @@
+//! `freeze`, `prune`, `grad-noise`, `weight-constraint`, `precise-batchnorm`.
