@@ -74,23 +74,27 @@ impl Canvas {
     ) {
         let pixel = 1.0 / self.size as f64;
         let mut nearest = vec![f64::INFINITY; self.size * self.size];
+        let centre = |index: usize| (index as f64 + 0.5) * pixel;
+        let centres: Vec<f64> = (0..self.size).map(centre).collect();
         for &segment in segments {
-            self.measure(segment, &mut nearest);
+            self.measure(segment, &centres, &mut nearest);
         }
-        for square in nearest {
+        let noise: Vec<f64> = (nearest.iter())
+            .map(|_| stream.uniform(-self.noise, self.noise))
+            .collect();
+        pixels.extend(nearest.iter().zip(&noise).map(|(square, noise)| {
             // How much of the pixel is covered: 1 inside a stroke, falling to 0 over a pixel at its
             // edge.
             let beyond = square.sqrt() - self.width;
             let ink = (0.5 - beyond / pixel).clamp(0.0, 1.0);
-            let noise = stream.uniform(-self.noise, self.noise);
             let value = (ink * self.brightness + noise).clamp(0.0, 1.0);
-            pixels.push((value * 255.0 + 0.5) as u8);
-        }
+            (value * 255.0 + 0.5) as i32 as u8
+        }));
     }
 
     /// Lowers the square of each pixel's distance from the nearest segment to that from this one,
     /// for the pixels that it can reach: farther ones get no ink from it.
-    fn measure(&self, segment: (Point, Point), nearest: &mut [f64]) {
+    fn measure(&self, segment: (Point, Point), centres: &[f64], nearest: &mut [f64]) {
         let pixel = 1.0 / self.size as f64;
         let ((x1, y1), (x2, y2)) = segment;
         let reach = self.width + pixel;
@@ -98,28 +102,46 @@ impl Canvas {
             let index = |at: f64| ((at / pixel).max(0.0) as usize).min(self.size);
             index(a.min(b) - reach)..index(a.max(b) + reach + pixel)
         };
-        for row in range(y1, y2) {
-            for column in range(x1, x2) {
-                let centre = ((column as f64 + 0.5) * pixel, (row as f64 + 0.5) * pixel);
-                let square = square_distance(segment, centre);
-                if let Some(nearest) = nearest.get_mut(row * self.size + column) {
-                    *nearest = nearest.min(square);
-                }
+        let segment = Segment::new(segment);
+        let columns = range(x1, x2);
+        let xs = centres.get(columns.clone()).unwrap_or_default();
+        let rows = range(y1, y2);
+        for (row, y) in centres.iter().enumerate().take(rows.end).skip(rows.start) {
+            let start = row * self.size;
+            let reached = nearest.get_mut(start + columns.start..start + columns.end);
+            for (nearest, x) in reached.unwrap_or_default().iter_mut().zip(xs) {
+                *nearest = nearest.min(segment.square_distance((*x, *y)));
             }
         }
     }
 }
 
-/// The square of the distance of a point from a segment.
-fn square_distance((from, to): (Point, Point), point: Point) -> f64 {
-    let (x, y) = (to.0 - from.0, to.1 - from.1);
-    let (px, py) = (point.0 - from.0, point.1 - from.1);
-    let length = x * x + y * y;
-    let along = if length > 0.0 {
-        ((px * x + py * y) / length).clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
-    let (dx, dy) = (px - along * x, py - along * y);
-    dx * dx + dy * dy
+/// A segment, with what all points' distances from it share.
+struct Segment {
+    from: Point,
+    direction: Point,
+    /// The square of its length; 1 for a single point, where any number does.
+    length: f64,
+}
+
+impl Segment {
+    fn new((from, to): (Point, Point)) -> Segment {
+        let direction = (to.0 - from.0, to.1 - from.1);
+        let length = direction.0 * direction.0 + direction.1 * direction.1;
+        Segment {
+            from,
+            direction,
+            length: if length > 0.0 { length } else { 1.0 },
+        }
+    }
+
+    /// The square of a point's distance.
+    #[inline]
+    fn square_distance(&self, point: Point) -> f64 {
+        let (x, y) = self.direction;
+        let (px, py) = (point.0 - self.from.0, point.1 - self.from.1);
+        let along = ((px * x + py * y) / self.length).clamp(0.0, 1.0);
+        let (dx, dy) = (px - along * x, py - along * y);
+        dx * dx + dy * dy
+    }
 }
