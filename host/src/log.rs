@@ -2,6 +2,9 @@
 
 use std::cell::RefCell;
 use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
 
 pub use sconce_plugin_api::ext::Level;
 
@@ -13,11 +16,47 @@ pub trait Log {
     fn log(&self, level: Level, source: &str, message: &str);
 }
 
-/// Writes to standard error: warnings marked with their source, everything else as it is.
+/// Writes to standard error.
 #[derive(Clone, Copy, Debug)]
 pub struct StderrLog {
     /// Messages above this level are left out.
     pub level: Level,
+    /// How they are written.
+    pub form: Form,
+}
+
+/// How messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Warnings marked with their source, everything else as it is.
+    Text,
+    /// One JSON object per message: `time` (seconds since 1970), `level`, `source`, `message`.
+    Json,
+}
+
+impl Form {
+    /// A message with its line break.
+    fn line(self, level: Level, source: &str, message: &str) -> String {
+        match (self, level) {
+            (Form::Text, Level::Warn) => format!("warning: {source}: {message}\n"),
+            (Form::Text, Level::Info) => format!("{message}\n"),
+            (Form::Text, Level::Debug) => format!("debug: {source}: {message}\n"),
+            (Form::Json, _) => {
+                let time = SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default();
+                let level = match level {
+                    Level::Warn => "warn",
+                    Level::Info => "info",
+                    Level::Debug => "debug",
+                };
+                let object = json!({
+                    "time": time.as_secs_f64(), "level": level, "source": source, "message": message,
+                });
+                format!("{object}\n")
+            }
+        }
+    }
 }
 
 impl Log for StderrLog {
@@ -25,11 +64,7 @@ impl Log for StderrLog {
         if level > self.level {
             return;
         }
-        let line = match level {
-            Level::Warn => format!("warning: {source}: {message}\n"),
-            Level::Info => format!("{message}\n"),
-            Level::Debug => format!("debug: {source}: {message}\n"),
-        };
+        let line = self.form.line(level, source, message);
         // A closed standard error is no reason to end a training.
         drop(std::io::stderr().lock().write_all(line.as_bytes()));
     }

@@ -27,7 +27,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
         data,
         ..
     } = checked;
-    let task = tasks.build(&manifest, data)?;
+    let task = session::task(tasks, &manifest, data)?;
     if let Some(warning) = session::initial_weights(&manifest, task.as_ref())? {
         output::diagnostics(&[warning]);
     }

@@ -10,7 +10,7 @@ use crate::bridge::Shared;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
-use crate::log::{Level, StderrLog};
+use crate::log::{Form, Level, StderrLog};
 use crate::run::{Outcome, Plan, Trainer};
 use crate::session::{Failure, TaskBuilder};
 
@@ -84,7 +84,10 @@ pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
         preparation: train.preparation(),
         ..Plan::default()
     };
-    let log = StderrLog { level: Level::Warn };
+    let log = StderrLog {
+        level: Level::Warn,
+        form: Form::Text,
+    };
     let shared = Shared::new(&log);
     let mut optimizer = prepare::idle();
     let hooks = Dispatcher::new(Vec::new());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sconce_plugin_api::Priority;
 use sconce_plugin_api::metadata::HookMetadata;
+use serde_json::{Value, json};
 
 use super::output;
 use crate::exit;
@@ -15,10 +16,17 @@ use crate::plugin::{Inspected, inspect};
 pub(super) struct InspectArgs {
     /// The library.
     library: PathBuf,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn inspect_library(arguments: &InspectArgs) -> u8 {
     match inspect(&arguments.library) {
+        Ok(plugin) if arguments.json => {
+            output::line(&format!("{:#}", object(&plugin)));
+            exit::DONE
+        }
         Ok(plugin) => {
             output::table(&plugin_rows(&plugin));
             for hook in &plugin.metadata.hooks {
@@ -32,6 +40,16 @@ pub(super) fn inspect_library(arguments: &InspectArgs) -> u8 {
             exit::PLUGIN
         }
     }
+}
+
+/// A plugin for scripts.
+pub(super) fn object(plugin: &Inspected) -> Value {
+    let mut object = json!(plugin.metadata);
+    object["file"] = json!(plugin.path);
+    object["bytes"] = json!(plugin.size);
+    object["sha256"] = json!(plugin.sha256);
+    object["needs"] = json!(plugin.needed);
+    object
 }
 
 fn plugin_rows(plugin: &Inspected) -> Vec<Vec<String>> {

@@ -3,18 +3,26 @@
 //! A program with a task of its own calls [`main_with`] and has all of it.
 
 mod check;
+mod compare;
+mod env;
 mod eval;
+mod first_look;
 mod hooks_table;
 mod inspect;
 mod output;
+mod past_run;
 mod plugins;
 mod predict;
 mod prepare;
 mod record;
 mod resume;
 mod run;
+mod runs;
+mod schema;
+mod shell;
 mod signals;
 mod summary;
+mod verbosity;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,6 +56,18 @@ enum Command {
     Plugins(plugins::PluginsArgs),
     /// Shows what one library is and has.
     Inspect(inspect::InspectArgs),
+    /// Prints the manifest's JSON Schema with the hooks of the plugins found, for editors.
+    Schema(schema::SchemaArgs),
+    /// Lists the runs in a directory, with their states, best metrics and checkpoints.
+    Runs(runs::RunsArgs),
+    /// Puts runs side by side: metrics, curves, and where their manifests differ.
+    Compare(compare::CompareArgs),
+    /// Prints what a report of a fault needs to say of program, machine and plugins.
+    Env(env::EnvArgs),
+    /// Prints a script that lets a shell complete this program's arguments.
+    Completions(shell::CompletionsArgs),
+    /// Writes the manual's pages.
+    Man(shell::ManArgs),
     /// Opens libraries and says so: for trial loads, see [`crate::plugin::trial`].
     #[command(name = trial::COMMAND, hide = true)]
     TrialLoad {
@@ -107,6 +127,12 @@ pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
         Command::Predict(arguments) => predict::predict(&arguments, tasks),
         Command::Plugins(arguments) => return plugins::plugins(&arguments).into(),
         Command::Inspect(arguments) => return inspect::inspect_library(&arguments).into(),
+        Command::Schema(arguments) => schema::schema(&arguments, tasks.source()),
+        Command::Runs(arguments) => return runs::runs(&arguments).into(),
+        Command::Compare(arguments) => return compare::compare(&arguments).into(),
+        Command::Env(arguments) => return env::environment(&arguments).into(),
+        Command::Completions(arguments) => return shell::completions(&arguments).into(),
+        Command::Man(arguments) => shell::manual(&arguments),
         Command::TrialLoad { libraries } => return trial::answer(&libraries).into(),
     };
     let code = result.unwrap_or_else(|failure: Failure| {

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sconce_plugin_api::Priority;
+use serde_json::{Value, json};
 
-use super::output;
+use super::{inspect, output};
 use crate::exit;
 use crate::plugin::search::{self, Inventory};
 
@@ -14,6 +15,9 @@ use crate::plugin::search::{self, Inventory};
 pub(super) struct PluginsArgs {
     /// Directories with plugins, before those of `SCONCE_PLUGIN_PATH`. Default: the current one.
     directories: Vec<PathBuf>,
+    /// Prints one JSON object: `plugins`, and those that were `refused`.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
@@ -23,6 +27,10 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
         directories.push(PathBuf::from("."));
     }
     let inventory = Inventory::search(&directories);
+    if arguments.json {
+        output::line(&format!("{:#}", object(&inventory)));
+        return code(&inventory);
+    }
     let mut rows = vec![
         ["HOOK", "PRIORITY", "PLUGIN", "VERSION", "ABOUT", "FILE"]
             .map(String::from)
@@ -51,12 +59,27 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
         .collect();
     output::diagnostics(&refused);
     output::diagnostics(&inventory.problems);
+    code(&inventory)
+}
+
+fn code(inventory: &Inventory) -> u8 {
     if !inventory.problems.is_empty() {
-        return exit::USAGE;
-    }
-    if refused.is_empty() {
-        exit::DONE
-    } else {
+        exit::USAGE
+    } else if inventory.refused_plugins().next().is_some() {
         exit::PLUGIN
+    } else {
+        exit::DONE
     }
+}
+
+fn object(inventory: &Inventory) -> Value {
+    let plugins: Vec<Value> = inventory.plugins.iter().map(inspect::object).collect();
+    let refused: Vec<Value> = inventory
+        .refused_plugins()
+        .map(|refusal| {
+            let diagnostic = refusal.diagnostic();
+            json!({"file": refusal.path, "reason": diagnostic.message, "notes": diagnostic.notes})
+        })
+        .collect();
+    json!({"directories": inventory.directories, "plugins": plugins, "refused": refused})
 }

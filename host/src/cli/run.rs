@@ -6,7 +6,9 @@ use clap::Args;
 use sconce_plugin_api::Phase;
 use serde_json::Value;
 
+use super::first_look::FirstLook;
 use super::resume::{Found, ResumeArgs};
+use super::verbosity::Verbosity;
 use super::{ManifestArgs, hooks_table, output, prepare, record, resume, signals};
 use crate::bridge::Shared;
 use crate::checkpoint::Store;
@@ -15,7 +17,7 @@ use crate::dispatch::Dispatcher;
 use crate::exit;
 use crate::faults::{self, Guard};
 use crate::files;
-use crate::log::{Level, Log, StderrLog};
+use crate::log::{Level, Log};
 use crate::manifest::Manifest;
 use crate::run::{Outcome, Profile, Report, Resume, RunError, Signal, Trainer};
 use crate::session::{self, Checked, Failure, HookPlan, Output, Selection, TaskBuilder};
@@ -34,6 +36,10 @@ pub(super) struct RunArgs {
     resume: ResumeArgs,
     #[command(flatten)]
     selection: Selection,
+    #[command(flatten)]
+    look: FirstLook,
+    #[command(flatten)]
+    verbosity: Verbosity,
 }
 
 pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
@@ -48,6 +54,10 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Fa
     }
     let is_unfinished =
         matches!(report.outcome, Outcome::Failed(_) | Outcome::Interrupted(_)) || !is_written;
+    if arguments.look.dry_run {
+        output::line("a dry run: nothing of it was kept");
+        return Ok(code);
+    }
     if let Some(path) = report.last_checkpoint.filter(|_| is_unfinished) {
         let command = resume::command(&path, &store);
         output::line(&format!("go on with:\n  {command}"));
@@ -73,7 +83,8 @@ pub(super) fn code_of(signal: Signal) -> u8 {
 
 fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failure> {
     let ManifestArgs { file, set, plugins } = &arguments.manifest;
-    let checked = session::check(file, set, plugins, &arguments.selection, tasks.source())?;
+    let set = arguments.look.overrides(set);
+    let checked = session::check(file, &set, plugins, &arguments.selection, tasks.source())?;
     output::diagnostics(&checked.warnings);
     prepare::set_threads(checked.manifest.threads);
     let plan = checked.plan();
@@ -84,7 +95,11 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
         ..
     } = checked;
     let resolved = resolved(&manifest)?;
-    let directory = arguments.output.as_ref().unwrap_or(&manifest.output);
+    let passing = passing_directory(&arguments.look)?;
+    let directory = match &passing {
+        Some(passing) => passing.path(),
+        None => arguments.output.as_deref().unwrap_or(&manifest.output),
+    };
     let ResumeArgs {
         resume,
         allow_changes,
@@ -99,7 +114,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
         }
         None => None,
     };
-    let mut task = tasks.build(&manifest, data)?;
+    let mut task = session::task(tasks, &manifest, data)?;
     if found.is_none()
         && let Some(warning) = session::initial_weights(&manifest, task.as_ref())?
     {
@@ -121,7 +136,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
 
     // Until everything of the run is written.
     let guard = watch(&output.path, &manifest, &hooks, task.as_ref());
-    let log = StderrLog { level: Level::Info };
+    let log = arguments.verbosity.log();
     let shared = Shared::new(&log).with_trail(guard.trail());
     if let Some(resume) = &resume {
         shared.resume(resume.checkpoint.hooks.iter().map(|hook| hook.name.clone()));
@@ -148,6 +163,18 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
         is_written: write_results(&output.path, &report, task.as_ref()),
         store: output.store.clone(),
         report,
+    })
+}
+
+/// Where a dry run writes; removed with the value.
+fn passing_directory(look: &FirstLook) -> Result<Option<tempfile::TempDir>, Failure> {
+    if !look.dry_run {
+        return Ok(None);
+    }
+    let directory = tempfile::Builder::new().prefix("sconce-dry-run-").tempdir();
+    directory.map(Some).map_err(|error| {
+        let problem = format!("no directory for the dry run can be made: {error}");
+        Failure::usage(vec![Diagnostic::new(problem)])
     })
 }
 

@@ -11,6 +11,7 @@ pub mod csv;
 mod dataset;
 mod error;
 mod file;
+mod first;
 mod grammar;
 mod idx;
 mod image_folder;
@@ -35,6 +36,7 @@ pub use cifar::{CifarConfig, CifarError, CifarLabels, CifarVersion};
 pub use config::{DataConfig, IdxConfig, Portion, Split, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, Inputs, Targets};
 pub use error::Error;
+pub use first::First;
 pub use grammar::GrammarConfig;
 pub use image_folder::{ColourMode, ImageFolderConfig, ImageFolderError, Undecodable};
 pub use images::{

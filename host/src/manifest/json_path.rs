@@ -18,7 +18,7 @@ pub(super) enum Step {
 }
 
 /// The path of an object's member.
-pub(super) fn member(path: &str, key: &str) -> String {
+pub(crate) fn member(path: &str, key: &str) -> String {
     if is_plain(key) {
         below(path, key)
     } else {
@@ -27,7 +27,7 @@ pub(super) fn member(path: &str, key: &str) -> String {
 }
 
 /// The path of a list's element.
-pub(super) fn element(path: &str, index: usize) -> String {
+pub(crate) fn element(path: &str, index: usize) -> String {
     format!("{path}[{index}]")
 }
 

@@ -18,6 +18,7 @@ mod source;
 mod syntax;
 mod train;
 mod whole_number;
+mod with_hooks;
 
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ pub use limits::LimitsConfig;
 pub use load::load;
 pub use source::Source;
 pub use train::TrainConfig;
+pub use with_hooks::{KnownHook, add_hooks};
 
 use crate::data::DataConfig;
 use crate::diagnostic::Place;

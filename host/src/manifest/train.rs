@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Preparation;
+use crate::task::DataLimits;
 
 /// How long and in which steps to train.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +33,23 @@ pub struct TrainConfig {
     /// Test after the training, where there is test data.
     #[serde(default = "yes")]
     pub test: bool,
+    /// Train on so many batches' samples alone, the data's first. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub limit_train: Option<usize>,
+    /// Validate on so many batches' samples alone. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub limit_val: Option<usize>,
+    /// Test on so many batches' samples alone. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub limit_test: Option<usize>,
+    /// Train and validate on the samples of so many training batches, without augmentation and without
+    /// a test: whoever can't learn these by heart has a fault somewhere. Default: the whole data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub overfit: Option<usize>,
     /// Threads that prepare batches in the background, in the same order whatever their number; with
     /// 0 the training waits for each.
     #[serde(default = "one")]
@@ -52,6 +70,20 @@ pub struct TrainConfig {
 }
 
 impl TrainConfig {
+    /// How much of the data takes part, in samples; none where all of it does.
+    pub fn data_limits(&self) -> Option<DataLimits> {
+        let batch = self.batch_size;
+        let eval = self.eval_batch_size.unwrap_or(batch);
+        let samples = |batches: Option<usize>, size: usize| Some(batches?.saturating_mul(size));
+        let limits = DataLimits {
+            train: samples(self.limit_train, batch),
+            val: samples(self.limit_val, eval),
+            test: samples(self.limit_test, eval),
+            overfit: samples(self.overfit, batch),
+        };
+        (limits != DataLimits::default()).then_some(limits)
+    }
+
     /// How batches are prepared.
     pub fn preparation(&self) -> Preparation {
         let threads = self.loader_threads;

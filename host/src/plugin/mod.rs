@@ -5,6 +5,7 @@
 //! running, a trial in another process ([`trial`]), opening, the layout of its types ([`library`]),
 //! and the creation of hooks ([`instance`]).
 
+pub mod catalogue;
 pub mod compatibility;
 pub(crate) mod copy;
 mod fingerprint;

@@ -9,7 +9,7 @@ use crate::manifest::{Manifest, TaskSource};
 use crate::nn::{ModelError, Signal};
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
-use crate::task::{self, Supervised, Task};
+use crate::task::{self, Limited, Supervised, Task};
 use crate::weights;
 
 /// How a program makes its task.
@@ -51,6 +51,23 @@ where
     fn build(&self, manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure> {
         self(manifest, data)
     }
+}
+
+/// The program's task, on as much of its data as the manifest says.
+///
+/// # Errors
+///
+/// What keeps it from being made.
+pub fn task(
+    tasks: &dyn TaskBuilder,
+    manifest: &Manifest,
+    data: Option<Splits>,
+) -> Result<Box<dyn Task>, Failure> {
+    let task = tasks.build(manifest, data)?;
+    Ok(match manifest.train.data_limits() {
+        Some(limits) => Box::new(Limited::new(task, limits)),
+        None => task,
+    })
 }
 
 /// The manifest's model over its data.

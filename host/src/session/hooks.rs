@@ -15,6 +15,7 @@ use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Hook, HookFault, HookSpec, Moment};
 use crate::faults::{Entry, Suspect};
 use crate::manifest::{HookEntry, Manifest, json_path, schema_check};
+use crate::plugin::catalogue;
 use crate::plugin::copy::{self, Source};
 use crate::plugin::instance::{EntryError, Instance};
 use crate::plugin::library::Library;
@@ -191,7 +192,7 @@ fn plan(
     warnings.extend(library.warnings().iter().map(Diagnostic::warning));
     let description = library.describe().map_err(refused)?;
     let config = Value::Object(entry.config.clone());
-    let schema = config_schema(&description, &resolved.hook);
+    let schema = catalogue::config_schema(&description, &resolved.hook);
     let mut problems = match schema {
         Some(schema) => check_config(&config, schema, &resolved.hook, manifest, &json_path),
         None => Vec::new(),
@@ -248,16 +249,6 @@ fn plan(
         schema,
         publishes: resolved.hook.publishes.clone(),
     })
-}
-
-/// The schema that a plugin gives for a hook's configuration.
-fn config_schema<'a>(description: &'a Value, hook: &HookMetadata) -> Option<&'a Value> {
-    let hooks = description.get("hooks").and_then(Value::as_array);
-    hooks
-        .into_iter()
-        .flatten()
-        .find(|known| known.get("name").and_then(Value::as_str) == Some(hook.name.as_str()))
-        .and_then(|known| known.get("config_schema"))
 }
 
 /// The configuration against the schema that the plugin gives for it.

@@ -40,6 +40,24 @@ pub(super) struct Holder {
 }
 
 impl Lock {
+    /// Whether another process holds a directory's lock; takes nothing, and makes nothing.
+    pub(super) fn is_held(directory: &Path) -> bool {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(directory.join(NAME));
+        let Ok(mut file) = file else {
+            return false;
+        };
+        match file.try_lock() {
+            Ok(()) => false,
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(_)) => {
+                Holder::read(&mut file).is_alive_beside(&Holder::present())
+            }
+        }
+    }
+
     /// Takes the lock of a directory. That of a process that is no more is taken without a word.
     pub(super) fn take(directory: &Path) -> Result<Lock, Refusal> {
         let path = directory.join(NAME);

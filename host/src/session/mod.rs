@@ -10,11 +10,11 @@ mod output;
 mod references;
 mod selection;
 
-pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer};
+pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
 pub use changes::{changes, data_changes, data_of};
 pub use failure::Failure;
 pub use hooks::{HookPlan, create_hooks, plan_hooks};
-pub use output::Output;
+pub use output::{Output, is_in_use};
 pub use references::check_references;
 pub use selection::Selection;
 

@@ -9,6 +9,11 @@ use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
 use crate::files;
 
+/// Whether another process runs in this output directory.
+pub fn is_in_use(directory: &Path) -> bool {
+    Lock::is_held(directory)
+}
+
 /// An output directory that this process alone writes to, as long as this lives.
 #[derive(Debug)]
 pub struct Output {

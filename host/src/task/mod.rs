@@ -1,5 +1,6 @@
 //! What is trained: model, data, loss and metrics.
 
+mod limited;
 mod supervised;
 
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
+pub use limited::{DataLimits, Limited};
 pub use supervised::{Error, Supervised};
 
 use crate::data::{Batch, Dataset};

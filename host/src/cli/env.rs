@@ -1,0 +1,153 @@
+//! `sconce env`: what a report of a fault needs to say of program, machine and plugins.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sconce_plugin_api::abi::API_VERSION;
+use serde_json::{Map, Value, json};
+
+use super::output;
+use crate::bridge::HOST_VERSION;
+use crate::exit;
+use crate::kernels;
+use crate::plugin::search::{self, Inventory};
+use crate::plugin::trial;
+
+/// The arguments of `sconce env`.
+#[derive(Debug, Args)]
+pub(super) struct EnvArgs {
+    /// A directory to look for plugins in, before those of `SCONCE_PLUGIN_PATH`.
+    #[arg(long = "plugins", value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The environment's words that this program listens to.
+const VARIABLES: [&str; 7] = [
+    search::VARIABLE,
+    kernels::VARIABLE,
+    trial::VARIABLE,
+    "CANDLE_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "RUST_BACKTRACE",
+    "NO_COLOR",
+];
+
+pub(super) fn environment(arguments: &EnvArgs) -> u8 {
+    let mut directories = arguments.plugins.clone();
+    directories.extend(search::from_environment());
+    let inventory = Inventory::search(&directories);
+    let facts = facts();
+    let plugins: Vec<Value> = inventory
+        .plugins
+        .iter()
+        .map(|plugin| {
+            json!({
+                "name": plugin.metadata.name,
+                "version": plugin.metadata.version,
+                "api": plugin.metadata.api_version,
+                "compiler": plugin.metadata.rustc,
+                "file": plugin.path,
+                "sha256": plugin.sha256,
+            })
+        })
+        .collect();
+    if arguments.json {
+        let mut all: Map<String, Value> = facts
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), Value::String(value)))
+            .collect();
+        all.insert("plugins".to_owned(), Value::Array(plugins));
+        output::line(&format!("{:#}", Value::Object(all)));
+    } else {
+        let mut rows: Vec<Vec<String>> = facts
+            .into_iter()
+            .map(|(key, value)| vec![key.to_owned(), value])
+            .collect();
+        for plugin in &inventory.plugins {
+            let metadata = &plugin.metadata;
+            rows.push(vec![
+                "plugin".to_owned(),
+                format!(
+                    "{} {} (API {}, {}) {} {}",
+                    metadata.name,
+                    metadata.version,
+                    metadata.api_version,
+                    metadata.rustc,
+                    plugin.path.display(),
+                    plugin.sha256
+                ),
+            ]);
+        }
+        output::table(&rows);
+    }
+    output::diagnostics(&inventory.problems);
+    exit::DONE
+}
+
+/// What there is to say of program and machine.
+fn facts() -> Vec<(&'static str, String)> {
+    let features = [
+        ("mimalloc", cfg!(feature = "mimalloc")),
+        ("avx512", cfg!(feature = "avx512")),
+    ];
+    let features: Vec<&str> = features
+        .into_iter()
+        .filter_map(|(name, is_on)| is_on.then_some(name))
+        .collect();
+    let allocator = if cfg!(feature = "mimalloc") {
+        "mimalloc"
+    } else {
+        "the system's"
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut facts = vec![
+        ("host", HOST_VERSION.to_owned()),
+        ("plugin API", API_VERSION.to_owned()),
+        ("features", features.join(", ")),
+        ("allocator", allocator.to_owned()),
+        (
+            "target",
+            format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+        ),
+        ("system", system()),
+        ("processor", processor()),
+        (
+            "instructions",
+            format!("{:?}", kernels::level()).to_lowercase(),
+        ),
+        ("processors", threads.to_string()),
+    ];
+    for name in VARIABLES {
+        if let Some(value) = std::env::var_os(name) {
+            facts.push((name, value.to_string_lossy().into_owned()));
+        }
+    }
+    facts
+}
+
+/// The system's name and version, as far as it says.
+fn system() -> String {
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let name = release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))
+        .map(|name| name.trim_matches('"').to_owned());
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    match name {
+        Some(name) => format!("{name}, kernel {}", kernel.trim()),
+        None => std::env::consts::OS.to_owned(),
+    }
+}
+
+/// The processor's name, as far as the system says.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .and_then(|rest| rest.split_once(':'));
+    name.map_or_else(|| "unknown".to_owned(), |(_, name)| name.trim().to_owned())
+}

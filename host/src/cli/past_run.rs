@@ -1,0 +1,170 @@
+//! What the directory of a run says of it: for `sconce runs` and `sconce compare`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sconce_plugin_api::Rule;
+use serde_json::{Map, Value};
+
+use crate::checkpoint::Store;
+use crate::session;
+
+/// The metrics of a pass over a phase's data.
+type Metrics = BTreeMap<String, f64>;
+
+/// A run as its directory shows it.
+#[derive(Debug)]
+pub(super) struct PastRun {
+    /// Its directory.
+    pub(super) directory: PathBuf,
+    /// The manifest, with all defaults.
+    pub(super) manifest: Value,
+    /// Whether it goes on, or how it ended.
+    pub(super) state: String,
+    /// The record of its end; empty without one.
+    pub(super) record: Map<String, Value>,
+    /// The tags of its checkpoints.
+    pub(super) checkpoints: Vec<String>,
+    /// The tag of the last one.
+    pub(super) last_checkpoint: Option<String>,
+    /// The metrics of each epoch by phase, where the hook `csv` wrote them.
+    pub(super) curves: BTreeMap<String, Vec<(u64, Metrics)>>,
+}
+
+impl PastRun {
+    /// Reads what lies in a directory; nothing where no run was.
+    pub(super) fn read(directory: &Path) -> Option<PastRun> {
+        let manifest = json(&directory.join("manifest.json"))?;
+        let record = match json(&directory.join("run.json")) {
+            Some(Value::Object(record)) => record,
+            _ => Map::new(),
+        };
+        let store = Store::of(directory);
+        let phases = ["train", "val", "test"];
+        let curves = phases.into_iter().filter_map(|phase| {
+            let curve = curve(&directory.join(format!("{phase}.csv")))?;
+            Some((phase.to_owned(), curve))
+        });
+        Some(PastRun {
+            state: state(directory, &record),
+            checkpoints: store.tags(),
+            last_checkpoint: store.latest(),
+            curves: curves.collect(),
+            directory: directory.to_owned(),
+            manifest,
+            record,
+        })
+    }
+
+    /// The run's name.
+    pub(super) fn name(&self) -> &str {
+        self.manifest["name"].as_str().unwrap_or_default()
+    }
+
+    /// Epochs finished: of the record, or of the training's rows.
+    pub(super) fn epochs(&self) -> u64 {
+        let recorded = self.record.get("epochs").and_then(Value::as_u64);
+        let last = self.curves.get("train").and_then(|rows| rows.last());
+        recorded.or(last.map(|(epoch, _)| *epoch)).unwrap_or(0)
+    }
+
+    /// The last values of each phase's metrics, by `phase/metric`.
+    pub(super) fn metrics(&self) -> Metrics {
+        let mut metrics = Metrics::new();
+        for (phase, rows) in &self.curves {
+            if let Some((_, last)) = rows.last() {
+                metrics.extend(
+                    last.iter()
+                        .map(|(name, value)| (format!("{phase}/{name}"), *value)),
+                );
+            }
+        }
+        let recorded = self.record.get("metrics").and_then(Value::as_object);
+        for (phase, values) in recorded.into_iter().flatten() {
+            for (name, value) in values.as_object().into_iter().flatten() {
+                if let Some(value) = value.as_f64() {
+                    metrics.insert(format!("{phase}/{name}"), value);
+                }
+            }
+        }
+        metrics
+    }
+
+    /// A metric's values by epochs.
+    pub(super) fn values(&self, metric: &str) -> Vec<f64> {
+        let Some((phase, name)) = metric.split_once('/') else {
+            return Vec::new();
+        };
+        let rows = self.curves.get(phase).into_iter().flatten();
+        rows.filter_map(|(_, metrics)| metrics.get(name).copied())
+            .collect()
+    }
+
+    /// A metric's best value and the epoch that it is of; the last value where there is no curve.
+    pub(super) fn best(&self, metric: &str) -> Option<(f64, Option<u64>)> {
+        let (phase, name) = metric.split_once('/')?;
+        let rule = Rule::of_metric(name)?;
+        let rows = self.curves.get(phase).into_iter().flatten();
+        let mut best: Option<(f64, Option<u64>)> = None;
+        for (epoch, metrics) in rows {
+            let Some(&value) = metrics.get(name) else {
+                continue;
+            };
+            if best.is_none_or(|(other, _)| rule.is_better(value, other)) {
+                best = Some((value, Some(*epoch)));
+            }
+        }
+        best.or_else(|| Some((*self.metrics().get(metric)?, None)))
+    }
+
+    /// The metric that says most of how good the run is: the validation's accuracy, or else its loss,
+    /// or else the training's.
+    pub(super) fn main_metric(&self) -> Option<String> {
+        let metrics = self.metrics();
+        ["val/accuracy", "val/loss", "train/accuracy", "train/loss"]
+            .into_iter()
+            .find(|name| metrics.contains_key(*name))
+            .map(str::to_owned)
+    }
+}
+
+/// How the run is, in a word.
+fn state(directory: &Path, record: &Map<String, Value>) -> String {
+    if let Some(outcome) = record.get("outcome").and_then(Value::as_str) {
+        return outcome.to_owned();
+    }
+    if session::is_in_use(directory) {
+        return "running".to_owned();
+    }
+    if directory.join("crash.json").is_file() {
+        return "crashed".to_owned();
+    }
+    "broken off".to_owned()
+}
+
+fn json(path: &Path) -> Option<Value> {
+    let bytes = fs_err::read(path).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// The rows of a table of the hook `csv`; cells that are no numbers are left out.
+fn curve(path: &Path) -> Option<Vec<(u64, Metrics)>> {
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .from_path(path)
+        .ok()?;
+    let header = reader.headers().ok()?.clone();
+    let rows = reader.records().map_while(Result::ok).map(|row| {
+        let cells = header.iter().zip(row.iter());
+        let numbers = cells.filter_map(|(name, cell)| Some((name, cell.parse::<f64>().ok()?)));
+        let mut metrics: Metrics = numbers
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        let epoch = metrics.remove("epoch").unwrap_or(0.0) as u64;
+        for counter in ["iteration", "update"] {
+            metrics.remove(counter);
+        }
+        (epoch, metrics)
+    });
+    Some(rows.collect())
+}

@@ -1,0 +1,135 @@
+//! `sconce runs`: the runs in a directory, with their states.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::output;
+use super::past_run::PastRun;
+use crate::exit;
+
+/// How deep below the given directory runs are looked for.
+const DEPTH: usize = 4;
+
+/// The arguments of `sconce runs`.
+#[derive(Debug, Args)]
+pub(super) struct RunsArgs {
+    /// Where to look, some levels deep.
+    #[arg(default_value = "runs")]
+    directory: PathBuf,
+    /// The metric to show the best value of, as `val/accuracy`. Default: the validation's accuracy,
+    /// or else its loss.
+    #[arg(long, value_name = "METRIC")]
+    metric: Option<String>,
+    /// Prints one JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn runs(arguments: &RunsArgs) -> u8 {
+    if !arguments.directory.is_dir() {
+        let problem = format!("there is no directory `{}`", arguments.directory.display());
+        let hint = "say where the runs are: `sconce runs DIR`";
+        output::diagnostics(&[crate::diagnostic::Diagnostic::new(problem).hint(hint)]);
+        return exit::USAGE;
+    }
+    let mut found = Vec::new();
+    search(&arguments.directory, DEPTH, &mut found);
+    let metric = |run: &PastRun| arguments.metric.clone().or_else(|| run.main_metric());
+    if arguments.json {
+        let all: Vec<Value> = found
+            .iter()
+            .map(|run| object(run, metric(run).as_deref()))
+            .collect();
+        output::line(&format!("{:#}", Value::Array(all)));
+        return exit::DONE;
+    }
+    if found.is_empty() {
+        output::line("no runs found");
+        return exit::DONE;
+    }
+    let header = [
+        "RUN",
+        "STATE",
+        "EPOCHS",
+        "SECONDS",
+        "BEST",
+        "LAST CHECKPOINT",
+        "DIRECTORY",
+    ];
+    let mut rows = vec![header.map(String::from).to_vec()];
+    for run in &found {
+        rows.push(row(run, metric(run).as_deref()));
+    }
+    output::table(&rows);
+    exit::DONE
+}
+
+/// The runs in a directory and those below it, in the order of their names.
+fn search(directory: &Path, depth: usize, found: &mut Vec<PastRun>) {
+    if let Some(run) = PastRun::read(directory) {
+        found.push(run);
+        return;
+    }
+    if depth == 0 {
+        return;
+    }
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut below: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect();
+    below.sort();
+    for directory in below {
+        search(&directory, depth - 1, found);
+    }
+}
+
+fn row(run: &PastRun, metric: Option<&str>) -> Vec<String> {
+    let planned = run
+        .manifest
+        .pointer("/train/epochs")
+        .and_then(Value::as_u64);
+    let epochs = match planned {
+        Some(planned) => format!("{}/{planned}", run.epochs()),
+        None => run.epochs().to_string(),
+    };
+    let seconds = run.record.get("seconds").and_then(Value::as_f64);
+    let best = metric.and_then(|metric| Some((metric, run.best(metric)?)));
+    vec![
+        run.name().to_owned(),
+        run.state.clone(),
+        epochs,
+        seconds.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds:.1}")),
+        match best {
+            Some((metric, (value, Some(epoch)))) => format!("{metric} {value:.4} (epoch {epoch})"),
+            Some((metric, (value, None))) => format!("{metric} {value:.4}"),
+            None => "–".to_owned(),
+        },
+        run.last_checkpoint
+            .clone()
+            .unwrap_or_else(|| "–".to_owned()),
+        run.directory.display().to_string(),
+    ]
+}
+
+fn object(run: &PastRun, metric: Option<&str>) -> Value {
+    let best = metric.and_then(|metric| {
+        let (value, epoch) = run.best(metric)?;
+        Some(json!({"metric": metric, "value": value, "epoch": epoch}))
+    });
+    json!({
+        "name": run.name(),
+        "directory": run.directory,
+        "state": run.state,
+        "epochs": run.epochs(),
+        "planned_epochs": run.manifest.pointer("/train/epochs"),
+        "seconds": run.record.get("seconds"),
+        "reason": run.record.get("reason"),
+        "best": best,
+        "metrics": run.metrics(),
+        "checkpoints": run.checkpoints,
+        "last_checkpoint": run.last_checkpoint,
+    })
+}

@@ -1,0 +1,90 @@
+//! `sconce schema`: the manifest's JSON Schema with the hooks of the plugins found, for editors.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::output;
+use crate::exit;
+use crate::manifest::{self, KnownHook, LimitsConfig, Manifest, TaskSource};
+use crate::plugin::catalogue::{self, Described};
+use crate::plugin::search::{self, Inventory};
+use crate::session::Failure;
+
+/// The arguments of `sconce schema`.
+#[derive(Debug, Args)]
+pub(super) struct SchemaArgs {
+    /// A manifest, whose plugin directories are searched too.
+    file: Option<PathBuf>,
+    /// A directory to look for plugins in, before the manifest's and those of `SCONCE_PLUGIN_PATH`.
+    #[arg(long = "plugins", value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// The configuration of this hook alone.
+    #[arg(long, value_name = "HOOK")]
+    hook: Option<String>,
+}
+
+pub(super) fn schema(arguments: &SchemaArgs, tasks: TaskSource) -> Result<u8, Failure> {
+    let mut directories = arguments.plugins.clone();
+    if let Some(file) = &arguments.file {
+        let Manifest { plugins, .. } = manifest::load(file, &[], tasks).map_err(Failure::usage)?;
+        directories.extend(plugins);
+    }
+    directories.extend(search::from_environment());
+    let inventory = Inventory::search(&directories);
+    let limit = LimitsConfig::default().load_limit();
+    let (described, problems) = catalogue::describe(&inventory, limit);
+    output::diagnostics(&inventory.problems);
+    output::diagnostics(&problems);
+    let hooks = known(described);
+    let schema = match &arguments.hook {
+        Some(name) => {
+            let found = hooks.iter().find(|hook| hook.name == *name);
+            let schema = found.and_then(|hook| hook.config.clone());
+            schema.ok_or_else(|| unknown(name, &hooks))?
+        }
+        None => {
+            let mut schema = manifest::json_schema(tasks);
+            manifest::add_hooks(&mut schema, &hooks);
+            schema
+        }
+    };
+    output::line(&format!("{schema:#}"));
+    Ok(exit::DONE)
+}
+
+/// The hooks as manifests name them: those of two plugins by their plugins too.
+fn known(described: Vec<Described>) -> Vec<KnownHook> {
+    let mut plugins: BTreeMap<String, usize> = BTreeMap::new();
+    for one in &described {
+        *plugins.entry(one.hook.name.clone()).or_default() += 1;
+    }
+    described
+        .into_iter()
+        .map(|one| {
+            let is_alone = plugins.get(&one.hook.name) == Some(&1);
+            KnownHook {
+                name: if is_alone {
+                    one.hook.name
+                } else {
+                    format!("{}/{}", one.plugin, one.hook.name)
+                },
+                about: one.hook.about,
+                config: one.schema,
+            }
+        })
+        .collect()
+}
+
+fn unknown(name: &str, hooks: &[KnownHook]) -> Failure {
+    use crate::diagnostic::Diagnostic;
+    let names = hooks.iter().map(|hook| hook.name.as_str());
+    let problem = Diagnostic::new(format!(
+        "no plugin that was found has a hook `{name}` with a schema"
+    ));
+    Failure::plugin(vec![match crate::nearest::nearest(name, names) {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None => problem.hint("say where its plugin is: `--plugins DIR`, or `SCONCE_PLUGIN_PATH`"),
+    }])
+}

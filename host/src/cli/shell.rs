@@ -1,0 +1,45 @@
+//! `sconce completions` and `sconce man`: what shells and readers of manuals want.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::{Cli, output};
+use crate::diagnostic::Diagnostic;
+use crate::exit;
+use crate::session::Failure;
+
+/// The arguments of `sconce completions`.
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell.
+    shell: Shell,
+}
+
+/// The arguments of `sconce man`.
+#[derive(Debug, Args)]
+pub(super) struct ManArgs {
+    /// Where the pages are written: `sconce.1`, and `sconce-run.1` and so on.
+    directory: PathBuf,
+}
+
+/// Prints a shell's script.
+pub(super) fn completions(arguments: &CompletionsArgs) -> u8 {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "sconce", &mut script);
+    output::line(String::from_utf8_lossy(&script).trim_end());
+    exit::DONE
+}
+
+/// Writes the manual's pages.
+pub(super) fn manual(arguments: &ManArgs) -> Result<u8, Failure> {
+    let written = fs_err::create_dir_all(&arguments.directory)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), &arguments.directory));
+    written.map_err(|error| {
+        Failure::usage(vec![Diagnostic::new(format!(
+            "the manual can't be written: {error}"
+        ))])
+    })?;
+    Ok(exit::DONE)
+}
