@@ -6,10 +6,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::abi::SetupAbi;
-use crate::abi::TextAbi;
-use crate::ext::{Level, ResumeTable, Tables};
-use crate::{Context, Result};
+use crate::abi::{ErrorAbi, SetupAbi, TextAbi};
+use crate::ext::{Level, Request, ResumeTable, Tables};
+use crate::{Context, Point, Result};
 
 /// What a hook learns at its creation: where it stands in the manifest, and the run's directory.
 ///
@@ -65,6 +64,35 @@ impl<'setup> Setup<'setup> {
     pub fn host_version(&self) -> &'static str {
         // SAFETY: the host's root and its texts live as long as the process.
         unsafe { self.abi.host.as_ref().and_then(|host| host.version.read()) }.unwrap_or_default()
+    }
+
+    /// Says that this hook, as it is configured, needs no calls at a mount point: it costs nothing then,
+    /// as if the method were not there. Module points above all are worth it, as layers at which nobody
+    /// listens can run as one. A host before 1.2 calls the hook all the same.
+    ///
+    /// ```
+    /// # use sconce_plugin_api::{Point, Setup};
+    /// fn create(looks_at_modules: bool, setup: &Setup<'_>) {
+    ///     if !looks_at_modules {
+    ///         setup.leave_out(Point::ModuleForward);
+    ///     }
+    /// }
+    /// ```
+    pub fn leave_out(&self, point: Point) {
+        if let Some(table) = self.tables.requests {
+            let mut error = ErrorAbi::new();
+            // SAFETY: the context is the one that the host handed over for this call; text and error
+            // are borrowed for it.
+            unsafe {
+                (table.request)(
+                    self.abi.context,
+                    Request::LeaveOutPoint as u32,
+                    f64::from(point.number()),
+                    TextAbi::EMPTY,
+                    &raw mut error,
+                )
+            };
+        }
     }
 
     /// Says something to the user through the host, under the hook's name.

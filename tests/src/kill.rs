@@ -45,7 +45,7 @@ pub enum Blow {
 pub fn manifest() -> Value {
     let save =
         json!({"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "each"});
-    let cycle = json!({"at": "after_cycle", "what": "save_checkpoint", "text": "cycle"});
+    let cycle = json!({"at": "after_cycle", "what": "save_in_background", "text": "cycle"});
     let hooks = json!([
         "counter",
         // What a resumed run alone publishes gets no column.

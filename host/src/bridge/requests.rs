@@ -21,6 +21,8 @@ pub struct Requests {
     /// The product of the factors for this batch's loss.
     loss_scale: Cell<Option<f64>>,
     asked: RefCell<Vec<(Asked, String)>>,
+    /// The mount points that the hook which is being created does without.
+    left_out: RefCell<Vec<Point>>,
     is_pending: Cell<bool>,
 }
 
@@ -39,6 +41,10 @@ pub enum Asked {
     SwapBack,
     /// Save a checkpoint of the parameters alone.
     SaveParameters(String),
+    /// Save a checkpoint of this tag, written while the training goes on.
+    SaveInBackground(String),
+    /// The same with the parameters alone.
+    SaveParametersInBackground(String),
     /// Take the parameters from the checkpoint of this tag, with a published set in their place.
     LoadParameters(String, Option<String>),
     /// Delete the checkpoint of this tag.
@@ -103,6 +109,11 @@ impl Requests {
     fn ask(&self, asked: Asked, hook: String) {
         self.asked.borrow_mut().push((asked, hook));
         self.is_pending.set(true);
+    }
+
+    /// The mount points that the hook created last does without.
+    pub fn take_left_out(&self) -> Vec<Point> {
+        self.left_out.take()
     }
 
     /// Whether there is something for the loop to do.
@@ -186,6 +197,19 @@ fn ask(shared: &Shared<'_>, request: Request, number: f64, text: &str) -> Result
             };
             requests.ask(asked, shared.hook_name());
         }
+        Request::SaveInBackground => {
+            let asked = if number > 0.0 {
+                Asked::SaveParametersInBackground(tag(text)?)
+            } else {
+                Asked::SaveInBackground(tag(text)?)
+            };
+            requests.ask(asked, shared.hook_name());
+        }
+        Request::LeaveOutPoint => {
+            let point = Point::from_number(number as u32)
+                .ok_or_else(|| format!("there is no mount point {number}"))?;
+            requests.left_out.borrow_mut().push(point);
+        }
         Request::Validate => requests.ask(Asked::Validate, shared.hook_name()),
         Request::RollBack => requests.ask(Asked::RollBack(tag(text)?), shared.hook_name()),
         Request::SwapParameters => {
@@ -248,6 +272,9 @@ fn stop(shared: &Shared<'_>, reason: &str, after_epoch: bool) -> Stop {
 /// Why a request is not legal at the present mount point, or nothing where it is.
 fn why_not_here(shared: &Shared<'_>, request: Request) -> Option<String> {
     let (Some(point), phase) = (shared.point(), shared.phase()) else {
+        if request == Request::LeaveOutPoint {
+            return None;
+        }
         return Some(format!(
             "`{}` can't be asked for at creation",
             request.name()
@@ -255,6 +282,9 @@ fn why_not_here(shared: &Shared<'_>, request: Request) -> Option<String> {
     };
     if is_legal(request, point, phase) {
         return None;
+    }
+    if request == Request::LeaveOutPoint {
+        return Some(format!("`{}` is legal at creation alone", request.name()));
     }
     let where_it_is: Vec<&str> = Point::ALL
         .iter()
@@ -283,6 +313,7 @@ fn is_legal(request: Request, point: Point, phase: Phase) -> bool {
         }
         Request::ScaleLoss => phase == Phase::Train && point == P::AfterLoss,
         Request::SaveCheckpoint
+        | Request::SaveInBackground
         | Request::SwapParameters
         | Request::SwapBack
         | Request::LoadParameters => is_between(point),
@@ -354,7 +385,9 @@ mod tests {
 
     #[test]
     fn every_request_is_legal_somewhere_and_nothing_after_the_run() {
-        for request in Request::ALL {
+        // But for the one that is legal at creation alone.
+        let at_points = |request: &Request| *request != Request::LeaveOutPoint;
+        for request in Request::ALL.into_iter().filter(at_points) {
             assert!(
                 Point::ALL
                     .iter()

@@ -61,8 +61,8 @@ impl Trainer<'_> {
         self.evaluation.is_under_way = false;
         self.count_validation(phase, initial);
         self.call(Point::AfterLoop)?;
-        for (tag, hook) in std::mem::take(&mut self.waiting) {
-            self.save(&tag, &hook)?;
+        for (tag, hook, manner) in std::mem::take(&mut self.waiting) {
+            self.save(&tag, &hook, manner)?;
         }
         self.view.flags &= !ViewAbi::INITIAL;
         self.enter(Phase::Train);

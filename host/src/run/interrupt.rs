@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::save::INTERRUPTED;
+use super::save::{INTERRUPTED, Manner};
 use super::{RunError, Trainer};
 use crate::log::Level;
 
@@ -70,7 +70,7 @@ impl Trainer<'_> {
         if self.store.is_some() {
             let message = format!("{}: saving a checkpoint", signal.name());
             self.shared.log.log(Level::Info, "sconce", &message);
-            self.save(INTERRUPTED, "")?;
+            self.save(INTERRUPTED, "", Manner::WHOLE)?;
         }
         Ok(true)
     }

@@ -20,6 +20,7 @@ type Named = Vec<(String, Tensor)>;
 impl Trainer<'_> {
     /// Deletes a checkpoint, if there is one.
     pub(super) fn delete_checkpoint(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
+        self.settle()?;
         let deleted = self.kept().and_then(|store| {
             let deleted = store.remove(tag);
             deleted.map_err(|error| error.to_string())
@@ -38,6 +39,7 @@ impl Trainer<'_> {
         to: &str,
         hook: &str,
     ) -> Result<(), RunError> {
+        self.settle()?;
         let copied = self.kept().and_then(|store| {
             let copied = store.copy(from, to);
             copied.map_err(|error| format!("{error}{}", known(&store.tags())))?;
@@ -63,6 +65,7 @@ impl Trainer<'_> {
         set: Option<&str>,
         hook: &str,
     ) -> Result<(), RunError> {
+        self.settle()?;
         let loaded = self
             .weights_of(tag, set)
             .and_then(|tensors| self.set_all(&tensors));
@@ -97,6 +100,7 @@ impl Trainer<'_> {
         set: Option<&str>,
         hook: &str,
     ) -> Result<(), RunError> {
+        self.settle()?;
         let published = self
             .weights_of(tag, set)
             .and_then(|tensors| self.publish(name, tensors));

@@ -1,5 +1,6 @@
 //! A run: the loop over a task, with the mount points around its moments.
 
+mod background;
 mod clock;
 mod costs;
 mod evaluate;

@@ -19,6 +19,7 @@ impl Trainer<'_> {
         let Some(store) = self.store.clone() else {
             return self.blame(hook, "can't roll back: the run has no output directory");
         };
+        self.settle()?;
         let start = Instant::now();
         let content = match store.read(tag) {
             Ok(content) => content,

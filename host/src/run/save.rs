@@ -27,11 +27,38 @@ pub(super) const FAILED: &str = "failed";
 
 /// How much goes into a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
+pub(super) enum Extent {
     /// Everything that a run needs to go on.
     Whole,
     /// The parameters and buffers.
     Parameters,
+}
+
+/// How a checkpoint is to be saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Manner {
+    extent: Extent,
+    /// Whether the training goes on while it is written.
+    in_background: bool,
+}
+
+impl Manner {
+    pub(super) const WHOLE: Manner = Manner {
+        extent: Extent::Whole,
+        in_background: false,
+    };
+    pub(super) const PARAMETERS: Manner = Manner {
+        extent: Extent::Parameters,
+        in_background: false,
+    };
+
+    /// The same, written while the training goes on.
+    pub(super) const fn in_background(self) -> Manner {
+        Manner {
+            in_background: true,
+            ..self
+        }
+    }
 }
 
 /// How writing or reading a checkpoint went, as hooks are told.
@@ -71,30 +98,30 @@ pub(super) enum Midst {
 }
 
 impl Trainer<'_> {
-    /// Saves a checkpoint. That it can't be written does not end the run.
-    pub(super) fn save(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
-        self.save_content(tag, hook, Extent::Whole)
-    }
-
-    /// Saves a checkpoint of the parameters alone.
-    pub(super) fn save_parameters(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
-        self.save_content(tag, hook, Extent::Parameters)
-    }
-
-    fn save_content(&mut self, tag: &str, hook: &str, extent: Extent) -> Result<(), RunError> {
+    /// Saves a checkpoint. That it can't be written does not end the run. One that is still being
+    /// written comes to its end first.
+    pub(super) fn save(&mut self, tag: &str, hook: &str, manner: Manner) -> Result<(), RunError> {
         let Some(store) = self.store.clone() else {
             return self.blame(
                 hook,
                 "can't save a checkpoint: the run has no output directory",
             );
         };
+        self.settle()?;
         let path = store.path_of(tag);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         let mut told = Told::new(&path, tag, hook);
         self.tell(Point::BeforeSaveCheckpoint, &told)?;
         let start = Instant::now();
         let states = self.hooks.save_states(self.shared)?;
-        let written = self.write(tag, states, true, extent)?;
+        let files = self.files(tag, states, true, manner.extent)?;
+        if manner.in_background {
+            self.shared.checkpoint_entries.forget(Keep::Checkpoint);
+            self.begin_writing(store, hook, (tag, manner.extent), files, start);
+            return Ok(());
+        }
+        let written = files.and_then(|files| store.write(&files));
+        self.note(&written, tag, &path, manner.extent);
         told.seconds = start.elapsed().as_secs_f64();
         let error = written.as_ref().err().map(ToString::to_string);
         told.bytes = written.unwrap_or(0);
@@ -126,7 +153,9 @@ impl Trainer<'_> {
         let (states, failed) = self.hooks.save_states_of_all(self.shared);
         faults.extend(failed);
         // The task's own failure comes first already; a second one in copying it is no news.
-        if let Ok(written) = self.write(FAILED, states, is_exact, Extent::Whole) {
+        if let Ok(files) = self.files(FAILED, states, is_exact, Extent::Whole) {
+            let written = files.and_then(|files| store.write(&files));
+            self.note(&written, FAILED, &path, Extent::Whole);
             told.seconds = start.elapsed().as_secs_f64();
             let error = written.as_ref().err().map(ToString::to_string);
             told.bytes = written.unwrap_or(0);
@@ -137,32 +166,39 @@ impl Trainer<'_> {
         faults
     }
 
-    /// Writes the checkpoint; its bytes, or why it is not there, of which the user is warned.
-    fn write(
+    /// The checkpoint's files, in memory: everything is copied.
+    fn files(
         &mut self,
         tag: &str,
         states: Vec<Option<Vec<u8>>>,
         exact: bool,
         extent: Extent,
-    ) -> Result<Result<u64, Error>, RunError> {
-        let Some(store) = self.store.clone() else {
-            return Ok(Ok(0));
-        };
+    ) -> Result<Result<Files, Error>, RunError> {
         let content = self.content(tag, states, exact);
         let content =
             content.map_err(|error| RunError::task("taking a checkpoint", &self.view, error))?;
-        let written = Files::of(&content).and_then(|files| match extent {
-            Extent::Whole => store.write(&files),
-            Extent::Parameters => store.write(&files.parameters_alone()),
-        });
-        match &written {
-            Ok(_) => self.saved(&store.path_of(tag), extent),
+        let files = Files::of(&content);
+        Ok(files.map(|files| match extent {
+            Extent::Whole => files,
+            Extent::Parameters => files.parameters_alone(),
+        }))
+    }
+
+    /// Takes note of what has been written, or warns the user that it has not.
+    pub(super) fn note(
+        &mut self,
+        written: &Result<u64, Error>,
+        tag: &str,
+        path: &Path,
+        extent: Extent,
+    ) {
+        match written {
+            Ok(_) => self.saved(path, extent),
             Err(error) => {
                 let warning = format!("the checkpoint `{tag}` is not saved: {error}");
                 self.shared.warn(&warning);
             }
         }
-        Ok(written)
     }
 
     fn saved(&mut self, path: &Path, extent: Extent) {
@@ -186,7 +222,7 @@ impl Trainer<'_> {
     }
 
     /// Calls a checkpoint's point for every hook, whatever happens.
-    fn tell_every(&mut self, point: Point, told: &Told<'_>) -> Vec<HookFault> {
+    pub(super) fn tell_every(&mut self, point: Point, told: &Told<'_>) -> Vec<HookFault> {
         let path = told.path.to_string_lossy();
         let payload = payload(&path, told);
         self.view.payload = ptr::from_ref(&payload).cast();

@@ -3,6 +3,7 @@
 use sconce_plugin_api::Phase;
 
 use super::profile::PassTimes;
+use super::save::Manner;
 use super::{RunError, Trainer};
 use crate::bridge::Asked;
 use crate::dispatch::Moment;
@@ -17,18 +18,18 @@ impl Trainer<'_> {
                 continue;
             }
             match asked {
-                // A checkpoint in the midst of a validation would know half of it.
-                Asked::Save(tag) if self.evaluation.is_under_way => {
-                    if !self.waiting.iter().any(|(known, _)| *known == tag) {
-                        self.waiting.push((tag, hook));
-                    }
+                Asked::Save(tag) => self.save_when_whole(tag, hook, Manner::WHOLE)?,
+                Asked::SaveInBackground(tag) => {
+                    self.save_when_whole(tag, hook, Manner::WHOLE.in_background())?;
                 }
-                Asked::Save(tag) => self.save(&tag, &hook)?,
                 Asked::Validate => self.validate_now()?,
                 Asked::RollBack(tag) => self.roll_back(&tag, &hook)?,
                 Asked::Swap(set) => self.swap(&set, &hook)?,
                 Asked::SwapBack => self.swap_back(&hook)?,
-                Asked::SaveParameters(tag) => self.save_parameters(&tag, &hook)?,
+                Asked::SaveParameters(tag) => self.save(&tag, &hook, Manner::PARAMETERS)?,
+                Asked::SaveParametersInBackground(tag) => {
+                    self.save(&tag, &hook, Manner::PARAMETERS.in_background())?;
+                }
                 Asked::LoadParameters(tag, set) => {
                     self.load_parameters(&tag, set.as_deref(), &hook)?;
                 }
@@ -38,6 +39,23 @@ impl Trainer<'_> {
                     self.publish_weights(&tag, &name, set.as_deref(), &hook)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Saves now, or at the end of the validation under way: a checkpoint in its midst would know half
+    /// of it.
+    fn save_when_whole(
+        &mut self,
+        tag: String,
+        hook: String,
+        manner: Manner,
+    ) -> Result<(), RunError> {
+        if !self.evaluation.is_under_way {
+            return self.save(&tag, &hook, manner);
+        }
+        if !self.waiting.iter().any(|(known, _, _)| *known == tag) {
+            self.waiting.push((tag, hook, manner));
         }
         Ok(())
     }

@@ -38,6 +38,7 @@ impl Trainer<'_> {
                 return Ok(());
             }
         }
+        self.settle()?;
         self.call(Point::AfterLoop)
     }
 

@@ -7,12 +7,13 @@ use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
 use serde_json::{Value, json};
 
+use super::background::Writing;
 use super::costs::Costs;
 use super::evaluate::Evaluation;
 use super::modules::Record;
 use super::profile::{PassTimes, Profile};
 use super::resume::Resume;
-use super::save::Midst;
+use super::save::{Manner, Midst};
 use super::swap::Swapped;
 use super::{Interrupt, Outcome, Plan, Report, RunError, Signal};
 use crate::bridge::Shared;
@@ -52,8 +53,10 @@ pub struct Trainer<'run> {
     pub(super) midst: Midst,
     /// The validation or test under way.
     pub(super) evaluation: Evaluation,
-    /// The saves that wait: tags and hooks.
-    pub(super) waiting: Vec<(String, String)>,
+    /// The saves that wait: tags, hooks and how.
+    pub(super) waiting: Vec<(String, String, Manner)>,
+    /// The checkpoint that is being written.
+    pub(super) writing: Option<Writing>,
     /// The run's output directory.
     directory: Option<PathBuf>,
     /// Its checkpoints.
@@ -122,6 +125,7 @@ impl<'run> Trainer<'run> {
             midst: Midst::Torn,
             evaluation: Evaluation::default(),
             waiting: Vec::new(),
+            writing: None,
             directory: None,
             store: None,
             name: "run".to_owned(),
@@ -185,12 +189,14 @@ impl<'run> Trainer<'run> {
         drop(self.shared.facts.set(self.facts()));
         self.show_optimizer();
         let result = body(&mut self);
+        let result = result.and_then(|()| self.settle());
         // Whoever reads the parameters after the run wants the real ones.
         let restored = self.restore_swapped();
         let result = result.and(restored);
         let mut late_faults = Vec::new();
         if let Err(error) = &result {
             late_faults.extend(self.tell_of(error));
+            late_faults.extend(self.settle_after_failure());
             late_faults.extend(self.save_failed());
         }
         let outcome = self.outcome(result);

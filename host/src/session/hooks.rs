@@ -326,7 +326,12 @@ pub fn create_hooks(
         let config = plan.config.to_string();
         let create = || Instance::create(&plan.library, &plan.kind, &config, &setup);
         match shared.trail.around(index, Entry::New, create) {
-            Ok(instance) => hooks.push(Hook::new(plan.spec, instance)),
+            Ok(instance) => {
+                let left_out = shared.requests.take_left_out();
+                let mut spec = plan.spec;
+                spec.points.retain(|point| !left_out.contains(point));
+                hooks.push(Hook::new(spec, instance));
+            }
             Err(error) => problems.push(not_created(&plan, error, manifest)),
         }
     }

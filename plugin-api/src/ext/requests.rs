@@ -66,11 +66,16 @@ pub enum Request {
     /// Write a checkpoint's parameters into a file of their own, named by its hash; the text is
     /// `TAG/NAME`, or `TAG/NAME/SET` for a published set in the place of the parameters.
     PublishWeights = 15,
+    /// Save a checkpoint that is written while the training goes on; text and number as those of
+    /// `SaveCheckpoint`.
+    SaveInBackground = 16,
+    /// At a hook's creation: never call it at the mount point of this number.
+    LeaveOutPoint = 17,
 }
 
 impl Request {
     /// All requests of this version of the API.
-    pub const ALL: [Request; 15] = [
+    pub const ALL: [Request; 17] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -86,6 +91,8 @@ impl Request {
         Request::DeleteCheckpoint,
         Request::CopyCheckpoint,
         Request::PublishWeights,
+        Request::SaveInBackground,
+        Request::LeaveOutPoint,
     ];
 
     /// The request with this number.
@@ -113,6 +120,8 @@ impl Request {
             Request::DeleteCheckpoint => "delete_checkpoint",
             Request::CopyCheckpoint => "copy_checkpoint",
             Request::PublishWeights => "publish_weights",
+            Request::SaveInBackground => "save_in_background",
+            Request::LeaveOutPoint => "leave_out_point",
         }
     }
 }

@@ -92,6 +92,24 @@ impl TaskView<'_> {
         self.request(Request::SaveCheckpoint, 1.0, tag)
     }
 
+    /// Saves a checkpoint as [`save_checkpoint`](TaskView::save_checkpoint) does, but the training goes
+    /// on while it is written: it waits for a copy in memory alone. One checkpoint is written at a time:
+    /// the next save waits for the one before, and so do requests that concern checkpoints, a roll back,
+    /// and the training's end. `after_save_checkpoint` comes at such a moment, and not when the disk
+    /// happens to be done, so that a run stays the same to the bit. Until then a power failure leaves
+    /// the checkpoint before. A host before 1.2 refuses it.
+    #[track_caller]
+    pub fn save_in_background(&mut self, tag: &str) -> Result<()> {
+        self.request(Request::SaveInBackground, 0.0, tag)
+    }
+
+    /// Saves the parameters alone ([`save_parameters`](TaskView::save_parameters)) while the training
+    /// goes on ([`save_in_background`](TaskView::save_in_background)).
+    #[track_caller]
+    pub fn save_parameters_in_background(&mut self, tag: &str) -> Result<()> {
+        self.request(Request::SaveInBackground, 1.0, tag)
+    }
+
     /// Deletes the checkpoint of this tag, if there is one: what keeps the last few asks for it.
     /// Legal where [`save_checkpoint`](TaskView::save_checkpoint) is, and at
     /// `after_save_checkpoint`: delete the older one there, when the newer one is safe. Requests of

@@ -44,6 +44,10 @@ pub(crate) struct Config {
     /// Save the parameters and buffers alone. Such checkpoints are small, and nobody can resume from
     /// them or go back to them. Default false.
     pub(crate) parameters_only: bool,
+    /// Let the training go on while a checkpoint is written: it waits for a copy in memory alone. A save
+    /// that comes before the one before is on the disk waits for it. What a power failure leaves is then
+    /// one checkpoint older. Default false.
+    pub(crate) background: bool,
     /// At the training's end, load the parameters of the best checkpoint by the first metric of `best`:
     /// the test and `weights.safetensors` are then of them. Default false.
     pub(crate) load_best: bool,

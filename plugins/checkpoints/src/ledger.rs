@@ -114,7 +114,8 @@ impl Ledger {
         ranked.first().map(|ranked| ranked.tag.as_str())
     }
 
-    fn is_wanted(&self, tag: &str) -> bool {
+    /// Whether a checkpoint is kept for any reason.
+    pub(crate) fn is_wanted(&self, tag: &str) -> bool {
         self.periodic.iter().any(|entry| entry.tag == tag)
             || self.best.iter().flatten().any(|ranked| ranked.tag == tag)
     }

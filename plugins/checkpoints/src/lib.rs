@@ -6,25 +6,33 @@
 //! files once more. Older ones are deleted when the newer one is on the disk. What has been saved is a
 //! part of this hook's state: a run that is resumed goes on keeping what it should.
 //!
+//! With `background` the training goes on while a checkpoint is written. What is to happen once it is on
+//! the disk happens when the host tells so: at the next save, or at the training's end.
+//!
 //! A run that an error or a signal ends is saved by the host itself, as `failed` or `interrupted`.
 
 #![forbid(unsafe_code)]
 
 mod config;
 mod ledger;
+mod pending;
 mod template;
+
+use std::collections::VecDeque;
 
 use sconce_plugin_api::prelude::*;
 
 use config::{Best, Config, OnFailure, Published};
 use ledger::Ledger;
+use pending::{Pending, Step};
 use template::{Template, Values};
 
 struct Checkpoints {
     name: String,
     config: Config,
     state: State,
-    pending: Option<Pending>,
+    /// What the host has been asked for, and has not told of yet; the oldest first.
+    pending: VecDeque<Pending>,
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -34,17 +42,9 @@ struct State {
     saved: f64,
     /// Whether this epoch has been validated.
     validated: bool,
-}
-
-/// A checkpoint that the host has been asked for.
-#[derive(Default)]
-struct Pending {
-    /// The first is written, the others are copies of it.
-    tags: Vec<String>,
-    /// What is to be deleted once it is there.
+    /// What is to be deleted once something newer is on the disk, and may not have been yet.
+    #[serde(default)]
     doomed: Vec<String>,
-    /// The state to go back to where it fails.
-    before: State,
 }
 
 /// By what a checkpoint is saved, and so what its tag and number are.
@@ -59,11 +59,21 @@ impl Checkpoints {
         task.epoch() >= self.config.begin_epoch && task.iteration() >= self.config.begin_iteration
     }
 
+    /// A checkpoint to be asked for. What may have escaped its deletion is to be deleted with it.
     fn pending(&self) -> Pending {
-        Pending {
-            before: self.state.clone(),
-            ..Pending::default()
+        let mut pending = Pending::new(self.state.clone());
+        if self.pending.is_empty() {
+            pending.doomed.clone_from(&self.state.doomed);
         }
+        pending
+    }
+
+    /// Takes a step of a checkpoint: what is wanted no more is to be deleted once it is there.
+    fn take(&mut self, step: Step, pending: &mut Pending) {
+        let doomed = step.apply(&mut self.state.ledger, &self.config);
+        self.state.doomed.extend(doomed.iter().cloned());
+        pending.doomed.extend(doomed);
+        pending.steps.push(step);
     }
 
     /// A checkpoint of this moment, under the tag of its kind.
@@ -79,16 +89,12 @@ impl Checkpoints {
             // The end of a broken off epoch is not the end of the one before it.
             tag = Template::new("iteration-{iteration}").tag(&values(task, None))?;
         }
-        let Config {
-            keep_last,
-            keep_every,
-            ..
-        } = self.config;
-        let ledger = &mut self.state.ledger;
-        pending
-            .doomed
-            .extend(ledger.add(&tag, number, keep_last, keep_every));
-        ledger.saved_at(task.iteration());
+        let step = Step::Add {
+            tag: tag.clone(),
+            number,
+            iteration: task.iteration(),
+        };
+        self.take(step, pending);
         pending.tags.push(tag);
         if let Some(last) = &self.config.last {
             pending.tags.push(last.tag(&values(task, None))?);
@@ -98,7 +104,10 @@ impl Checkpoints {
 
     /// The tags that this moment gets by metrics.
     fn add_best(&mut self, task: &TaskView<'_>, pending: &mut Pending) -> Result<()> {
-        for (index, best) in self.config.best.iter().enumerate() {
+        for index in 0..self.config.best.len() {
+            let Some(best) = self.config.best.get(index) else {
+                continue;
+            };
             let is_fresh = self.state.validated || best.monitor.phase() == Some(Phase::Train);
             let value = best.monitor.value(task, Phase::Val);
             let Some(value) = value.filter(|_| is_fresh) else {
@@ -108,12 +117,14 @@ impl Checkpoints {
             let passes = best
                 .threshold
                 .is_none_or(|threshold| rule.is_better(value, threshold));
-            let ledger = &mut self.state.ledger;
-            if passes && ledger.is_among_best(index, value, rule, keep) {
+            if passes && self.state.ledger.is_among_best(index, value, rule, keep) {
                 let tag = best_tag(best, task, value)?;
-                pending
-                    .doomed
-                    .extend(ledger.rank(index, &tag, value, rule, keep));
+                let step = Step::Rank {
+                    metric: index,
+                    tag: tag.clone(),
+                    value,
+                };
+                self.take(step, pending);
                 pending.tags.push(tag);
             }
         }
@@ -125,31 +136,52 @@ impl Checkpoints {
         let Some(tag) = pending.tags.first() else {
             return Ok(());
         };
-        if self.config.parameters_only {
-            task.save_parameters(tag)?;
-        } else {
-            task.save_checkpoint(tag)?;
+        match (self.config.parameters_only, self.config.background) {
+            (false, false) => task.save_checkpoint(tag)?,
+            (false, true) => task.save_in_background(tag)?,
+            (true, false) => task.save_parameters(tag)?,
+            (true, true) => task.save_parameters_in_background(tag)?,
         }
-        self.pending = Some(pending);
+        self.pending.push_back(pending);
         Ok(())
     }
 
     /// Asks for what comes once the newer checkpoint is on the disk.
-    fn go_on(task: &mut TaskView<'_>, pending: &Pending) -> Result<()> {
+    fn go_on(&mut self, task: &mut TaskView<'_>, pending: &Pending) -> Result<()> {
         let Some((saved, copies)) = pending.tags.split_first() else {
             return Ok(());
         };
         for copy in copies.iter().filter(|copy| *copy != saved) {
             task.copy_checkpoint(saved, copy)?;
         }
-        for doomed in pending
-            .doomed
-            .iter()
-            .filter(|doomed| !pending.tags.contains(doomed))
-        {
-            task.delete_checkpoint(doomed)?;
+        let State { ledger, doomed, .. } = &mut self.state;
+        doomed.retain(|tag| !pending.doomed.contains(tag));
+        for doomed in &pending.doomed {
+            if !ledger.is_wanted(doomed) && !pending.tags.contains(doomed) {
+                task.delete_checkpoint(doomed)?;
+            }
         }
         Ok(())
+    }
+
+    /// A checkpoint could not be saved: the state is what it would be without it.
+    fn forget(&mut self, failed: Pending) {
+        let State {
+            saved, validated, ..
+        } = self.state;
+        self.state = failed.before;
+        self.state.validated = validated;
+        if !self.pending.is_empty() {
+            self.state.saved = saved;
+        }
+        for mut later in std::mem::take(&mut self.pending) {
+            later.before = self.state.clone();
+            later.doomed.clear();
+            for step in std::mem::take(&mut later.steps) {
+                self.take(step, &mut later);
+            }
+            self.pending.push_back(later);
+        }
     }
 
     /// Loads and publishes, at the end.
@@ -215,7 +247,7 @@ impl Hook for Checkpoints {
             name: setup.name().to_owned(),
             config: config.checked()?,
             state: State::default(),
-            pending: None,
+            pending: VecDeque::new(),
         })
     }
 
@@ -280,20 +312,20 @@ impl Hook for Checkpoints {
         task: &mut TaskView<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
-        let is_ours = |pending: &mut Pending| {
-            checkpoint.asked_by == self.name
-                && pending
-                    .tags
-                    .first()
-                    .is_some_and(|tag| tag == checkpoint.tag)
+        let is_ours = |pending: &Pending| {
+            let tag = pending.tags.first();
+            checkpoint.asked_by == self.name && tag.is_some_and(|tag| tag == checkpoint.tag)
         };
-        let Some(pending) = self.pending.take_if(is_ours) else {
+        if !self.pending.front().is_some_and(is_ours) {
+            return Ok(());
+        }
+        let Some(pending) = self.pending.pop_front() else {
             return Ok(());
         };
         let Some(error) = checkpoint.error else {
-            return Self::go_on(task, &pending);
+            return self.go_on(task, &pending);
         };
-        self.state = pending.before;
+        self.forget(pending);
         match self.config.on_failure {
             OnFailure::Warn => Ok(()),
             OnFailure::Error => bail!("the checkpoint `{}` is not saved: {error}", checkpoint.tag),
@@ -306,7 +338,7 @@ impl Hook for Checkpoints {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         self.state = state::from_bytes(bytes)?;
-        self.pending = None;
+        self.pending.clear();
         Ok(())
     }
 }
