@@ -66,11 +66,13 @@ pub enum Request {
     /// Write a checkpoint's parameters into a file of their own, named by its hash; the text is
     /// `TAG/NAME`, or `TAG/NAME/SET` for a published set in the place of the parameters.
     PublishWeights = 15,
+    /// Call this hook at modules from now on (the number is 1), or don't (0).
+    ListenAtModules = 16,
 }
 
 impl Request {
     /// All requests of this version of the API.
-    pub const ALL: [Request; 15] = [
+    pub const ALL: [Request; 16] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -86,6 +88,7 @@ impl Request {
         Request::DeleteCheckpoint,
         Request::CopyCheckpoint,
         Request::PublishWeights,
+        Request::ListenAtModules,
     ];
 
     /// The request with this number.
@@ -113,6 +116,7 @@ impl Request {
             Request::DeleteCheckpoint => "delete_checkpoint",
             Request::CopyCheckpoint => "copy_checkpoint",
             Request::PublishWeights => "publish_weights",
+            Request::ListenAtModules => "listen_at_modules",
         }
     }
 }
