@@ -71,6 +71,7 @@ mod error;
 pub mod export;
 #[expect(unsafe_code, reason = "the host's tables")]
 pub mod ext;
+mod files;
 mod hook;
 mod log_file;
 mod macros;
@@ -90,6 +91,7 @@ mod view;
 
 pub use error::{Context, Error, Result};
 pub use ext::Keep;
+pub use files::write_whole;
 pub use hook::{Hook, HookKind, NoConfig};
 pub use log_file::{LogFile, LogFileState, Restored};
 pub use monitor::{METRIC_FORMAT, Monitor};

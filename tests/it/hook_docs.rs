@@ -9,10 +9,12 @@ use sconce::plugin::library::Library;
 use sconce_tests::{artifacts, workspace};
 use serde_json::Value;
 
-const PAGES: [(&str, &str); 3] = [
+const PAGES: [(&str, &str); 5] = [
     ("docs/hooks-optimisation.md", "sconce-plugin-optimisation"),
     ("docs/hooks-checkpoints.md", "sconce-plugin-checkpoints"),
     ("docs/hooks-control.md", "sconce-plugin-control"),
+    ("docs/hooks-models.md", "sconce-plugin-models"),
+    ("docs/hooks-profiling.md", "sconce-plugin-profiling"),
 ];
 
 /// What a schema leads to, past references and "or null".

@@ -279,3 +279,80 @@ fn integers_and_untracked_inputs_are_tapped_too() {
         "nothing stands between where nobody listens"
     );
 }
+
+static HEARD: Mutex<Vec<(Point, u64, String)>> = Mutex::new(Vec::new());
+
+/// Listens at modules in every second iteration.
+struct NowAndThen;
+
+impl NowAndThen {
+    fn hear(task: &TaskView<'_>, module: &Module<'_>) {
+        let heard = (
+            task.point().expect("known"),
+            task.iteration(),
+            module.name().to_owned(),
+        );
+        HEARD.lock().expect("no panic").push(heard);
+    }
+}
+
+#[hook(
+    name = "now-and-then",
+    about = "Listens at modules in every second iteration."
+)]
+impl Hook for NowAndThen {
+    fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+        Ok(NowAndThen)
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        task.listen_at_modules(!task.iteration().is_multiple_of(2))
+    }
+
+    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+        NowAndThen::hear(task, module);
+        Ok(())
+    }
+
+    fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+        NowAndThen::hear(task, module);
+        Ok(())
+    }
+
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let refused = task.listen_at_modules(true).expect_err("not legal here");
+        assert!(
+            refused
+                .message()
+                .contains("`listen_at_modules` is not legal at `after_loss`")
+        );
+        Ok(())
+    }
+}
+
+#[test]
+fn a_hook_listens_at_modules_when_it_says_so() {
+    let mut untapped = mlp_task(&[12], 64, 0);
+    train_with(&mut untapped, &mut Sgd::new(0.1), &plan(), |_| Vec::new());
+    let mut task = mlp_task(&[12], 64, 0);
+    let report = train_with(&mut task, &mut Sgd::new(0.1), &plan(), |shared| {
+        vec![linked::<NowAndThen>(&json!({}), shared)]
+    });
+    assert!(
+        matches!(report.outcome, Outcome::Completed),
+        "{:?}",
+        report.outcome
+    );
+    let heard = HEARD.lock().expect("no panic").clone();
+    let mut expected = Vec::new();
+    for iteration in [1, 3] {
+        for name in ["fc1", "act1", "fc2"] {
+            expected.push((Point::ModuleForward, iteration, name.to_owned()));
+        }
+        for name in ["fc2", "act1", "fc1"] {
+            expected.push((Point::ModuleBackward, iteration, name.to_owned()));
+        }
+    }
+    assert_eq!(heard, expected);
+    assert_eq!(bits(task.parameters()), bits(untapped.parameters()));
+}

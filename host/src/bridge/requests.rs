@@ -53,6 +53,8 @@ pub enum Asked {
     Copy(String, String),
     /// Write the parameters of a checkpoint into a file of their own: tag, name, published set.
     Publish(String, String, Option<String>),
+    /// Call the hook at modules from now on, or don't.
+    Listen(bool),
 }
 
 /// A stop that somebody asked for.
@@ -231,6 +233,7 @@ fn ask(shared: &Shared<'_>, request: Request, number: f64, text: &str) -> Result
             let asked = Asked::Publish(tag(from)?, tag(name)?, set);
             requests.ask(asked, shared.hook_name());
         }
+        Request::ListenAtModules => requests.ask(Asked::Listen(number > 0.0), shared.hook_name()),
         other => return Err(format!("this host does not serve `{}`", other.name())),
     }
     Ok(())
@@ -320,6 +323,7 @@ fn is_legal(request: Request, point: Point, phase: Phase) -> bool {
         Request::DeleteCheckpoint | Request::CopyCheckpoint | Request::PublishWeights => {
             is_between(point) || point == P::AfterSaveCheckpoint
         }
+        Request::ListenAtModules => is_between(point) || point == P::AfterLoadCheckpoint,
         Request::Validate => {
             let is_midst = matches!(point, P::BeforeRun | P::BeforeIter);
             phase == Phase::Train && is_between(point) && !is_midst

@@ -79,12 +79,16 @@ impl HookSpec {
 
     /// Whether a call at a point has to be asked about.
     pub(super) fn is_filtered_at(&self, point: Point) -> bool {
-        let is_module = matches!(point, Point::ModuleForward | Point::ModuleBackward);
         !is_outside(point)
             && (self.every.is_some()
                 || self.streams.is_some()
-                || is_module && self.modules.is_some())
+                || is_module(point) && self.modules.is_some())
     }
+}
+
+/// Whether a point is a module's.
+pub(super) fn is_module(point: Point) -> bool {
+    matches!(point, Point::ModuleForward | Point::ModuleBackward)
 }
 
 /// Whether a point belongs to no phase, so that no filter concerns it.
@@ -115,6 +119,8 @@ pub struct Hook {
     pub(super) changes: u64,
     /// At which of the task's modules it listens; empty for all.
     pub(super) modules: Vec<bool>,
+    /// Whether it listens at modules now, as it has said; nothing where it has said nothing.
+    pub(super) listens: Option<bool>,
 }
 
 impl Hook {
@@ -127,6 +133,7 @@ impl Hook {
             faults: 0,
             changes: 0,
             modules: Vec::new(),
+            listens: None,
         }
     }
 

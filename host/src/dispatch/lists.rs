@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use sconce_plugin_api::{Phase, Point};
 
+use super::hooks::is_module;
 use super::{Hook, HookSpec};
 use crate::plugin::instance::CallEntry;
 
@@ -80,7 +81,8 @@ fn list(hooks: &[Hook], point: Point, phase: Phase) -> Vec<Slot> {
                 call,
                 instance,
                 hook: index,
-                is_filtered: hook.spec.is_filtered_at(point),
+                is_filtered: hook.spec.is_filtered_at(point)
+                    || is_module(point) && hook.listens.is_some(),
             }
         })
         .collect()

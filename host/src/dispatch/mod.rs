@@ -16,6 +16,7 @@ use sconce_plugin_api::{Phase, Point};
 
 pub use every::{Every, Unit};
 pub use fault::HookFault;
+use hooks::is_module;
 pub use hooks::{Hook, HookSpec, Moment, OnError};
 pub use lists::order;
 use lists::{Lists, Slot};
@@ -191,10 +192,11 @@ impl Dispatcher {
         let spec = &hook.spec;
         // SAFETY: the host's own view; its texts are alive.
         let stream = unsafe { view.stream.read() }.unwrap_or_default();
-        let is_module = matches!(point, Point::ModuleForward | Point::ModuleBackward);
         spec.every.is_none_or(|every| every.is_due(point, view))
             && (spec.streams.as_ref()).is_none_or(|streams| streams.iter().any(|s| s == stream))
-            && (!is_module || hook.modules.get(self.module).copied().unwrap_or(true))
+            && (!is_module(point)
+                || hook.listens != Some(false)
+                    && hook.modules.get(self.module).copied().unwrap_or(true))
     }
 
     /// Tells which modules the task has, for the hooks that listen at some alone.
@@ -209,9 +211,25 @@ impl Dispatcher {
         }
     }
 
-    /// Whether any hook is called at a point in a phase, filters aside.
+    /// Whether a hook of this name is called at modules from now on.
+    pub fn set_listening(&mut self, name: &str, listens: bool) {
+        let mut hooks = self.hooks.iter_mut();
+        let Some(hook) = hooks.find(|hook| hook.spec.name == name) else {
+            return;
+        };
+        // From the first time on its slots are filtered ones.
+        if hook.listens.replace(listens).is_none() {
+            self.lists = Lists::new(&self.hooks);
+        }
+    }
+
+    /// Whether any hook listens at a module's point in a phase, filters aside.
     pub fn is_subscribed(&self, point: Point, phase: Phase) -> bool {
-        !self.lists.at(point, phase).is_empty()
+        let listens = |slot: &Slot| {
+            let hook = self.hooks.get(slot.hook);
+            hook.is_some_and(|hook| hook.listens != Some(false))
+        };
+        self.lists.at(point, phase).iter().any(listens)
     }
 
     /// Whether a hook is called at a module's point at this moment.

@@ -13,6 +13,10 @@ impl Trainer<'_> {
     #[cold]
     pub(super) fn serve(&mut self) -> Result<(), RunError> {
         for (asked, hook) in self.shared.requests.take_asked() {
+            if let Asked::Listen(listens) = asked {
+                self.hooks.set_listening(&hook, listens);
+                continue;
+            }
             if self.resume.is_some() {
                 // It was served in the run's first part: restoring is still to come.
                 continue;
@@ -38,6 +42,7 @@ impl Trainer<'_> {
                 Asked::Publish(tag, name, set) => {
                     self.publish_weights(&tag, &name, set.as_deref(), &hook)?;
                 }
+                Asked::Listen(_) => {}
             }
         }
         Ok(())

@@ -71,11 +71,13 @@ pub enum Request {
     SaveInBackground = 16,
     /// At a hook's creation: never call it at the mount point of this number.
     LeaveOutPoint = 17,
+    /// Call this hook at modules from now on (the number is 1), or don't (0).
+    ListenAtModules = 18,
 }
 
 impl Request {
     /// All requests of this version of the API.
-    pub const ALL: [Request; 17] = [
+    pub const ALL: [Request; 18] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -93,6 +95,7 @@ impl Request {
         Request::PublishWeights,
         Request::SaveInBackground,
         Request::LeaveOutPoint,
+        Request::ListenAtModules,
     ];
 
     /// The request with this number.
@@ -122,6 +125,7 @@ impl Request {
             Request::PublishWeights => "publish_weights",
             Request::SaveInBackground => "save_in_background",
             Request::LeaveOutPoint => "leave_out_point",
+            Request::ListenAtModules => "listen_at_modules",
         }
     }
 }

@@ -193,6 +193,28 @@ impl TaskView<'_> {
         self.request(Request::SwapBack, 0.0, "")
     }
 
+    /// Says whether this hook is called at `module_forward` and `module_backward` from now on; it is
+    /// until it says no. Where nobody listens, layers run as one and gradients of modules are not
+    /// kept: a hook that looks at modules now and then listens in those iterations alone. It holds
+    /// once all hooks of this point have run, and belongs to no checkpoint. Legal where
+    /// [`save_checkpoint`](TaskView::save_checkpoint) is, and at `after_load_checkpoint`.
+    ///
+    /// ```
+    /// # use sconce_plugin_api::{Result, TaskView};
+    /// /// At `before_iter`: listens in every hundredth iteration.
+    /// fn listen_at_times(task: &mut TaskView<'_>, listens: &mut Option<bool>) -> Result<()> {
+    ///     let is_due = (task.iteration() + 1).is_multiple_of(100);
+    ///     if listens.replace(is_due) == Some(is_due) {
+    ///         return Ok(());
+    ///     }
+    ///     task.listen_at_modules(is_due)
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn listen_at_modules(&mut self, listens: bool) -> Result<()> {
+        self.request(Request::ListenAtModules, f64::from(u8::from(listens)), "")
+    }
+
     #[track_caller]
     fn request(&mut self, request: Request, number: f64, text: &str) -> Result<()> {
         let table = Self::table(self.tables.requests, RequestsTable::ID)?;

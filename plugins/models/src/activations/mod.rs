@@ -1,0 +1,261 @@
+//! The `activation-stats` hook: mean, spread and dead units of what modules make, now and then.
+//!
+//! `{"hook": "activation-stats", "config": {"every": 200, "modules": ["act*"]}}`
+
+mod numbers;
+
+use std::path::PathBuf;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use sconce_plugin_api::prelude::*;
+
+use crate::table;
+use numbers::Statistics;
+
+/// Which modules are looked at, when, and what becomes of it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// It is looked in every so many iterations of the training, at least 1; in the others layers run
+    /// as if nobody listened. Default 100.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// The modules, by name patterns: `fc*`, `layer1.*`. Default: all.
+    modules: Vec<String>,
+    /// Modules that are left out all the same, by name patterns. Default: none.
+    ignore: Vec<String>,
+    /// Numbers whose absolute value is not above this count as zero; not negative. Default 0.
+    #[schemars(range(min = 0.0))]
+    threshold: f64,
+    /// A module is warned of, once, where at least this share of its units is dead, above 0 and at most
+    /// 1; null: never. Default 0.9.
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    warn_above: Option<f64>,
+    /// The file below the run's directory that gets a row for each look at a module, as CSV; null:
+    /// none. Default `activations.csv`.
+    file: Option<PathBuf>,
+    /// Whether metrics are published: of each module, as `activation/fc1/mean`, `std`, `zeros` and
+    /// `dead`, and the greatest share of dead units as `dead_units`. Default true.
+    publish: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            every: 100,
+            modules: vec!["*".to_owned()],
+            ignore: Vec::new(),
+            threshold: 0.0,
+            warn_above: Some(0.9),
+            file: Some("activations.csv".into()),
+            publish: true,
+        }
+    }
+}
+
+/// What was seen of a module in the iteration under way.
+#[derive(Debug)]
+struct Seen {
+    module: String,
+    kind: String,
+    statistics: Statistics,
+}
+
+/// See the [module](self).
+pub(crate) struct ActivationStats {
+    config: Config,
+    chosen: GlobSet,
+    ignored: GlobSet,
+    log: Option<LogFile>,
+    seen: Vec<Seen>,
+    /// The modules that were warned of.
+    warned: Vec<String>,
+    /// What the host was told last.
+    listens: Option<bool>,
+}
+
+impl ActivationStats {
+    /// Listens at modules in the iteration that comes next, or doesn't.
+    fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let listens = (task.iteration() + 1).is_multiple_of(self.config.every);
+        if self.listens.replace(listens) == Some(listens) {
+            return Ok(());
+        }
+        task.listen_at_modules(listens)
+    }
+
+    fn write(&mut self, task: &TaskView<'_>) -> Result<()> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        if !log.is_begun() {
+            log.write("epoch,iteration,module,kind,mean,std,min,max,zeros,dead\n")?;
+        }
+        let row = |seen: &Seen| {
+            let Statistics {
+                mean,
+                std,
+                least,
+                most,
+                zeros,
+                dead,
+            } = seen.statistics;
+            let words = [task.epoch().to_string(), task.iteration().to_string()];
+            let names = [seen.module.clone(), seen.kind.clone()];
+            let numbers = [mean, std, least, most, zeros, dead].map(|number| number.to_string());
+            words.into_iter().chain(names).chain(numbers)
+        };
+        log.write(table::rows(self.seen.iter().map(row))?)
+    }
+
+    fn publish(&self, task: &mut TaskView<'_>) -> Result<()> {
+        let mut dead = 0.0_f64;
+        for Seen {
+            module, statistics, ..
+        } in &self.seen
+        {
+            dead = dead.max(statistics.dead);
+            for (what, value) in [
+                ("mean", statistics.mean),
+                ("std", statistics.std),
+                ("zeros", statistics.zeros),
+                ("dead", statistics.dead),
+            ] {
+                task.publish_metric(&format!("activation/{module}/{what}"), value)?;
+            }
+        }
+        task.publish_metric("dead_units", dead)
+    }
+
+    fn warn(&mut self, task: &TaskView<'_>) {
+        let Some(share) = self.config.warn_above else {
+            return;
+        };
+        for Seen {
+            module,
+            kind,
+            statistics,
+        } in &self.seen
+        {
+            if statistics.dead >= share && !self.warned.contains(module) {
+                task.warn(format_args!(
+                    "of the units of `{module}` ({kind}) {:.0} % are dead in iteration {}: zero for \
+                     all samples of the batch; a lower learning rate, or another activation or \
+                     initialisation, may help",
+                    100.0 * statistics.dead,
+                    task.iteration()
+                ));
+                self.warned.push(module.clone());
+            }
+        }
+    }
+}
+
+fn patterns(option: &str, patterns: &[String]) -> Result<GlobSet> {
+    let mut builder = GlobSetBuilder::new();
+    for pattern in patterns {
+        let glob = Glob::new(pattern);
+        builder.add(glob.with_context(|| format!("`{option}` has no name pattern: `{pattern}`"))?);
+    }
+    builder
+        .build()
+        .with_context(|| format!("`{option}` can't be used"))
+}
+
+#[hook(
+    name = "activation-stats",
+    about = "Tells mean, spread and dead units of what modules make, every so many iterations.",
+    priority = HIGHER,
+    publishes = ["dead_units"]
+)]
+impl Hook for ActivationStats {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let path = config
+            .file
+            .as_deref()
+            .map(|file| setup.path_below("file", file));
+        Ok(ActivationStats {
+            chosen: patterns("modules", &config.modules)?,
+            ignored: patterns("ignore", &config.ignore)?,
+            log: path.transpose()?.map(LogFile::new),
+            config,
+            seen: Vec::new(),
+            warned: Vec::new(),
+            listens: None,
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let modules = task.facts()?.modules;
+        for pattern in &self.config.modules {
+            let only = patterns("modules", std::slice::from_ref(pattern))?;
+            if !modules.iter().any(|module| only.is_match(&module.name)) {
+                let names: Vec<_> = modules.iter().map(|module| module.name.as_str()).collect();
+                bail!(
+                    "`modules` has `{pattern}`, which no module is called: {}",
+                    names.join(", ")
+                );
+            }
+        }
+        self.listens = Some(false);
+        task.listen_at_modules(false)
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train {
+            self.seen.clear();
+            self.listen(task)?;
+        }
+        Ok(())
+    }
+
+    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+        let name = module.name();
+        // A validation in the midst of the training may come while it listens.
+        if task.phase() != Phase::Train
+            || !self.chosen.is_match(name)
+            || self.ignored.is_match(name)
+        {
+            return Ok(());
+        }
+        if let Some(statistics) = Statistics::of(&module.output()?, self.config.threshold)? {
+            self.seen.push(Seen {
+                module: name.to_owned(),
+                kind: module.kind().to_owned(),
+                statistics,
+            });
+        }
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        if !self.seen.is_empty() {
+            self.write(task)?;
+            self.warn(task);
+            if self.config.publish {
+                self.publish(task)?;
+            }
+            self.seen.clear();
+        }
+        self.listen(task)
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        let file = self.log.as_mut().map(LogFile::save).transpose()?;
+        state::to_bytes(&(file, &self.warned))
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let (file, warned): (Option<LogFileState>, _) = state::from_bytes(bytes)?;
+        self.warned = warned;
+        if let (Some(log), Some(file)) = (&mut self.log, file) {
+            log.restore(&file)?;
+        }
+        Ok(())
+    }
+}

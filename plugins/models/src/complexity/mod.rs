@@ -1,0 +1,269 @@
+//! The `model-complexity` hook: what a model has and does, module by module, from the first batch.
+//!
+//! `{"hook": "model-complexity", "config": {"max_depth": 1}}`
+
+mod count;
+mod report;
+
+use std::path::PathBuf;
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::{DType, Tensor};
+use sconce_plugin_api::write_whole;
+
+use count::{Run, elements, multiply_adds};
+use report::{Report, Row};
+
+/// How deep the table goes, and where.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Modules that are inside more than so many others have no row; what they cost is in those around
+    /// them. 0: the outermost alone. Default (null): all have one.
+    max_depth: Option<usize>,
+    /// Whether the log gets the table. Default true.
+    log: bool,
+    /// The JSON file below the run's directory; null: none. Default `complexity.json`.
+    json: Option<PathBuf>,
+    /// The CSV file below the run's directory, a row a module; null: none. Default `complexity.csv`.
+    csv: Option<PathBuf>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            max_depth: None,
+            log: true,
+            json: Some("complexity.json".into()),
+            csv: Some("complexity.csv".into()),
+        }
+    }
+}
+
+/// What one module by itself was seen to do, all of the batch.
+#[derive(Debug)]
+struct Seen {
+    name: String,
+    kind: String,
+    output: Vec<i64>,
+    multiply_adds: Option<u64>,
+    output_elements: u64,
+    output_bytes: u64,
+}
+
+/// See the [module](self).
+pub(crate) struct ModelComplexity {
+    config: Config,
+    json: Option<PathBuf>,
+    csv: Option<PathBuf>,
+    seen: Vec<Seen>,
+    stage: Stage,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The first batch is awaited.
+    Listening,
+    /// It was told; modules are still listened at.
+    Told,
+    /// There is nothing left to do.
+    Over,
+}
+
+/// Whether something of this name is inside the module, or its parameter.
+fn is_inside(name: &str, module: &str) -> bool {
+    let rest = name.strip_prefix(module);
+    rest.is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn size(tensor: &Tensor<'_>) -> u64 {
+    tensor.dtype().map_or(0, DType::size) as u64
+}
+
+impl ModelComplexity {
+    /// What the modules seen make together of a batch of so many samples.
+    fn report(&self, task: &TaskView<'_>) -> Result<Report> {
+        let batch = task.batch_size().max(1);
+        let inputs = task.inputs()?;
+        let mut report = Report {
+            input: inputs.shape().get(1..).unwrap_or_default().to_vec(),
+            ..Report::default()
+        };
+        for parameter in task.parameters() {
+            let count = parameter.len() as u64;
+            if parameter.is_buffer() {
+                report.buffers += count;
+            } else {
+                report.parameters += count;
+                report.parameter_bytes += count * size(&parameter);
+            }
+        }
+        for seen in &self.seen {
+            report.modules.push(self.row(seen, batch, task));
+            if self.is_leaf(&seen.name) {
+                report.activations += seen.output_elements / batch;
+                report.activation_bytes += seen.output_bytes / batch;
+            }
+            report.multiply_adds += seen.multiply_adds.unwrap_or(0) / batch;
+            if seen.multiply_adds.is_none() {
+                report
+                    .unknown
+                    .push(format!("`{}` ({})", seen.name, seen.kind));
+            }
+        }
+        report.flops = 2 * report.multiply_adds;
+        in_order(&mut report.modules);
+        Ok(report)
+    }
+
+    fn is_leaf(&self, name: &str) -> bool {
+        !self.seen.iter().any(|other| is_inside(&other.name, name))
+    }
+
+    /// A module with everything inside it.
+    fn row(&self, seen: &Seen, batch: u64, task: &TaskView<'_>) -> Row {
+        let mut row = Row {
+            module: seen.name.clone(),
+            kind: seen.kind.clone(),
+            depth: (self.seen.iter())
+                .filter(|other| is_inside(&seen.name, &other.name))
+                .count(),
+            output: seen.output.get(1..).unwrap_or_default().to_vec(),
+            ..Row::default()
+        };
+        for parameter in task.parameters() {
+            if is_inside(parameter.name(), &seen.name) {
+                let count = parameter.len() as u64;
+                if parameter.is_buffer() {
+                    row.buffers += count;
+                } else {
+                    row.parameters += count;
+                }
+            }
+        }
+        let inside = |other: &&Seen| other.name == seen.name || is_inside(&other.name, &seen.name);
+        let mut sum = Some(0);
+        for other in self.seen.iter().filter(inside) {
+            sum = sum.zip(other.multiply_adds).map(|(sum, count)| sum + count);
+            if self.is_leaf(&other.name) {
+                row.activations += other.output_elements / batch;
+                row.activation_bytes += other.output_bytes / batch;
+            }
+        }
+        row.multiply_adds = sum.map(|sum| sum / batch);
+        row
+    }
+
+    fn tell(&self, task: &TaskView<'_>) -> Result<()> {
+        let report = self.report(task)?;
+        if self.config.log {
+            task.info(report.text(self.config.max_depth));
+        }
+        if let Some(path) = &self.json {
+            write_whole(path, report.json(self.config.max_depth)?)?;
+        }
+        if let Some(path) = &self.csv {
+            write_whole(path, report.csv(self.config.max_depth)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Outer modules in front of those inside them, which run before they end.
+fn in_order(rows: &mut Vec<Row>) {
+    let mut ordered: Vec<Row> = Vec::with_capacity(rows.len());
+    for row in rows.drain(..) {
+        let first = ordered
+            .iter()
+            .position(|other| is_inside(&other.module, &row.module));
+        ordered.insert(first.unwrap_or(ordered.len()), row);
+    }
+    *rows = ordered;
+}
+
+#[hook(
+    name = "model-complexity",
+    about = "Tells parameters, multiply-adds and activations of a model, module by module."
+)]
+impl Hook for ModelComplexity {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let below = |option: &str, path: &Option<PathBuf>| {
+            let path = path.as_deref();
+            path.map(|path| setup.path_below(option, path)).transpose()
+        };
+        Ok(ModelComplexity {
+            json: below("json", &config.json)?,
+            csv: below("csv", &config.csv)?,
+            config,
+            seen: Vec::new(),
+            stage: Stage::Listening,
+        })
+    }
+
+    fn module_forward(&mut self, _task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+        if self.stage != Stage::Listening {
+            return Ok(());
+        }
+        let (input, output) = (module.input()?, module.output()?);
+        // Those of modules inside are not its own; it ends after them.
+        let is_own = |name: &str| {
+            let mut inside = self
+                .seen
+                .iter()
+                .filter(|other| is_inside(&other.name, module.name()));
+            !inside.any(|other| is_inside(name, &other.name))
+        };
+        let parameters: Vec<(&str, &[i64])> = module
+            .parameters()
+            .filter(|parameter| !parameter.is_buffer() && is_own(parameter.name()))
+            .map(|parameter| {
+                let name = parameter.name().rsplit('.').next().unwrap_or_default();
+                (name, parameter.shape())
+            })
+            .collect();
+        let multiply_adds = multiply_adds(Run {
+            kind: module.kind(),
+            input: input.shape(),
+            output: output.shape(),
+            parameters: &parameters,
+        });
+        let output_elements = elements(output.shape());
+        let output_bytes = output_elements * size(&output);
+        match self.seen.iter_mut().find(|seen| seen.name == module.name()) {
+            // It has run before in this pass.
+            Some(seen) => {
+                seen.multiply_adds = seen.multiply_adds.zip(multiply_adds).map(|(a, b)| a + b);
+                seen.output_elements += output_elements;
+                seen.output_bytes += output_bytes;
+            }
+            None => self.seen.push(Seen {
+                name: module.name().to_owned(),
+                kind: module.kind().to_owned(),
+                output: output.shape().to_vec(),
+                multiply_adds,
+                output_elements,
+                output_bytes,
+            }),
+        }
+        Ok(())
+    }
+
+    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.stage == Stage::Listening {
+            self.stage = Stage::Told;
+            self.tell(task)?;
+        }
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.stage == Stage::Told {
+            self.stage = Stage::Over;
+            return task.listen_at_modules(false);
+        }
+        Ok(())
+    }
+}

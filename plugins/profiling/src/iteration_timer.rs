@@ -1,0 +1,208 @@
+//! The `iteration-timer` hook: how long iterations take, and how much of that is waiting for data.
+//!
+//! `{"hook": "iteration-timer", "config": {"warm_up": 20, "every": 100}}`
+
+use std::time::Instant;
+
+use sconce_plugin_api::prelude::*;
+
+use crate::stopwatch::Stopwatch;
+use crate::times::{Seconds, Statistics, Times};
+
+/// What is left out, and what is told.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// So many iterations of each phase are left out, from the process's first one on: caches are
+    /// cold then, and pages new. Default 10.
+    warm_up: u64,
+    /// A line on the iterations of the epoch so far in every so many iterations, at least 1. Default
+    /// (null): at the end of each pass alone.
+    #[schemars(range(min = 1))]
+    every: Option<u64>,
+    /// Whether there are lines at all. Default true.
+    log: bool,
+    /// Whether the times are published as metrics: `iteration_time` and `data_time` of the last
+    /// iteration, in seconds, and at the end of a pass their statistics, as
+    /// `iteration_time/median`. Default true.
+    publish: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            warm_up: 10,
+            every: None,
+            log: true,
+            publish: true,
+        }
+    }
+}
+
+/// A phase's iterations.
+#[derive(Debug, Default)]
+struct Timed {
+    watch: Stopwatch,
+    /// Of this pass.
+    whole: Times,
+    data: Times,
+    /// Of all passes: how many, and their seconds.
+    count: u64,
+    seconds: f64,
+}
+
+/// See the [module](self).
+pub(crate) struct IterationTimer {
+    config: Config,
+    /// By the phase's number.
+    phases: [Timed; Phase::ALL.len()],
+}
+
+impl IterationTimer {
+    fn timed(&mut self, phase: Phase) -> Option<&mut Timed> {
+        self.phases.get_mut(phase.number() as usize)
+    }
+
+    fn tell(&mut self, task: &TaskView<'_>) {
+        let Some(timed) = self.timed(task.phase()) else {
+            return;
+        };
+        if let (Some(whole), Some(data)) = (timed.whole.statistics(), timed.data.statistics()) {
+            let (phase, epoch) = (task.phase(), task.epoch());
+            task.info(format_args!(
+                "{phase}, epoch {epoch}: {}",
+                line(whole, data)
+            ));
+        }
+    }
+}
+
+/// `4.31 ms an iteration (median 4.20 ms, 4.10 ms to 9.80 ms, 27 of them), of which data 10.2 µs (0.2 %)`
+fn line(whole: Statistics, data: Statistics) -> String {
+    format!(
+        "{} an iteration (median {}, {} to {}, {} of them), of which data {} ({:.1} %)",
+        Seconds(whole.mean),
+        Seconds(whole.median),
+        Seconds(whole.least),
+        Seconds(whole.most),
+        whole.count,
+        Seconds(data.mean),
+        100.0 * data.mean / whole.mean
+    )
+}
+
+#[hook(
+    name = "iteration-timer",
+    about = "Times iterations and their waiting for data: mean, median and range.",
+    priority = HIGH,
+    publishes = [
+        "iteration_time", "iteration_time/mean", "iteration_time/median", "iteration_time/min",
+        "iteration_time/max", "data_time", "data_time/mean", "data_time/median", "data_time/min",
+        "data_time/max"
+    ]
+)]
+impl Hook for IterationTimer {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        Ok(IterationTimer {
+            config,
+            phases: Default::default(),
+        })
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if let Some(timed) = self.timed(task.phase()) {
+            timed.whole.clear();
+            timed.data.clear();
+            timed.watch.start(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if let Some(timed) = self.timed(task.phase()) {
+            timed.watch.loaded(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let warm_up = self.config.warm_up;
+        let lap = self.timed(task.phase()).and_then(|timed| {
+            let lap = timed.watch.lap(Instant::now(), warm_up)?;
+            timed.whole.push(lap.whole);
+            timed.data.push(lap.data);
+            timed.count += 1;
+            timed.seconds += lap.whole;
+            Some(lap)
+        });
+        let Some(lap) = lap else {
+            return Ok(());
+        };
+        if self.config.publish {
+            task.publish_metric("iteration_time", lap.whole)?;
+            task.publish_metric("data_time", lap.data)?;
+        }
+        let is_due = self
+            .config
+            .every
+            .is_some_and(|every| task.batch().is_multiple_of(every));
+        if is_due && self.config.log {
+            self.tell(task);
+        }
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.config.log {
+            self.tell(task);
+        }
+        let publishes = self.config.publish;
+        let Some(timed) = self.timed(task.phase()).filter(|_| publishes) else {
+            return Ok(());
+        };
+        for (name, times) in [
+            ("iteration_time", &mut timed.whole),
+            ("data_time", &mut timed.data),
+        ] {
+            let Some(statistics) = times.statistics() else {
+                continue;
+            };
+            for (what, value) in [
+                ("mean", statistics.mean),
+                ("median", statistics.median),
+                ("min", statistics.least),
+                ("max", statistics.most),
+            ] {
+                task.publish_metric(&format!("{name}/{what}"), value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        // A validation in the midst of a training epoch is no iteration of it.
+        if task.phase() != Phase::Train
+            && let Some(training) = self.timed(Phase::Train)
+        {
+            training.watch.start(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+        for phase in Phase::ALL {
+            if let Some(timed) = self.timed(phase).filter(|timed| timed.count > 0) {
+                let (mean, count) = (timed.seconds / timed.count as f64, timed.count);
+                if self.config.log {
+                    let mean = Seconds(mean);
+                    task.info(format_args!(
+                        "{phase}, the whole run: {mean} an iteration, {count} of them"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,315 @@
+//! The `memory` hook: how much memory the process has, by mount point and phase.
+//!
+//! `{"hook": "memory", "config": {"every": 50, "limit": 4096, "on_limit": "stop"}}`
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use sconce_plugin_api::prelude::*;
+
+use crate::resident::{Resident, mebibytes};
+
+/// When it is looked, and what becomes of it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// It is looked in every so many iterations of the training, and batches of other passes, at least
+    /// 1; and at the end of each pass. Default 100.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// The mount points of such an iteration. Default: all of them.
+    points: Vec<At>,
+    /// The file below the run's directory that gets a line for each look, as CSV; null: none. Default
+    /// `memory.csv`.
+    file: Option<PathBuf>,
+    /// Whether each pass ends with a line of the most at each point. Default true.
+    log: bool,
+    /// Whether the resident set (`memory`) and its peak (`memory_peak`), in mebibytes, are published
+    /// as metrics, at the end of such iterations and of passes. Default true.
+    publish: bool,
+    /// So many mebibytes must not be reached; above 0. Default: no limit.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    limit: Option<f64>,
+    /// What happens when they are. Default `warn`.
+    on_limit: OnLimit,
+}
+
+/// A mount point of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum At {
+    /// The batch is there.
+    BeforeIter,
+    /// The outputs are.
+    AfterForward,
+    /// The loss is.
+    AfterLoss,
+    /// The gradients are.
+    AfterBackward,
+    /// The parameters have been stepped.
+    AfterUpdate,
+    /// The batch is done.
+    AfterIter,
+}
+
+impl At {
+    const ALL: [At; 6] = [
+        At::BeforeIter,
+        At::AfterForward,
+        At::AfterLoss,
+        At::AfterBackward,
+        At::AfterUpdate,
+        At::AfterIter,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            At::BeforeIter => "before_iter",
+            At::AfterForward => "after_forward",
+            At::AfterLoss => "after_loss",
+            At::AfterBackward => "after_backward",
+            At::AfterUpdate => "after_update",
+            At::AfterIter => "after_iter",
+        }
+    }
+}
+
+/// What happens at the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum OnLimit {
+    /// A warning, once.
+    Warn,
+    /// The run stops after the iteration, so that it can be saved and go on elsewhere.
+    Stop,
+    /// An error of this hook.
+    Fail,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            every: 100,
+            points: At::ALL.to_vec(),
+            file: Some("memory.csv".into()),
+            log: true,
+            publish: true,
+            limit: None,
+            on_limit: OnLimit::Warn,
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Memory {
+    config: Config,
+    resident: Resident,
+    log: Option<LogFile>,
+    /// Lines of the iteration under way.
+    lines: String,
+    /// The most in this pass, in bytes, as [`At::ALL`]: of the training, and of the other passes, which
+    /// may lie within one of its.
+    most: [[u64; At::ALL.len()]; 2],
+    /// Whether the limit was told.
+    is_told: bool,
+}
+
+impl Memory {
+    fn pass(task: &TaskView<'_>) -> usize {
+        usize::from(task.phase() != Phase::Train)
+    }
+
+    /// Looks, where this iteration and this point are due.
+    fn at(&mut self, at: At, task: &mut TaskView<'_>) -> Result<()> {
+        let is_training = task.phase() == Phase::Train;
+        let finished = if is_training {
+            task.iteration()
+        } else {
+            task.batch()
+        };
+        let number = finished + u64::from(at != At::AfterIter);
+        if !number.is_multiple_of(self.config.every) || !self.config.points.contains(&at) {
+            return Ok(());
+        }
+        let resident = self.look(at.name(), number, task)?;
+        if let Some(most) = self
+            .most
+            .get_mut(Self::pass(task))
+            .and_then(|most| most.get_mut(at as usize))
+        {
+            *most = (*most).max(resident);
+        }
+        Ok(())
+    }
+
+    /// Looks; the bytes of the resident set.
+    fn look(&mut self, point: &str, number: u64, task: &mut TaskView<'_>) -> Result<u64> {
+        let usage = self.resident.read()?;
+        let (resident, peak) = (mebibytes(usage.resident), mebibytes(usage.peak));
+        if self.log.is_some() {
+            let (epoch, phase) = (task.epoch(), task.phase());
+            // Into a text nothing can fail.
+            let _ = writeln!(
+                self.lines,
+                "{epoch},{},{phase},{number},{point},{resident:.3},{peak:.3}",
+                task.iteration()
+            );
+        }
+        let is_end = matches!(task.point(), Some(Point::AfterIter | Point::AfterEpoch));
+        if self.config.publish && is_end {
+            task.publish_metric("memory", resident)?;
+            task.publish_metric("memory_peak", peak)?;
+        }
+        match self.config.limit {
+            Some(limit) if resident >= limit => self.reached(resident, limit, point, task)?,
+            _ => {}
+        }
+        Ok(usage.resident)
+    }
+
+    fn reached(
+        &mut self,
+        resident: f64,
+        limit: f64,
+        point: &str,
+        task: &mut TaskView<'_>,
+    ) -> Result<()> {
+        let what = format!(
+            "the process has {resident:.0} MiB of memory at `{point}`, the limit is {limit} MiB"
+        );
+        match self.config.on_limit {
+            OnLimit::Fail => bail!("{what}"),
+            OnLimit::Stop => task.stop(&what),
+            OnLimit::Warn => {
+                if !std::mem::replace(&mut self.is_told, true) {
+                    task.warn(what);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the lines of the iteration.
+    fn flush(&mut self) -> Result<()> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        if !log.is_begun() {
+            log.write("epoch,iteration,phase,batch,point,resident_mib,peak_mib\n")?;
+        }
+        log.write(&self.lines)?;
+        self.lines.clear();
+        Ok(())
+    }
+}
+
+#[hook(
+    name = "memory",
+    about = "Says how much memory the process has, by mount point and phase; minds a limit.",
+    priority = HIGH,
+    publishes = ["memory", "memory_peak"]
+)]
+impl Hook for Memory {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let path = config
+            .file
+            .as_deref()
+            .map(|name| setup.path_below("file", name));
+        Ok(Memory {
+            log: path.transpose()?.map(LogFile::new),
+            config,
+            resident: Resident::new()?,
+            lines: String::new(),
+            most: Default::default(),
+            is_told: false,
+        })
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if let Some(most) = self.most.get_mut(Self::pass(task)) {
+            *most = Default::default();
+        }
+        Ok(())
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.at(At::BeforeIter, task)
+    }
+
+    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.at(At::AfterForward, task)
+    }
+
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.at(At::AfterLoss, task)
+    }
+
+    fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.at(At::AfterBackward, task)
+    }
+
+    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.at(At::AfterUpdate, task)
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.at(At::AfterIter, task)?;
+        self.flush()
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let now = self.look("after_epoch", task.batch(), task)?;
+        self.flush()?;
+        if !self.config.log {
+            return Ok(());
+        }
+        let peak = self.resident.read()?.peak;
+        let mut line = format!(
+            "{}, epoch {}: {:.1} MiB, at most {:.1} MiB so far",
+            task.phase(),
+            task.epoch(),
+            mebibytes(now),
+            mebibytes(peak)
+        );
+        let most = self.most.get(Self::pass(task)).copied().unwrap_or_default();
+        for (at, bytes) in At::ALL
+            .into_iter()
+            .zip(most)
+            .filter(|(_, bytes)| *bytes > 0)
+        {
+            let _ = write!(line, "; {} {:.1}", at.name(), mebibytes(bytes));
+        }
+        task.info(line);
+        Ok(())
+    }
+
+    fn on_exception(&mut self, task: &mut TaskView<'_>, _failure: &Failure<'_>) -> Result<()> {
+        // What is known of an iteration that is not finished may be what explains its end.
+        self.flush()?;
+        let usage = self.resident.read()?;
+        task.info(format_args!(
+            "at the error the process has {:.1} MiB, at most it had {:.1} MiB",
+            mebibytes(usage.resident),
+            mebibytes(usage.peak)
+        ));
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.log.as_mut().map(LogFile::save).transpose()?)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        self.lines.clear();
+        let file: Option<LogFileState> = state::from_bytes(bytes)?;
+        if let (Some(log), Some(file)) = (&mut self.log, file) {
+            log.restore(&file)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,295 @@
+//! The `profile` hook: where each pass's time went, after emloop's `LogProfile`.
+//!
+//! `{"hook": "profile", "config": {"file": "profile.jsonl"}}`
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use sconce_plugin_api::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::times::Seconds;
+
+/// What is told, and where.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Whether there is a line for each pass, and one for each phase at the run's end. Default true.
+    log: bool,
+    /// The file below the run's directory that gets a JSON line for each pass, and one for each phase at
+    /// the run's end; null: none. Default `profile.jsonl`.
+    file: Option<PathBuf>,
+    /// In lines of the log: the hooks that took at least this share of a pass are named, from 0 to 1.
+    /// Default 0.01.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    named_share: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            log: true,
+            file: Some("profile.jsonl".into()),
+            named_share: 0.01,
+        }
+    }
+}
+
+/// The parts of a pass that are no hooks', by their names.
+const PARTS: [&str; 5] = ["data", "forward", "loss", "backward", "update"];
+
+/// The times of one pass or more, in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Sums {
+    phase: String,
+    passes: u64,
+    total: f64,
+    /// As [`PARTS`].
+    parts: [f64; 5],
+    /// Name, calls, seconds, the longest call's seconds.
+    hooks: Vec<(String, u64, f64, f64)>,
+}
+
+impl Sums {
+    fn of(phase: Phase, profile: EpochProfile<'_>) -> Sums {
+        let hook = |hook: sconce_plugin_api::HookTime<'_>| {
+            (hook.name.to_owned(), hook.calls, hook.seconds, hook.longest)
+        };
+        Sums {
+            phase: phase.name().to_owned(),
+            passes: 1,
+            total: profile.total(),
+            parts: [
+                profile.data(),
+                profile.forward(),
+                profile.loss(),
+                profile.backward(),
+                profile.update(),
+            ],
+            hooks: profile.hooks().map(hook).collect(),
+        }
+    }
+
+    fn add(&mut self, pass: &Sums) {
+        self.passes += pass.passes;
+        self.total += pass.total;
+        for (sum, part) in self.parts.iter_mut().zip(pass.parts) {
+            *sum += part;
+        }
+        for hook in &pass.hooks {
+            match self.hooks.iter_mut().find(|(name, ..)| *name == hook.0) {
+                Some(sum) => {
+                    sum.1 += hook.1;
+                    sum.2 += hook.2;
+                    sum.3 = sum.3.max(hook.3);
+                }
+                None => self.hooks.push(hook.clone()),
+            }
+        }
+    }
+
+    fn hook_seconds(&self) -> f64 {
+        self.hooks.iter().map(|hook| hook.2).sum()
+    }
+
+    /// What no part and no hook took: the loop itself. Hooks' times are estimates, so that it may be
+    /// a little below 0; then it is 0.
+    fn rest(&self) -> f64 {
+        let known = self.parts.iter().sum::<f64>() + self.hook_seconds();
+        (self.total - known).max(0.0)
+    }
+
+    fn share(&self, seconds: f64) -> f64 {
+        if self.total > 0.0 {
+            seconds / self.total
+        } else {
+            0.0
+        }
+    }
+
+    /// `1.23 s: data 0.3 %, forward 40.1 %, …, hooks 2.1 % (csv 1.5 %), rest 0.4 %`
+    fn line(&self, named_share: f64) -> String {
+        let mut line = format!("{}:", Seconds(self.total));
+        for (name, seconds) in PARTS.iter().zip(self.parts) {
+            let _ = write!(line, " {name} {:.1} %,", 100.0 * self.share(seconds));
+        }
+        let hooks = self.share(self.hook_seconds());
+        let _ = write!(line, " hooks {:.1} %", 100.0 * hooks);
+        let named: Vec<String> = (self.hooks.iter())
+            .filter(|hook| self.share(hook.2) >= named_share)
+            .map(|hook| format!("{} {:.1} %", hook.0, 100.0 * self.share(hook.2)))
+            .collect();
+        if !named.is_empty() {
+            let _ = write!(line, " ({})", named.join(", "));
+        }
+        let _ = write!(line, ", rest {:.1} %", 100.0 * self.share(self.rest()));
+        line
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let mut seconds = Map::new();
+        let parts = PARTS.iter().copied().zip(self.parts);
+        let all = parts.chain([("hooks", self.hook_seconds()), ("rest", self.rest())]);
+        let mut shares = Map::new();
+        for (name, part) in all {
+            seconds.insert(name.to_owned(), json!(part));
+            shares.insert(name.to_owned(), json!(self.share(part)));
+        }
+        let hook = |(name, calls, seconds, longest): &(String, u64, f64, f64)| {
+            let times = json!({"calls": calls, "seconds": seconds, "longest": longest,
+                "share": self.share(*seconds)});
+            (name.clone(), times)
+        };
+        let mut line = Map::new();
+        line.insert("phase".to_owned(), json!(self.phase));
+        line.insert("passes".to_owned(), json!(self.passes));
+        line.insert("total".to_owned(), json!(self.total));
+        line.insert("seconds".to_owned(), seconds.into());
+        line.insert("shares".to_owned(), shares.into());
+        line.insert("by_hook".to_owned(), self.hooks.iter().map(hook).collect());
+        line
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct ProfileHook {
+    config: Config,
+    log: Option<LogFile>,
+    /// Of all passes so far, a phase each.
+    run: Vec<Sums>,
+}
+
+impl ProfileHook {
+    fn write(
+        &mut self,
+        mut line: Map<String, Value>,
+        whole: bool,
+        task: &TaskView<'_>,
+    ) -> Result<()> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        let mut all = Map::new();
+        all.insert("of".to_owned(), json!(if whole { "run" } else { "pass" }));
+        all.insert("epoch".to_owned(), json!(task.epoch()));
+        all.insert("iteration".to_owned(), json!(task.iteration()));
+        if !whole {
+            all.insert("stream".to_owned(), json!(task.stream()));
+        }
+        all.append(&mut line);
+        log.write(format!("{}\n", Value::from(all)))
+    }
+}
+
+#[hook(
+    name = "profile",
+    about = "Says where each pass's time went: data, forward, loss, backward, update, each hook.",
+    priority = LOW
+)]
+impl Hook for ProfileHook {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let path = config
+            .file
+            .as_deref()
+            .map(|name| setup.path_below("file", name));
+        Ok(ProfileHook {
+            log: path.transpose()?.map(LogFile::new),
+            config,
+            run: Vec::new(),
+        })
+    }
+
+    fn epoch_profile(&mut self, task: &mut TaskView<'_>, profile: &EpochProfile<'_>) -> Result<()> {
+        let pass = Sums::of(task.phase(), *profile);
+        if self.config.log {
+            let line = pass.line(self.config.named_share);
+            task.info(format_args!(
+                "{}, epoch {}: {line}",
+                task.phase(),
+                task.epoch()
+            ));
+        }
+        self.write(pass.json(), false, task)?;
+        match self.run.iter_mut().find(|sums| sums.phase == pass.phase) {
+            Some(sums) => sums.add(&pass),
+            None => self.run.push(pass),
+        }
+        Ok(())
+    }
+
+    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+        for sums in std::mem::take(&mut self.run) {
+            if self.config.log {
+                let line = sums.line(self.config.named_share);
+                task.info(format_args!("{}, the whole run: {line}", sums.phase));
+            }
+            self.write(sums.json(), true, task)?;
+        }
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        let file = self.log.as_mut().map(LogFile::save).transpose()?;
+        state::to_bytes(&(file, &self.run))
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let (file, run): (Option<LogFileState>, _) = state::from_bytes(bytes)?;
+        self.run = run;
+        if let (Some(log), Some(file)) = (&mut self.log, file) {
+            log.restore(&file)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pass() -> Sums {
+        Sums {
+            phase: "train".to_owned(),
+            passes: 1,
+            total: 2.0,
+            parts: [0.1, 0.5, 0.2, 0.6, 0.3],
+            hooks: vec![
+                ("csv".to_owned(), 1, 0.1, 0.1),
+                ("clip".to_owned(), 10, 0.002, 0.001),
+            ],
+        }
+    }
+
+    #[test]
+    fn shares_are_those_of_the_total_and_add_up() {
+        let pass = pass();
+        assert_eq!(
+            pass.line(0.01),
+            "2.00 s: data 5.0 %, forward 25.0 %, loss 10.0 %, backward 30.0 %, update 15.0 %, \
+             hooks 5.1 % (csv 5.0 %), rest 9.9 %"
+        );
+        let json = Value::from(pass.json());
+        let shares = json["shares"].as_object().expect("an object");
+        let sum: f64 = shares.values().filter_map(Value::as_f64).sum();
+        assert!((sum - 1.0).abs() < 1e-12);
+        assert_eq!(json["by_hook"]["clip"]["calls"], 10);
+    }
+
+    #[test]
+    fn passes_add_up_hook_by_hook() {
+        let mut sums = pass();
+        let mut second = pass();
+        second.hooks = vec![
+            ("clip".to_owned(), 5, 0.01, 0.005),
+            ("new".to_owned(), 1, 0.1, 0.1),
+        ];
+        sums.add(&second);
+        assert_eq!(sums.passes, 2);
+        assert!((sums.total - 4.0).abs() < 1e-12 && (sums.parts[1] - 1.0).abs() < 1e-12);
+        let clip = &sums.hooks[1];
+        assert_eq!((clip.1, clip.3), (15, 0.005));
+        assert_eq!(sums.hooks[2].0, "new");
+    }
+}

@@ -1,0 +1,301 @@
+//! The `throughput` hook: samples a second, and tokens where samples are made of them.
+//!
+//! `{"hook": "throughput", "config": {"window": 100, "every": 100}}`
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::DType;
+
+use crate::stopwatch::Stopwatch;
+use crate::times::{Seconds, Times};
+
+/// What is counted, and what is told.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// So many iterations of each phase are left out, from the process's first one on. Default 10.
+    warm_up: u64,
+    /// The latest so many iterations make `samples_per_second`, at least 1. Default 50.
+    #[schemars(range(min = 1))]
+    window: usize,
+    /// A line on the latest iterations in every so many, at least 1. Default (null): at the end of each
+    /// pass alone, on all of them.
+    #[schemars(range(min = 1))]
+    every: Option<u64>,
+    /// How many items a sample has, at least 1. Default (null): its tokens, where the inputs are
+    /// whole numbers of (batch, length); else there are no items.
+    #[schemars(range(min = 1))]
+    items_per_sample: Option<u64>,
+    /// Whether there are lines at all. Default true.
+    log: bool,
+    /// Whether the rates are published as metrics: `samples_per_second` and `items_per_second` of the
+    /// window, and at the end of a pass `samples_per_second/whole` of all of its iterations, and
+    /// `sample_time/mean` and `sample_time/median` in seconds. Default true.
+    publish: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            warm_up: 10,
+            window: 50,
+            every: None,
+            items_per_sample: None,
+            log: true,
+            publish: true,
+        }
+    }
+}
+
+/// An iteration, or several.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Done {
+    seconds: f64,
+    samples: u64,
+    items: u64,
+}
+
+impl Done {
+    fn add(self, other: Done) -> Done {
+        Done {
+            seconds: self.seconds + other.seconds,
+            samples: self.samples + other.samples,
+            items: self.items + other.items,
+        }
+    }
+
+    fn samples_per_second(self) -> f64 {
+        self.samples as f64 / self.seconds
+    }
+
+    /// Nothing where there are no items.
+    fn items_per_second(self) -> Option<f64> {
+        (self.items > 0).then(|| self.items as f64 / self.seconds)
+    }
+
+    /// `1234 samples/s, 78976 items/s`
+    fn line(self) -> String {
+        let samples = format!("{:.0} samples/s", self.samples_per_second());
+        match self.items_per_second() {
+            Some(items) => format!("{samples}, {items:.0} items/s"),
+            None => samples,
+        }
+    }
+}
+
+/// A phase's iterations.
+#[derive(Debug, Default)]
+struct Measured {
+    watch: Stopwatch,
+    latest: VecDeque<Done>,
+    pass: Done,
+    run: Done,
+    /// Seconds a sample, of each iteration of this pass.
+    sample_times: Times,
+}
+
+impl Measured {
+    fn add(&mut self, done: Done, window: usize) {
+        while self.latest.len() >= window {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(done);
+        self.pass = self.pass.add(done);
+        self.run = self.run.add(done);
+        self.sample_times
+            .push(done.seconds / done.samples.max(1) as f64);
+    }
+
+    fn windowed(&self) -> Done {
+        self.latest
+            .iter()
+            .fold(Done::default(), |sum, done| sum.add(*done))
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Throughput {
+    config: Config,
+    /// By the phase's number.
+    phases: [Measured; Phase::ALL.len()],
+}
+
+impl Throughput {
+    fn measured(&mut self, phase: Phase) -> Option<&mut Measured> {
+        self.phases.get_mut(phase.number() as usize)
+    }
+
+    /// How many items the batch has.
+    fn items(&self, task: &TaskView<'_>) -> u64 {
+        if let Some(items) = self.config.items_per_sample {
+            return items * task.batch_size();
+        }
+        let Ok(inputs) = task.inputs() else {
+            return 0;
+        };
+        let is_whole = matches!(inputs.dtype(), Some(DType::U32 | DType::I64 | DType::U8));
+        match inputs.shape() {
+            [_, _] if is_whole => inputs.len() as u64,
+            _ => 0,
+        }
+    }
+}
+
+#[hook(
+    name = "throughput",
+    about = "Counts samples and items a second, of the latest iterations and of all.",
+    priority = HIGH,
+    publishes = [
+        "samples_per_second", "samples_per_second/whole", "items_per_second", "sample_time/mean",
+        "sample_time/median"
+    ]
+)]
+impl Hook for Throughput {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        Ok(Throughput {
+            config,
+            phases: Default::default(),
+        })
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if let Some(measured) = self.measured(task.phase()) {
+            measured.watch.start(Instant::now());
+            measured.pass = Done::default();
+            measured.sample_times.clear();
+        }
+        Ok(())
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if let Some(measured) = self.measured(task.phase()) {
+            measured.watch.loaded(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let (samples, items) = (task.batch_size(), self.items(task));
+        let (warm_up, window) = (self.config.warm_up, self.config.window);
+        let Some(measured) = self.measured(task.phase()) else {
+            return Ok(());
+        };
+        let Some(lap) = measured.watch.lap(Instant::now(), warm_up) else {
+            return Ok(());
+        };
+        let done = Done {
+            seconds: lap.whole,
+            samples,
+            items,
+        };
+        measured.add(done, window);
+        let latest = measured.windowed();
+        if self.config.publish {
+            task.publish_metric("samples_per_second", latest.samples_per_second())?;
+            if let Some(items) = latest.items_per_second() {
+                task.publish_metric("items_per_second", items)?;
+            }
+        }
+        let is_due = self
+            .config
+            .every
+            .is_some_and(|every| task.batch().is_multiple_of(every));
+        if is_due && self.config.log {
+            task.info(format_args!(
+                "{}, iteration {}: {}",
+                task.phase(),
+                task.iteration(),
+                latest.line()
+            ));
+        }
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let Some(measured) = self.measured(task.phase()) else {
+            return Ok(());
+        };
+        let (pass, times) = (measured.pass, measured.sample_times.statistics());
+        let Some(times) = times else {
+            return Ok(());
+        };
+        if self.config.log {
+            task.info(format_args!(
+                "{}, epoch {}: {}, {} a sample (median {})",
+                task.phase(),
+                task.epoch(),
+                pass.line(),
+                Seconds(pass.seconds / pass.samples.max(1) as f64),
+                Seconds(times.median)
+            ));
+        }
+        if self.config.publish {
+            let mean = pass.seconds / pass.samples.max(1) as f64;
+            task.publish_metric("samples_per_second/whole", pass.samples_per_second())?;
+            task.publish_metric("sample_time/mean", mean)?;
+            task.publish_metric("sample_time/median", times.median)?;
+        }
+        Ok(())
+    }
+
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        // A validation in the midst of a training epoch is no iteration of it.
+        if task.phase() != Phase::Train
+            && let Some(training) = self.measured(Phase::Train)
+        {
+            training.watch.start(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+        for phase in Phase::ALL {
+            let run = self.measured(phase).map(|measured| measured.run);
+            if let Some(run) = run.filter(|run| run.samples > 0 && self.config.log) {
+                task.info(format_args!("{phase}, the whole run: {}", run.line()));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_has_the_latest_iterations_and_the_pass_has_all() {
+        let mut measured = Measured::default();
+        for (seconds, samples) in [(1.0, 10), (2.0, 10), (0.5, 5)] {
+            let items = samples * 3;
+            measured.add(
+                Done {
+                    seconds,
+                    samples,
+                    items,
+                },
+                2,
+            );
+        }
+        let latest = measured.windowed();
+        assert_eq!(
+            (latest.seconds, latest.samples, latest.items),
+            (2.5, 15, 45)
+        );
+        assert!((latest.samples_per_second() - 6.0).abs() < 1e-12);
+        assert!((latest.items_per_second().expect("items") - 18.0).abs() < 1e-12);
+        assert_eq!(measured.pass.samples, 25);
+        let times = measured.sample_times.statistics().expect("three");
+        assert!((times.median - 0.1).abs() < 1e-12 && (times.most - 0.2).abs() < 1e-12);
+        assert_eq!(latest.line(), "6 samples/s, 18 items/s");
+        let none = Done { items: 0, ..latest };
+        assert_eq!(
+            (none.items_per_second(), none.line().as_str()),
+            (None, "6 samples/s")
+        );
+    }
+}

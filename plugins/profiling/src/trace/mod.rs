@@ -1,0 +1,332 @@
+//! The `trace` hook: a timeline of chosen iterations, which Perfetto shows.
+//!
+//! `{"hook": "trace", "config": {"schedule": {"skip_first": 100, "active": 5}}}`
+//!
+//! A span for each iteration, in it one for each step (data, forward, loss, backward, update), and
+//! in the forward pass one for each module: from the end of the module before to its own end.
+
+mod schedule;
+mod timeline;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::write_whole;
+use serde_json::{Map, Value, json};
+
+use crate::resident::{Resident, mebibytes};
+use schedule::{Schedule, Step};
+use timeline::Timeline;
+
+/// Which iterations are traced, and what of them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own in the manifest"
+)]
+pub(crate) struct Config {
+    /// Which iterations of the training are traced.
+    schedule: Schedule,
+    /// The directory below the run's for the files, one for each cycle: `iterations-11-13.json`. Default
+    /// `trace`.
+    directory: PathBuf,
+    /// Whether there is a span for each module in the forward pass. Layers that else run as one run
+    /// one by one then. Default true.
+    modules: bool,
+    /// Whether the modules' spans tell the shapes of input and output. Default false.
+    shapes: bool,
+    /// Whether the resident set, in mebibytes, is a curve beside the spans. Default false.
+    memory: bool,
+    /// Whether the run stops after the last cycle. Default false.
+    stop_after: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            schedule: Schedule::default(),
+            directory: "trace".into(),
+            modules: true,
+            shapes: false,
+            memory: false,
+            stop_after: false,
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Trace {
+    config: Config,
+    directory: PathBuf,
+    timeline: Timeline,
+    resident: Option<Resident>,
+    /// The traced iteration's own number, if one is under way.
+    active: Option<u64>,
+    /// The first and last iteration in the timeline, counted from 1.
+    iterations: Option<(u64, u64)>,
+    /// The end of the last span of the level at hand: where the next one begins.
+    mark: Instant,
+    /// The begin of the iteration.
+    begin: Instant,
+    /// The first event of the forward pass under way.
+    pass: usize,
+    /// The begin of the validation or save under way.
+    aside: Instant,
+    /// Whether the host knows that this hook listens at modules.
+    listens: Option<bool>,
+    run: String,
+}
+
+impl Trace {
+    /// The step that ends now; it began where the last one ended.
+    fn step(&mut self, name: &str) -> Result<()> {
+        if self.active.is_none() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let span = (self.mark, now);
+        self.timeline.span(name, "step", span, Map::new());
+        self.measure(now)?;
+        self.mark = now;
+        Ok(())
+    }
+
+    fn measure(&mut self, now: Instant) -> Result<()> {
+        if let Some(resident) = &mut self.resident {
+            let resident = mebibytes(resident.read()?.resident);
+            self.timeline.counter("memory (MiB)", now, resident);
+        }
+        Ok(())
+    }
+
+    /// Listens at modules in the iteration that comes next, or doesn't.
+    fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let is_on = self.config.schedule.step(task.iteration()) != Step::Off;
+        let listens = self.config.modules && is_on;
+        if self.listens.replace(listens) == Some(listens) {
+            return Ok(());
+        }
+        task.listen_at_modules(listens)
+    }
+
+    /// Writes what there is, and begins anew.
+    fn write(&mut self, task: &TaskView<'_>) -> Result<()> {
+        let Some((first, last)) = self.iterations.take() else {
+            return Ok(());
+        };
+        if self.timeline.is_empty() {
+            return Ok(());
+        }
+        let path = self
+            .directory
+            .join(format!("iterations-{first}-{last}.json"));
+        let text = self.timeline.take(&self.run);
+        write_whole(&path, text)?;
+        task.info(format_args!(
+            "iterations {first} to {last} are in `{}`",
+            path.display()
+        ));
+        Ok(())
+    }
+
+    fn end_iteration(&mut self, number: u64, task: &mut TaskView<'_>) -> Result<()> {
+        let now = Instant::now();
+        let mut arguments = Map::new();
+        arguments.insert("iteration".to_owned(), json!(number));
+        arguments.insert("epoch".to_owned(), json!(task.epoch()));
+        arguments.insert("samples".to_owned(), json!(task.batch_size()));
+        if let Some(loss) = task.loss() {
+            arguments.insert("loss".to_owned(), json!(loss));
+        }
+        let name = format!("iteration {number}");
+        self.timeline
+            .span(name, "iteration", (self.begin, now), arguments);
+        let (first, _) = self.iterations.unwrap_or((number, number));
+        self.iterations = Some((first, number));
+        self.active = None;
+        if self.config.schedule.step(number - 1) == (Step::Active { is_last: true }) {
+            self.write(task)?;
+            if self.config.stop_after && self.config.schedule.is_over(number) {
+                task.stop("the last cycle of iterations has been traced")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a window is open, between two of its iterations.
+    fn is_between(&self) -> bool {
+        self.iterations.is_some() && self.active.is_none()
+    }
+
+    /// Something that is no iteration is over.
+    fn end_aside(&mut self, name: String, category: &'static str) {
+        let now = Instant::now();
+        if self.is_between() {
+            self.timeline
+                .span(name, category, (self.aside, now), Map::new());
+        }
+        if self.active.is_none() {
+            self.mark = now;
+        }
+    }
+}
+
+fn shape(shape: &[i64]) -> Value {
+    json!(shape)
+}
+
+#[hook(
+    name = "trace",
+    about = "Writes a timeline of chosen iterations, step by step and module by module, for Perfetto.",
+    priority = HIGHEST
+)]
+impl Hook for Trace {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let directory = setup.path_below("directory", &config.directory)?;
+        let now = Instant::now();
+        Ok(Trace {
+            directory,
+            resident: config.memory.then(Resident::new).transpose()?,
+            config,
+            timeline: Timeline::new(now),
+            active: None,
+            iterations: None,
+            mark: now,
+            begin: now,
+            pass: 0,
+            aside: now,
+            listens: None,
+            run: String::new(),
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.run = task.facts()?.run;
+        self.listens = Some(false);
+        task.listen_at_modules(false)
+    }
+
+    fn before_loop(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+        self.aside = Instant::now();
+        Ok(())
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train {
+            self.active = None;
+            self.mark = Instant::now();
+            self.listen(task)?;
+        }
+        Ok(())
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let is_active = matches!(
+            self.config.schedule.step(task.iteration()),
+            Step::Active { .. }
+        );
+        if task.phase() != Phase::Train || !is_active {
+            return Ok(());
+        }
+        self.active = Some(task.iteration() + 1);
+        self.begin = self.mark;
+        self.step("data")?;
+        self.pass = self.timeline.len();
+        Ok(())
+    }
+
+    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+        if self.active.is_none() || task.phase() != Phase::Train {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let mut arguments = Map::new();
+        arguments.insert("kind".to_owned(), json!(module.kind()));
+        if self.config.shapes {
+            arguments.insert("input".to_owned(), shape(module.input()?.shape()));
+            arguments.insert("output".to_owned(), shape(module.output()?.shape()));
+        }
+        // The last module's end, or the pass's begin; around modules inside it the first one's begin.
+        let events = self.timeline.module_end(self.pass);
+        let begin = events.unwrap_or(self.mark);
+        let begin = self
+            .timeline
+            .inside(module.name(), self.pass)
+            .unwrap_or(begin);
+        self.timeline
+            .span(module.name(), "module", (begin, now), arguments);
+        Ok(())
+    }
+
+    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train {
+            self.step("forward")?;
+        }
+        Ok(())
+    }
+
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train {
+            self.step("loss")?;
+        }
+        Ok(())
+    }
+
+    fn after_backward(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+        self.step("backward")
+    }
+
+    fn before_update(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+        self.mark = Instant::now();
+        Ok(())
+    }
+
+    fn after_update(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+        self.step("update")
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        if let Some(number) = self.active {
+            self.end_iteration(number, task)?;
+        }
+        self.mark = Instant::now();
+        self.listen(task)
+    }
+
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            self.end_aside(task.phase().name().to_owned(), "loop");
+        }
+        Ok(())
+    }
+
+    fn before_save_checkpoint(
+        &mut self,
+        _task: &mut TaskView<'_>,
+        _checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        self.aside = Instant::now();
+        Ok(())
+    }
+
+    fn after_save_checkpoint(
+        &mut self,
+        _task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        self.end_aside(format!("save {}", checkpoint.tag), "checkpoint");
+        Ok(())
+    }
+
+    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+        // A window that the run's end broke off.
+        self.write(task)
+    }
+}

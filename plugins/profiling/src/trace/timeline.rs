@@ -1,0 +1,168 @@
+//! Spans of time, as a Chrome trace: the "JSON object format" of
+//! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>, which Perfetto
+//! and `chrome://tracing` open.
+
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+
+/// A span of time, or a number at a moment.
+#[derive(Clone, Debug)]
+struct Event {
+    name: String,
+    category: &'static str,
+    start: Instant,
+    /// Nothing for a number.
+    end: Option<Instant>,
+    arguments: Map<String, Value>,
+}
+
+/// The events of a file.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    /// The time 0.
+    origin: Instant,
+    events: Vec<Event>,
+}
+
+impl Timeline {
+    pub(crate) fn new(origin: Instant) -> Timeline {
+        Timeline {
+            origin,
+            events: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// How many events there are.
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Adds a span. Spans of one timeline nest: each lies in another one or beside it.
+    pub(crate) fn span(
+        &mut self,
+        name: impl Into<String>,
+        category: &'static str,
+        (start, end): (Instant, Instant),
+        arguments: Map<String, Value>,
+    ) {
+        self.events.push(Event {
+            name: name.into(),
+            category,
+            start,
+            end: Some(end),
+            arguments,
+        });
+    }
+
+    /// Adds a number at a moment.
+    pub(crate) fn counter(&mut self, name: &str, at: Instant, value: f64) {
+        let mut arguments = Map::new();
+        arguments.insert(name.to_owned(), json!(value));
+        self.events.push(Event {
+            name: name.to_owned(),
+            category: "counter",
+            start: at,
+            end: None,
+            arguments,
+        });
+    }
+
+    /// The begin of the first of the modules inside this one that have run since event `from`.
+    pub(crate) fn inside(&self, module: &str, from: usize) -> Option<Instant> {
+        let is_inside = |event: &&Event| {
+            let rest = event.name.strip_prefix(module);
+            event.category == "module" && rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        let events = self.events.get(from..)?.iter();
+        events.filter(is_inside).map(|event| event.start).min()
+    }
+
+    /// The end of the module that has run last since event `from`.
+    pub(crate) fn module_end(&self, from: usize) -> Option<Instant> {
+        let events = self.events.get(from..)?.iter();
+        let last = events.rev().find(|event| event.category == "module");
+        last.and_then(|event| event.end)
+    }
+
+    /// The file's text: events in the order of their begins, outer spans before inner ones. The
+    /// timeline is empty then.
+    pub(crate) fn take(&mut self, process: &str) -> String {
+        // By end too, so that a span comes before those that begin with it and lie inside.
+        self.events
+            .sort_by(|a, b| a.start.cmp(&b.start).then(b.end.cmp(&a.end)));
+        let id = std::process::id();
+        let named = |what: &str, name: &str| json!({"name": what, "ph": "M", "pid": id, "tid": 1, "args": {"name": name}});
+        let mut events = vec![
+            named("process_name", process),
+            named("thread_name", "training"),
+        ];
+        for event in self.events.drain(..) {
+            let start = microseconds(event.start, self.origin);
+            let mut line = json!({"name": event.name, "cat": event.category, "pid": id, "tid": 1,
+                "ts": start, "args": event.arguments});
+            if let Some(object) = line.as_object_mut() {
+                let kind = if event.end.is_some() { "X" } else { "C" };
+                object.insert("ph".to_owned(), json!(kind));
+                if let Some(end) = event.end {
+                    // The difference of what is written, so that nested spans end within each other
+                    // to the last digit.
+                    let end = microseconds(end, self.origin);
+                    object.insert("dur".to_owned(), json!(end - start));
+                }
+            }
+            events.push(line);
+        }
+        format!(
+            "{}\n",
+            json!({"displayTimeUnit": "ms", "traceEvents": events})
+        )
+    }
+}
+
+/// Microseconds, cut to 1/1024 of one: sums and differences of such numbers are exact.
+fn microseconds(at: Instant, origin: Instant) -> f64 {
+    let seconds = at.saturating_duration_since(origin).as_secs_f64();
+    (seconds * 1e6 * 1024.0).floor() / 1024.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn outer_spans_come_first_and_end_last() {
+        let origin = Instant::now();
+        let at = |microseconds| origin + Duration::from_micros(microseconds);
+        let mut timeline = Timeline::new(origin);
+        timeline.span("b.a", "module", (at(10), at(20)), Map::new());
+        timeline.span("b", "module", (at(10), at(30)), Map::new());
+        timeline.span("c", "module", (at(30), at(31)), Map::new());
+        assert_eq!(timeline.inside("b", 0), Some(at(10)));
+        assert_eq!(timeline.inside("b", 1), None);
+        timeline.counter("memory", at(30), 1.5);
+        let text = timeline.take("run");
+        let file: Value = serde_json::from_str(&text).expect("JSON");
+        let events = file["traceEvents"].as_array().expect("events");
+        let names: Vec<_> = events
+            .iter()
+            .filter_map(|event| event["name"].as_str())
+            .collect();
+        assert_eq!(
+            names,
+            ["process_name", "thread_name", "b", "b.a", "c", "memory"]
+        );
+        assert!(
+            events[2]["dur"]
+                .as_f64()
+                .is_some_and(|d| (d - 20.0).abs() < 0.01)
+        );
+        assert!(timeline.is_empty());
+    }
+}
