@@ -12,6 +12,7 @@ mod metrics;
 mod modules;
 mod plan;
 mod profile;
+mod renew;
 mod report;
 mod restore;
 mod resume;

@@ -66,11 +66,21 @@ pub enum Request {
     /// Write a checkpoint's parameters into a file of their own, named by its hash; the text is
     /// `TAG/NAME`, or `TAG/NAME/SET` for a published set in the place of the parameters.
     PublishWeights = 15,
+    /// Train the parameter of the text's name at this share of its group's learning rate; 0 freezes it.
+    /// Of a buffer: 0 freezes it, 1 lets it go.
+    Freeze = 16,
+    /// Add the gradients of so many batches up for an update, from the next one on.
+    SetAccumulation = 17,
+    /// Set the momentum (the first beta, where the optimizer calls it so) to the number: of the group
+    /// that the text names, or of all.
+    SetMomentum = 18,
+    /// Compute the statistics of the batch norms anew from so many training samples; 0: from all.
+    RenewStatistics = 19,
 }
 
 impl Request {
     /// All requests of this version of the API.
-    pub const ALL: [Request; 15] = [
+    pub const ALL: [Request; 19] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -86,6 +96,10 @@ impl Request {
         Request::DeleteCheckpoint,
         Request::CopyCheckpoint,
         Request::PublishWeights,
+        Request::Freeze,
+        Request::SetAccumulation,
+        Request::SetMomentum,
+        Request::RenewStatistics,
     ];
 
     /// The request with this number.
@@ -113,6 +127,10 @@ impl Request {
             Request::DeleteCheckpoint => "delete_checkpoint",
             Request::CopyCheckpoint => "copy_checkpoint",
             Request::PublishWeights => "publish_weights",
+            Request::Freeze => "freeze",
+            Request::SetAccumulation => "set_accumulation",
+            Request::SetMomentum => "set_momentum",
+            Request::RenewStatistics => "renew_statistics",
         }
     }
 }
