@@ -3,6 +3,9 @@
 //! candle's `VarMap` iterates a hash map, so that already the sum behind a gradient norm changes
 //! its order from process to process. Here the order is the model's own, always the same.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use candle_core::{DType, Device, Shape, Tensor, Var};
 
 use crate::init::Init;
@@ -45,13 +48,40 @@ pub enum Kind {
     Buffer,
 }
 
+/// How much of its group's learning rate a parameter is trained at, from 0, frozen; 1 at first. Clones
+/// share it, so that a layer can know of its own.
+#[derive(Clone, Debug)]
+pub struct Share(Arc<AtomicU64>);
+
+impl Default for Share {
+    fn default() -> Self {
+        Share(Arc::new(AtomicU64::new(1.0_f64.to_bits())))
+    }
+}
+
+impl Share {
+    /// The share.
+    pub fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Whether it is none.
+    pub fn is_frozen(&self) -> bool {
+        self.get() == 0.0
+    }
+
+    fn set(&self, share: f64) {
+        self.0.store(share.to_bits(), Ordering::Relaxed);
+    }
+}
+
 /// A registered tensor.
 #[derive(Clone, Debug)]
 pub struct Parameter {
     name: String,
     var: Var,
     kind: Kind,
-    frozen: bool,
+    share: Share,
 }
 
 impl Parameter {
@@ -77,7 +107,17 @@ impl Parameter {
 
     /// Whether the optimizer steps it.
     pub fn is_trainable(&self) -> bool {
-        self.kind == Kind::Parameter && !self.frozen
+        self.kind == Kind::Parameter && !self.share.is_frozen()
+    }
+
+    /// How much of its group's learning rate it is trained at.
+    pub fn share(&self) -> f64 {
+        self.share.get()
+    }
+
+    /// Sets how much of its group's learning rate it is trained at; 0 freezes it.
+    pub fn set_share(&self, share: f64) {
+        self.share.set(share);
     }
 }
 
@@ -157,10 +197,8 @@ impl Parameters {
     }
 
     /// Freezes a parameter, or thaws it: a frozen one is not stepped.
-    pub fn set_frozen(&mut self, name: &str, frozen: bool) -> Result<(), Error> {
-        let unknown = self.unknown(name);
-        let found = self.entries.iter_mut().find(|entry| entry.name == name);
-        found.ok_or(unknown)?.frozen = frozen;
+    pub fn set_frozen(&self, name: &str, frozen: bool) -> Result<(), Error> {
+        self.get(name)?.set_share(if frozen { 0.0 } else { 1.0 });
         Ok(())
     }
 
@@ -209,7 +247,7 @@ impl Parameters {
             name,
             var,
             kind,
-            frozen: false,
+            share: Share::default(),
         });
         Ok(tensor)
     }
@@ -239,6 +277,12 @@ impl Scope<'_> {
     /// Registers a buffer; the tensor shares its storage.
     pub fn buffer(&mut self, name: &str, shape: &[usize], init: Init) -> Result<Tensor, Error> {
         self.register(name, shape, init, Kind::Buffer)
+    }
+
+    /// How much of the learning rate something registered in this scope is trained at, from now on too.
+    pub fn share(&self, name: &str) -> Result<Share, Error> {
+        let entry = self.parameters.get(&format!("{}.{name}", self.prefix))?;
+        Ok(entry.share.clone())
     }
 
     fn register(

@@ -18,6 +18,7 @@
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `commands` | `check`, `plugins`, `inspect` |
 //! | `resume` | a run goes on from a checkpoint with the same bits, or says why it can't |
+//! | `steering` | frozen parameters, momenta, batches of an update and statistics, as hooks ask for them |
 //! | `stopping` | signals, failures, and directories that are in use |
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
 //! | `rates_and_clips` | `lr-schedule` and `grad-clip`: the rates that hold, the gradients that are stepped |
@@ -80,6 +81,7 @@ mod requests;
 mod resume;
 mod sharing;
 #[cfg(unix)]
+mod steering;
 mod stopping;
 mod swap;
 mod tensors;

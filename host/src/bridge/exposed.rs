@@ -115,7 +115,7 @@ impl Exposed {
         *self.module.borrow_mut() = ModuleTensors::default();
     }
 
-    fn parameter_index(&self, name: &str) -> Result<usize, String> {
+    pub(super) fn parameter_index(&self, name: &str) -> Result<usize, String> {
         let parameters = self.parameters.borrow();
         let names = || parameters.iter().map(|(name, _)| &**name);
         index_of("parameter", name, names)

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
 use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{Request, RequestsTable};
+use sconce_plugin_api::ext::{Collection, Request, RequestsTable};
 use sconce_plugin_api::{Phase, Point};
 
 use super::{Shared, refuse, shared};
@@ -27,7 +27,7 @@ pub struct Requests {
 }
 
 /// Something that the loop does after all hooks of the point have run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
     /// Save a checkpoint of this tag.
     Save(String),
@@ -55,6 +55,10 @@ pub enum Asked {
     Publish(String, String, Option<String>),
     /// Call the hook at modules from now on, or don't.
     Listen(bool),
+    /// Train the parameter or buffer of this name at this share of its group's learning rate.
+    Freeze(String, f64),
+    /// Compute the statistics of batch norms anew from so many training samples, or from all.
+    Renew(Option<u64>),
 }
 
 /// A stop that somebody asked for.
@@ -234,9 +238,63 @@ fn ask(shared: &Shared<'_>, request: Request, number: f64, text: &str) -> Result
             requests.ask(asked, shared.hook_name());
         }
         Request::ListenAtModules => requests.ask(Asked::Listen(number > 0.0), shared.hook_name()),
+        Request::SetMomentum => set_momentum(shared, number, text)?,
+        Request::Freeze => {
+            let index = shared.tensors.parameter_index(text)?;
+            if !number.is_finite() || number < 0.0 {
+                return Err(format!(
+                    "a share of the learning rate is finite and not negative, found {number}"
+                ));
+            }
+            let is_whole = number == 0.0 || (number - 1.0).abs() < f64::EPSILON;
+            if !is_whole && shared.is_buffer(Collection::Parameters, index) {
+                return Err(format!(
+                    "`{text}` is a buffer, which no learning rate moves: its share is 0 or 1, \
+                     found {number}"
+                ));
+            }
+            requests.ask(Asked::Freeze(text.to_owned(), number), shared.hook_name());
+        }
+        Request::SetAccumulation => {
+            let batches = whole(number).filter(|batches| *batches > 0);
+            let batches = batches.ok_or_else(|| {
+                format!("the batches of an update are a whole number from 1 on, found {number}")
+            })?;
+            shared.accumulation.set(Some(batches));
+        }
+        Request::RenewStatistics => {
+            let samples = whole(number)
+                .ok_or_else(|| format!("samples are a whole number, found {number}"))?;
+            let samples = (samples > 0).then_some(samples);
+            requests.ask(Asked::Renew(samples), shared.hook_name());
+        }
         other => return Err(format!("this host does not serve `{}`", other.name())),
     }
     Ok(())
+}
+
+fn set_momentum(shared: &Shared<'_>, momentum: f64, group: &str) -> Result<(), String> {
+    if !(0.0..1.0).contains(&momentum) {
+        return Err(format!("a momentum is from 0 to below 1, found {momentum}"));
+    }
+    if !shared.has_momentum.get() {
+        let advice = "give it one in the manifest, if only a small one";
+        return Err(format!(
+            "the optimizer was configured without a momentum: {advice}"
+        ));
+    }
+    let mut groups = shared.groups.borrow_mut();
+    if group.is_empty() {
+        groups.set_momentum(Some(momentum));
+        return Ok(());
+    }
+    groups.set_momentum_of(group, momentum)
+}
+
+/// A number as a count, where it is one that JSON and floats can say.
+fn whole(number: f64) -> Option<u64> {
+    let is_count = (0.0..=9_007_199_254_740_992.0).contains(&number) && number.fract() == 0.0;
+    is_count.then_some(number as u64)
 }
 
 /// What stands before a slash, and what behind it, if there is one.
@@ -311,7 +369,7 @@ fn is_legal(request: Request, point: Point, phase: Phase) -> bool {
             phase == Phase::Train
                 && matches!(point, P::AfterLoss | P::AfterBackward | P::BeforeUpdate)
         }
-        Request::SetLearningRate => {
+        Request::SetLearningRate | Request::SetMomentum => {
             is_between(point) || matches!(point, P::BeforeUpdate | P::AfterLoadCheckpoint)
         }
         Request::ScaleLoss => phase == Phase::Train && point == P::AfterLoss,
@@ -319,7 +377,9 @@ fn is_legal(request: Request, point: Point, phase: Phase) -> bool {
         | Request::SaveInBackground
         | Request::SwapParameters
         | Request::SwapBack
-        | Request::LoadParameters => is_between(point),
+        | Request::LoadParameters
+        | Request::Freeze
+        | Request::SetAccumulation => is_between(point),
         Request::DeleteCheckpoint | Request::CopyCheckpoint | Request::PublishWeights => {
             is_between(point) || point == P::AfterSaveCheckpoint
         }
@@ -328,6 +388,11 @@ fn is_legal(request: Request, point: Point, phase: Phase) -> bool {
             let is_midst = matches!(point, P::BeforeRun | P::BeforeIter);
             phase == Phase::Train && is_between(point) && !is_midst
         }
+        Request::RenewStatistics => match point {
+            P::AfterIter => phase == Phase::Train,
+            P::BeforeRun | P::BeforeIter => false,
+            _ => is_between(point),
+        },
         Request::RollBack => {
             phase == Phase::Train
                 && matches!(

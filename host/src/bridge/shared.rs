@@ -38,6 +38,10 @@ pub struct Shared<'run> {
     pub learning_rate: Cell<f64>,
     /// The parameter groups, with the learning rates in force.
     pub groups: RefCell<Groups>,
+    /// Whether they have a momentum that can be set.
+    pub has_momentum: Cell<bool>,
+    /// The batches of an update, where a hook has set them.
+    pub accumulation: Cell<Option<u64>>,
     /// What does not change during the run, as JSON; set before the first hook is called.
     pub facts: OnceCell<String>,
     /// The hooks that the checkpoint knows from which the run goes on; set before hooks are created.
@@ -64,6 +68,8 @@ impl<'run> Shared<'run> {
             checkpoint_entries: Values::default(),
             learning_rate: Cell::new(0.0),
             groups: RefCell::new(Groups::single(0.0, 0.0)),
+            has_momentum: Cell::new(true),
+            accumulation: Cell::new(None),
             facts: OnceCell::new(),
             resumed: OnceCell::new(),
             clock: Clock::start(),

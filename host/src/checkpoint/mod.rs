@@ -61,6 +61,9 @@ pub struct Header {
     pub facts: Facts,
     /// The parameter groups' learning rates.
     pub learning_rates: Vec<(String, Exact)>,
+    /// What hooks have changed of how the training goes.
+    #[serde(default, skip_serializing_if = "Settings::is_empty")]
+    pub settings: Settings,
     /// The metrics of each phase.
     pub metrics: Vec<PhaseState>,
     /// The values that hooks keep for the run or the epoch.
@@ -69,6 +72,38 @@ pub struct Header {
     pub publishers: Vec<Publisher>,
     /// The extra entries.
     pub extra: Vec<(String, Box<RawValue>)>,
+}
+
+/// What hooks have changed of how the training goes, beside the learning rates.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// The parameter groups' momenta, where they are others than the optimizer's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub momenta: Vec<(String, Exact)>,
+    /// The parameters that are trained at a share of their group's learning rate; 0: frozen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<(String, Exact)>,
+    /// The batches of an update, where they are not the manifest's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accumulation: Option<Accumulation>,
+}
+
+/// How many batches make an update, and which ones make the present one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accumulation {
+    /// The batches of the updates to come.
+    pub batches: u64,
+    /// The batches of the epoch under way that make the present update, or the last one: its first,
+    /// and the one behind its last.
+    pub update: (u64, u64),
+}
+
+impl Settings {
+    /// Whether everything is as the manifest says.
+    pub fn is_empty(&self) -> bool {
+        *self == Settings::default()
+    }
 }
 
 /// What a run's data and batches are: with others it can't go on bit for bit.

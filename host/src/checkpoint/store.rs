@@ -187,7 +187,7 @@ mod tests {
     use candle_core::{Device, Tensor};
     use serde_json::json;
 
-    use super::super::{Exact, Facts, Header, HookRecord, Progress, Stage};
+    use super::super::{Exact, Facts, Header, HookRecord, Progress, Settings, Stage};
     use super::*;
 
     fn checkpoint(tag: &str, number: f32) -> Checkpoint {
@@ -211,6 +211,7 @@ mod tests {
                 seconds: 1.5,
                 facts: Facts::default(),
                 learning_rates: vec![("default".to_owned(), Exact(0.1))],
+                settings: Settings::default(),
                 metrics: Vec::new(),
                 values: Vec::new(),
                 publishers: Vec::new(),

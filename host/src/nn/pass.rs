@@ -78,6 +78,7 @@ pub struct Moment {
 pub struct Pass<'a> {
     phase: Phase,
     moment: Moment,
+    renewal: Option<f64>,
     taps: Option<&'a mut dyn Taps>,
     surroundings: Option<&'a dyn Surroundings>,
 }
@@ -88,6 +89,7 @@ impl<'a> Pass<'a> {
         Pass {
             phase,
             moment: Moment::default(),
+            renewal: None,
             taps: None,
             surroundings: None,
         }
@@ -96,6 +98,13 @@ impl<'a> Pass<'a> {
     /// The pass of a moment of a training.
     pub fn at(mut self, moment: Moment) -> Pass<'a> {
         self.moment = moment;
+        self
+    }
+
+    /// One of the passes that make running statistics anew: of the samples of those so far, this one
+    /// included, it has the part `weight`, from above 0 to 1.
+    pub fn renewing(mut self, weight: f64) -> Pass<'a> {
+        self.renewal = Some(weight);
         self
     }
 
@@ -119,6 +128,11 @@ impl<'a> Pass<'a> {
     /// Whether what only training has is on, such as dropout.
     pub fn is_training(&self) -> bool {
         self.phase == Phase::Train
+    }
+
+    /// Where this pass makes running statistics anew, its part of the samples so far.
+    pub fn renewal(&self) -> Option<f64> {
+        self.renewal
     }
 
     /// Random numbers for a purpose, such as `dropout/NAME`: the same ones for the same seed, purpose,

@@ -64,12 +64,13 @@ impl Rule for AdamW {
     }
 
     fn sweep(&self, group: &Group, count: f64) -> impl Sweep + use<> {
+        let beta1 = group.momentum.unwrap_or(self.beta1);
         Step {
             shrink: 1.0 - group.learning_rate * group.weight_decay,
-            beta1: self.beta1,
+            beta1,
             beta2: self.beta2,
             epsilon: self.epsilon,
-            size: group.learning_rate / (1.0 - self.beta1.powf(count)),
+            size: group.learning_rate / (1.0 - beta1.powf(count)),
             correction: 1.0 / (1.0 - self.beta2.powf(count)).sqrt(),
         }
     }

@@ -1,5 +1,7 @@
 //! Parameter groups: learning rate and weight decay by parameter names.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +52,8 @@ pub struct Group {
     pub scale: f64,
     /// Its weight decay.
     pub weight_decay: f64,
+    /// Its momentum (or first beta), where it is another than the optimizer's.
+    pub momentum: Option<f64>,
 }
 
 /// The groups of an optimizer; the first is the default one.
@@ -68,6 +72,7 @@ impl Groups {
             learning_rate,
             scale: 1.0,
             weight_decay,
+            momentum: None,
         };
         Groups {
             groups: vec![group],
@@ -108,6 +113,7 @@ impl Groups {
                 learning_rate: default.learning_rate * config.learning_rate_scale,
                 scale: config.learning_rate_scale,
                 weight_decay: config.weight_decay.unwrap_or(default.weight_decay),
+                momentum: None,
             });
         }
         Ok(self)
@@ -148,16 +154,62 @@ impl Groups {
     ///
     /// A message where there is no such group, with the nearest name.
     pub fn set_learning_rate_of(&mut self, name: &str, learning_rate: f64) -> Result<(), String> {
-        if let Some(group) = self.groups.iter_mut().find(|group| *group.name == *name) {
-            group.learning_rate = learning_rate;
-            return Ok(());
+        self.named(name)?.learning_rate = learning_rate;
+        Ok(())
+    }
+
+    /// Sets the momentum of all groups; none is the optimizer's.
+    pub fn set_momentum(&mut self, momentum: Option<f64>) {
+        for group in &mut self.groups {
+            group.momentum = momentum;
         }
+    }
+
+    /// Sets the momentum of one group.
+    ///
+    /// # Errors
+    ///
+    /// A message where there is no such group, with the nearest name.
+    pub fn set_momentum_of(&mut self, name: &str, momentum: f64) -> Result<(), String> {
+        self.named(name)?.momentum = Some(momentum);
+        Ok(())
+    }
+
+    /// Takes over the learning rates and momenta of groups that are the same ones.
+    pub fn follow(&mut self, other: &Groups) {
+        for (group, other) in self.groups.iter_mut().zip(&other.groups) {
+            group.learning_rate = other.learning_rate;
+            group.momentum = other.momentum;
+        }
+    }
+
+    fn named(&mut self, name: &str) -> Result<&mut Group, String> {
+        let unknown = || self.unknown(name);
+        let place = self.groups.iter().position(|group| *group.name == *name);
+        let place = place.ok_or_else(unknown)?;
+        Ok(&mut self.groups[place])
+    }
+
+    fn unknown(&self, name: &str) -> String {
         let names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
         let hint = nearest(name, names.iter().copied()).map_or_else(
             || format!("; there are {}", names.join(", ")),
             |near| format!("; did you mean `{near}`?"),
         );
-        Err(format!("no parameter group is called `{name}`{hint}"))
+        format!("no parameter group is called `{name}`{hint}")
+    }
+
+    /// The group of the registry's entry at `index`, as it is for a parameter that is trained at a share
+    /// of its learning rate.
+    pub(super) fn shared(&self, index: usize, share: f64) -> Cow<'_, Group> {
+        let group = self.of(index);
+        if (share - 1.0).abs() < f64::EPSILON {
+            return Cow::Borrowed(group);
+        }
+        Cow::Owned(Group {
+            learning_rate: group.learning_rate * share,
+            ..group.clone()
+        })
     }
 
     pub(super) fn set_weight_decay(&mut self, weight_decay: f64) {

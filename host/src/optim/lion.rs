@@ -66,7 +66,7 @@ impl Rule for Lion {
         Step {
             shrink: 1.0 - group.learning_rate * group.weight_decay,
             learning_rate: group.learning_rate,
-            beta1: self.beta1,
+            beta1: group.momentum.unwrap_or(self.beta1),
             beta2: self.beta2,
         }
     }

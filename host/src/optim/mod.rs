@@ -58,6 +58,11 @@ pub trait Optimizer {
         self.groups_mut().set_learning_rate(learning_rate);
     }
 
+    /// Whether its groups have a momentum (or first beta) that can be set.
+    fn has_momentum(&self) -> bool {
+        true
+    }
+
     /// How many tensors [`tensors`](Optimizer::tensors) has: they grow in number with the first step
     /// of each parameter.
     fn tensor_count(&self) -> usize;

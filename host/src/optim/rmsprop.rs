@@ -85,13 +85,18 @@ impl Rule for RmsProp {
         (&mut self.groups, &mut self.moments)
     }
 
+    fn has_momentum(&self) -> bool {
+        self.momentum > 0.0
+    }
+
     fn sweep(&self, group: &Group, _count: f64) -> impl Sweep + use<> {
         Step {
             learning_rate: group.learning_rate,
             decay: group.weight_decay,
             alpha: self.alpha,
             epsilon: self.epsilon,
-            momentum: self.momentum,
+            momentum: group.momentum.unwrap_or(self.momentum),
+            has_momentum: self.momentum > 0.0,
             centered: self.centered,
         }
     }
@@ -103,6 +108,7 @@ struct Step {
     alpha: f64,
     epsilon: f64,
     momentum: f64,
+    has_momentum: bool,
     centered: bool,
 }
 
@@ -131,7 +137,7 @@ impl Sweep for Step {
         let steps = numbers.parameter.iter_mut().zip(numbers.gradient);
         let steps = steps.zip(squares).map(|((p, &g), v)| (p, g, v));
         // A loop for each form, so that none asks for every element which one it is.
-        match (self.momentum > 0.0, self.centered) {
+        match (self.has_momentum, self.centered) {
             (false, false) => steps.for_each(|(p, g, v)| {
                 *p = *p - typed.rate * typed.scaled(p, g, v, |v| v);
             }),

@@ -17,6 +17,11 @@ pub(super) trait Rule {
     /// Its groups and moments.
     fn parts_mut(&mut self) -> (&mut Groups, &mut Moments);
 
+    /// Whether it has a momentum that can be set.
+    fn has_momentum(&self) -> bool {
+        true
+    }
+
     /// The sweep over a parameter of this group in its step number `count`, from 1.
     fn sweep(&self, group: &Group, count: f64) -> impl Sweep + use<Self>;
 }
@@ -33,7 +38,10 @@ impl<R: Rule> Optimizer for R {
             };
             let tensor = parameter.tensor();
             let count = self.parts_mut().1.entry(index).steps + 1;
-            let step = self.sweep(self.parts().0.of(index), count as f64);
+            let step = {
+                let group = self.parts().0.shared(index, parameter.share());
+                self.sweep(&group, count as f64)
+            };
             let moments = self.parts_mut().1;
             let entry = moments.entry_with_moments(index, tensor).map_err(failed)?;
             sweep(tensor, gradient, &entry.moments, &step).map_err(failed)?;
@@ -48,6 +56,10 @@ impl<R: Rule> Optimizer for R {
 
     fn groups_mut(&mut self) -> &mut Groups {
         self.parts_mut().0
+    }
+
+    fn has_momentum(&self) -> bool {
+        Rule::has_momentum(self)
     }
 
     fn tensor_count(&self) -> usize {

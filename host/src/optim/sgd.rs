@@ -70,18 +70,19 @@ impl Optimizer for Sgd {
             let tensor = parameter.tensor();
             // Not the first step: the first with momentum, which may have come later.
             let is_first = self.moments.entry(index).moments[0].is_none();
-            let entry = if self.momentum == 0.0 {
+            let group = self.groups.shared(index, parameter.share());
+            let momentum = group.momentum.unwrap_or(self.momentum);
+            let entry = if momentum == 0.0 {
                 self.moments.entry(index)
             } else {
                 self.moments
                     .entry_with_moments(index, tensor)
                     .map_err(failed)?
             };
-            let group = self.groups.of(index);
             let step = Step {
                 learning_rate: group.learning_rate,
                 weight_decay: group.weight_decay,
-                momentum: self.momentum,
+                momentum,
                 dampening: self.dampening,
                 nesterov: self.nesterov,
                 is_first,

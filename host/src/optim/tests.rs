@@ -286,7 +286,7 @@ fn norms_and_biases_may_go_without_weight_decay() {
 
 #[test]
 fn what_has_no_gradient_or_is_frozen_stays() {
-    let mut parameters = parameters(DType::F32);
+    let parameters = parameters(DType::F32);
     let before = (values(&parameters, "m.w"), values(&parameters, "m.still"));
     parameters.set_frozen("m.w", true).expect("it is there");
     train(&mut AdamW::new(0.1), &parameters, 0..3);

@@ -203,11 +203,9 @@ impl Trainer<'_> {
         if self.shared.requests.take_skip_update() {
             return Ok(());
         }
-        for group in self.shared.groups.borrow().iter() {
-            let groups = self.optimizer.groups_mut();
-            // The groups are the optimizer's own.
-            drop(groups.set_learning_rate_of(&group.name, group.learning_rate));
-        }
+        let groups = self.shared.groups.borrow();
+        self.optimizer.groups_mut().follow(&groups);
+        drop(groups);
         let start = Instant::now();
         let step = self.optimizer.step(self.task.parameters(), &gradients);
         self.times.update += start.elapsed();

@@ -13,6 +13,7 @@ mod metrics;
 mod modules;
 mod plan;
 mod profile;
+mod renew;
 mod report;
 mod restore;
 mod resume;

@@ -10,7 +10,7 @@ use sconce_plugin_api::{Keep, Point};
 use super::save::{Midst, TensorResult, Told};
 use super::{RunError, Trainer};
 use crate::bridge::Value;
-use crate::checkpoint::{Checkpoint, Header, Progress, PublishedValue, Publisher};
+use crate::checkpoint::{Checkpoint, Header, Progress, PublishedValue, Publisher, Settings};
 use crate::gradients::Gradients;
 
 impl Trainer<'_> {
@@ -68,6 +68,7 @@ impl Trainer<'_> {
         } = &content.header;
         self.shared.metrics.borrow_mut().restore(metrics);
         self.restore_counters(progress);
+        self.restore_settings(&content.header.settings);
         self.view.flags &= !(ViewAbi::HAS_LOSS | ViewAbi::UPDATES);
         self.shared.clock.advance(progress.iteration);
         self.restore_values(content);
@@ -89,6 +90,27 @@ impl Trainer<'_> {
         self.view.ordinal = progress.ordinal;
         self.trained = progress.batch;
         self.stage = progress.stage;
+    }
+
+    /// What hooks have changed of how the training goes; all else is as the manifest says.
+    fn restore_settings(&mut self, settings: &Settings) {
+        let mut groups = self.shared.groups.borrow_mut();
+        groups.set_momentum(None);
+        for (name, momentum) in &settings.momenta {
+            // A group that is no more needs none.
+            drop(groups.set_momentum_of(name, momentum.0));
+        }
+        for entry in self.task.parameters().iter() {
+            let mut shares = settings.shares.iter();
+            let known = shares.find(|(name, _)| name == entry.name());
+            entry.set_share(known.map_or(1.0, |(_, share)| share.0));
+        }
+        let accumulation = settings.accumulation.as_ref();
+        self.shared
+            .accumulation
+            .set(accumulation.map(|accumulation| accumulation.batches));
+        let (begin, end) = accumulation.map_or((0, 0), |accumulation| accumulation.update);
+        self.update_of = begin..end;
     }
 
     /// The optimizer's state and the learning rates. A state of another optimizer, which the user has

@@ -12,10 +12,11 @@ use serde_json::value::RawValue;
 use super::{RunError, Trainer};
 use crate::bridge::{HOST_VERSION, Value};
 use crate::checkpoint::{
-    Checkpoint, Error, Exact, FORMAT, Facts, Files, Header, HookRecord, Lifetime, Progress,
-    PublishedValue, Publisher,
+    Accumulation, Checkpoint, Error, Exact, FORMAT, Facts, Files, Header, HookRecord, Lifetime,
+    Progress, PublishedValue, Publisher, Settings,
 };
 use crate::dispatch::HookFault;
+use crate::optim::Group;
 use crate::session;
 
 pub(super) type TensorResult<T> = candle_core::Result<T>;
@@ -260,6 +261,7 @@ impl Trainer<'_> {
                 .iter()
                 .map(|group| (group.name.to_string(), Exact(group.learning_rate)))
                 .collect(),
+            settings: self.settings(),
             metrics: self.shared.metrics.borrow().save(),
             values,
             publishers,
@@ -354,6 +356,25 @@ impl Trainer<'_> {
             batch: self.trained,
             ordinal: self.view.ordinal + u64::from(self.evaluation.is_uncounted),
             stage: self.stage,
+        }
+    }
+
+    /// What hooks have changed of how the training goes.
+    fn settings(&self) -> Settings {
+        let groups = self.shared.groups.borrow();
+        let momentum = |group: &Group| Some((group.name.to_string(), Exact(group.momentum?)));
+        let parameters = self.task.parameters().iter();
+        let shares = parameters.map(|entry| (entry.name().to_owned(), Exact(entry.share())));
+        let accumulation = |batches| Accumulation {
+            batches,
+            update: (self.update_of.start, self.update_of.end),
+        };
+        Settings {
+            momenta: groups.iter().filter_map(momentum).collect(),
+            shares: shares
+                .filter(|(_, share)| (share.0 - 1.0).abs() > 0.0)
+                .collect(),
+            accumulation: self.shared.accumulation.get().map(accumulation),
         }
     }
 

@@ -43,6 +43,13 @@ impl Trainer<'_> {
                     self.publish_weights(&tag, &name, set.as_deref(), &hook)?;
                 }
                 Asked::Listen(_) => {}
+                Asked::Freeze(name, share) => {
+                    // Known: the name was looked for when it was asked for.
+                    if let Ok(parameter) = self.task.parameters().get(&name) {
+                        parameter.set_share(share);
+                    }
+                }
+                Asked::Renew(samples) => self.renew_statistics(samples, &hook)?,
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! The training: epochs, the validations between them, and where each ends.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use sconce_plugin_api::abi::ViewAbi;
@@ -104,20 +105,24 @@ impl Trainer<'_> {
             return Ok(());
         }
         let order = order::training(self.plan.seed, self.view.epoch, data.len());
-        let (size, accumulate) = (self.plan.batch_size, self.plan.accumulate);
-        let mut micro_batches = micro_batches(order.len(), size, accumulate);
-        micro_batches.drain(..micro_batches.len().min(done as usize));
+        let cut = Cut {
+            samples: order.len(),
+            size: self.plan.batch_size,
+        };
         let mut loader = Loader::new(
             Arc::clone(data),
             order,
-            micro_batches
-                .iter()
-                .map(|batch| batch.range.clone())
+            (done..batches)
+                .map(|batch| cut.samples_of(batch..batch + 1))
                 .collect(),
             self.view.epoch,
             self.plan.preparation,
         );
-        for batch in micro_batches {
+        for batch in done..batches {
+            if !self.update_of.contains(&batch) {
+                self.update_of = self.update_from(batch, batches);
+            }
+            let batch = cut.micro_batch(batch, &self.update_of);
             self.iteration(&mut loader, &batch)?;
             if self.jumped || self.is_interrupted()? {
                 return Ok(());
@@ -129,9 +134,21 @@ impl Trainer<'_> {
         if self.view.batch == batches {
             self.view.epoch += 1;
             self.trained = 0;
+            self.update_of = 0..0;
             self.stage = Stage::Validation;
         }
         self.end_pass(Phase::Train)
+    }
+
+    /// The batches of an update that a batch of the epoch begins. A resumed run may find itself within
+    /// one, which began where the manifest's number of batches says.
+    fn update_from(&self, batch: u64, batches: u64) -> Range<u64> {
+        let planned = self.plan.accumulate as u64;
+        let (begin, count) = match self.shared.accumulation.get() {
+            Some(count) => (batch, count),
+            None => (batch - batch % planned.max(1), planned),
+        };
+        begin..batches.min(begin.saturating_add(count))
     }
 
     /// Whether the loops under way are left, by a roll back or a signal.
@@ -161,21 +178,29 @@ impl Trainer<'_> {
     }
 }
 
-/// The batches of an epoch of so many samples.
-fn micro_batches(samples: usize, size: usize, accumulate: usize) -> Vec<MicroBatch> {
-    let mut batches = Vec::with_capacity(samples.div_ceil(size));
-    for group in (0..samples).step_by(size.saturating_mul(accumulate)) {
-        let group_end = samples.min(group.saturating_add(size.saturating_mul(accumulate)));
-        for start in (group..group_end).step_by(size) {
-            let end = group_end.min(start.saturating_add(size));
-            batches.push(MicroBatch {
-                range: start..end,
-                share: (end - start) as f64 / (group_end - group) as f64,
-                updates: end == group_end,
-            });
+/// How an epoch's samples are cut into batches.
+#[derive(Clone, Copy)]
+struct Cut {
+    samples: usize,
+    size: usize,
+}
+
+impl Cut {
+    /// Where the samples of these batches stand in the epoch's order.
+    fn samples_of(self, batches: Range<u64>) -> Range<usize> {
+        let place = |batch: u64| self.samples.min((batch as usize).saturating_mul(self.size));
+        place(batches.start)..place(batches.end)
+    }
+
+    /// A batch, and its part in the update of these ones.
+    fn micro_batch(self, batch: u64, update: &Range<u64>) -> MicroBatch {
+        let range = self.samples_of(batch..batch + 1);
+        MicroBatch {
+            share: range.len() as f64 / self.samples_of(update.clone()).len() as f64,
+            range,
+            updates: batch + 1 == update.end,
         }
     }
-    batches
 }
 
 #[cfg(test)]
@@ -184,7 +209,15 @@ mod tests {
 
     #[test]
     fn an_update_has_its_batches_and_what_is_left_is_one_too() {
-        let batches = micro_batches(23, 5, 2);
+        let cut = Cut {
+            samples: 23,
+            size: 5,
+        };
+        let updates = [0..2, 0..2, 2..4, 2..4, 4..5];
+        let batches: Vec<_> = (0..5)
+            .zip(&updates)
+            .map(|(batch, update)| cut.micro_batch(batch, update))
+            .collect();
         let ranges: Vec<_> = batches.iter().map(|batch| batch.range.clone()).collect();
         assert_eq!(ranges, [0..5, 5..10, 10..15, 15..20, 20..23]);
         let updates: Vec<bool> = batches.iter().map(|batch| batch.updates).collect();
@@ -192,6 +225,7 @@ mod tests {
         for (batch, share) in batches.iter().zip([0.5, 0.5, 0.5, 0.5, 1.0]) {
             assert!((batch.share - share).abs() < f64::EPSILON);
         }
-        assert!(micro_batches(0, 5, 2).is_empty());
+        let last = cut.micro_batch(4, &(3..5));
+        assert!((last.share - 3.0 / 8.0).abs() < f64::EPSILON);
     }
 }

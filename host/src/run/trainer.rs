@@ -1,5 +1,6 @@
 //! A run from `before_run` to `after_run`.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -42,6 +43,8 @@ pub struct Trainer<'run> {
     pub(super) stage: Stage,
     /// The batches finished of the training epoch under way.
     pub(super) trained: u64,
+    /// The batches of the training epoch under way that belong to the present update, or the last one.
+    pub(super) update_of: Range<u64>,
     /// A roll back has set all counters: the loops under way are left.
     pub(super) jumped: bool,
     /// The parameters that are swapped for a published set.
@@ -97,6 +100,7 @@ impl<'run> Trainer<'run> {
         plan: Plan,
     ) -> Self {
         shared.set_groups(optimizer.groups());
+        shared.has_momentum.set(optimizer.has_momentum());
         let modules = task.modules();
         hooks.set_modules(&modules);
         shared.tensors.set_parameters(task.parameters());
@@ -118,6 +122,7 @@ impl<'run> Trainer<'run> {
             audited: false,
             stage: Stage::Start,
             trained: 0,
+            update_of: 0..0,
             jumped: false,
             swapped: None,
             modules,

@@ -73,11 +73,21 @@ pub enum Request {
     LeaveOutPoint = 17,
     /// Call this hook at modules from now on (the number is 1), or don't (0).
     ListenAtModules = 18,
+    /// Train the parameter of the text's name at this share of its group's learning rate; 0 freezes it.
+    /// Of a buffer: 0 freezes it, 1 lets it go.
+    Freeze = 19,
+    /// Add the gradients of so many batches up for an update, from the next one on.
+    SetAccumulation = 20,
+    /// Set the momentum (the first beta, where the optimizer calls it so) to the number: of the group
+    /// that the text names, or of all.
+    SetMomentum = 21,
+    /// Compute the statistics of the batch norms anew from so many training samples; 0: from all.
+    RenewStatistics = 22,
 }
 
 impl Request {
     /// All requests of this version of the API.
-    pub const ALL: [Request; 18] = [
+    pub const ALL: [Request; 22] = [
         Request::Stop,
         Request::StopAfterEpoch,
         Request::SkipBatch,
@@ -96,6 +106,10 @@ impl Request {
         Request::SaveInBackground,
         Request::LeaveOutPoint,
         Request::ListenAtModules,
+        Request::Freeze,
+        Request::SetAccumulation,
+        Request::SetMomentum,
+        Request::RenewStatistics,
     ];
 
     /// The request with this number.
@@ -126,6 +140,10 @@ impl Request {
             Request::SaveInBackground => "save_in_background",
             Request::LeaveOutPoint => "leave_out_point",
             Request::ListenAtModules => "listen_at_modules",
+            Request::Freeze => "freeze",
+            Request::SetAccumulation => "set_accumulation",
+            Request::SetMomentum => "set_momentum",
+            Request::RenewStatistics => "renew_statistics",
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What a hook may ask of the run. The host serves requests after all hooks of the point have run.
 
 use super::TaskView;
-use crate::Result;
 use crate::abi::{ErrorAbi, TextAbi};
 use crate::export::outcome;
 use crate::ext::{Request, RequestsTable};
+use crate::{Error, Result};
 
 impl TaskView<'_> {
     /// Asks the run to stop after this training iteration, with a reason for the user. A validation
@@ -54,6 +54,83 @@ impl TaskView<'_> {
     #[track_caller]
     pub fn set_learning_rate_of(&mut self, group: &str, learning_rate: f64) -> Result<()> {
         self.request(Request::SetLearningRate, learning_rate, group)
+    }
+
+    /// Sets the optimizer's momentum, from 0 to below 1: of SGD and RMSprop the momentum, of Adam,
+    /// AdamW and Lion the first beta. It holds at once and stays, and checkpoints keep it. Legal where
+    /// [`set_learning_rate`](TaskView::set_learning_rate) is. Since 1.2.
+    ///
+    /// # Errors
+    ///
+    /// Where the optimizer has no momentum: RMSprop that was configured without.
+    #[track_caller]
+    pub fn set_momentum(&mut self, momentum: f64) -> Result<()> {
+        self.request(Request::SetMomentum, momentum, "")
+    }
+
+    /// Sets the momentum of one parameter group, as [`set_momentum`](TaskView::set_momentum) does.
+    /// Since 1.2.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such group too; the error has the nearest name.
+    #[track_caller]
+    pub fn set_momentum_of(&mut self, group: &str, momentum: f64) -> Result<()> {
+        self.request(Request::SetMomentum, momentum, group)
+    }
+
+    /// Freezes a parameter or buffer after all hooks of this point have run: the optimizer leaves
+    /// it, its moments and its weight decay alone, and it has no gradient any more. A batch norm one
+    /// of whose running statistics is frozen normalises by these also in training, and they stay.
+    /// Checkpoints keep what is frozen. Legal where
+    /// [`save_checkpoint`](TaskView::save_checkpoint) is. Since 1.2.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such parameter or buffer; the error has the nearest name.
+    #[track_caller]
+    pub fn freeze(&mut self, parameter: &str) -> Result<()> {
+        self.request(Request::Freeze, 0.0, parameter)
+    }
+
+    /// Trains a parameter or buffer again that was [frozen](TaskView::freeze): from the state that it
+    /// was left in, a parameter at a share of its group's learning rate, above 0; a buffer's is 1.
+    /// Legal where [`freeze`](TaskView::freeze) is. Since 1.2.
+    #[track_caller]
+    pub fn unfreeze(&mut self, parameter: &str, learning_rate_share: f64) -> Result<()> {
+        if learning_rate_share.is_nan() || learning_rate_share <= 0.0 {
+            return Err(Error::new(format_args!(
+                "`{parameter}` is to be trained at a share of the learning rate that is above 0, \
+                 found {learning_rate_share}"
+            )));
+        }
+        self.request(Request::Freeze, learning_rate_share, parameter)
+    }
+
+    /// Adds the gradients of so many batches (at least 1) up for an update, instead of
+    /// `train.accumulate`. It holds from the next update on, one that is half done is finished as it
+    /// was begun; it stays, and checkpoints keep it. Legal where
+    /// [`save_checkpoint`](TaskView::save_checkpoint) is. Since 1.2.
+    #[track_caller]
+    pub fn set_accumulation(&mut self, batches: u64) -> Result<()> {
+        self.request(Request::SetAccumulation, batches as f64, "")
+    }
+
+    /// Computes the running means and variances of all batch norms anew, after all hooks of this
+    /// point have run: from forward passes in training mode over so many training samples (0, or
+    /// more than there are: over all), in the order of the epoch that comes next and with the
+    /// parameters as they are then, also where they are [swapped](TaskView::swap_parameters). What
+    /// comes out are the mean and the (biased) variance of all these samples together. No hook is
+    /// called meanwhile, no other number of the run changes, and statistics that are
+    /// [frozen](TaskView::freeze) stay. Legal around loops and epochs, at `after_cycle`, and at
+    /// `after_iter(train)`. Since 1.2.
+    ///
+    /// # Errors
+    ///
+    /// Of this hook, after the point: where the model has no buffers.
+    #[track_caller]
+    pub fn renew_statistics(&mut self, samples: u64) -> Result<()> {
+        self.request(Request::RenewStatistics, samples as f64, "")
     }
 
     /// Multiplies this batch's loss by a finite number before its gradients are computed; the loss

@@ -6,10 +6,11 @@ use super::Layer;
 use crate::init::Init;
 use crate::nn::Pass;
 use crate::nn::ops::{self, ChannelStatistics};
-use crate::parameters::{self, Scope};
+use crate::parameters::{self, Scope, Share};
 
 /// Batch normalisation of (batch, channels, …) (Ioffe and Szegedy, 2015), with PyTorch's names and
-/// rules: in training by the batch's statistics, which move the running ones; elsewhere by those.
+/// rules: in training by the batch's statistics, which move the running ones; elsewhere, and where one of
+/// the running ones is frozen, by those.
 #[derive(Clone, Debug)]
 pub struct BatchNorm {
     weight: Tensor,
@@ -17,6 +18,8 @@ pub struct BatchNorm {
     running_mean: Tensor,
     running_var: Tensor,
     num_batches_tracked: Tensor,
+    /// Of the running mean and variance.
+    shares: [Share; 2],
     options: BatchNormOptions,
 }
 
@@ -52,13 +55,14 @@ impl BatchNorm {
             running_mean: scope.buffer("running_mean", &[channels], Init::ZEROS)?,
             running_var: scope.buffer("running_var", &[channels], Init::ONES)?,
             num_batches_tracked: scope.buffer("num_batches_tracked", &[], Init::ZEROS)?,
+            shares: [scope.share("running_mean")?, scope.share("running_var")?],
             options,
         })
     }
 
     /// Of (batch, channels, …), in the same shape.
     pub fn forward(&self, x: &Tensor, is_training: bool) -> Result<Tensor> {
-        let statistics = if is_training {
+        let statistics = if is_training && !self.is_frozen() {
             let statistics = ChannelStatistics::of(x)?;
             if statistics.count < 2 {
                 candle_core::bail!(
@@ -69,21 +73,62 @@ impl BatchNorm {
             self.track(&statistics)?;
             statistics
         } else {
-            ChannelStatistics {
-                mean: self.running_mean.clone(),
-                variance: self.running_var.clone(),
-                count: 0,
-            }
+            return self.normalise(x, &self.running(), false);
         };
+        self.normalise(x, &statistics, true)
+    }
+
+    fn normalise(
+        &self,
+        x: &Tensor,
+        statistics: &ChannelStatistics,
+        is_training: bool,
+    ) -> Result<Tensor> {
         let epsilon = self.options.epsilon;
         ops::batch_norm(
             x,
             &self.weight,
             &self.bias,
-            &statistics,
+            statistics,
             epsilon,
             is_training,
         )
+    }
+
+    fn running(&self) -> ChannelStatistics {
+        ChannelStatistics {
+            mean: self.running_mean.clone(),
+            variance: self.running_var.clone(),
+            count: 0,
+        }
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.shares.iter().any(Share::is_frozen)
+    }
+
+    /// Counts a batch into running statistics that are made anew: those of all batches together, of
+    /// whose samples this one has the part `weight` (Chan et al., 1979). The first one's
+    /// is 1.
+    fn renew(&self, x: &Tensor, weight: f64) -> Result<Tensor> {
+        let statistics = ChannelStatistics::of(x)?;
+        let ChannelStatistics { mean, variance, .. } = &statistics;
+        let (mean, variance) = if weight < 1.0 {
+            let (old_mean, old_variance) = (self.running_mean.detach(), self.running_var.detach());
+            let way = mean.sub(&old_mean)?;
+            let between = way.sqr()?.affine(weight * (1.0 - weight), 0.0)?;
+            let within = old_variance.affine(1.0 - weight, 0.0)?;
+            let within = within.add(&variance.affine(weight, 0.0)?)?;
+            (
+                old_mean.add(&way.affine(weight, 0.0)?)?,
+                within.add(&between)?,
+            )
+        } else {
+            (mean.clone(), variance.clone())
+        };
+        Var::from_tensor(&self.running_mean)?.set(&mean)?;
+        Var::from_tensor(&self.running_var)?.set(&variance)?;
+        self.normalise(x, &statistics, true)
     }
 
     /// Moves the running statistics; the variance is the unbiased one, as in PyTorch.
@@ -108,6 +153,9 @@ impl BatchNorm {
 
 impl Layer for BatchNorm {
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
-        BatchNorm::forward(self, x, pass.is_training())
+        match pass.renewal() {
+            Some(weight) if !self.is_frozen() => self.renew(x, weight),
+            _ => BatchNorm::forward(self, x, pass.is_training()),
+        }
     }
 }

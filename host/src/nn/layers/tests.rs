@@ -470,6 +470,52 @@ fn batch_norm_keeps_running_statistics_as_pytorch_does() {
 }
 
 #[test]
+fn batch_norm_made_anew_has_the_statistics_of_all_batches_together_and_frozen_it_keeps_its_own() {
+    let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
+    let mut scope = parameters.scope("bn");
+    let norm = super::BatchNorm::new(&mut scope, 2, super::BatchNormOptions::default());
+    let norm = norm.expect("a layer");
+    let x = random("x", &[7, 2, 3]);
+    let batch = |from: usize, count: usize| x.narrow(0, from, count).expect("a batch");
+    let forward = |x: &Tensor, pass: Pass<'_>| {
+        let y = super::Layer::forward(&norm, x, &mut { pass });
+        values(&y.expect("forward"))
+    };
+    for (from, count) in [(0, 3), (3, 3), (6, 1)] {
+        let weight = count as f64 / (from + count) as f64;
+        forward(
+            &batch(from, count),
+            Pass::new(Phase::Train).renewing(weight),
+        );
+    }
+    let buffer = |name: &str| values(parameters.get(name).expect("a buffer").tensor());
+    let channel = |channel: usize| values(&x.narrow(1, channel, 1).expect("a channel"));
+    for index in 0..2 {
+        let numbers = channel(index);
+        let mean = numbers.iter().sum::<f64>() / 21.0;
+        let spread = numbers.iter().map(|number| (number - mean).powi(2));
+        close(&[buffer("bn.running_mean")[index]], &[mean]);
+        close(
+            &[buffer("bn.running_var")[index]],
+            &[spread.sum::<f64>() / 21.0],
+        );
+    }
+    close(&buffer("bn.num_batches_tracked"), &[0.0]);
+    // Frozen, it is in training what it is elsewhere, whatever the batch.
+    parameters
+        .set_frozen("bn.running_var", true)
+        .expect("it is there");
+    let before = buffer("bn.running_mean");
+    let expected = forward(&batch(0, 1), Pass::new(Phase::Val));
+    close(
+        &forward(&batch(0, 1), Pass::new(Phase::Train).renewing(1.0)),
+        &expected,
+    );
+    close(&forward(&batch(0, 1), Pass::new(Phase::Train)), &expected);
+    close(&buffer("bn.running_mean"), &before);
+}
+
+#[test]
 fn dropout_is_off_outside_training_and_the_same_for_the_same_moment() {
     let dropout = super::Dropout::new(0.25, "drop");
     let ones = Tensor::ones(10_000, DType::F32, &Device::Cpu).expect("ones");

@@ -1,0 +1,58 @@
+//! The running statistics of batch norms, made anew from training batches.
+
+use std::time::Instant;
+
+use sconce_plugin_api::Phase;
+
+use super::{RunError, Trainer};
+use crate::data::{Loader, order};
+use crate::nn::Pass;
+use crate::parameters::{Kind, Parameter};
+
+impl Trainer<'_> {
+    /// Forward passes in training mode over the first so many samples of the epoch that comes next, or
+    /// over all. Nothing but the statistics is changed: what is random in them is keyed by the
+    /// counters, as everywhere.
+    pub(super) fn renew_statistics(
+        &mut self,
+        samples: Option<u64>,
+        hook: &str,
+    ) -> Result<(), RunError> {
+        let is_buffer = |entry: &Parameter| entry.kind() == Kind::Buffer;
+        if !self.task.parameters().iter().any(is_buffer) {
+            return self.blame(
+                hook,
+                "can't compute statistics anew: the model keeps none (it has no buffers)",
+            );
+        }
+        let data = self
+            .task
+            .data(Phase::Train)
+            .ok_or(RunError::NoTrainingData)?;
+        let start = Instant::now();
+        let count = samples.map_or(data.len(), |samples| data.len().min(samples as usize));
+        let size = self.plan.batch_size;
+        let batches = (0..count)
+            .step_by(size)
+            .map(|start| start..count.min(start + size))
+            .collect();
+        let epoch = self.view.epoch;
+        let order = order::training(self.plan.seed, epoch, data.len());
+        let mut loader = Loader::new(data, order, batches, epoch, self.plan.preparation);
+        let mut moment = self.moment();
+        let mut seen = 0;
+        while let Some(batch) = loader.next_batch() {
+            let batch = batch.map_err(|error| RunError::data(&self.view, error))?;
+            seen += batch.len();
+            let weight = batch.len() as f64 / seen as f64;
+            let mut pass = Pass::new(Phase::Train).at(moment).renewing(weight);
+            let passed = self.task.forward(&batch, &mut pass);
+            passed
+                .map_err(|error| RunError::task("computing statistics anew", &self.view, error))?;
+            moment.iteration += 1;
+        }
+        // Its time is no part of the pass around it.
+        self.times.begin += start.elapsed();
+        Ok(())
+    }
+}
