@@ -1,9 +1,10 @@
 //! Where words for the user go: the host's own and those of hooks.
 
 use std::cell::RefCell;
-use std::io::Write;
 
 pub use sconce_plugin_api::ext::Level;
+
+use crate::screen;
 
 /// Takes messages, one at a time.
 ///
@@ -11,6 +12,17 @@ pub use sconce_plugin_api::ext::Level;
 pub trait Log {
     /// Takes one message, which may have several lines.
     fn log(&self, level: Level, source: &str, message: &str);
+
+    /// How many columns the terminal has that messages go to; 0 where they go to none.
+    fn columns(&self) -> u16 {
+        0
+    }
+
+    /// Shows a line below all messages, in the place of the one before; an empty one takes it away.
+    /// Nothing happens where there is no terminal.
+    fn status(&self, text: &str) {
+        let _ = text;
+    }
 }
 
 /// Writes to standard error: warnings marked with their source, everything else as it is.
@@ -30,8 +42,15 @@ impl Log for StderrLog {
             Level::Info => format!("{message}\n"),
             Level::Debug => format!("debug: {source}: {message}\n"),
         };
-        // A closed standard error is no reason to end a training.
-        drop(std::io::stderr().lock().write_all(line.as_bytes()));
+        screen::message(&line);
+    }
+
+    fn columns(&self) -> u16 {
+        screen::columns()
+    }
+
+    fn status(&self, text: &str) {
+        screen::status(text);
     }
 }
 
@@ -58,5 +77,13 @@ impl Log for MemoryLog {
 impl<L: Log + ?Sized> Log for &L {
     fn log(&self, level: Level, source: &str, message: &str) {
         (**self).log(level, source, message);
+    }
+
+    fn columns(&self) -> u16 {
+        (**self).columns()
+    }
+
+    fn status(&self, text: &str) {
+        (**self).status(text);
     }
 }
