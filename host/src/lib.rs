@@ -50,6 +50,7 @@ pub mod plugin;
 pub mod predict;
 pub mod random;
 pub mod run;
+mod screen;
 pub mod session;
 pub mod task;
 pub mod weights;

@@ -1,12 +1,13 @@
 //! Where words for the user go: the host's own and those of hooks.
 
 use std::cell::RefCell;
-use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
 pub use sconce_plugin_api::ext::Level;
+
+use crate::screen;
 
 /// Takes messages, one at a time.
 ///
@@ -14,6 +15,17 @@ pub use sconce_plugin_api::ext::Level;
 pub trait Log {
     /// Takes one message, which may have several lines.
     fn log(&self, level: Level, source: &str, message: &str);
+
+    /// How many columns the terminal has that messages go to; 0 where they go to none.
+    fn columns(&self) -> u16 {
+        0
+    }
+
+    /// Shows a line below all messages, in the place of the one before; an empty one takes it away.
+    /// Nothing happens where there is no terminal.
+    fn status(&self, text: &str) {
+        let _ = text;
+    }
 }
 
 /// Writes to standard error.
@@ -64,9 +76,21 @@ impl Log for StderrLog {
         if level > self.level {
             return;
         }
-        let line = self.form.line(level, source, message);
-        // A closed standard error is no reason to end a training.
-        drop(std::io::stderr().lock().write_all(line.as_bytes()));
+        screen::message(&self.form.line(level, source, message));
+    }
+
+    fn columns(&self) -> u16 {
+        // A line that is drawn anew is for people, and for those who want to hear something.
+        if self.form == Form::Json || self.level < Level::Info {
+            return 0;
+        }
+        screen::columns()
+    }
+
+    fn status(&self, text: &str) {
+        if self.columns() > 0 {
+            screen::status(text);
+        }
     }
 }
 
@@ -93,5 +117,13 @@ impl Log for MemoryLog {
 impl<L: Log + ?Sized> Log for &L {
     fn log(&self, level: Level, source: &str, message: &str) {
         (**self).log(level, source, message);
+    }
+
+    fn columns(&self) -> u16 {
+        (**self).columns()
+    }
+
+    fn status(&self, text: &str) {
+        (**self).status(text);
     }
 }

@@ -10,6 +10,7 @@ mod metrics;
 mod requests;
 mod resume;
 mod run;
+mod screen;
 mod shared;
 mod task;
 mod tensors;
@@ -21,8 +22,8 @@ use std::ptr;
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use sconce_plugin_api::ext::{
-    LogTable, MetricsTable, RequestsTable, ResumeTable, RunTable, TaskTable, TensorsTable,
-    ValuesTable,
+    LogTable, MetricsTable, RequestsTable, ResumeTable, RunTable, ScreenTable, TaskTable,
+    TensorsTable, ValuesTable,
 };
 
 pub use exposed::{Exposed, ModuleTensors};
@@ -32,12 +33,13 @@ pub use values::{Value, Values};
 
 /// The extensions that this host has, for `sconce plugins` and for the refusal of plugins that
 /// require others.
-pub const EXTENSIONS: [&str; 8] = [
+pub const EXTENSIONS: [&str; 9] = [
     LogTable::ID,
     MetricsTable::ID,
     RequestsTable::ID,
     ResumeTable::ID,
     RunTable::ID,
+    ScreenTable::ID,
     TaskTable::ID,
     TensorsTable::ID,
     ValuesTable::ID,
@@ -73,6 +75,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
         ResumeTable::ID => ptr::from_ref(&resume::TABLE).cast(),
         RunTable::ID => ptr::from_ref(&run::TABLE).cast(),
+        ScreenTable::ID => ptr::from_ref(&screen::TABLE).cast(),
         TaskTable::ID => ptr::from_ref(&task::TABLE).cast(),
         TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
         ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),

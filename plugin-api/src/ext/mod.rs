@@ -9,6 +9,7 @@ mod metrics;
 mod requests;
 mod resume;
 mod run;
+mod screen;
 mod task;
 mod tensors;
 mod values;
@@ -20,6 +21,7 @@ pub use metrics::{MetricAbi, MetricsTable};
 pub use requests::{Request, RequestsTable};
 pub use resume::ResumeTable;
 pub use run::RunTable;
+pub use screen::ScreenTable;
 pub use task::TaskTable;
 pub use tensors::{Collection, TensorAbi, TensorsTable};
 pub use values::{Keep, ValuesTable};
@@ -27,12 +29,13 @@ pub use values::{Keep, ValuesTable};
 use crate::abi::{HostRoot, TextAbi};
 
 /// The extensions that this version of the API knows how to use.
-pub const KNOWN: [&str; 8] = [
+pub const KNOWN: [&str; 9] = [
     LogTable::ID,
     MetricsTable::ID,
     RequestsTable::ID,
     ResumeTable::ID,
     RunTable::ID,
+    ScreenTable::ID,
     TaskTable::ID,
     TensorsTable::ID,
     ValuesTable::ID,
@@ -57,6 +60,7 @@ pub(crate) struct Tables {
     pub(crate) requests: Option<&'static RequestsTable>,
     pub(crate) resume: Option<&'static ResumeTable>,
     pub(crate) run: Option<&'static RunTable>,
+    pub(crate) screen: Option<&'static ScreenTable>,
     pub(crate) task: Option<&'static TaskTable>,
     pub(crate) tensors: Option<&'static TensorsTable>,
     pub(crate) values: Option<&'static ValuesTable>,
@@ -71,6 +75,7 @@ impl Tables {
             requests: query(host),
             resume: query(host),
             run: query(host),
+            screen: query(host),
             task: query(host),
             tensors: query(host),
             values: query(host),

@@ -6,6 +6,7 @@ mod metrics;
 mod module;
 mod payload;
 mod progress;
+mod screen;
 mod tensors;
 mod values;
 

@@ -1,0 +1,97 @@
+//! The terminal behind standard error: messages above, one line below them that is drawn anew.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The line below all messages; there is one standard error.
+static STATUS: Mutex<String> = Mutex::new(String::new());
+
+/// How many columns the terminal has; 0 where standard error is none that can clear a line.
+pub(crate) fn columns() -> u16 {
+    static IS_SCREEN: OnceLock<bool> = OnceLock::new();
+    let is_screen = IS_SCREEN.get_or_init(|| {
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        std::io::stderr().is_terminal() && !is_dumb
+    });
+    if *is_screen { width() } else { 0 }
+}
+
+/// The width now: it changes with the window.
+#[cfg(unix)]
+fn width() -> u16 {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.ok()
+        .map_or(80, |size| if size.ws_col == 0 { 80 } else { size.ws_col })
+}
+
+#[cfg(not(unix))]
+fn width() -> u16 {
+    80
+}
+
+/// Writes lines of a message above the status line.
+pub(crate) fn message(lines: &str) {
+    let status = lock();
+    let text = if status.is_empty() {
+        lines.to_owned()
+    } else {
+        above(lines, &status)
+    };
+    write(&text);
+}
+
+/// Shows a line below all messages, or takes it away.
+pub(crate) fn status(text: &str) {
+    let columns = columns();
+    if columns == 0 {
+        return;
+    }
+    let mut status = lock();
+    let new = fitting(text, columns);
+    if *status != new {
+        write(&format!("{CLEAR}{new}"));
+        *status = new;
+    }
+}
+
+/// Back to the line's begin, and all of it cleared.
+const CLEAR: &str = "\r\x1b[K";
+
+fn above(lines: &str, status: &str) -> String {
+    format!("{CLEAR}{lines}{status}")
+}
+
+/// What of a text fits into one line. The last column stays free: some terminals begin the next line
+/// as soon as it is filled.
+fn fitting(text: &str, columns: u16) -> String {
+    let most = usize::from(columns.saturating_sub(1));
+    text.chars()
+        .filter(|c| !c.is_control())
+        .take(most)
+        .collect()
+}
+
+fn lock() -> MutexGuard<'static, String> {
+    STATUS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(text: &str) {
+    // A closed standard error is no reason to end a training.
+    drop(std::io::stderr().lock().write_all(text.as_bytes()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_above_the_status() {
+        assert_eq!(above("a\nb\n", "50 %"), "\r\x1b[Ka\nb\n50 %");
+    }
+
+    #[test]
+    fn a_status_is_one_line() {
+        assert_eq!(fitting("a\nb\x1b[2Jc", 80), "ab[2Jc");
+        assert_eq!(fitting("█████", 4), "███");
+    }
+}
