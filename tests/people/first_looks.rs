@@ -1,0 +1,141 @@
+//! A part of the data, a dry run, quiet and loud runs.
+
+use sconce_tests::{Workplace, edit, tiny};
+use serde_json::{Value, json};
+
+fn with_csv() -> (Workplace, Value) {
+    let place = Workplace::new(&["sconce-plugin-csv", "sconce-plugin-console"]);
+    let manifest = edit(tiny(), "/hooks", json!(["csv", "console"]));
+    place.write(&manifest);
+    (place, manifest)
+}
+
+#[test]
+fn limits_are_in_batches_of_their_phase() {
+    let (place, _) = with_csv();
+    let arguments = [
+        "run",
+        "manifest.json",
+        "--limit-train",
+        "2",
+        "--limit-val",
+        "1",
+    ];
+    let finished = place
+        .sconce(&arguments)
+        .expect(0, &["16 train, 8 val, 6 test"]);
+    assert!(
+        finished.stdout.contains("4 iterations"),
+        "{}",
+        finished.stdout
+    );
+    let manifest: Value = serde_json::from_str(&place.read("out/manifest.json")).expect("JSON");
+    assert_eq!(
+        manifest["train"]["limit_train"], 2,
+        "it is told in the run's manifest"
+    );
+    place
+        .sconce(&["check", "manifest.json", "--set", "train.limit_train=0"])
+        .expect(2, &["`train.limit_train`", "at least 1"]);
+}
+
+#[test]
+fn a_limited_run_trains_on_the_datas_first_samples() {
+    let (place, manifest) = with_csv();
+    place
+        .sconce(&["run", "manifest.json", "--limit-train", "2"])
+        .expect(0, &[]);
+    let limited = place.read("out/weights.safetensors");
+    let all = edit(manifest, "/data/train", json!(16));
+    let other = Workplace::new(&["sconce-plugin-csv", "sconce-plugin-console"]);
+    other.write(&all);
+    other.sconce(&["run", "manifest.json"]).expect(0, &[]);
+    let rows = |place: &Workplace| place.read("out/train.csv");
+    assert_eq!(rows(&place).lines().count(), rows(&other).lines().count());
+    assert!(!limited.is_empty());
+}
+
+#[test]
+fn overfitting_validates_on_what_it_trains_on() {
+    let (place, _) = with_csv();
+    let arguments = [
+        "run",
+        "manifest.json",
+        "--overfit",
+        "1",
+        "--set",
+        "train.epochs=60",
+    ];
+    let finished = place
+        .sconce(&[&arguments[..], &["--set", "optimizer.learning_rate=0.5"]].concat())
+        .expect(0, &["8 train, 8 val"]);
+    assert!(
+        finished.stdout.contains("val: loss 0."),
+        "{}",
+        finished.stdout
+    );
+    assert!(
+        finished.stdout.contains("accuracy 1.0000"),
+        "{}",
+        finished.stdout
+    );
+    assert!(!finished.stdout.contains("test:"), "there is no test");
+}
+
+#[test]
+fn a_dry_run_keeps_nothing() {
+    let (place, _) = with_csv();
+    let finished = place
+        .sconce(&["run", "manifest.json", "--dry-run"])
+        .expect(0, &[]);
+    assert!(
+        finished.stdout.contains("1 epochs, 1 iterations"),
+        "{}",
+        finished.stdout
+    );
+    assert!(finished.stdout.contains("a dry run"), "{}", finished.stdout);
+    assert!(!place.path("out").exists(), "nothing is left");
+}
+
+#[test]
+fn quiet_runs_say_nothing_but_their_results() {
+    let (place, _) = with_csv();
+    let finished = place
+        .sconce(&["run", "manifest.json", "--quiet"])
+        .expect(0, &[]);
+    assert_eq!(finished.stderr, "");
+    assert!(
+        finished.stdout.contains("completed: 2 epochs"),
+        "{}",
+        finished.stdout
+    );
+}
+
+#[test]
+fn words_can_be_json() {
+    let (place, _) = with_csv();
+    let finished = place
+        .sconce(&["run", "manifest.json", "--log-format", "json"])
+        .expect(0, &[]);
+    let messages: Vec<Value> = finished
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("each line is JSON"))
+        .collect();
+    let first = messages.first().expect("something is said");
+    assert_eq!(
+        (&first["level"], &first["source"]),
+        (&json!("info"), &json!("sconce"))
+    );
+    assert!(
+        first["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("run `tiny`"))
+    );
+    assert!(
+        messages
+            .iter()
+            .any(|message| message["source"] == "console")
+    );
+    assert!(first["time"].as_f64().is_some_and(|time| time > 1e9));
+}
