@@ -1,0 +1,314 @@
+//! Line charts.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+
+use crate::colour::{self, FAINT, INK};
+use crate::{Error, axis};
+
+/// A named series of points.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points in the order in which they are joined. A point with a coordinate that is not a
+    /// finite number (or not positive, on a logarithmic axis) leaves a gap.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Line {
+    /// A series named `name`.
+    pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            points: points.into_iter().collect(),
+        }
+    }
+}
+
+/// A chart of [lines](Line) over a common axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineChart {
+    /// Above the chart; nothing where it is empty.
+    pub title: String,
+    /// What the horizontal axis shows, with its unit.
+    pub x_label: String,
+    /// What the vertical axis shows, with its unit.
+    pub y_label: String,
+    /// Whether the horizontal axis is logarithmic.
+    pub x_log: bool,
+    /// Whether the vertical axis is logarithmic.
+    pub y_log: bool,
+    /// Width in pixels; at least 200.
+    pub width: u32,
+    /// Height in pixels; at least 150.
+    pub height: u32,
+    /// What it shows; the legend is left out where there is one line without a name.
+    pub lines: Vec<Line>,
+}
+
+/// At most this many points of a line are drawn: more than the chart has columns of pixels show
+/// nothing, and would make files as large as the logs they come from.
+const MOST_POINTS: usize = 4000;
+
+impl LineChart {
+    /// An empty chart of 800 by 450 pixels with linear axes.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            x_label: String::new(),
+            y_label: String::new(),
+            x_log: false,
+            y_log: false,
+            width: 800,
+            height: 450,
+            lines: Vec::new(),
+        }
+    }
+
+    /// The chart as an SVG document.
+    ///
+    /// A line of more than 4,000 points is thinned: of each of 2,000 stretches its least and its
+    /// greatest value are drawn, so that no peak is lost.
+    pub fn svg(&self) -> Result<String, Error> {
+        let all = || self.lines.iter().flat_map(|line| line.points.iter());
+        let x = axis::range(all().map(|point| point.0), self.x_log, false);
+        let y = axis::range(all().map(|point| point.1), self.y_log, true);
+        match (self.x_log, self.y_log) {
+            (false, false) => self.draw::<RangedCoordf64, RangedCoordf64>(x, y),
+            (false, true) => self.draw::<RangedCoordf64, LogCoord<f64>>(x, y.log_scale()),
+            (true, false) => self.draw::<LogCoord<f64>, RangedCoordf64>(x.log_scale(), y),
+            (true, true) => self.draw::<LogCoord<f64>, LogCoord<f64>>(x.log_scale(), y.log_scale()),
+        }
+    }
+
+    fn draw<X, Y>(
+        &self,
+        x: impl AsRangedCoord<CoordDescType = X, Value = f64>,
+        y: impl AsRangedCoord<CoordDescType = Y, Value = f64>,
+    ) -> Result<String, Error>
+    where
+        X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+        Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    {
+        let mut text = String::new();
+        {
+            let size = (self.width.max(200), self.height.max(150));
+            let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+            area.fill(&WHITE).map_err(Error::drawing)?;
+            let mut chart = ChartBuilder::on(&area);
+            chart.margin(12).x_label_area_size(42).y_label_area_size(64);
+            if !self.title.is_empty() {
+                chart.caption(&self.title, ("sans-serif", 20, &INK));
+            }
+            let mut chart = chart.build_cartesian_2d(x, y).map_err(Error::drawing)?;
+            chart
+                .configure_mesh()
+                .x_desc(&self.x_label)
+                .y_desc(&self.y_label)
+                .x_label_formatter(&|value| axis::number(*value))
+                .y_label_formatter(&|value| axis::number(*value))
+                .label_style(("sans-serif", 13, &INK))
+                .axis_desc_style(("sans-serif", 15, &INK))
+                .axis_style(INK)
+                .bold_line_style(FAINT)
+                .light_line_style(TRANSPARENT)
+                .draw()
+                .map_err(Error::drawing)?;
+            for (index, line) in self.lines.iter().enumerate() {
+                self.draw_line(&mut chart, index, line)?;
+            }
+            if self.lines.iter().any(|line| !line.name.is_empty()) {
+                chart
+                    .configure_series_labels()
+                    .position(SeriesLabelPosition::UpperRight)
+                    .background_style(WHITE.mix(0.85))
+                    .border_style(FAINT)
+                    .label_font(("sans-serif", 13, &INK))
+                    .draw()
+                    .map_err(Error::drawing)?;
+            }
+            area.present().map_err(Error::drawing)?;
+        }
+        Ok(text)
+    }
+
+    fn draw_line<'a, 'b, X, Y>(
+        &self,
+        chart: &mut ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>,
+        index: usize,
+        line: &Line,
+    ) -> Result<(), Error>
+    where
+        X: Ranged<ValueType = f64>,
+        Y: Ranged<ValueType = f64>,
+    {
+        let style = colour::series(index).stroke_width(2);
+        let shown =
+            |(x, y): &(f64, f64)| axis::shows(*x, self.x_log) && axis::shows(*y, self.y_log);
+        let points = thin(&line.points);
+        // Few points are epochs, and each of them counts.
+        let marked = points.len() <= 50;
+        let mut elements: Vec<DynElement<'static, SVGBackend<'b>, (f64, f64)>> = Vec::new();
+        for piece in points.split(|point| !shown(point)) {
+            if marked || piece.len() == 1 {
+                for point in piece {
+                    elements.push(Circle::new(*point, 3, style.filled()).into_dyn());
+                }
+            }
+            if piece.len() > 1 && colour::dashed(index) {
+                let path = Vec::from(piece).into_iter();
+                elements.push(DashedPathElement::new(path, 7, 4, style).into_dyn());
+            } else if piece.len() > 1 {
+                elements.push(PathElement::new(piece, style).into_dyn());
+            }
+        }
+        let series = chart.draw_series(elements).map_err(Error::drawing)?;
+        if !line.name.is_empty() {
+            series
+                .label(&line.name)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
+        }
+        Ok(())
+    }
+}
+
+/// `points`, or where they are more than a chart can show the least and the greatest of each
+/// stretch of them, in their order. A stretch with a gap keeps one.
+fn thin(points: &[(f64, f64)]) -> Cow<'_, [(f64, f64)]> {
+    if points.len() <= MOST_POINTS {
+        return Cow::Borrowed(points);
+    }
+    let stretch = points.len().div_ceil(MOST_POINTS / 2);
+    let mut kept = Vec::with_capacity(MOST_POINTS);
+    for part in points.chunks(stretch) {
+        let ends = part
+            .iter()
+            .enumerate()
+            .filter(|(_, point)| point.1.is_finite());
+        let least = ends.clone().min_by(|a, b| a.1.1.total_cmp(&b.1.1));
+        let greatest = ends.max_by(|a, b| a.1.1.total_cmp(&b.1.1));
+        if let (Some((first, low)), Some((second, high))) = (least, greatest) {
+            match first.cmp(&second) {
+                Ordering::Less => kept.extend([*low, *high]),
+                Ordering::Equal => kept.push(*low),
+                Ordering::Greater => kept.extend([*high, *low]),
+            }
+        }
+        kept.extend(part.iter().find(|point| !point.1.is_finite()));
+    }
+    Cow::Owned(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(points: &[(f64, f64)]) -> LineChart {
+        let mut chart = LineChart::new("Loss & <rate>");
+        chart.x_label = "epoch".to_owned();
+        chart.y_label = "loss".to_owned();
+        chart.lines = vec![
+            Line::new("a<b>&\"c\"", points.iter().copied()),
+            Line::new("other", [(1.0, 0.5), (3.0, 0.25)]),
+        ];
+        chart
+    }
+
+    /// The numbers of the elements `tag` in a document that must be well formed.
+    fn count(svg: &str, tag: &str) -> usize {
+        let document = roxmltree::Document::parse(svg).unwrap();
+        document
+            .descendants()
+            .filter(|node| node.has_tag_name(("http://www.w3.org/2000/svg", tag)))
+            .count()
+    }
+
+    #[test]
+    fn text_is_escaped_and_the_bytes_are_the_same_each_time() {
+        let chart = chart(&[(1.0, 1.0), (2.0, 0.75), (3.0, 0.7)]);
+        let svg = chart.svg().unwrap();
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let texts: Vec<_> = document
+            .descendants()
+            .filter_map(|node| node.text())
+            .map(str::trim)
+            .collect();
+        for text in ["Loss & <rate>", "a<b>&\"c\"", "other", "epoch", "loss"] {
+            assert!(texts.contains(&text), "{text}: {texts:?}");
+        }
+        assert_eq!(svg, chart.svg().unwrap());
+        assert!(!svg.contains("<script") && !svg.contains("href"));
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_leaves_a_gap() {
+        let with = |middle| {
+            let points = [
+                (1.0, 1.0),
+                (2.0, 0.9),
+                (3.0, middle),
+                (4.0, 0.7),
+                (5.0, 0.6),
+            ];
+            let mut chart = LineChart::new("");
+            chart.lines = vec![Line::new("", points)];
+            let svg = chart.svg().unwrap();
+            let lines = count(&svg, "polyline");
+            (lines, count(&svg, "circle"))
+        };
+        let (whole, points) = with(0.8);
+        assert_eq!(points, 5);
+        assert_eq!(with(f64::NAN), (whole + 1, 4));
+        assert_eq!(with(f64::INFINITY), (whole + 1, 4));
+    }
+
+    #[test]
+    fn logarithmic_axes_leave_out_what_is_not_positive() {
+        let mut chart = chart(&[(1.0, 1e-4), (10.0, 1.0), (100.0, -1.0), (1000.0, 0.0)]);
+        chart.x_log = true;
+        chart.y_log = true;
+        let svg = chart.svg().unwrap();
+        assert_eq!(count(&svg, "circle"), 4, "two points of each line");
+        for label in [">\n1e-4\n<", ">\n0.01\n<", ">\n1\n<", ">\n100\n<"] {
+            assert!(svg.contains(label), "{label}\n{svg}");
+        }
+    }
+
+    #[test]
+    fn nothing_and_what_cannot_be_shown_is_drawn_too() {
+        for points in [
+            &[][..],
+            &[(f64::NAN, 1.0)],
+            &[(0.0, f64::MAX)],
+            &[(1e9, 1e-310), (1e9, 5e-324)],
+        ] {
+            for (x_log, y_log) in [(false, false), (true, true), (false, true)] {
+                let mut chart = chart(points);
+                chart.x_log = x_log;
+                chart.y_log = y_log;
+                chart.lines.truncate(1);
+                assert!(count(&chart.svg().unwrap(), "text") > 3);
+            }
+        }
+    }
+
+    #[test]
+    fn long_lines_keep_their_peaks() {
+        let mut points: Vec<_> = (0..1_000_000)
+            .map(|i| (f64::from(i), f64::from(i % 10)))
+            .collect();
+        points[123_456].1 = 99.0;
+        points[654_321].1 = f64::NAN;
+        let thinned = thin(&points);
+        assert!(thinned.len() <= MOST_POINTS + 1);
+        assert!(thinned.contains(&(123_456.0, 99.0)));
+        assert_eq!(thinned.iter().filter(|point| point.1.is_nan()).count(), 1);
+        assert!(thinned.is_sorted_by_key(|point| point.0 as u32 / 500));
+    }
+}
