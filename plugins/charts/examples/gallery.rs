@@ -11,8 +11,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(&folder)?;
 
     let mut chart = LineChart::new("Loss");
-    chart.x_label = "epoch".to_owned();
-    chart.y_label = "cross-entropy".to_owned();
+    chart.x_label = "epoch".into();
+    chart.y_label = "cross-entropy".into();
     for index in 0..9 {
         let value = |x: i32| f64::from(10 - index) * (-0.2 * f64::from(x)).exp() + 0.1;
         let at = |x| {
@@ -43,14 +43,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         .into_iter()
         .zip([0.2, 1.4, -0.3, 0.9]);
     let mut chart = BarChart::new("Gradient norms", bars);
-    chart.y_label = "norm".to_owned();
+    chart.y_label = "norm".into();
     std::fs::write(folder.join("bars.svg"), chart.svg()?)?;
     let edges: Vec<f64> = (0..=20).map(|i| f64::from(i) / 10.0 - 1.0).collect();
     let counts: Vec<f64> = (0..20)
         .map(|i| f64::from(100 - (10 - i) * (10 - i)))
         .collect();
     let mut chart = BarChart::histogram("Weights", &edges, &counts)?;
-    chart.x_label = "value".to_owned();
+    chart.x_label = "value".into();
     std::fs::write(folder.join("histogram.svg"), chart.svg()?)?;
 
     let names: Vec<_> = (0..10).map(|i| format!("class {i}")).collect();
