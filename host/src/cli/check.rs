@@ -18,8 +18,15 @@ pub(super) struct CheckArgs {
 }
 
 pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
-    let ManifestArgs { file, set, plugins } = &arguments.manifest;
-    let checked = session::check(file, set, plugins, &arguments.selection, tasks.source())?;
+    let ManifestArgs { file, plugins, .. } = &arguments.manifest;
+    let overlay = arguments.manifest.overlay();
+    let checked = session::check(
+        file,
+        &overlay,
+        plugins,
+        &arguments.selection,
+        tasks.source(),
+    )?;
     output::diagnostics(&checked.warnings);
     let Checked {
         manifest,

@@ -29,6 +29,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::manifest::Overlay;
 use crate::plugin::trial;
 use crate::session::{Failure, FromManifest, TaskBuilder};
 
@@ -81,12 +82,23 @@ enum Command {
 struct ManifestArgs {
     /// The run manifest, a JSON file.
     file: PathBuf,
-    /// Sets a value of the manifest: `train.epochs=3`, `hooks[0].config.every=5`.
+    /// A manifest that is laid over the first, as are those after it: objects are merged, everything
+    /// else is replaced. Relative paths in it start at the first one's directory.
+    #[arg(long = "layer", value_name = "FILE")]
+    layers: Vec<PathBuf>,
+    /// Sets a value of the manifest, after what `SCONCE_SET` and the variables `SCONCE_SET_…` set: `train.epochs=3`, `hooks[0].config.every=5`.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// A directory to look for plugins in, before the manifest's and those of `SCONCE_PLUGIN_PATH`.
     #[arg(long = "plugins", value_name = "DIR")]
     plugins: Vec<PathBuf>,
+}
+
+impl ManifestArgs {
+    /// What is laid over the manifest.
+    fn overlay(&self) -> Overlay {
+        Overlay::new(&self.layers, &self.set)
+    }
 }
 
 /// Runs the command line of this process, whose task is the manifest's model over its data, and gives

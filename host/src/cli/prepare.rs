@@ -14,7 +14,7 @@ pub(super) fn task(
     arguments: &ManifestArgs,
     tasks: &dyn TaskBuilder,
 ) -> Result<(Manifest, Box<dyn Task>), Failure> {
-    let manifest = manifest::load(&arguments.file, &arguments.set, tasks.source());
+    let manifest = manifest::load(&arguments.file, &arguments.overlay(), tasks.source());
     let manifest = manifest.map_err(Failure::usage)?;
     set_threads(manifest.threads);
     let data = session::read_data(&manifest)?;

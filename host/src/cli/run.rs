@@ -18,7 +18,7 @@ use crate::exit;
 use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Overlay};
 use crate::run::{Outcome, Profile, Report, Resume, RunError, Signal, Trainer};
 use crate::session::{self, Checked, Failure, HookPlan, Output, Selection, TaskBuilder};
 use crate::task::Task;
@@ -82,9 +82,20 @@ pub(super) fn code_of(signal: Signal) -> u8 {
 }
 
 fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failure> {
-    let ManifestArgs { file, set, plugins } = &arguments.manifest;
-    let set = arguments.look.overrides(set);
-    let checked = session::check(file, &set, plugins, &arguments.selection, tasks.source())?;
+    let ManifestArgs {
+        file,
+        layers,
+        set,
+        plugins,
+    } = &arguments.manifest;
+    let overlay = Overlay::new(layers, &arguments.look.overrides(set));
+    let checked = session::check(
+        file,
+        &overlay,
+        plugins,
+        &arguments.selection,
+        tasks.source(),
+    )?;
     output::diagnostics(&checked.warnings);
     prepare::set_threads(checked.manifest.threads);
     let plan = checked.plan();

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::output;
 use crate::exit;
-use crate::manifest::{self, KnownHook, LimitsConfig, Manifest, TaskSource};
+use crate::manifest::{self, KnownHook, LimitsConfig, Manifest, Overlay, TaskSource};
 use crate::plugin::catalogue::{self, Described};
 use crate::plugin::search::{self, Inventory};
 use crate::session::Failure;
@@ -28,7 +28,8 @@ pub(super) struct SchemaArgs {
 pub(super) fn schema(arguments: &SchemaArgs, tasks: TaskSource) -> Result<u8, Failure> {
     let mut directories = arguments.plugins.clone();
     if let Some(file) = &arguments.file {
-        let Manifest { plugins, .. } = manifest::load(file, &[], tasks).map_err(Failure::usage)?;
+        let Manifest { plugins, .. } =
+            manifest::load(file, &Overlay::default(), tasks).map_err(Failure::usage)?;
         directories.extend(plugins);
     }
     directories.extend(search::from_environment());

@@ -9,36 +9,35 @@ use serde_path_to_error::Segment;
 
 use super::schema_check::{self, Problem};
 use super::{
-    HookEntry, Manifest, Source, TaskSource, json_path, json_schema, overrides, read, semantics,
-    syntax,
+    HookEntry, Manifest, Overlay, Source, TaskSource, json_path, json_schema, overlay, overrides,
+    read, semantics, syntax,
 };
 use crate::diagnostic::Diagnostic;
 
 /// At most so many problems are told at once.
 const MOST_TOLD: usize = 50;
 
-/// Reads and checks a manifest; `overrides` are the values of `--set`.
+/// Reads and checks a manifest with what is laid over it. Relative paths start at its own directory,
+/// wherever they were written.
 ///
 /// # Errors
 ///
 /// All problems at once: of the JSON's syntax the first, of its contents all.
 pub fn load(
     path: &Path,
-    overrides: &[String],
+    overlay: &Overlay,
     tasks: TaskSource,
 ) -> Result<Manifest, Vec<Diagnostic>> {
     let text = read::text(path).map_err(|problem| vec![problem])?;
     let mut document = syntax::parse(path, &text).map_err(|problem| vec![problem])?;
     let mut source = Source::new(path, &text);
-    let mut problems: Vec<Diagnostic> = source
-        .doubled()
-        .map(|(place, line)| {
-            Diagnostic::new("the key comes twice in this object")
-                .at(place)
-                .note(format!("the first one is in line {line}"))
-        })
-        .collect();
-    problems.extend(overrides::apply(&mut document, &mut source, overrides));
+    let mut problems = source.doubled_keys();
+    for layer in &overlay.layers {
+        let laid = overlay::lay(&mut document, &mut source, layer);
+        problems.extend(laid.map_err(|problem| vec![problem])?);
+    }
+    let assignments = &overlay.assignments;
+    problems.extend(overrides::apply(&mut document, &mut source, assignments));
     let found = schema_check::check(&document, &json_schema(tasks));
     let more = semantics::check(&document, &found);
     let found = found.into_iter().chain(more);

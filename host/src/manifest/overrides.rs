@@ -1,8 +1,9 @@
-//! Values set on the command line: `train.epochs=3`, `hooks[0].config.every=5`.
+//! Values set one by one: `train.epochs=3`, `hooks[0].config.every=5`.
 
 use serde_json::{Map, Value};
 
 use super::json_path::{self, Step};
+use super::overlay::{Assignment, Origin};
 use super::{Source, schema_check};
 use crate::diagnostic::Diagnostic;
 
@@ -10,15 +11,19 @@ use crate::diagnostic::Diagnostic;
 pub(super) fn apply(
     document: &mut Value,
     source: &mut Source,
-    overrides: &[String],
+    assignments: &[Assignment],
 ) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
-    for written in overrides {
-        match set(document, written) {
-            Ok(set) => source.set_override(set.path, written, set.value_at),
+    for Assignment { origin, text } in assignments {
+        match set(document, text) {
+            Ok(set) => source.set_override(set.path, origin, text, set.value_at),
             Err(message) => {
-                let written = crate::diagnostic::shortened(written);
-                problems.push(Diagnostic::new(format!("`--set {written}`: {message}")));
+                let written = crate::diagnostic::shortened(text);
+                let written = match origin {
+                    Origin::CommandLine => format!("--set {written}"),
+                    Origin::Environment(name) => format!("{name}={written}"),
+                };
+                problems.push(Diagnostic::new(format!("`{written}`: {message}")));
             }
         }
     }

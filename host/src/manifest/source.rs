@@ -9,10 +9,14 @@ use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::json_path;
-use crate::diagnostic::Place;
+use super::overlay::Origin;
+use crate::diagnostic::{Diagnostic, Place};
 
 /// The file of what was written on the command line.
 const COMMAND_LINE: &str = "command line";
+
+/// The file of what was written in the environment.
+const ENVIRONMENT: &str = "environment";
 
 /// What is inside the value of a longer key, in bytes, has the place of the value around: no known
 /// key is as long, and each path repeats it.
@@ -29,7 +33,7 @@ pub struct Source {
     keys: BTreeMap<String, Range<usize>>,
     /// The paths of keys that an object has twice, with both places.
     doubled: Vec<Doubled>,
-    /// The paths that were set on the command line, with what was written there.
+    /// The paths that were set elsewhere, with what was written there.
     overridden: BTreeMap<String, Written>,
 }
 
@@ -41,9 +45,11 @@ struct Doubled {
     second: Range<usize>,
 }
 
-/// What was written on the command line.
+/// What was written on the command line, in the environment, or in a file that is laid over this one.
 #[derive(Clone, Debug)]
 struct Written {
+    /// The file, or what stands for one.
+    file: PathBuf,
     text: Arc<str>,
     /// The bytes of the path.
     path: Range<usize>,
@@ -109,14 +115,52 @@ impl Source {
         })
     }
 
-    /// Notes that the value at `json_path` came from the command line, where `text` was written:
-    /// a path and `=`, together of so many bytes, and the value.
-    pub(super) fn set_override(&mut self, json_path: String, text: &str, value_at: usize) {
+    /// An object's keys that come twice, in words.
+    pub(super) fn doubled_keys(&self) -> Vec<Diagnostic> {
+        self.doubled()
+            .map(|(place, line)| {
+                Diagnostic::new("the key comes twice in this object")
+                    .at(place)
+                    .note(format!("the first one is in line {line}"))
+            })
+            .collect()
+    }
+
+    /// Notes that the value at `json_path` came from another file.
+    pub(super) fn take_over(&mut self, json_path: &str, other: &Source) {
+        self.overridden
+            .retain(|path, _| path != json_path && !json_path::is_inside(path, json_path));
+        for (path, span) in &other.values {
+            if path == json_path || json_path::is_inside(path, json_path) {
+                let written = Written {
+                    file: other.file.clone(),
+                    text: Arc::clone(&other.text),
+                    path: other.keys.get(path).unwrap_or(span).clone(),
+                    value: span.clone(),
+                };
+                self.overridden.insert(path.clone(), written);
+            }
+        }
+    }
+
+    /// Notes that the value at `json_path` came from the command line or the environment, where `text`
+    /// was written: a path and `=`, together of so many bytes, and the value.
+    pub(super) fn set_override(
+        &mut self,
+        json_path: String,
+        origin: &Origin,
+        text: &str,
+        value_at: usize,
+    ) {
         // A later value takes the place of earlier ones inside it.
         self.overridden
             .retain(|path, _| !json_path::is_inside(path, &json_path));
-        let option = "--set ";
+        let (file, option) = match origin {
+            Origin::CommandLine => (COMMAND_LINE, "--set ".to_owned()),
+            Origin::Environment(name) => (ENVIRONMENT, format!("{name}=")),
+        };
         let written = Written {
+            file: PathBuf::from(file),
             text: Arc::from(format!("{option}{text}")),
             path: option.len()..option.len() + value_at.saturating_sub(1),
             value: option.len() + value_at..option.len() + text.len(),
@@ -197,7 +241,7 @@ fn range_of(value: &ast::Value<'_>) -> Range<usize> {
 impl Written {
     fn place(&self, json_path: &str, span: &Range<usize>) -> Place {
         Place {
-            file: PathBuf::from(COMMAND_LINE),
+            file: self.file.clone(),
             text: Arc::clone(&self.text),
             json_path: json_path.to_owned(),
             span: Some(span.clone()),
@@ -238,12 +282,12 @@ mod tests {
     #[test]
     fn what_was_set_on_the_command_line_has_its_place_there() {
         let mut source = Source::new(Path::new("run.json"), r#"{"a": {"b": 2}}"#);
-        source.set_override("a.b".to_owned(), "a.b=7", 4);
+        source.set_override("a.b".to_owned(), &Origin::CommandLine, "a.b=7", 4);
         let excerpt = |place: Place| place.text[place.span.expect("a span")].to_owned();
         assert_eq!(excerpt(source.place("a.b.c")), "7");
         assert_eq!(excerpt(source.key_place("a.b")), "a.b");
         assert_eq!(excerpt(source.place("a")), "{\"b\": 2}");
-        source.set_override("a".to_owned(), "a={}", 2);
+        source.set_override("a".to_owned(), &Origin::CommandLine, "a={}", 2);
         assert_eq!(excerpt(source.place("a.b")), "{}");
     }
 }

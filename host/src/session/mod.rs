@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::{self, Splits};
 use crate::diagnostic::Diagnostic;
-use crate::manifest::{self, Manifest, TaskSource};
+use crate::manifest::{self, Manifest, Overlay, TaskSource};
 use crate::run::Plan;
 
 /// A manifest with everything that it names, found and checked; nothing is created yet.
@@ -45,12 +45,12 @@ pub struct Checked {
 /// has problems.
 pub fn check(
     file: &Path,
-    overrides: &[String],
+    overlay: &Overlay,
     plugins: &[PathBuf],
     selection: &Selection,
     tasks: TaskSource,
 ) -> Result<Checked, Failure> {
-    let mut manifest = manifest::load(file, overrides, tasks).map_err(Failure::usage)?;
+    let mut manifest = manifest::load(file, overlay, tasks).map_err(Failure::usage)?;
     selection.apply(&mut manifest).map_err(Failure::usage)?;
     let mut warnings = Vec::new();
     let hooks = plan_hooks(&manifest, plugins, &mut warnings);

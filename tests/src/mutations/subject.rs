@@ -153,7 +153,7 @@ impl Bench {
         match self.subject {
             Subject::Manifest => {
                 let path = self.write("input.json", input);
-                manifest::load(&path, &[], TaskSource::Manifest).is_ok()
+                manifest::load(&path, &manifest::Overlay::default(), TaskSource::Manifest).is_ok()
             }
             Subject::Plugin => self.take_plugin(input),
             Subject::Metadata => {

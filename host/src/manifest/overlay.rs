@@ -1,0 +1,136 @@
+//! What is laid over a manifest: other manifests, the environment's assignments, the command line's.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Source, json_path, read, syntax};
+use crate::diagnostic::Diagnostic;
+
+/// The environment variables with assignments: this one, and those whose names begin with it and `_`.
+pub const VARIABLE: &str = "SCONCE_SET";
+
+/// What is laid over a manifest, in the order in which it is.
+#[derive(Clone, Debug, Default)]
+pub struct Overlay {
+    /// Manifests, of which each may have any part: objects are merged, everything else is replaced.
+    pub layers: Vec<PathBuf>,
+    /// Values set one by one.
+    pub assignments: Vec<Assignment>,
+}
+
+/// A value that is set: `train.epochs=3`.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// Where it was written.
+    pub origin: Origin,
+    /// A path, `=` and a value.
+    pub text: String,
+}
+
+/// Where an assignment was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// With `--set`.
+    CommandLine,
+    /// In the environment variable of this name.
+    Environment(String),
+}
+
+impl Overlay {
+    /// Layers, the environment's assignments in the order of their variables' names, and those of the
+    /// command line.
+    pub fn new(layers: &[PathBuf], set: &[String]) -> Overlay {
+        let prefix = format!("{VARIABLE}_");
+        let mut from_environment: Vec<(String, String)> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name == VARIABLE || name.starts_with(&prefix))
+            .collect();
+        from_environment.sort();
+        let environment = from_environment.into_iter().map(|(name, text)| Assignment {
+            origin: Origin::Environment(name),
+            text,
+        });
+        let command_line = set.iter().map(|text| Assignment {
+            origin: Origin::CommandLine,
+            text: text.clone(),
+        });
+        Overlay {
+            layers: layers.to_vec(),
+            assignments: environment.chain(command_line).collect(),
+        }
+    }
+}
+
+/// Lays a manifest's file over a document, and notes in `source` what came from it.
+pub(super) fn lay(
+    document: &mut Value,
+    source: &mut Source,
+    path: &Path,
+) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let text = read::text(path)?;
+    let layer = syntax::parse(path, &text)?;
+    let from = Source::new(path, &text);
+    let problems = from.doubled_keys();
+    merge(document, layer, "", source, &from);
+    Ok(problems)
+}
+
+fn merge(document: &mut Value, layer: Value, path: &str, source: &mut Source, from: &Source) {
+    match (document, layer) {
+        (Value::Object(members), Value::Object(layer)) => {
+            for (key, value) in layer {
+                let path = json_path::member(path, &key);
+                match members.get_mut(&key) {
+                    Some(member) => merge(member, value, &path, source, from),
+                    None => {
+                        members.insert(key, value);
+                        source.take_over(&path, from);
+                    }
+                }
+            }
+        }
+        (document, layer) => {
+            *document = layer;
+            source.take_over(path, from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_merged_and_the_rest_replaced() {
+        let first = r#"{"train": {"epochs": 1, "batch_size": 8}, "hooks": ["a", "b"], "seed": 1}"#;
+        let over = "{\"train\": {\"epochs\": 2},\n \"hooks\": [{\"hook\": \"c\"}], \"threads\": 1}";
+        let mut document: Value = serde_json::from_str(first).expect("JSON");
+        let mut source = Source::new(Path::new("first.json"), first);
+        let from = Source::new(Path::new("over.json"), over);
+        merge(
+            &mut document,
+            serde_json::from_str(over).expect("JSON"),
+            "",
+            &mut source,
+            &from,
+        );
+        let expected = json!({
+            "train": {"epochs": 2, "batch_size": 8}, "hooks": [{"hook": "c"}], "seed": 1, "threads": 1
+        });
+        assert_eq!(document, expected);
+        for (path, file, excerpt) in [
+            ("train.epochs", "over.json", "2"),
+            ("train.batch_size", "first.json", "8"),
+            ("hooks[0].hook", "over.json", "\"c\""),
+            ("threads", "over.json", "1"),
+            ("seed", "first.json", "1"),
+        ] {
+            let place = source.place(path);
+            assert_eq!(place.file, Path::new(file), "{path}");
+            assert_eq!(&place.text[place.span.expect("a span")], excerpt, "{path}");
+        }
+    }
+}
