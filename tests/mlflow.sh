@@ -4,7 +4,7 @@
 # Exits with 0 and says why where that can't be done.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-venv=${1:-target/mlflow}
+venv=$(realpath -m "${1:-target/mlflow}")
 port=${MLFLOW_PORT:-5077}
 if [ ! -x "$venv/bin/mlflow" ]; then
     if ! { python3 -m venv "$venv" && "$venv/bin/pip" install -q mlflow; }; then
@@ -32,7 +32,7 @@ cat > "$place/manifest.json" <<JSON
   ]
 }
 JSON
-(cd "$place" && exec "$(realpath "$OLDPWD/$venv")/bin/mlflow" server --host 127.0.0.1 --port "$port" --workers 1 \
+(cd "$place" && exec "$venv/bin/mlflow" server --host 127.0.0.1 --port "$port" --workers 1 \
     --backend-store-uri "sqlite:///$place/mlflow.db" --artifacts-destination "$place/artifacts") > "$place/server.log" 2>&1 &
 server=$!
 export NO_PROXY=127.0.0.1

@@ -264,7 +264,11 @@ fn a_wrong_jsonl_is_refused() {
         json!({"intervall": 5}),
         &["did you mean `interval`?"],
     );
-    refused("jsonl", json!({"file": "../log"}), &["stay below it: `../log`"]);
+    refused(
+        "jsonl",
+        json!({"file": "../log"}),
+        &["stay below it: `../log`"],
+    );
     let same = json!({"epochs_file": "log.jsonl"});
     refused("jsonl", same, &["are the same: `log.jsonl`"]);
 }

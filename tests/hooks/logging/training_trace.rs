@@ -203,6 +203,10 @@ fn options_of_the_trace_show_in_it() {
 fn a_wrong_trace_is_refused() {
     let hook = "training-trace";
     refused(hook, json!({"every": 0}), &["hooks[0].config.every"]);
-    refused(hook, json!({"file": "/tmp/x"}), &["stay below it: `/tmp/x`"]);
+    refused(
+        hook,
+        json!({"file": "/tmp/x"}),
+        &["stay below it: `/tmp/x`"],
+    );
     refused(hook, json!({"best": ["acuracy"]}), &["acuracy", "accuracy"]);
 }

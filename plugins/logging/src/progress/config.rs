@@ -12,7 +12,7 @@ pub(crate) struct Config {
     pub(crate) refresh_per_second: f64,
     /// The bar's last state stays as a line when its pass is over. Default false: it goes.
     pub(crate) leave: bool,
-    /// The bar's width in characters, from 1 to 200. Default 30.
+    /// The bar's width in characters, from 1 to 200. Default 20.
     #[schemars(range(min = 1, max = 200))]
     pub(crate) width: usize,
     /// Draw the bar with `=` and `>` instead of blocks. Default false.
@@ -55,7 +55,7 @@ impl Default for Config {
         Config {
             refresh_per_second: 10.0,
             leave: false,
-            width: 30,
+            width: 20,
             ascii: false,
             metrics: vec!["loss".to_owned()],
             window: 10,

@@ -1,7 +1,7 @@
 //! The `progress` hook: a bar for each pass over a phase's data, with metrics, rate and time left.
 //!
 //! ```text
-//! epoch 2/5 train [████████████▌                 ] 58/141  loss 0.3412  61440 samples/s  eta 0:00:02
+//! epoch 2/5 train [████████▎           ] 58/141  loss 0.3412  61440 samples/s  eta 0:00:02
 //! ```
 //!
 //! The bar is the last line of the terminal; the host keeps it below all messages. Where messages
