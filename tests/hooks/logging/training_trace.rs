@@ -82,7 +82,11 @@ fn a_trace_says_what_the_runs_record_says() {
         })
         .collect();
     let best = losses.iter().copied().fold(f64::INFINITY, f64::min);
-    let epoch = losses.iter().position(|loss| *loss == best).expect("it") + 1;
+    let epoch = losses
+        .iter()
+        .position(|loss| loss.to_bits() == best.to_bits())
+        .expect("it")
+        + 1;
     let expected = json!({"value": best, "epoch": epoch, "rule": "less"});
     assert_eq!(trace["best"]["val/loss"], expected);
     assert_eq!(trace["best"]["val/accuracy"]["rule"], "greater");
