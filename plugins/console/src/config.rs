@@ -7,9 +7,10 @@ use sconce_plugin_api::prelude::*;
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub(crate) struct Config {
-    /// A line every so many training iterations, counted from the start of each epoch.
-    /// 0: none. Default 50.
+    /// A line every so many training iterations. 0: none. Default 50.
     pub(crate) interval: u64,
+    /// What the interval counts, and the line shows. Default `epoch`.
+    pub(crate) count: Count,
     /// A line at the end of each pass over a phase's data. Default true.
     pub(crate) by_epoch: bool,
     /// The loss in an interval's line is the mean over so many iterations, from 1 (the last
@@ -19,6 +20,9 @@ pub(crate) struct Config {
     /// No line for what is left over at the end of an epoch when the interval doesn't divide it.
     /// Default true.
     pub(crate) ignore_last: bool,
+    /// The run's name in front of the first of every so many lines, to tell runs apart whose lines
+    /// come together. 0: none. Default 0.
+    pub(crate) name_every: u64,
     /// A line every 5 iterations during the first 100 of the run, where the interval is longer.
     /// Default false.
     pub(crate) denser_at_first: bool,
@@ -29,10 +33,23 @@ pub(crate) struct Config {
     pub(crate) digits: u8,
 }
 
+/// What an interval counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Count {
+    /// The batches of each epoch, from its begin.
+    #[default]
+    Epoch,
+    /// The iterations of the whole run.
+    Run,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
             interval: 50,
+            count: Count::Epoch,
+            name_every: 0,
             by_epoch: true,
             window: 10,
             ignore_last: true,
@@ -62,9 +79,13 @@ impl Config {
         if self.interval == 0 {
             return false;
         }
-        let dense = self.denser_at_first && iteration <= 100 && batch.is_multiple_of(5);
+        let done = match self.count {
+            Count::Epoch => batch,
+            Count::Run => iteration,
+        };
+        let dense = self.denser_at_first && iteration <= 100 && done.is_multiple_of(5);
         let last = !self.ignore_last && batch == batches;
-        dense || last || batch.is_multiple_of(self.interval)
+        dense || last || done.is_multiple_of(self.interval)
     }
 }
 
@@ -98,6 +119,9 @@ mod tests {
         for (config, expected) in cases {
             assert_eq!(lines(&config), expected, "interval {}", config.interval);
         }
+        let mut over_the_run = config(8, true, false);
+        over_the_run.count = Count::Run;
+        assert_eq!(lines(&over_the_run), [8, 16, 24]);
     }
 
     #[test]

@@ -27,6 +27,9 @@ use measure::{Meter, Window};
 
 struct Console {
     config: Config,
+    /// The run's name, and how many lines there have been.
+    name: String,
+    lines: u64,
     losses: Window,
     /// Since the last interval's line.
     interval: Meter,
@@ -44,9 +47,18 @@ struct Console {
 impl Hook for Console {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         config.check()?;
+        let name = match config.name_every {
+            0 => String::new(),
+            _ => setup.manifest()?["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+        };
         Ok(Console {
+            name,
+            lines: 0,
             losses: Window::new(config.window),
             config,
             interval: Meter::default(),
@@ -91,7 +103,8 @@ impl Hook for Console {
             let now = task.elapsed();
             let speed = self.interval.speed(now);
             let loss = self.losses.mean();
-            task.info(report::interval(task, config, loss, speed));
+            let line = report::interval(task, config, loss, speed);
+            self.say(task, line);
             self.interval = Meter::start(now);
         }
         Ok(())
@@ -107,7 +120,8 @@ impl Hook for Console {
         };
         if self.config.by_epoch {
             let (time, speed) = (pass.time(now), pass.speed(now));
-            task.info(report::epoch(task, &self.config, time, speed));
+            let line = report::epoch(task, &self.config, time, speed);
+            self.say(task, line);
         }
         if !is_training {
             // The speed of training is that of training alone.
@@ -120,6 +134,19 @@ impl Hook for Console {
     fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
         task.info(report::end(task, outcome));
         Ok(())
+    }
+}
+
+impl Console {
+    /// Prints a line, with the run's name in front where it is its turn.
+    fn say(&mut self, task: &TaskView<'_>, line: impl std::fmt::Display) {
+        let every = self.config.name_every;
+        if every > 0 && self.lines.is_multiple_of(every) {
+            task.info(format_args!("{}  {line}", self.name));
+        } else {
+            task.info(line);
+        }
+        self.lines += 1;
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sconce_plugin_api::prelude::*;
 
-use crate::config::Config;
+use crate::config::{Config, Count};
 use crate::line::{Clock, Line};
 
 /// Before the run.
@@ -25,8 +25,14 @@ pub(crate) fn interval(
 ) -> Line {
     let mut line = Line::new(config.digits)
         .with_tables(config.tables)
-        .progress("epoch", task.epoch() + 1, task.epochs())
-        .progress("batch", task.batch(), task.batches());
+        .progress("epoch", task.epoch() + 1, task.epochs());
+    line = match config.count {
+        Count::Epoch => line.progress("batch", task.batch(), task.batches()),
+        Count::Run => {
+            let all = task.epochs() * task.batches();
+            line.progress("iteration", task.iteration(), all)
+        }
+    };
     if let Some(loss) = loss {
         line = line.metric("loss", loss);
     }

@@ -1,0 +1,231 @@
+//! The `jsonl` hook: one JSON object per line, every so many iterations and at the end of each pass.
+//!
+//! ```text
+//! {"event":"interval","phase":"train","epoch":0,"iteration":50,"update":50,"samples":3200,"learning_rate":0.001,"loss":1.2032,"accuracy":0.6428}
+//! {"event":"epoch","phase":"val","epoch":1,"iteration":141,"update":141,"samples":9000,"learning_rate":0.001,"loss":0.5127,"accuracy":0.8561}
+//! ```
+//!
+//! The counters count what is finished, as everywhere. Equal runs write equal files unless times are
+//! asked for, and so do a run that was stopped and resumed and one that never was.
+
+mod config;
+mod object;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use config::{Config, Field};
+use object::Object;
+use sconce_plugin_api::prelude::*;
+
+use crate::window::Window;
+
+/// What the hook knows between calls.
+pub(crate) struct JsonLines {
+    config: Config,
+    lines: LogFile,
+    epochs: Option<LogFile>,
+    losses: Window,
+    object: Object,
+    /// Since the last interval's line, and since the pass began.
+    interval: Meter,
+    pass: Meter,
+    has_speed: bool,
+}
+
+/// What a checkpoint keeps.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    lines: LogFileState,
+    epochs: Option<LogFileState>,
+    losses: Vec<u64>,
+}
+
+/// Samples since a moment.
+#[derive(Clone, Copy, Default)]
+struct Meter {
+    since: Duration,
+    samples: u64,
+}
+
+impl Meter {
+    fn speed(&self, now: Duration) -> Option<f64> {
+        let seconds = now.saturating_sub(self.since).as_secs_f64();
+        (seconds > 0.0).then(|| self.samples as f64 / seconds)
+    }
+}
+
+#[hook(
+    name = "jsonl",
+    about = "Writes losses and metrics as JSON, a line every so many iterations and per epoch.",
+    priority = LOW
+)]
+impl Hook for JsonLines {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let lines = LogFile::new(setup.path_below("file", &config.file)?);
+        let epochs = match &config.epochs_file {
+            Some(file) if *file == config.file => {
+                bail!(
+                    "`epochs_file` and `file` are the same: `{}`",
+                    file.display()
+                )
+            }
+            Some(file) => Some(LogFile::new(setup.path_below("epochs_file", file)?)),
+            None => None,
+        };
+        Ok(JsonLines {
+            lines,
+            epochs,
+            losses: Window::new(config.window.max(1)),
+            object: Object::new(&config),
+            interval: Meter::default(),
+            pass: Meter::default(),
+            has_speed: config.fields.contains(&Field::Speed),
+            config,
+        })
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        let epochs = self.epochs.as_mut().map(LogFile::save);
+        state::to_bytes(&Saved {
+            lines: self.lines.save()?,
+            epochs: epochs.transpose()?,
+            losses: self.losses.save(),
+        })
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let saved: Saved = state::from_bytes(bytes)?;
+        self.lines.restore(&saved.lines)?;
+        if let (Some(log), Some(saved)) = (&mut self.epochs, &saved.epochs) {
+            log.restore(saved)?;
+        }
+        self.losses.restore(&saved.losses);
+        Ok(())
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.has_speed {
+            self.pass = Meter {
+                since: task.elapsed(),
+                samples: 0,
+            };
+            if task.phase() == Phase::Train {
+                self.interval = self.pass;
+            }
+        }
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.pass.samples += task.batch_size();
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        self.interval.samples += task.batch_size();
+        if let Some(loss) = task.loss() {
+            self.losses.push(loss);
+        }
+        if !self
+            .config
+            .is_due(task.iteration(), task.batch(), task.batches())
+        {
+            return Ok(());
+        }
+        let loss = self.losses.value(self.config.smoothing);
+        let speed = self.measure(self.interval, task);
+        self.fill(task, "interval", loss, speed);
+        if self.has_speed {
+            self.interval = Meter {
+                since: task.elapsed(),
+                samples: 0,
+            };
+        }
+        write(&mut self.lines, self.object.line(), self.config.fsync)
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if !self.config.by_epoch {
+            return Ok(());
+        }
+        let speed = self.measure(self.pass, task);
+        self.fill(task, "epoch", task.metric("loss"), speed);
+        let log = self.epochs.as_mut().unwrap_or(&mut self.lines);
+        write(log, self.object.line(), self.config.fsync)
+    }
+}
+
+impl JsonLines {
+    fn measure(&self, meter: Meter, task: &TaskView<'_>) -> Option<f64> {
+        self.has_speed
+            .then(|| meter.speed(task.elapsed()))
+            .flatten()
+    }
+
+    /// Makes the line of this moment.
+    fn fill(&mut self, task: &TaskView<'_>, event: &str, loss: Option<f64>, speed: Option<f64>) {
+        let object = &mut self.object;
+        let phase = task.phase();
+        object.clear();
+        object.add("event", &event);
+        object.add("phase", &phase.name());
+        if task.stream() != phase.name() {
+            object.add("stream", &task.stream());
+        }
+        if event == "epoch" && !task.is_whole() {
+            // A stop has broken the epoch off.
+            object.add("whole", &false);
+        }
+        for &field in &self.config.fields {
+            match field {
+                Field::Epoch => object.add("epoch", &task.epoch()),
+                Field::Iteration => object.add("iteration", &task.iteration()),
+                Field::Update => object.add("update", &task.update()),
+                Field::Samples => object.add("samples", &task.samples()),
+                Field::Batch => object.add("batch", &task.batch()),
+                Field::LearningRate => object.number("learning_rate", task.learning_rate()),
+                Field::LearningRates => {
+                    let rates = task.learning_rates();
+                    let rates: BTreeMap<_, _> = rates
+                        .map(|(name, rate)| (name, object.rounded(rate)))
+                        .collect();
+                    object.add("learning_rates", &rates);
+                }
+                Field::Loss => number(object, "loss", loss),
+                Field::Metrics => {
+                    for (name, value) in task.metrics_of(phase) {
+                        if self.config.has_metric(name) {
+                            object.number(name, value);
+                        }
+                    }
+                }
+                Field::Elapsed => object.number("elapsed", task.elapsed().as_secs_f64()),
+                Field::Remaining => {
+                    number(
+                        object,
+                        "remaining",
+                        task.remaining().map(|t| t.as_secs_f64()),
+                    );
+                }
+                Field::Speed => number(object, "speed", speed),
+            }
+        }
+    }
+}
+
+fn number(object: &mut Object, key: &str, value: Option<f64>) {
+    if let Some(value) = value {
+        object.number(key, value);
+    }
+}
+
+/// Writes a line through to the system, or to the disk itself.
+fn write(log: &mut LogFile, line: &[u8], fsync: bool) -> Result<()> {
+    log.write(line)?;
+    if fsync {
+        log.save()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! Hooks that tell how a run goes:
+//!
+//! | hook | what it writes |
+//! |---|---|
+//! | `jsonl` | a JSON object per line: losses and metrics by iterations and epochs |
+//! | `progress` | bars on a terminal, plain lines elsewhere |
+//! | `training-trace` | one JSON file on how the run stands and why it ended |
+
+#![forbid(unsafe_code)]
+
+mod jsonl;
+mod progress;
+mod training_trace;
+mod window;
+
+use jsonl::JsonLines;
+use progress::Progress;
+use sconce_plugin_api::prelude::*;
+use training_trace::TrainingTrace;
+
+export_plugin!(JsonLines, Progress, TrainingTrace);

@@ -1,0 +1,210 @@
+//! The `progress` hook: a bar for each pass over a phase's data, with metrics, rate and time left.
+//!
+//! ```text
+//! epoch 2/5 train [████████▎           ] 58/141  loss 0.3412  61440 samples/s  eta 0:00:02
+//! ```
+//!
+//! The bar is the last line of the terminal; the host keeps it below all messages. Where messages
+//! go to no terminal there are plain lines instead. The rate and the times are those of the pass since it
+//! began or the run went on; the number of batches is known before the first pass, so that nothing
+//! has to be learned in it.
+
+mod bar;
+mod config;
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use bar::Bar;
+use config::{Config, Rate};
+use sconce_plugin_api::prelude::*;
+
+use crate::window::{Smoothing, Window};
+
+/// What the hook knows between calls.
+pub(crate) struct Progress {
+    config: Config,
+    losses: Window,
+    /// One in another: a validation may lie within a training epoch.
+    passes: Vec<Pass>,
+    /// When the bar is drawn next.
+    due: Instant,
+    refresh: Duration,
+}
+
+/// A pass over a phase's data.
+struct Pass {
+    /// On a screen.
+    bar: Option<Bar>,
+    /// `epoch 2/5 train`.
+    name: String,
+    begun: Instant,
+    /// Batches that were done before it went on.
+    before: u64,
+    samples: u64,
+}
+
+#[hook(
+    name = "progress",
+    about = "Draws a progress bar for each pass, with metrics, rate and time left.",
+    priority = LOW
+)]
+impl Hook for Progress {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        let seconds = 1.0 / config.refresh_per_second;
+        Ok(Progress {
+            refresh: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(1)),
+            losses: Window::new(config.window.max(1)),
+            config,
+            passes: Vec::new(),
+            due: Instant::now(),
+        })
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let phase = task.phase();
+        // The training's epoch is under way, an evaluation's is the last finished one.
+        let epoch = task.epoch() + u64::from(phase == Phase::Train);
+        let all = task.epochs();
+        let width = all.to_string().len();
+        let name = match phase {
+            Phase::Train | Phase::Val => format!("epoch {epoch:width$}/{all} {}", task.stream()),
+            _ => task.stream().to_owned(),
+        };
+        let bar = match task.screen_columns() {
+            Some(_) => Some(Bar::new(task.batches(), name.clone(), &self.config)?),
+            None => None,
+        };
+        if phase == Phase::Train {
+            // One that a roll back has left without its end.
+            self.passes.clear();
+        }
+        self.passes.push(Pass {
+            bar,
+            name,
+            begun: Instant::now(),
+            before: task.batch(),
+            samples: 0,
+        });
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if let (Phase::Train, Some(loss)) = (task.phase(), task.loss()) {
+            self.losses.push(loss);
+        }
+        let Some(pass) = self.passes.last_mut() else {
+            return Ok(());
+        };
+        pass.samples += task.batch_size();
+        if pass.bar.is_none() {
+            let (batch, batches) = (task.batch(), task.batches());
+            // The last one is written when the pass is over.
+            let part = |batch: u64| batch * self.config.plain_lines / batches.max(1);
+            if batch < batches && part(batch) > part(batch - 1) {
+                task.info(self.plain(task));
+            }
+            return Ok(());
+        }
+        let now = Instant::now();
+        if now >= self.due {
+            self.due = now + self.refresh;
+            if let Some(text) = self.drawn(task) {
+                task.set_status(&text);
+            }
+        }
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.passes.last().is_some_and(|pass| pass.bar.is_none()) {
+            if self.config.plain_lines > 0 {
+                task.info(self.plain(task));
+            }
+        } else if let Some(text) = self.drawn(task) {
+            task.set_status("");
+            if self.config.leave {
+                task.info(text);
+            }
+        }
+        self.passes.pop();
+        Ok(())
+    }
+
+    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+        task.set_status("");
+        Ok(())
+    }
+}
+
+impl Progress {
+    /// The bar of the pass under way.
+    fn drawn(&mut self, task: &TaskView<'_>) -> Option<String> {
+        let columns = task.screen_columns()?;
+        let message = self.message(task);
+        let pass = self.passes.last()?;
+        let bar = pass.bar.as_ref()?;
+        Some(bar.draw(task.batch(), message, columns))
+    }
+
+    /// The same as a line without a bar.
+    fn plain(&mut self, task: &TaskView<'_>) -> String {
+        let message = self.message(task);
+        let name = self.passes.last().map_or("", |pass| &pass.name);
+        format!("{name} {}/{}{message}", task.batch(), task.batches())
+    }
+
+    /// Metrics, rate and times left.
+    fn message(&mut self, task: &TaskView<'_>) -> String {
+        let mut text = String::new();
+        let Config { digits, .. } = self.config;
+        let phase = task.phase();
+        for name in &self.config.metrics {
+            let smoothed = (phase == Phase::Train && name == "loss")
+                .then(|| self.losses.value(Smoothing::Mean))
+                .flatten();
+            if let Some(value) = smoothed.or_else(|| task.metric(name)) {
+                // Writing to a text doesn't fail.
+                let _ = write!(text, "  {name} {value:.digits$}");
+            }
+        }
+        let Some(pass) = self.passes.last() else {
+            return text;
+        };
+        let seconds = pass.begun.elapsed().as_secs_f64();
+        let done = task.batch().saturating_sub(pass.before) as f64;
+        if seconds > 0.0 {
+            let _ = match self.config.rate {
+                Rate::Samples => write!(text, "  {:.0} samples/s", pass.samples as f64 / seconds),
+                Rate::Iterations => write!(text, "  {:.1} iterations/s", done / seconds),
+                Rate::None => Ok(()),
+            };
+        }
+        let left = task.batches().saturating_sub(task.batch());
+        if self.config.eta && left > 0 && done > 0.0 {
+            let _ = write!(text, "  eta {}", clock(seconds / done * left as f64));
+        }
+        if let (true, Some(left)) = (self.config.total_eta, task.remaining()) {
+            let _ = write!(text, "  total eta {}", clock(left.as_secs_f64()));
+        }
+        text
+    }
+}
+
+/// Seconds as `h:mm:ss`.
+fn clock(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    format!("{hours}:{minutes:02}:{:02}", seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_read_as_a_clock() {
+        assert_eq!(super::clock(59.6), "0:01:00");
+        assert_eq!(super::clock(90_061.0), "25:01:01");
+    }
+}

@@ -1,0 +1,236 @@
+//! The `training-trace` hook: one JSON file that says how the run stands: when it began, how far it
+//! is, its best metrics, why it ended. It is replaced as a whole each time, so that a run that was
+//! killed leaves the last true one.
+
+mod clock;
+mod record;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use record::{ResumedFrom, Status, Trace};
+use sconce_plugin_api::abi::API_VERSION;
+use sconce_plugin_api::{prelude::*, write_whole};
+use serde_json::{Value, json};
+
+/// Where the trace is, and how often it is brought up to date.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The file, below the run's directory. Default `training-trace.json`.
+    file: PathBuf,
+    /// It is written after every so many epochs, at least 1, beside the run's begin and end. Default 1.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// And after every so many iterations. 0: not within epochs. Default 0.
+    every_iterations: u64,
+    /// The metrics whose best value is kept, of the validation unless they say otherwise:
+    /// `accuracy`, `train/loss`. Default: all of the validation (without one, of the training)
+    /// whose names say which value is better.
+    best: Option<Vec<Monitor>>,
+    /// What else is to stand in it, for whoever reads it: any text under any name, under `notes`.
+    /// Default: nothing.
+    notes: BTreeMap<String, String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            file: "training-trace.json".into(),
+            every: 1,
+            every_iterations: 0,
+            best: None,
+            notes: BTreeMap::new(),
+        }
+    }
+}
+
+/// What the hook knows between calls.
+pub(crate) struct TrainingTrace {
+    config: Config,
+    path: PathBuf,
+    trace: Trace,
+    /// A checkpoint that is loaded now is the one that the run goes on from.
+    is_resuming: bool,
+    /// The exit status if the run fails.
+    failed_as: u8,
+}
+
+/// What a checkpoint keeps: all else is read off the run, or is true of the process.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    best: BTreeMap<String, record::Best>,
+}
+
+/// The host's exit statuses, `docs/faults.md`.
+const HOOK_FAILED: u8 = 4;
+const TRAINING_FAILED: u8 = 7;
+const INTERRUPTED: u8 = 130;
+const TERMINATED: u8 = 143;
+
+#[hook(
+    name = "training-trace",
+    about = "Keeps one JSON file on how the run stands: times, progress, best metrics, why it ended.",
+    priority = LOWEST
+)]
+impl Hook for TrainingTrace {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        for monitor in config.best.iter().flatten() {
+            if sconce_plugin_api::Rule::of_metric(monitor.name()).is_none() {
+                bail!("`best` names `{monitor}`, whose name doesn't say which value is better");
+            }
+        }
+        let path = setup.path_below("file", &config.file)?;
+        let manifest = setup.manifest()?;
+        let now = clock::now();
+        let mut trace = Trace {
+            run: manifest["name"].as_str().unwrap_or_default().to_owned(),
+            seed: setup.seed(),
+            begin: now.clone(),
+            process_begin: now,
+            process: std::process::id(),
+            hooks: hooks(&manifest),
+            ..Trace::default()
+        };
+        for (name, version) in [
+            ("host", setup.host_version()),
+            ("plugin_api", API_VERSION),
+            ("plugin", env!("CARGO_PKG_VERSION")),
+        ] {
+            trace.versions.insert(name.to_owned(), version.to_owned());
+        }
+        // A trace that can't be read is another version's; the run goes on without it.
+        let earlier: Option<Trace> = setup
+            .is_resumed()
+            .then(|| serde_json::from_slice(&fs::read(&path).ok()?).ok())
+            .flatten();
+        if let Some(earlier) = earlier {
+            trace.begin.clone_from(&earlier.begin);
+            trace.checkpoints = earlier.checkpoints.clone();
+            trace.earlier = earlier.into_earlier();
+        }
+        Ok(TrainingTrace {
+            config,
+            path,
+            trace,
+            is_resuming: setup.is_resumed(),
+            failed_as: TRAINING_FAILED,
+        })
+    }
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&Saved {
+            best: self.trace.best.clone(),
+        })
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let saved: Saved = state::from_bytes(bytes)?;
+        self.trace.best = saved.best;
+        Ok(())
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.write(task)
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let every = self.config.every_iterations;
+        let is_due = every > 0 && task.iteration().is_multiple_of(every);
+        if is_due && task.phase() == Phase::Train {
+            return self.write(task);
+        }
+        Ok(())
+    }
+
+    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.trace.take_best(task, self.config.best.as_deref());
+        if task.epoch().is_multiple_of(self.config.every) {
+            return self.write(task);
+        }
+        Ok(())
+    }
+
+    fn after_save_checkpoint(
+        &mut self,
+        _task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        if checkpoint.error.is_none() {
+            self.trace.checkpoints.saved += 1;
+            self.trace.checkpoints.last = Some(checkpoint.tag.to_owned());
+        }
+        Ok(())
+    }
+
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        if std::mem::take(&mut self.is_resuming) {
+            self.trace.resumed_from = Some(ResumedFrom {
+                checkpoint: checkpoint.tag.to_owned(),
+                epoch: task.epoch(),
+                iteration: task.iteration(),
+            });
+        } else {
+            self.trace.roll_backs += 1;
+        }
+        self.write(task)
+    }
+
+    fn on_exception(&mut self, _task: &mut TaskView<'_>, failure: &Failure<'_>) -> Result<()> {
+        if matches!(failure.origin, Origin::Hook(_)) {
+            self.failed_as = HOOK_FAILED;
+        }
+        Ok(())
+    }
+
+    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+        let (status, reason, exit_status) = match *outcome {
+            Outcome::Completed => (Status::Completed, None, 0),
+            Outcome::Stopped { reason } => (Status::Stopped, Some(reason), 0),
+            Outcome::Interrupted { signal: "SIGINT" } => {
+                (Status::Interrupted, Some("SIGINT"), INTERRUPTED)
+            }
+            Outcome::Interrupted { signal } => (Status::Interrupted, Some(signal), TERMINATED),
+            Outcome::Failed { error } => (Status::Failed, Some(error), self.failed_as),
+            _ => (Status::Failed, None, self.failed_as),
+        };
+        self.trace.status = status;
+        self.trace.reason = reason.map(str::to_owned);
+        self.trace.exit_status = Some(exit_status);
+        self.trace.end = Some(clock::now());
+        self.write(task)
+    }
+}
+
+impl TrainingTrace {
+    /// Puts the trace in the old one's place, in one step.
+    fn write(&mut self, task: &TaskView<'_>) -> Result<()> {
+        self.trace.take_place(task);
+        self.trace.updated = clock::now();
+        let mut json = serde_json::to_value(&self.trace)?;
+        if let (false, Some(object)) = (self.config.notes.is_empty(), json.as_object_mut()) {
+            object.insert("notes".to_owned(), json!(self.config.notes));
+        }
+        let text = format!("{json:#}\n");
+        write_whole(&self.path, text)
+    }
+}
+
+/// The hooks that a manifest lists, without their configs.
+fn hooks(manifest: &Value) -> Vec<Value> {
+    let entries = manifest["hooks"].as_array().into_iter().flatten();
+    let entry = |entry: &Value| match entry {
+        Value::String(hook) => json!({"hook": hook}),
+        other => match other.get("name") {
+            Some(name) if !name.is_null() => json!({"hook": other["hook"], "name": name}),
+            _ => json!({"hook": other["hook"]}),
+        },
+    };
+    entries.map(entry).collect()
+}

@@ -1,0 +1,104 @@
+//! The losses of the last iterations, and one number for them.
+
+use std::collections::VecDeque;
+
+use sconce_plugin_api::prelude::*;
+
+/// How the losses of several iterations become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Smoothing {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// Their median: one spike does not move it.
+    Median,
+    /// The last one alone.
+    Last,
+}
+
+/// The losses of the last iterations.
+pub(crate) struct Window {
+    losses: VecDeque<f64>,
+    size: usize,
+    /// For the median, so that it allocates once.
+    sorted: Vec<f64>,
+}
+
+impl Window {
+    /// An empty window over `size` iterations, at least one.
+    pub(crate) fn new(size: usize) -> Self {
+        Window {
+            losses: VecDeque::with_capacity(size),
+            size,
+            sorted: Vec::new(),
+        }
+    }
+
+    /// Takes a loss in; the oldest one goes where the window is full.
+    pub(crate) fn push(&mut self, loss: f64) {
+        if self.losses.len() >= self.size {
+            self.losses.pop_front();
+        }
+        self.losses.push_back(loss);
+    }
+
+    /// One number for them; nothing before the first loss. A loss that is not a number makes the
+    /// mean none, until it has left the window; the median takes it for the largest.
+    pub(crate) fn value(&mut self, smoothing: Smoothing) -> Option<f64> {
+        let last = self.losses.back().copied()?;
+        let count = self.losses.len();
+        Some(match smoothing {
+            Smoothing::Last => last,
+            Smoothing::Mean => self.losses.iter().sum::<f64>() / count as f64,
+            Smoothing::Median => {
+                self.sorted.clear();
+                self.sorted.extend(&self.losses);
+                self.sorted.sort_by(f64::total_cmp);
+                let at = |index: usize| self.sorted.get(index).copied().unwrap_or(last);
+                f64::midpoint(at((count - 1) / 2), at(count / 2))
+            }
+        })
+    }
+
+    /// The losses bit by bit, for a checkpoint: JSON knows no infinity.
+    pub(crate) fn save(&self) -> Vec<u64> {
+        self.losses.iter().map(|loss| loss.to_bits()).collect()
+    }
+
+    /// Takes back what [`save`](Window::save) gave.
+    pub(crate) fn restore(&mut self, bits: &[u64]) {
+        self.losses.clear();
+        for &bits in bits {
+            self.push(f64::from_bits(bits));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_losses_become_one() {
+        let mut window = Window::new(3);
+        assert_eq!(window.value(Smoothing::Mean), None);
+        for (loss, mean, median) in [
+            (3.0, 3.0, 3.0),
+            (6.0, 4.5, 4.5),
+            (0.0, 3.0, 3.0),
+            (9.0, 5.0, 6.0),
+            (f64::INFINITY, f64::INFINITY, 9.0),
+        ] {
+            window.push(loss);
+            assert_eq!(window.value(Smoothing::Mean), Some(mean));
+            assert_eq!(window.value(Smoothing::Median), Some(median));
+            assert_eq!(window.value(Smoothing::Last), Some(loss));
+        }
+        let saved = window.save();
+        let mut again = Window::new(3);
+        again.restore(&saved);
+        assert_eq!(again.save(), saved);
+        assert_eq!(again.value(Smoothing::Median), Some(9.0));
+    }
+}

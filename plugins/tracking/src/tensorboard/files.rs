@@ -1,0 +1,176 @@
+//! The event files of a run, and how they go on.
+//!
+//! A run that goes on from a checkpoint begins another file: the one before is cut to what the
+//! checkpoint knows, which a reader that is at work need not notice, and the new one begins by
+//! telling such a reader which steps it has to forget.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use prost::Message;
+use sconce_plugin_api::prelude::*;
+
+use super::event::{Event, SessionLog, Status, Summary, Value, What};
+use super::record;
+
+const PREFIX: &str = "events.out.tfevents.";
+const SUFFIX: &str = ".sconce";
+
+/// Writes events.
+pub(crate) struct EventFiles {
+    directory: PathBuf,
+    /// The files of the run by their numbers, from 1; the last one is `log`.
+    numbers: Vec<u64>,
+    log: Option<LogFile>,
+    /// The number of the next file.
+    next: u64,
+    /// The first step of a run that goes on.
+    from: u64,
+    /// What is not written yet.
+    waiting: Vec<u8>,
+    flush_every: Duration,
+    flushed: Instant,
+}
+
+/// What a checkpoint keeps.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Saved {
+    numbers: Vec<u64>,
+    last: LogFileState,
+}
+
+impl EventFiles {
+    /// Files in a directory; events wait for so long before they are written.
+    pub(crate) fn new(directory: PathBuf, flush_every: Duration) -> Self {
+        EventFiles {
+            directory,
+            numbers: Vec::new(),
+            log: None,
+            next: 1,
+            from: 0,
+            waiting: Vec::new(),
+            flush_every,
+            flushed: Instant::now(),
+        }
+    }
+
+    /// Whether the run has written nothing yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// Adds values of a step.
+    pub(crate) fn add(&mut self, step: u64, values: Vec<Value>) -> Result<()> {
+        if self.log.is_none() {
+            self.begin()?;
+        }
+        self.event(step, What::Summary(Summary { values }));
+        if self.flushed.elapsed() >= self.flush_every {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what waits, through to the system.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.flushed = Instant::now();
+        if let Some(log) = self.log.as_mut().filter(|_| !self.waiting.is_empty()) {
+            log.write(&self.waiting)?;
+            self.waiting.clear();
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint keeps.
+    pub(crate) fn save(&mut self) -> Result<Saved> {
+        self.flush()?;
+        let last = self.log.as_mut().map(LogFile::save).transpose()?;
+        Ok(Saved {
+            numbers: self.numbers.clone(),
+            last: last.unwrap_or_default(),
+        })
+    }
+
+    /// Goes back to what a checkpoint keeps: what was written after it is gone.
+    pub(crate) fn restore(&mut self, saved: Saved) -> Result<()> {
+        self.waiting.clear();
+        self.log = None;
+        let found = self.found();
+        self.next = found
+            .iter()
+            .chain(&saved.numbers)
+            .max()
+            .map_or(1, |n| n + 1);
+        for number in found.iter().filter(|n| !saved.numbers.contains(n)) {
+            self.remove(*number)?;
+        }
+        self.numbers = saved.numbers;
+        if let Some(&last) = self.numbers.last() {
+            LogFile::new(self.path(last)).restore(&saved.last)?;
+        }
+        Ok(())
+    }
+
+    /// The run has gone back to before this step: a reader that knows of it or later ones forgets them.
+    pub(crate) fn go_on_from(&mut self, step: u64) {
+        self.from = step;
+    }
+
+    /// Begins the next file. One of an earlier run in this directory goes.
+    fn begin(&mut self) -> Result<()> {
+        if self.is_new() {
+            for number in self.found() {
+                self.remove(number)?;
+            }
+        }
+        let log = LogFile::new(self.path(self.next));
+        let is_resumed = !self.is_new();
+        self.numbers.push(self.next);
+        self.next += 1;
+        self.log = Some(log);
+        self.event(0, What::FileVersion("brain.Event:2".to_owned()));
+        if is_resumed {
+            let status = Status::Start.into();
+            self.event(self.from, What::SessionLog(SessionLog { status }));
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, step: u64, what: What) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let event = Event {
+            wall_time: now.unwrap_or_default().as_secs_f64(),
+            step: i64::try_from(step).unwrap_or(i64::MAX),
+            what: Some(what),
+        };
+        record::add(&mut self.waiting, &event.encode_to_vec());
+    }
+
+    /// The numbers of the event files that are there.
+    fn found(&self) -> Vec<u64> {
+        let entries = fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let number = |name: &str| {
+            let digits = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+            digits.parse().ok()
+        };
+        let mut numbers: Vec<u64> = entries
+            .filter_map(|entry| number(entry.file_name().to_str()?))
+            .collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        // Readers take the files in the order of their names.
+        self.directory.join(format!("{PREFIX}{number:010}{SUFFIX}"))
+    }
+
+    fn remove(&self, number: u64) -> Result<()> {
+        let path = self.path(number);
+        fs::remove_file(&path).with_context(|| format!("can't remove `{}`", path.display()))
+    }
+}

@@ -1,0 +1,285 @@
+//! The `tensorboard` hook: event files that TensorBoard reads, while the run goes on too.
+//!
+//! | tag | what |
+//! |---|---|
+//! | `iteration/loss`, `iteration/METRIC` | in training, every so many iterations |
+//! | `PHASE/METRIC` | at the end of each pass over a phase's data |
+//! | `learning_rate`, `learning_rate/GROUP` | the optimizer's |
+//! | `parameters/NAME`, `gradients/NAME` | histograms |
+//! | `PHASE/inputs` | a grid of images |
+//! | `manifest` | the run's manifest |
+
+mod config;
+mod event;
+mod files;
+mod histogram;
+mod image;
+mod record;
+
+use std::time::Duration;
+
+use config::{Axis, Config, HistogramOf};
+use event::{Content, Value};
+use files::EventFiles;
+use sconce_plugin_api::prelude::*;
+
+/// What the hook knows between calls.
+pub(crate) struct TensorBoard {
+    config: Config,
+    files: EventFiles,
+    /// The manifest, until it is written.
+    manifest: Option<String>,
+    /// The losses since the last interval: their sum and number.
+    losses: (f64, u64),
+    /// The parameters' histograms are due at the end of this iteration.
+    is_histogram_due: bool,
+    /// The inputs turned out to be no images.
+    has_no_images: bool,
+}
+
+/// What a checkpoint keeps.
+#[derive(Serialize, Deserialize)]
+struct State {
+    files: files::Saved,
+    /// The sum's bits: JSON knows no infinity.
+    losses: (u64, u64),
+}
+
+#[hook(
+    name = "tensorboard",
+    about = "Writes scalars, histograms, images and the manifest for TensorBoard.",
+    priority = LOW
+)]
+impl Hook for TensorBoard {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let directory = config.directory.clone();
+        let directory = directory.unwrap_or_else(|| setup.name().into());
+        let directory = setup.path_below("directory", directory)?;
+        if let Some([low, high]) = config.images_range.filter(|[low, high]| low >= high) {
+            bail!("`images_range` goes from a lower to a higher number, found {low} and {high}");
+        }
+        let flush = Duration::try_from_secs_f64(config.flush_seconds)
+            .context("`flush_seconds` is no time")?;
+        let manifest = if config.manifest {
+            let json = setup.manifest()?;
+            // An indented block is code to Markdown.
+            let lines = format!("{json:#}");
+            Some(format!("    {}\n", lines.replace('\n', "\n    ")))
+        } else {
+            None
+        };
+        Ok(TensorBoard {
+            files: EventFiles::new(directory, flush),
+            config,
+            manifest,
+            losses: (0.0, 0),
+            is_histogram_due: false,
+            has_no_images: false,
+        })
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&State {
+            files: self.files.save()?,
+            losses: (self.losses.0.to_bits(), self.losses.1),
+        })
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let saved: State = state::from_bytes(bytes)?;
+        self.losses = (f64::from_bits(saved.losses.0), saved.losses.1);
+        self.files.restore(saved.files)
+    }
+
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        _checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        // What the checkpoint has is not forgotten.
+        self.files.go_on_from(self.step_within(task) + 1);
+        Ok(())
+    }
+
+    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let every = self.config.histograms_every;
+        // The update under way is not counted yet.
+        if every == 0 || !(task.update() + 1).is_multiple_of(every) {
+            return Ok(());
+        }
+        let of = &self.config.histograms_of;
+        self.is_histogram_due = of.contains(&HistogramOf::Parameters);
+        if !of.contains(&HistogramOf::Gradients) {
+            return Ok(());
+        }
+        let step = match self.config.axis {
+            Axis::Iteration | Axis::Epoch => task.iteration() + 1,
+            Axis::Update => task.update() + 1,
+            Axis::Samples => task.samples() + task.batch_size(),
+        };
+        let mut values = Vec::new();
+        for gradient in task.gradients() {
+            self.histogram("gradients", &gradient, &mut values)?;
+        }
+        self.add(step, values)
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let images = self.config.images_every > 0 && task.batch() == 1;
+        if images && !self.has_no_images {
+            self.images(task)?;
+        }
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        if let Some(loss) = task.loss() {
+            self.losses.0 += loss;
+            self.losses.1 += 1;
+        }
+        let mut values = Vec::new();
+        if std::mem::take(&mut self.is_histogram_due) {
+            for parameter in task.parameters() {
+                self.histogram("parameters", &parameter, &mut values)?;
+            }
+        }
+        let interval = self.config.interval;
+        if interval > 0 && task.iteration().is_multiple_of(interval) {
+            self.interval(task, &mut values);
+        }
+        self.add(self.step_within(task), values)
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let phase = task.phase();
+        let mut values = Vec::new();
+        if self.config.by_epoch {
+            // `val/accuracy`, or `val/clean/accuracy` of one of several data sets.
+            let mut prefix = phase.name().to_owned();
+            if task.stream() != phase.name() {
+                prefix = format!("{prefix}/{}", task.stream());
+            }
+            for (name, value) in task.metrics_of(phase) {
+                if self.config.tables || !name.contains('/') {
+                    values.push(Value::scalar(format!("{prefix}/{name}"), value));
+                }
+            }
+        }
+        if phase == Phase::Train && self.config.interval == 0 {
+            self.rates(task, &mut values);
+        }
+        let step = match self.config.axis {
+            Axis::Epoch => task.epoch(),
+            _ => self.step_within(task),
+        };
+        self.add(step, values)
+    }
+
+    fn after_run(&mut self, _task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+        self.files.flush()
+    }
+}
+
+impl TensorBoard {
+    /// The step of what is written within an epoch.
+    fn step_within(&self, task: &TaskView<'_>) -> u64 {
+        match self.config.axis {
+            Axis::Iteration | Axis::Epoch => task.iteration(),
+            Axis::Update => task.update(),
+            Axis::Samples => task.samples(),
+        }
+    }
+
+    fn add(&mut self, step: u64, values: Vec<Value>) -> Result<()> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        if let Some(text) = self.manifest.take().filter(|_| self.files.is_new()) {
+            let text = Value::text("manifest".to_owned(), text);
+            self.files.add(0, vec![text])?;
+        }
+        self.files.add(step, values)
+    }
+
+    fn interval(&mut self, task: &TaskView<'_>, values: &mut Vec<Value>) {
+        let (sum, count) = std::mem::take(&mut self.losses);
+        if count > 0 {
+            let mean = sum / count as f64;
+            values.push(Value::scalar("iteration/loss".to_owned(), mean));
+        }
+        for (name, value) in task.metrics_of(Phase::Train) {
+            if name != "loss" && (self.config.tables || !name.contains('/')) {
+                values.push(Value::scalar(format!("iteration/{name}"), value));
+            }
+        }
+        self.rates(task, values);
+    }
+
+    fn rates(&self, task: &TaskView<'_>, values: &mut Vec<Value>) {
+        if !self.config.learning_rates {
+            return;
+        }
+        let groups: Vec<_> = task.learning_rates().collect();
+        if groups.len() < 2 {
+            let rate = task.learning_rate();
+            values.push(Value::scalar("learning_rate".to_owned(), rate));
+            return;
+        }
+        for (name, rate) in groups {
+            values.push(Value::scalar(format!("learning_rate/{name}"), rate));
+        }
+    }
+
+    fn histogram(
+        &self,
+        of: &str,
+        tensor: &sconce_plugin_api::tensor::Tensor<'_>,
+        values: &mut Vec<Value>,
+    ) -> Result<()> {
+        if !self.config.has_histogram(tensor.name(), tensor.is_buffer()) {
+            return Ok(());
+        }
+        if let Some(histogram) = histogram::histogram(tensor, self.config.buckets)? {
+            values.push(Value {
+                tag: format!("{of}/{}", tensor.name()),
+                metadata: None,
+                content: Some(Content::Histogram(histogram)),
+            });
+        }
+        Ok(())
+    }
+
+    fn images(&mut self, task: &TaskView<'_>) -> Result<()> {
+        let phase = task.phase();
+        // An epoch's training is not counted yet, its validation is.
+        let epoch = task.epoch() + u64::from(phase == Phase::Train);
+        if !epoch.is_multiple_of(self.config.images_every) {
+            return Ok(());
+        }
+        let Config {
+            images_count,
+            images_range,
+            axis,
+            ..
+        } = self.config;
+        let grid = match image::grid(&task.inputs()?, images_count, images_range) {
+            Ok(grid) => grid,
+            Err(error) => {
+                self.has_no_images = true;
+                task.warn(format_args!("there will be no pictures: {error}"));
+                return Ok(());
+            }
+        };
+        let value = Value {
+            tag: format!("{phase}/inputs"),
+            metadata: None,
+            content: Some(Content::Image(grid)),
+        };
+        let step = match axis {
+            Axis::Epoch => epoch,
+            _ => self.step_within(task),
+        };
+        self.add(step, vec![value])
+    }
+}

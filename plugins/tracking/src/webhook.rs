@@ -1,0 +1,270 @@
+//! The `webhook` hook: posts what happens as JSON to an address.
+//!
+//! ```text
+//! {"event":"epoch","run":"digits","epoch":2,"phase":"val","metrics":{"accuracy":0.93,"loss":0.24},…}
+//! ```
+//!
+//! Another thread does the posting. Where the server is slower than the run its queue fills up, and
+//! what has no place there is left out: the training waits for nobody before its end.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sconce_plugin_api::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::http::{self, Server};
+use crate::outbox::{OnFailure, Outbox};
+
+/// Where events go, and which.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The address: `http://HOST:PORT/PATH`.
+    url: String,
+    /// What is posted. Default: `start`, `epoch` and `end`.
+    events: Vec<Event>,
+    /// An `iteration` event every so many training iterations, counted over the run, at least 1.
+    /// Default 100.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// The metrics that are posted. Default: all but those that are parts of tables.
+    metrics: Option<Vec<String>>,
+    /// The event stands under this name in an object of its own: `data` makes `{"data": EVENT}`.
+    /// Default: none, the event is the whole.
+    field: Option<String>,
+    /// What else is in each event, by name. Default: nothing.
+    fields: BTreeMap<String, Value>,
+    /// Headers of each request. Default: none.
+    headers: BTreeMap<String, String>,
+    /// Headers whose values are in variables of the environment, as tokens are:
+    /// `{"Authorization": "MY_TOKEN"}`. Default: none.
+    headers_from: BTreeMap<String, String>,
+    /// Seconds that a request may take, above 0; and what is still to be posted when the run
+    /// ends. Default 10.
+    #[schemars(range(min = 0.001, max = 3600))]
+    timeout: f64,
+    /// A request that failed is made again so many times, from 0 to 10. Default 2.
+    #[schemars(range(max = 10))]
+    retries: u32,
+    /// Seconds before the first of these; before each further one twice as many. Default 1.
+    #[schemars(range(min = 0, max = 60))]
+    retry_wait: f64,
+    /// What becomes of an event that can't be posted. Default `warn`.
+    on_failure: OnFailure,
+    /// So many events wait at most, from 1 to 100000; what comes then is left out. Default 256.
+    #[schemars(range(min = 1, max = 100_000))]
+    queue: usize,
+}
+
+/// Something that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Event {
+    /// The run begins, or goes on.
+    Start,
+    /// So many training iterations are over.
+    Iteration,
+    /// A pass over a phase's data is over.
+    Epoch,
+    /// A checkpoint was saved, or could not be.
+    Checkpoint,
+    /// The run is over: how, why, all metrics.
+    End,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            url: String::new(),
+            events: vec![Event::Start, Event::Epoch, Event::End],
+            every: 100,
+            metrics: None,
+            field: None,
+            fields: BTreeMap::new(),
+            headers: BTreeMap::new(),
+            headers_from: BTreeMap::new(),
+            timeout: 10.0,
+            retries: 2,
+            retry_wait: 1.0,
+            on_failure: OnFailure::Warn,
+            queue: 256,
+        }
+    }
+}
+
+/// What the hook knows between calls.
+pub(crate) struct Webhook {
+    config: Config,
+    run: String,
+    outbox: Outbox<Value>,
+    timeout: Duration,
+}
+
+#[hook(
+    name = "webhook",
+    about = "Posts the run's begin, end, epochs and metrics as JSON to an address.",
+    priority = LOW
+)]
+impl Hook for Webhook {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        http::check_url("url", &config.url)?;
+        let timeout = http::seconds("timeout", config.timeout)?;
+        let mut headers: Vec<(String, String)> = config.headers.clone().into_iter().collect();
+        for (name, variable) in &config.headers_from {
+            headers.push((name.clone(), http::variable("headers_from", variable)?));
+        }
+        let poster = Poster {
+            server: Server::new(timeout, headers),
+            url: config.url.clone(),
+            retries: config.retries,
+            wait: http::seconds("retry_wait", config.retry_wait)?,
+        };
+        let work = move |events: Vec<Value>| -> Vec<String> {
+            let answers = events.iter().map(|event| poster.post(event));
+            answers.filter_map(Result::err).collect()
+        };
+        let manifest = setup.manifest()?;
+        Ok(Webhook {
+            outbox: Outbox::start("sconce-webhook", config.queue, config.on_failure, work)?,
+            run: manifest["name"].as_str().unwrap_or_default().to_owned(),
+            config,
+            timeout,
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let more = json!({"resumed": task.is_resumed(), "epochs": task.epochs()});
+        self.post(Event::Start, task, more)
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let is_due =
+            task.phase() == Phase::Train && task.iteration().is_multiple_of(self.config.every);
+        if !is_due || !self.config.events.contains(&Event::Iteration) {
+            return Ok(());
+        }
+        let more = json!({
+            "loss": task.loss(),
+            "learning_rate": task.learning_rate(),
+            "metrics": self.metrics(task, Phase::Train),
+        });
+        self.post(Event::Iteration, task, more)
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let more = json!({
+            "phase": task.phase().name(),
+            "stream": task.stream(),
+            "learning_rate": task.learning_rate(),
+            "metrics": self.metrics(task, task.phase()),
+        });
+        self.post(Event::Epoch, task, more)
+    }
+
+    fn after_save_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        let more = json!({
+            "tag": checkpoint.tag,
+            "bytes": checkpoint.bytes,
+            "error": checkpoint.error,
+        });
+        self.post(Event::Checkpoint, task, more)
+    }
+
+    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+        let (outcome, reason) = told(outcome);
+        let metrics: Map<String, Value> = Phase::ALL
+            .into_iter()
+            .map(|phase| (phase.name().to_owned(), self.metrics(task, phase)))
+            .filter(|(_, metrics)| metrics.as_object().is_some_and(|map| !map.is_empty()))
+            .collect();
+        let more = json!({"outcome": outcome, "reason": reason, "metrics": metrics});
+        self.post(Event::End, task, more)?;
+        self.outbox.close(self.timeout, task)
+    }
+}
+
+impl Webhook {
+    /// Hands an event over, with what all of them have.
+    fn post(&mut self, event: Event, task: &TaskView<'_>, more: Value) -> Result<()> {
+        if !self.config.events.contains(&event) {
+            return Ok(());
+        }
+        let time = SystemTime::now().duration_since(UNIX_EPOCH);
+        let mut json = json!({
+            "event": format!("{event:?}").to_lowercase(),
+            "run": self.run,
+            "time": time.unwrap_or_default().as_secs_f64(),
+            "elapsed": task.elapsed().as_secs_f64(),
+            "epoch": task.epoch(),
+            "iteration": task.iteration(),
+            "update": task.update(),
+        });
+        if let (Some(object), Value::Object(more)) = (json.as_object_mut(), more) {
+            object.extend(more);
+            object.extend(self.config.fields.clone());
+        }
+        if let Some(field) = &self.config.field {
+            json = json!({field.as_str(): json});
+        }
+        self.outbox.hand(json, task)
+    }
+
+    /// A phase's metrics by name; what is no number is `null`.
+    fn metrics(&self, task: &TaskView<'_>, phase: Phase) -> Value {
+        let is_chosen = |name: &str| match &self.config.metrics {
+            Some(chosen) => chosen.iter().any(|chosen| chosen == name),
+            None => !name.contains('/'),
+        };
+        let metrics = task.metrics_of(phase).filter(|(name, _)| is_chosen(name));
+        let metrics: Map<String, Value> = metrics
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect();
+        Value::Object(metrics)
+    }
+}
+
+/// An outcome and its reason as words.
+pub(crate) fn told<'a>(outcome: &Outcome<'a>) -> (&'static str, Option<&'a str>) {
+    match *outcome {
+        Outcome::Completed => ("completed", None),
+        Outcome::Stopped { reason } => ("stopped", Some(reason)),
+        Outcome::Interrupted { signal } => ("interrupted", Some(signal)),
+        Outcome::Failed { error } => ("failed", Some(error)),
+        _ => ("ended", None),
+    }
+}
+
+/// Posts events, on the other thread.
+struct Poster {
+    server: Server,
+    url: String,
+    retries: u32,
+    wait: Duration,
+}
+
+impl Poster {
+    fn post(&self, event: &Value) -> Result<(), String> {
+        let mut wait = self.wait;
+        let mut left = self.retries;
+        loop {
+            let failure = match self.server.post(&self.url, event) {
+                Ok(answer) if (200..300).contains(&answer.status) => return Ok(()),
+                Ok(answer) => format!("the server answers with status {}", answer.status),
+                Err(error) => format!("the server can't be reached: {error}"),
+            };
+            if left == 0 {
+                return Err(failure);
+            }
+            left -= 1;
+            std::thread::sleep(wait);
+            wait *= 2;
+        }
+    }
+}
