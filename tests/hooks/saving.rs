@@ -179,7 +179,10 @@ fn sha256(text: &str) -> String {
 /// A workplace with some files to be saved.
 fn with_files() -> Workplace {
     let place = place();
-    std::fs::create_dir_all(place.path("configs/deep")).expect("a directory");
+    for directory in ["configs/deep", "other"] {
+        std::fs::create_dir_all(place.path(directory)).expect("a directory");
+    }
+    place.write_text("other/a.json", "another one\n");
     for name in [
         "train.py",
         "configs/a.json",
@@ -297,7 +300,7 @@ fn a_file_that_cant_be_saved_is_told() {
             "`largest` is 0.000001",
         ),
         (
-            json!({"files": ["configs/a.json", "configs/deep/../a.json"], "keep_directories": false}),
+            json!({"files": ["configs/a.json", "other/a.json"], "keep_directories": false}),
             4,
             "would have one copy, `a.json`",
         ),

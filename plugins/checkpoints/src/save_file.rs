@@ -115,7 +115,7 @@ impl SaveFile {
             for wanted in found {
                 let other = all.iter().find(|known| known.name == wanted.name);
                 match other {
-                    Some(other) if other.file == wanted.file => {}
+                    Some(other) if is_same(&other.file, &wanted.file) => {}
                     Some(other) => bail!(
                         "`{}` and `{}` would have one copy, `{}`: keep their directories",
                         other.file.display(),
@@ -220,6 +220,12 @@ impl SaveFile {
             .map(|(hash, name)| (name.to_owned(), hash.to_owned()))
             .collect();
     }
+}
+
+/// Whether two paths lead to one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    one == other || matches!((real(one), real(other)), (Some(a), Some(b)) if a == b)
 }
 
 fn here() -> String {

@@ -140,13 +140,12 @@ impl OnPlateau {
             .learning_rates()
             .map(|(group, rate)| (group.to_owned(), (rate * factor).max(min_rate).min(rate)))
             .collect();
-        for (group, rate) in rates {
-            task.set_learning_rate_of(&group, rate)?;
+        for (group, rate) in &rates {
+            task.set_learning_rate_of(group, *rate)?;
         }
-        task.info(format_args!(
-            "{what}; the learning rate is {} now",
-            task.learning_rate()
-        ));
+        // The first group is the default one.
+        let rate = rates.first().map_or(f64::NAN, |(_, rate)| *rate);
+        task.info(format_args!("{what}; the learning rate is {rate} now"));
         Ok(())
     }
 }
