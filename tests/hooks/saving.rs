@@ -165,3 +165,189 @@ fn a_save_in_the_background_that_fails_is_told_as_any_other() {
     let (_, finished) = limited(strict);
     finished.expect(4, &["hook `checkpoint` failed", words[0]]);
 }
+
+fn sha256(text: &str) -> String {
+    use sha2::Digest;
+    use std::fmt::Write;
+    let digest = sha2::Sha256::digest(text.as_bytes());
+    digest.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("strings take all");
+        text
+    })
+}
+
+/// A workplace with some files to be saved.
+fn with_files() -> Workplace {
+    let place = place();
+    for directory in ["configs/deep", "other"] {
+        std::fs::create_dir_all(place.path(directory)).expect("a directory");
+    }
+    place.write_text("other/a.json", "another one\n");
+    for name in [
+        "train.py",
+        "configs/a.json",
+        "configs/b.json",
+        "configs/deep/c.json",
+    ] {
+        place.write_text(name, &format!("this is {name}\n"));
+    }
+    place
+}
+
+fn save_file(place: &Workplace, config: Value) -> Finished {
+    place.run(&manifest(json!([{"hook": "save-file", "config": config}])))
+}
+
+/// The lines of `SHA256SUMS`: names and hashes.
+fn sums(place: &Workplace, directory: &str) -> Vec<(String, String)> {
+    let text = place.read(&format!("out/{directory}/SHA256SUMS"));
+    let lines = text
+        .lines()
+        .map(|line| line.split_once("  ").expect("a sum"));
+    lines
+        .map(|(hash, name)| (name.to_owned(), hash.to_owned()))
+        .collect()
+}
+
+#[test]
+fn files_are_copied_with_their_hashes() {
+    for (config, directory, names) in [
+        (
+            json!({"files": ["train.py", "configs/*.json"]}),
+            "files",
+            vec!["train.py", "configs/a.json", "configs/b.json"],
+        ),
+        (
+            json!({"files": ["configs"], "directory": "made/of"}),
+            "made/of",
+            vec!["configs/a.json", "configs/b.json", "configs/deep/c.json"],
+        ),
+        (
+            json!({"files": ["configs/**/[bc].json", "./train.py", "train.py"], "keep_directories": false}),
+            "files",
+            vec!["b.json", "c.json", "train.py"],
+        ),
+        (
+            json!({"files": ["train.py"], "at": ["end"]}),
+            "files",
+            vec!["train.py"],
+        ),
+    ] {
+        let place = with_files();
+        save_file(&place, config.clone()).expect(0, &[]);
+        let sums = sums(&place, directory);
+        let found: Vec<&str> = sums.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(found, names, "{config}");
+        for (name, hash) in &sums {
+            let copy = place.read(&format!("out/{directory}/{name}"));
+            assert_eq!(sha256(&copy), *hash, "{name}");
+            assert!(copy.trim_end().ends_with(name), "{copy}");
+        }
+    }
+}
+
+#[test]
+fn what_changes_in_a_run_is_kept_twice() {
+    let place = with_files();
+    // The table has no row at the start; its directory is the run's.
+    place.write_text("out-then.txt", "then\n");
+    let config = json!({"files": ["out-then.txt", "out/train.csv"], "at": ["start", "end"],
+        "on_missing": "ignore", "keep_directories": false});
+    let hooks = json!(["csv", {"hook": "save-file", "config": config}]);
+    place.run(&manifest(hooks.clone())).expect(0, &[]);
+    let names = |place: &Workplace| -> Vec<String> {
+        sums(place, "files")
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect()
+    };
+    assert_eq!(names(&place), ["out-then.txt", "train.csv"]);
+    assert_eq!(
+        place.read("out/files/train.csv"),
+        place.read("out/train.csv")
+    );
+
+    // Now it is there from the start, and another one at the end.
+    let table = place.read("out/train.csv");
+    let longer = edit(manifest(hooks), "/train/epochs", json!(2));
+    place.run(&longer).expect(0, &[]);
+    let now = sha256(&place.read("out/train.csv"));
+    let later = format!("train-{}.csv", &now[..8]);
+    assert_eq!(names(&place), ["out-then.txt", "train.csv", later.as_str()]);
+    assert_eq!(place.read("out/files/train.csv"), table);
+    assert_eq!(
+        place.read(&format!("out/files/{later}")),
+        place.read("out/train.csv")
+    );
+}
+
+#[test]
+fn a_file_that_cant_be_saved_is_told() {
+    for (config, code, words) in [
+        (
+            json!({"files": ["no.py"]}),
+            4,
+            "`no.py` leads to no file in `",
+        ),
+        (
+            json!({"files": ["no.py"], "on_missing": "warn"}),
+            0,
+            "`no.py` leads to no file in `",
+        ),
+        (
+            json!({"files": ["train.py"], "largest": 1e-6}),
+            4,
+            "`largest` is 0.000001",
+        ),
+        (
+            json!({"files": ["configs/a.json", "other/a.json"], "keep_directories": false}),
+            4,
+            "would have one copy, `a.json`",
+        ),
+        (json!({"files": []}), 3, "files"),
+        (json!({"files": ["a[.py"]}), 3, "`a[.py` is no pattern"),
+        (
+            json!({"files": ["a"], "directory": "../x"}),
+            3,
+            "stay below it: `../x`",
+        ),
+        (json!({"fils": ["a"]}), 3, "fils"),
+    ] {
+        let place = with_files();
+        let finished = save_file(&place, config.clone());
+        let is_refused = code == 3 && finished.code != 0;
+        assert!(
+            finished.code == code || is_refused,
+            "{config}: {}\n{}",
+            finished.code,
+            finished.stderr
+        );
+        assert!(
+            finished.stderr.contains(words),
+            "{words}: {}",
+            finished.stderr
+        );
+    }
+}
+
+#[test]
+fn a_resumed_run_goes_on_with_the_list_of_copies() {
+    let place = with_files();
+    let hooks = |files: Value| json!([checkpoint(json!({})), {"hook": "save-file", "config": {"files": files}}]);
+    place
+        .run(&manifest(hooks(json!(["train.py"]))))
+        .expect(0, &[]);
+    place.write_text("train.py", "another\n");
+    place.write(&edit(
+        manifest(hooks(json!(["train.py"]))),
+        "/train/epochs",
+        json!(5),
+    ));
+    place
+        .sconce(&["run", "manifest.json", "--resume"])
+        .expect(0, &[]);
+    let sums = sums(&place, "files");
+    assert_eq!((sums.len(), sums[0].0.as_str()), (2, "train.py"));
+    assert_eq!(place.read(&format!("out/files/{}", sums[1].0)), "another\n");
+    assert_eq!(sums[1].1, sha256("another\n"));
+}

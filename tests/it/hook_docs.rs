@@ -21,6 +21,7 @@ const PAGES: &[(&str, &str)] = &[
     ("docs/hooks-control.md", "sconce-plugin-control"),
     ("docs/hooks-models.md", "sconce-plugin-models"),
     ("docs/hooks-profiling.md", "sconce-plugin-profiling"),
+    ("docs/hooks-report.md", "sconce-plugin-report"),
 ];
 
 /// What a schema leads to, past references and "or null".

@@ -1,4 +1,5 @@
-//! The `checkpoint` hook: saves checkpoints, keeps some of them, loads and publishes the best.
+//! Hooks that save. `save-file` copies files into the run's directory; `checkpoint` saves checkpoints,
+//! keeps some of them, loads and publishes the best.
 //!
 //! `{"hook": "checkpoint", "config": {"epochs": 1, "keep_last": 3, "best": [{"monitor": "accuracy"}]}}`
 //!
@@ -16,6 +17,7 @@
 mod config;
 mod ledger;
 mod pending;
+mod save_file;
 mod template;
 
 use std::collections::VecDeque;
@@ -25,6 +27,7 @@ use sconce_plugin_api::prelude::*;
 use config::{Best, Config, OnFailure, Published};
 use ledger::Ledger;
 use pending::{Pending, Step};
+use save_file::SaveFile;
 use template::{Template, Values};
 
 struct Checkpoints {
@@ -343,4 +346,4 @@ impl Hook for Checkpoints {
     }
 }
 
-export_plugin!(Checkpoints);
+export_plugin!(Checkpoints, SaveFile);

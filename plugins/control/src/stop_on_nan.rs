@@ -1,9 +1,15 @@
-//! The `stop-on-nan` hook: ends the run, or leaves the update out, where a number is infinite or none.
+//! The `stop-on-nan` hook: ends the run, leaves the update out, or goes back, where a number is infinite
+//! or none.
 //!
 //! `{"hook": "stop-on-nan", "config": {"watch": ["loss", "gradients"], "action": "skip-update"}}`
 
+use std::path::PathBuf;
+
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{DType, Tensor};
+
+use crate::dump;
+use crate::finite::{has_bad, is_bad};
+use crate::roll_back::{self, RollBack};
 
 /// What is watched, and what happens.
 #[derive(Deserialize, JsonSchema)]
@@ -22,6 +28,11 @@ pub(crate) struct Config {
     allowed: Option<u64>,
     /// Infinite numbers are bad too, not only those that are none. Default true.
     infinite: bool,
+    /// Where `roll-back` goes, and how often.
+    roll_back: roll_back::Config,
+    /// Write so many offending batches at most: inputs, targets, outputs and loss, and for a module what
+    /// it was given and what it made of it, as `NAME/EPOCH-ITERATION.safetensors`. Default 1.
+    dump: u64,
 }
 
 /// Something that is looked at.
@@ -38,6 +49,9 @@ enum Watched {
     Parameters,
     /// All metrics at the end of each pass.
     Metrics,
+    /// The output of each module, in training and validation: of all, or of those that the entry's
+    /// `modules` names. The message names the first.
+    Modules,
 }
 
 /// What happens where a number is bad.
@@ -50,6 +64,8 @@ enum Action {
     Stop,
     /// The update is left out (bad losses and gradients of the training); anything else fails.
     SkipUpdate,
+    /// The run goes back to a checkpoint, and on from there with lower learning rates.
+    RollBack,
 }
 
 impl Default for Config {
@@ -60,32 +76,8 @@ impl Default for Config {
             action: Action::Fail,
             allowed: None,
             infinite: true,
-        }
-    }
-}
-
-impl Config {
-    fn is_bad(&self, value: f64) -> bool {
-        value.is_nan() || self.infinite && value.is_infinite()
-    }
-
-    /// Whether a tensor has a bad number: a sum with one has it too, so that most tensors need no look at
-    /// each of their numbers.
-    fn has_bad(&self, tensor: &Tensor<'_>) -> Result<bool> {
-        match tensor.dtype() {
-            Some(DType::F32) => {
-                let mut elements = tensor.elements::<f32>()?;
-                if let Ok(slice) = tensor.as_slice::<f32>() {
-                    let sum: f32 = slice.iter().map(|value| value * 0.0).sum();
-                    return Ok(sum.is_nan() && slice.iter().any(|v| self.is_bad(f64::from(*v))));
-                }
-                Ok(elements.any(|value| self.is_bad(f64::from(value))))
-            }
-            Some(DType::F64) => {
-                let mut elements = tensor.elements::<f64>()?;
-                Ok(elements.any(|value| self.is_bad(value)))
-            }
-            _ => Ok(false),
+            roll_back: roll_back::Config::default(),
+            dump: 1,
         }
     }
 }
@@ -98,6 +90,19 @@ pub(crate) struct StopOnNan {
     row: u64,
     /// Whether this iteration is bad.
     is_bad: bool,
+    /// Where offending batches are written to.
+    directory: PathBuf,
+    dumped: u64,
+    roll_back: RollBack,
+    /// What is to be gone back for, where that is legal next.
+    wanted: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct State {
+    row: u64,
+    dumped: u64,
+    rolled_back: u64,
 }
 
 impl StopOnNan {
@@ -112,8 +117,43 @@ impl StopOnNan {
         self.watches(watched) && is_known && now.is_multiple_of(self.config.every)
     }
 
+    /// Writes the batch under way, the first time that it is bad.
+    fn dump(&mut self, task: &TaskView<'_>, module: Option<&Module<'_>>) -> Result<()> {
+        if self.is_bad || self.dumped >= self.config.dump {
+            return Ok(());
+        }
+        let mut tensors = Vec::new();
+        for variable in task.variables() {
+            tensors.extend(dump::copy(variable.name(), &variable)?);
+        }
+        if let Some(module) = module {
+            let name = module.name();
+            tensors.extend(dump::copy(&format!("{name}.input"), &module.input()?)?);
+            tensors.extend(dump::copy(&format!("{name}.output"), &module.output()?)?);
+        }
+        if tensors.is_empty() {
+            return Ok(());
+        }
+        let (epoch, iteration) = (task.epoch(), task.iteration());
+        let file = match task.phase() {
+            Phase::Train => format!("{epoch}-{iteration}.safetensors"),
+            phase => format!("{phase}-{epoch}-{}.safetensors", task.batch()),
+        };
+        let path = self.directory.join(file);
+        dump::write(&path, &tensors)?;
+        self.dumped += 1;
+        task.warn(format_args!("the batch is in `{}`", path.display()));
+        Ok(())
+    }
+
     /// Something is bad.
-    fn meet(&mut self, task: &mut TaskView<'_>, what: &str) -> Result<()> {
+    fn meet(
+        &mut self,
+        task: &mut TaskView<'_>,
+        what: &str,
+        module: Option<&Module<'_>>,
+    ) -> Result<()> {
+        self.dump(task, module)?;
         let is_update = task.phase() == Phase::Train
             && matches!(task.point(), Some(Point::AfterLoss | Point::BeforeUpdate));
         let skips = self.config.action == Action::SkipUpdate && is_update;
@@ -140,6 +180,10 @@ impl StopOnNan {
         };
         match self.config.action {
             Action::Stop => task.stop(&format!("{what}{again}")),
+            Action::RollBack => {
+                self.wanted.get_or_insert(format!("{what}{again}"));
+                Ok(())
+            }
             Action::Fail | Action::SkipUpdate => bail!("{what}{again}"),
         }
     }
@@ -147,13 +191,13 @@ impl StopOnNan {
 
 #[hook(
     name = "stop-on-nan",
-    about = "Ends the run, or leaves the update out, where a number is infinite or none.",
+    about = "Ends the run, leaves the update out, or goes back, where a number is infinite or none.",
     priority = HIGH
 )]
 impl Hook for StopOnNan {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         if config.every == 0 {
             bail!("`every` must be at least 1, found 0");
         }
@@ -165,12 +209,40 @@ impl Hook for StopOnNan {
         } else {
             0
         };
+        for (watched, point) in [
+            (Watched::Outputs, Point::AfterForward),
+            (Watched::Gradients, Point::BeforeUpdate),
+            (Watched::Parameters, Point::AfterUpdate),
+            (Watched::Metrics, Point::AfterEpoch),
+            (Watched::Modules, Point::ModuleForward),
+        ] {
+            if !config.watch.contains(&watched) {
+                setup.leave_out(point);
+            }
+        }
+        if config.action != Action::RollBack {
+            for point in [
+                Point::BeforeEpoch,
+                Point::AfterCycle,
+                Point::AfterLoadCheckpoint,
+            ] {
+                setup.leave_out(point);
+            }
+        }
         Ok(StopOnNan {
             allowed: config.allowed.unwrap_or(default),
-            config,
             row: 0,
             is_bad: false,
+            directory: setup.run_directory().join(setup.name()),
+            dumped: 0,
+            roll_back: RollBack::new(&config.roll_back, setup, 0.5)?,
+            config,
+            wanted: None,
         })
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.roll_back.keep(task)
     }
 
     fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
@@ -181,16 +253,22 @@ impl Hook for StopOnNan {
     }
 
     fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if self.is_due(task, Watched::Outputs) && self.config.has_bad(&task.outputs()?)? {
-            return self.meet(task, "the outputs have a number that is infinite or none");
+        if self.is_due(task, Watched::Outputs) && has_bad(&task.outputs()?, self.config.infinite)? {
+            return self.meet(
+                task,
+                "the outputs have a number that is infinite or none",
+                None,
+            );
         }
         Ok(())
     }
 
     fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         match task.loss() {
-            Some(loss) if self.is_due(task, Watched::Loss) && self.config.is_bad(loss) => {
-                self.meet(task, &format!("the loss is {loss}"))
+            Some(loss)
+                if self.is_due(task, Watched::Loss) && is_bad(loss, self.config.infinite) =>
+            {
+                self.meet(task, &format!("the loss is {loss}"), None)
             }
             _ => Ok(()),
         }
@@ -201,12 +279,12 @@ impl Hook for StopOnNan {
             return Ok(());
         }
         for gradient in task.gradients() {
-            if self.config.has_bad(&gradient)? {
+            if has_bad(&gradient, self.config.infinite)? {
                 let what = format!(
                     "the gradient of `{}` has a number that is infinite or none",
                     gradient.name()
                 );
-                return self.meet(task, &what);
+                return self.meet(task, &what, None);
             }
         }
         Ok(())
@@ -217,22 +295,58 @@ impl Hook for StopOnNan {
             return Ok(());
         }
         for parameter in task.parameters() {
-            if self.config.has_bad(&parameter)? {
+            if has_bad(&parameter, self.config.infinite)? {
                 let what = format!(
                     "`{}` has a number that is infinite or none",
                     parameter.name()
                 );
-                return self.meet(task, &what);
+                return self.meet(task, &what, None);
             }
         }
         Ok(())
     }
 
-    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if task.phase() == Phase::Train && !self.is_bad {
-            self.row = 0;
+    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+        if self.is_due(task, Watched::Modules)
+            && !self.is_bad
+            && has_bad(&module.output()?, self.config.infinite)?
+        {
+            let what = format!(
+                "the output of `{}` ({}) has a number that is infinite or none",
+                module.name(),
+                module.kind()
+            );
+            return self.meet(task, &what, Some(module));
         }
         Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        if !self.is_bad {
+            self.row = 0;
+        }
+        match self.wanted.take() {
+            Some(what) => self.roll_back.ask(task, &what),
+            None => Ok(()),
+        }
+    }
+
+    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        match self.wanted.take() {
+            Some(what) => self.roll_back.ask(task, &what),
+            None => Ok(()),
+        }
+    }
+
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        self.roll_back.loaded(task, checkpoint)
     }
 
     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
@@ -240,20 +354,30 @@ impl Hook for StopOnNan {
             return Ok(());
         }
         let mut metrics = task.metrics_of(task.phase());
-        if let Some((name, value)) = metrics.find(|(_, value)| self.config.is_bad(*value)) {
+        if let Some((name, value)) = metrics.find(|(_, value)| is_bad(*value, self.config.infinite))
+        {
             let what = format!("the metric `{name}` is {value}");
-            return self.meet(task, &what);
+            return self.meet(task, &what, None);
         }
         Ok(())
     }
 
     fn save_state(&mut self) -> Result<Vec<u8>> {
-        state::to_bytes(&self.row)
+        state::to_bytes(&State {
+            row: self.row,
+            dumped: self.dumped,
+            rolled_back: self.roll_back.done(),
+        })
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.row = state::from_bytes(bytes)?;
+        let state: State = state::from_bytes(bytes)?;
+        self.row = state.row;
         self.is_bad = false;
+        self.wanted = None;
+        // What this process has written before a roll back is there.
+        self.dumped = self.dumped.max(state.dumped);
+        self.roll_back.load(state.rolled_back);
         Ok(())
     }
 }

@@ -1,0 +1,345 @@
+//! The `loss-spike` hook: finds batches whose loss jumps, names them in a file, and leaves their update
+//! out, goes back, or stops.
+//!
+//! `{"hook": "loss-spike", "config": {"window": 20, "rtol": 1, "action": "skip-update"}}`
+//!
+//! The rule is that of Lightning's `SpikeDetection`: a loss is a spike where it is above the one before
+//! and differs from the mean of the last `window` losses by `atol` or more and by `rtol` times that mean
+//! or more.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use sconce_plugin_api::prelude::*;
+
+use crate::roll_back::{self, RollBack};
+
+/// What a spike is, and what happens.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The mean is that of so many batches before, at least 1. Default 10.
+    #[schemars(range(min = 1))]
+    window: usize,
+    /// In so many first batches of the run nothing is a spike; at least 1. Default 1.
+    #[schemars(range(min = 1))]
+    warm_up: u64,
+    /// A spike differs from the mean by at least this, in the loss's unit. Default (null): any difference.
+    #[schemars(range(min = 0.0))]
+    atol: Option<f64>,
+    /// A spike differs from the mean by at least this many times the mean. Default 2; null: any difference.
+    #[schemars(range(min = 0.0))]
+    rtol: Option<f64>,
+    /// A loss that is infinite or none is a spike; else it counts for nothing. Default true.
+    finite_only: bool,
+    /// Name the batch before a spike too: its update may have spoilt the parameters. Default true.
+    with_previous: bool,
+    /// What happens. Default `warn`.
+    action: Action,
+    /// Where `roll-back` goes, and how often.
+    roll_back: roll_back::Config,
+}
+
+/// What happens at a spike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Action {
+    /// A warning. The loss counts for the mean, so that one that stays high is soon the rule.
+    Warn,
+    /// The batch's update is left out.
+    SkipUpdate,
+    /// The run goes back to a checkpoint, and leaves the named batches out when it comes to them again.
+    RollBack,
+    /// The run stops.
+    Stop,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            window: 10,
+            warm_up: 1,
+            atol: None,
+            rtol: Some(2.0),
+            finite_only: true,
+            with_previous: true,
+            action: Action::Warn,
+            roll_back: roll_back::Config::default(),
+        }
+    }
+}
+
+/// The losses that a new one is compared with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Losses {
+    window: VecDeque<f64>,
+    last: Option<f64>,
+    /// The batches seen so far.
+    seen: u64,
+}
+
+impl Losses {
+    /// The mean of the window.
+    fn mean(&self) -> Option<f64> {
+        let sum: f64 = self.window.iter().sum();
+        (!self.window.is_empty()).then(|| sum / self.window.len() as f64)
+    }
+
+    /// Whether a loss is a spike, as `SpikeDetection` decides it.
+    fn is_spike(&self, loss: f64, config: &Config) -> bool {
+        if self.seen < config.warm_up {
+            return false;
+        }
+        if !loss.is_finite() {
+            return config.finite_only;
+        }
+        let (Some(mean), Some(last)) = (self.mean(), self.last) else {
+            return false;
+        };
+        let difference = (loss - mean).abs();
+        let passes = |least: Option<f64>| least.is_none_or(|least| difference >= least.abs());
+        loss > last && passes(config.atol) && passes(config.rtol.map(|rtol| rtol * mean))
+    }
+
+    fn add(&mut self, loss: f64, window: usize) {
+        if !loss.is_finite() {
+            return;
+        }
+        self.window.push_back(loss);
+        while self.window.len() > window {
+            self.window.pop_front();
+        }
+        self.last = Some(loss);
+    }
+}
+
+/// A spike, as a line of the file says it.
+#[derive(Serialize)]
+struct Line {
+    epoch: u64,
+    iteration: u64,
+    batch: u64,
+    /// Not there where it is infinite or none.
+    loss: Option<f64>,
+    mean: Option<f64>,
+    last: Option<f64>,
+    /// The iterations whose batches are under suspicion.
+    batches: Vec<u64>,
+    action: Action,
+}
+
+/// See the [module](self).
+pub(crate) struct LossSpike {
+    config: Config,
+    log: LogFile,
+    losses: Losses,
+    /// The iterations whose batches are left out.
+    skipped: BTreeSet<u64>,
+    roll_back: RollBack,
+    /// What is to be gone back for, after this iteration.
+    wanted: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct State {
+    losses: Losses,
+    skipped: BTreeSet<u64>,
+    rolled_back: u64,
+    log: LogFileState,
+}
+
+impl LossSpike {
+    fn meet(&mut self, task: &mut TaskView<'_>, loss: f64) -> Result<()> {
+        let iteration = task.iteration();
+        let mean = self.losses.mean();
+        let mut batches = vec![iteration];
+        if self.config.with_previous && iteration > 0 {
+            batches.insert(0, iteration - 1);
+        }
+        let line = Line {
+            epoch: task.epoch(),
+            iteration,
+            batch: task.batch(),
+            loss: loss.is_finite().then_some(loss),
+            mean,
+            last: self.losses.last,
+            batches: batches.clone(),
+            action: self.config.action,
+        };
+        let text = sconce_plugin_api::state::to_bytes(&line)?;
+        self.log.write([&text[..], b"\n"].concat())?;
+        let mean = mean.map_or_else(String::new, |mean| {
+            format!(", the mean of those before {mean:.4}")
+        });
+        let what = format!("the loss jumps to {loss:.4}{mean}");
+        match self.config.action {
+            Action::Warn => {
+                self.losses.add(loss, self.config.window);
+                task.warn(what);
+                Ok(())
+            }
+            Action::SkipUpdate => {
+                task.warn(format_args!("{what}; the update is left out"));
+                task.skip_update()
+            }
+            Action::RollBack => {
+                self.skipped.extend(batches);
+                self.wanted = Some(what);
+                task.skip_update()
+            }
+            Action::Stop => task.stop(&what),
+        }
+    }
+}
+
+#[hook(
+    name = "loss-spike",
+    about = "Finds batches whose loss jumps, names them, and leaves them out, goes back or stops.",
+    priority = HIGH
+)]
+impl Hook for LossSpike {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        if config.window == 0 || config.warm_up == 0 {
+            bail!("`window` and `warm_up` must be at least 1");
+        }
+        let tolerances = [config.atol, config.rtol];
+        if tolerances
+            .iter()
+            .flatten()
+            .any(|value| !value.is_finite() || *value < 0.0)
+        {
+            bail!("`atol` and `rtol` must not be negative");
+        }
+        if tolerances == [None, None] {
+            bail!("give `atol` or `rtol`: without both every rise of the loss is a spike");
+        }
+        if config.action != Action::RollBack {
+            for point in [
+                Point::BeforeIter,
+                Point::BeforeEpoch,
+                Point::AfterIter,
+                Point::AfterLoadCheckpoint,
+            ] {
+                setup.leave_out(point);
+            }
+        }
+        let file = format!("{}.jsonl", setup.name());
+        Ok(LossSpike {
+            roll_back: RollBack::new(&config.roll_back, setup, 1.0)?,
+            config,
+            log: LogFile::new(setup.run_directory().join(file)),
+            losses: Losses::default(),
+            skipped: BTreeSet::new(),
+            wanted: None,
+        })
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.roll_back.keep(task)
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train && self.skipped.contains(&task.iteration()) {
+            return task.skip_batch();
+        }
+        Ok(())
+    }
+
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let Some(loss) = task.loss().filter(|_| task.phase() == Phase::Train) else {
+            return Ok(());
+        };
+        let is_spike = self.losses.is_spike(loss, &self.config);
+        self.losses.seen += 1;
+        if is_spike {
+            return self.meet(task, loss);
+        }
+        self.losses.add(loss, self.config.window);
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        match self.wanted.take_if(|_| task.phase() == Phase::Train) {
+            Some(what) => self.roll_back.ask(task, &what),
+            None => Ok(()),
+        }
+    }
+
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        self.roll_back.loaded(task, checkpoint)
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&State {
+            losses: self.losses.clone(),
+            skipped: self.skipped.clone(),
+            rolled_back: self.roll_back.done(),
+            log: self.log.save()?,
+        })
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let state: State = state::from_bytes(bytes)?;
+        self.losses = state.losses;
+        self.wanted = None;
+        if self.roll_back.is_under_way() {
+            // What was found is why the run goes back: it is not forgotten, in the file neither.
+            self.skipped.extend(state.skipped);
+        } else {
+            self.skipped = state.skipped;
+            self.log.restore(&state.log)?;
+        }
+        self.roll_back.load(state.rolled_back);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The batches that are spikes, with what is no spike added to the window.
+    fn spikes(config: &Config, values: &[f64]) -> Vec<usize> {
+        let mut losses = Losses::default();
+        let mut found = Vec::new();
+        for (batch, &loss) in values.iter().enumerate() {
+            if losses.is_spike(loss, config) {
+                found.push(batch);
+            } else {
+                losses.add(loss, config.window);
+            }
+            losses.seen += 1;
+        }
+        found
+    }
+
+    #[test]
+    fn each_option_decides_what_a_spike_is() {
+        let config = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            config
+        };
+        let jump = [1.0, 1.0, 1.0, 3.0, 1.0, 9.0, 8.0];
+        assert_eq!(spikes(&config(|_| ()), &jump), [3, 5, 6]);
+        assert_eq!(spikes(&config(|c| c.rtol = Some(2.5)), &jump), [5, 6]);
+        assert_eq!(spikes(&config(|c| c.atol = Some(7.5)), &jump), [5]);
+        let both = config(|c| (c.atol, c.rtol) = (Some(1.5), None));
+        assert_eq!(spikes(&both, &jump), [3, 5, 6]);
+        // Of the first batches none is a spike, whatever they are; later the mean is theirs.
+        assert_eq!(spikes(&config(|c| c.warm_up = 4), &jump), [5, 6]);
+        assert_eq!(spikes(&config(|c| c.warm_up = 6), &jump), [] as [usize; 0]);
+        let slope = [1.0, 1.0, 2.0, 4.0, 8.0];
+        assert_eq!(spikes(&config(|c| c.window = 3), &slope), [3, 4]);
+        assert_eq!(spikes(&config(|c| c.window = 1), &slope), [] as [usize; 0]);
+        let broken = [1.0, f64::NAN, 1.0, f64::INFINITY];
+        assert_eq!(spikes(&config(|_| ()), &broken), [1, 3]);
+        let lenient = config(|c| c.finite_only = false);
+        assert_eq!(spikes(&lenient, &broken), [] as [usize; 0]);
+    }
+}

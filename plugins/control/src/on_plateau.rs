@@ -1,0 +1,258 @@
+//! The `on-plateau` hook: acts when a metric has stopped getting better on the average.
+//!
+//! `{"hook": "on-plateau", "config": {"long_term": 10, "short_term": 3, "action": "lower-rate"}}`
+//!
+//! As emloop's `OnPlateau`, it compares two means at the end of each epoch: once there are `long_term`
+//! values, the metric is on a plateau where the mean of the last `long_term` of them is better than that
+//! of the last `short_term`. A few bad epochs are thus no plateau, and a long one with noise is.
+
+use std::collections::VecDeque;
+
+use sconce_plugin_api::Rule;
+use sconce_plugin_api::prelude::*;
+
+/// What is watched, and what happens.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The metric, of the validation unless it says otherwise: `accuracy`, `train/loss`. Default `loss`.
+    monitor: Monitor,
+    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and other
+    /// scores; of any other name it must be said.
+    rule: Option<Rule>,
+    /// The values of the long mean, in epochs; at least 2. Default 50.
+    #[schemars(range(min = 2))]
+    long_term: usize,
+    /// The values of the short mean, in epochs, fewer than those of the long one; at least 1. Default 10.
+    #[schemars(range(min = 1))]
+    short_term: usize,
+    /// How much better than the short mean the long one must be; not negative. Default 0.
+    #[schemars(range(min = 0.0))]
+    min_delta: f64,
+    /// What happens on a plateau. Default `stop`.
+    action: Action,
+    /// With `lower-rate`: all learning rates are multiplied by this, above 0 and below 1. One that an
+    /// `lr-schedule` sets anew stays as that sets it. Default 0.1.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
+    factor: f64,
+    /// With `lower-rate`: no rate is lowered below this; not negative. Default 0.
+    #[schemars(range(min = 0.0))]
+    min_rate: f64,
+    /// With `save`: the checkpoint's tag; the number of epochs is put behind it, as in `plateau-12`. Default:
+    /// this entry's name.
+    tag: Option<String>,
+    /// With `lower-rate` and `save`: so many plateaus are answered, at least 1. Default: all.
+    #[schemars(range(min = 1))]
+    times: Option<u64>,
+}
+
+/// What happens on a plateau. After `lower-rate` and `save` the means begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Action {
+    /// The run stops.
+    Stop,
+    /// The learning rates are lowered.
+    LowerRate,
+    /// A checkpoint is saved.
+    Save,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            monitor: Monitor::from("loss"),
+            rule: None,
+            long_term: 50,
+            short_term: 10,
+            min_delta: 0.0,
+            action: Action::Stop,
+            factor: 0.1,
+            min_rate: 0.0,
+            tag: None,
+            times: None,
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct OnPlateau {
+    config: Config,
+    rule: Rule,
+    tag: String,
+    state: State,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct State {
+    /// The last values, at most `long_term` of them.
+    values: VecDeque<f64>,
+    /// The plateaus that were answered.
+    answered: u64,
+    /// Whether this epoch has been validated.
+    validated: bool,
+}
+
+impl State {
+    /// Takes the value of an epoch; both means where they say that it is a plateau.
+    fn take(&mut self, value: f64, config: &Config, rule: Rule) -> Option<(f64, f64)> {
+        if !value.is_finite() {
+            return None;
+        }
+        self.values.push_back(value);
+        while self.values.len() > config.long_term {
+            self.values.pop_front();
+        }
+        if self.values.len() < config.long_term {
+            return None;
+        }
+        let mean = |count: usize| {
+            let last = self.values.iter().rev().take(count);
+            last.sum::<f64>() / count as f64
+        };
+        let (long, short) = (mean(config.long_term), mean(config.short_term));
+        (rule.gain(long, short) > config.min_delta).then_some((long, short))
+    }
+}
+
+impl OnPlateau {
+    fn answer(&mut self, task: &mut TaskView<'_>, what: &str) -> Result<()> {
+        if self.config.action == Action::Stop {
+            return task.stop(what);
+        }
+        self.state.values.clear();
+        if self
+            .config
+            .times
+            .is_some_and(|times| self.state.answered >= times)
+        {
+            return Ok(());
+        }
+        self.state.answered += 1;
+        if self.config.action == Action::Save {
+            task.info(what);
+            return task.save_checkpoint(&format!("{}-{}", self.tag, task.epoch()));
+        }
+        let Config {
+            factor, min_rate, ..
+        } = self.config;
+        let rates: Vec<(String, f64)> = task
+            .learning_rates()
+            .map(|(group, rate)| (group.to_owned(), (rate * factor).max(min_rate).min(rate)))
+            .collect();
+        for (group, rate) in &rates {
+            task.set_learning_rate_of(group, *rate)?;
+        }
+        // The first group is the default one.
+        let rate = rates.first().map_or(f64::NAN, |(_, rate)| *rate);
+        task.info(format_args!("{what}; the learning rate is {rate} now"));
+        Ok(())
+    }
+}
+
+#[hook(
+    name = "on-plateau",
+    about = "Stops, lowers the learning rate or saves when a metric's short mean is no better than its long one.",
+    priority = LOWEST
+)]
+impl Hook for OnPlateau {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let monitor = &config.monitor;
+        let Some(rule) = config.rule.or_else(|| Rule::of_metric(monitor.name())) else {
+            bail!("say by `rule` whether a `less` or a `greater` value of `{monitor}` is better");
+        };
+        if config.short_term == 0 || config.short_term >= config.long_term {
+            bail!(
+                "`short_term` must be at least 1 and below `long_term`, found {} and {}",
+                config.short_term,
+                config.long_term
+            );
+        }
+        if !config.factor.is_finite() || config.factor <= 0.0 || config.factor >= 1.0 {
+            bail!(
+                "`factor` must be above 0 and below 1, found {}",
+                config.factor
+            );
+        }
+        Ok(OnPlateau {
+            tag: config
+                .tag
+                .clone()
+                .unwrap_or_else(|| setup.name().to_owned()),
+            config,
+            rule,
+            state: State::default(),
+        })
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.state.validated |= task.phase() == Phase::Val && !task.is_initial_validation();
+        Ok(())
+    }
+
+    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let monitor = &self.config.monitor;
+        let is_fresh =
+            std::mem::take(&mut self.state.validated) || monitor.phase() == Some(Phase::Train);
+        if !is_fresh || !task.is_whole() {
+            return Ok(());
+        }
+        let Some(value) = monitor.value(task, Phase::Val) else {
+            bail!("the metric `{monitor}` has no value");
+        };
+        let Some((long, short)) = self.state.take(value, &self.config, self.rule) else {
+            return Ok(());
+        };
+        let Config {
+            long_term,
+            short_term,
+            ..
+        } = self.config;
+        let what = format!(
+            "{monitor} is on a plateau: its mean over {long_term} epochs is {long}, over the last \
+             {short_term} {short}"
+        );
+        self.answer(task, &what)
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.state)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        self.state = state::from_bytes(bytes)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plateau_is_where_the_long_mean_is_better_than_the_short_one() {
+        let first = |config: &Config, rule, values: &[f64]| {
+            let mut state = State::default();
+            (1..)
+                .zip(values)
+                .find(|(_, value)| state.take(**value, config, rule).is_some())
+                .map(|(epoch, _)| epoch)
+        };
+        let config = |min_delta| Config {
+            long_term: 4,
+            short_term: 2,
+            min_delta,
+            ..Config::default()
+        };
+        // Means over 4 and 2: 2.75 and 2.0, then 2.25 and 2.0, then 2.0 and 2.0, then 2.0 and 2.5.
+        let values = [4.0, 3.0, 2.0, 2.0, 2.0, 2.0, 3.0];
+        assert_eq!(first(&config(0.0), Rule::Less, &values), Some(7));
+        assert_eq!(first(&config(0.25), Rule::Less, &values), None);
+        assert_eq!(first(&config(0.0), Rule::Greater, &values), Some(4));
+        assert_eq!(first(&config(0.0), Rule::Less, &values[..6]), None);
+        let broken = [f64::NAN, 1.0, 1.0, 2.0, 2.0];
+        assert_eq!(first(&config(0.0), Rule::Less, &broken), Some(5));
+    }
+}

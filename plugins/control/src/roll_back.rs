@@ -1,0 +1,141 @@
+//! Going back to a checkpoint, so many times and with lower learning rates: what `stop-on-nan` and
+//! `loss-spike` share.
+
+use sconce_plugin_api::prelude::*;
+
+use crate::finite::has_bad;
+
+/// How a run goes back.
+#[derive(Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The tag of the checkpoint to go back to. Default: one of this hook's own, under its entry's name,
+    /// saved when an epoch begins.
+    to: Option<String>,
+    /// The hook's own checkpoint is saved before every so many epochs, the first included; at least 1.
+    /// One with parameters that are infinite or none is never saved. Default 1.
+    #[schemars(range(min = 1))]
+    save_every: Option<u64>,
+    /// So many times at most, in the whole run; the next time is an error. Default 3.
+    times: Option<u64>,
+    /// All learning rates are multiplied by this each time, from 0 to 1. A rate that an `lr-schedule` sets
+    /// anew stays as that sets it. Default 0.5 in `stop-on-nan`, 1 in `loss-spike`.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    learning_rate_factor: Option<f64>,
+}
+
+/// The way back.
+pub(crate) struct RollBack {
+    hook: String,
+    /// The checkpoint to go back to.
+    tag: String,
+    /// Before every so many epochs it is saved; nothing where it is somebody else's.
+    save_every: Option<u64>,
+    times: u64,
+    factor: f64,
+    done: u64,
+    /// How many times the learning rates in force have been lowered.
+    lowered: u64,
+    /// Whether this process has trained: a state that is loaded is then that of a roll back.
+    has_begun: bool,
+}
+
+impl RollBack {
+    pub(crate) fn new(config: &Config, setup: &Setup<'_>, factor: f64) -> Result<RollBack> {
+        let save_every = config.save_every.unwrap_or(1);
+        if save_every == 0 {
+            bail!("`save_every` must be at least 1, found 0");
+        }
+        let factor = config.learning_rate_factor.unwrap_or(factor);
+        if !(0.0..=1.0).contains(&factor) {
+            bail!("`learning_rate_factor` must be from 0 to 1, found {factor}");
+        }
+        Ok(RollBack {
+            hook: setup.name().to_owned(),
+            tag: config.to.clone().unwrap_or_else(|| setup.name().to_owned()),
+            save_every: config.to.is_none().then_some(save_every),
+            times: config.times.unwrap_or(3),
+            factor,
+            done: 0,
+            lowered: 0,
+            has_begun: false,
+        })
+    }
+
+    /// At `before_epoch`: keeps the checkpoint to go back to.
+    pub(crate) fn keep(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        self.has_begun = true;
+        let is_due = self
+            .save_every
+            .is_some_and(|every| task.epoch().is_multiple_of(every));
+        if !is_due || task.batch() > 0 {
+            return Ok(());
+        }
+        for parameter in task.parameters() {
+            if has_bad(&parameter, true)? {
+                return Ok(());
+            }
+        }
+        task.save_checkpoint(&self.tag)
+    }
+
+    /// Where a roll back is legal: goes back, because of `what`.
+    pub(crate) fn ask(&mut self, task: &mut TaskView<'_>, what: &str) -> Result<()> {
+        if self.done >= self.times {
+            bail!("{what}, after {} roll backs", self.done);
+        }
+        self.done += 1;
+        let tag = &self.tag;
+        task.warn(format_args!(
+            "{what}; going back to `{tag}`, {} of at most {} times",
+            self.done, self.times
+        ));
+        task.roll_back(tag)
+    }
+
+    /// At `after_load_checkpoint`: lowers the learning rates where it was this hook's roll back.
+    pub(crate) fn loaded(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        let is_ours = checkpoint.asked_by == self.hook && self.has_begun;
+        let steps = self.done.saturating_sub(self.lowered);
+        if !is_ours || steps == 0 || (self.factor - 1.0).abs() < f64::EPSILON {
+            return Ok(());
+        }
+        let factor = self.factor.powi(i32::try_from(steps).unwrap_or(i32::MAX));
+        let rates: Vec<(String, f64)> = task
+            .learning_rates()
+            .map(|(group, rate)| (group.to_owned(), rate * factor))
+            .collect();
+        for (group, rate) in rates {
+            task.set_learning_rate_of(&group, rate)?;
+        }
+        self.lowered = self.done;
+        Ok(())
+    }
+
+    /// How often the run has gone back: the hook's state.
+    pub(crate) fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Whether a state that is loaded now is that of a roll back, and not of a resumed run.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Takes the state: what has happened since is not forgotten by a roll back.
+    pub(crate) fn load(&mut self, done: u64) {
+        self.lowered = done;
+        self.done = if self.has_begun {
+            self.done.max(done)
+        } else {
+            done
+        };
+    }
+}

@@ -1,0 +1,158 @@
+//! The page's drawings: curves and confusion matrices.
+
+use std::fmt::Write;
+
+use sconce_charts::{HeatMap, Line, LineChart};
+use sconce_plugin_api::Result;
+
+use crate::history::{Curve, History};
+use crate::html::{escape, whole};
+
+/// The colours of lines, which repeat: those of the charts are the style sheet's `s0` to `s6`.
+const COLOURS: usize = 7;
+
+/// A chart for each metric with a line for each phase, then losses of batches and learning rates.
+pub(crate) fn all(history: &History, logarithmic: &[String]) -> Result<String> {
+    let mut drawn = String::new();
+    let mut names: Vec<&str> = Vec::new();
+    for curve in &history.metrics {
+        // The test has one value, which the table shows.
+        if curve.phase != "test" && !names.contains(&curve.name.as_str()) {
+            names.push(&curve.name);
+        }
+    }
+    for name in names {
+        let of = |curve: &&Curve| curve.name == name && curve.phase != "test";
+        let lines = history.metrics.iter().filter(of);
+        let lines: Vec<Line> = lines.map(|curve| line(&curve.phase, curve)).collect();
+        let is_logarithmic = logarithmic.iter().any(|known| known == name);
+        draw(name, lines, is_logarithmic, &mut drawn)?;
+    }
+    if !history.losses.is_empty() {
+        let lines = history.losses.iter().map(|curve| line("", curve)).collect();
+        let is_logarithmic = logarithmic.iter().any(|known| known == "loss");
+        draw("loss of batches", lines, is_logarithmic, &mut drawn)?;
+    }
+    if !history.rates.is_empty() {
+        let is_one = history.rates.len() == 1;
+        let lines = history.rates.iter();
+        let lines = lines.map(|curve| line(if is_one { "" } else { &curve.name }, curve));
+        let is_logarithmic = logarithmic.iter().any(|known| known == "learning_rate");
+        draw("learning rate", lines.collect(), is_logarithmic, &mut drawn)?;
+    }
+    if drawn.is_empty() {
+        return Ok(drawn);
+    }
+    Ok(format!("<div class=\"charts\">\n{drawn}</div>\n"))
+}
+
+fn line(name: &str, curve: &Curve) -> Line {
+    let points = curve.points.iter();
+    Line::new(
+        name,
+        points.map(|(at, value)| (*at, value.unwrap_or(f64::NAN))),
+    )
+}
+
+fn draw(name: &str, mut lines: Vec<Line>, is_logarithmic: bool, drawn: &mut String) -> Result<()> {
+    // The names stand above the drawing, where they hide no line.
+    let mut keys = String::new();
+    for (index, line) in lines.iter_mut().enumerate() {
+        let name = std::mem::take(&mut line.name);
+        if !name.is_empty() {
+            let colour = index % COLOURS;
+            let name = escape(&name);
+            write!(keys, "<li><span class=\"s{colour}\"></span>{name}</li>")?;
+        }
+    }
+    let mut chart = LineChart::new("");
+    // Small, so that its letters can still be read where the page is a telephone's.
+    (chart.width, chart.height) = (520, 300);
+    "epoch".clone_into(&mut chart.x_label);
+    chart.y_log = is_logarithmic;
+    chart.lines = lines;
+    let mut svg = chart.svg()?;
+    if !keys.is_empty() {
+        svg.insert_str(0, &format!("<ul class=\"legend\">{keys}</ul>\n"));
+    }
+    figure(name, &svg, drawn)
+}
+
+fn figure(name: &str, svg: &str, drawn: &mut String) -> Result<()> {
+    let name = escape(name);
+    writeln!(
+        drawn,
+        "<figure role=\"img\" aria-label=\"{name}\">\n<figcaption>{name}</figcaption>\n{svg}\n</figure>"
+    )?;
+    Ok(())
+}
+
+/// The last finished confusion matrices.
+pub(crate) fn matrices(history: &History, classes: &[String]) -> Result<String> {
+    let mut drawn = String::new();
+    for (phase, matrix) in &history.matrices {
+        let name = |class: usize| {
+            let known = classes.get(class).cloned();
+            known.unwrap_or_else(|| class.to_string())
+        };
+        let names: Vec<String> = (0..matrix.classes).map(name).collect();
+        let map = HeatMap {
+            title: String::new(),
+            x_label: "predicted".to_owned(),
+            y_label: "true".to_owned(),
+            rows: names.clone(),
+            columns: names,
+            values: matrix.counts.iter().map(|count| *count as f64).collect(),
+            range: None,
+        };
+        let total = matrix.total();
+        let caption = format!(
+            "{phase}: {} of {} right, {:.2} %",
+            whole(matrix.right()),
+            whole(total),
+            100.0 * matrix.right() as f64 / total.max(1) as f64
+        );
+        figure(&caption, &map.svg()?, &mut drawn)?;
+        let mistakes = matrix.mistakes().into_iter();
+        let mistakes: Vec<String> = mistakes
+            .map(|(target, found, count)| {
+                let (target, found) = (escape(&name(target)), escape(&name(found)));
+                format!("{target} taken for {found}, {}", whole(count))
+            })
+            .collect();
+        if !mistakes.is_empty() {
+            writeln!(
+                drawn,
+                "<p>Most frequent mistakes in {}: {}.</p>",
+                escape(phase),
+                mistakes.join("; ")
+            )?;
+        }
+    }
+    Ok(drawn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_the_colours_of_their_lines() {
+        let style = include_str!("page.css");
+        for index in 0..COLOURS {
+            let mut chart = LineChart::new("");
+            chart.lines = vec![Line::default(); index];
+            let points = [(1.0, 1.0), (2.0, 2.0)];
+            chart.lines.push(Line::new("", points));
+            let svg = chart.svg().expect("a drawing").to_lowercase();
+            let (_, behind) = style
+                .split_once(&format!(".s{index} {{ background: "))
+                .expect("a colour");
+            let (colour, _) = behind.split_once(';').expect("its end");
+            assert!(
+                svg.contains(&colour.to_lowercase()),
+                "{index}: {colour}\n{svg}"
+            );
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What the page knows of the run: the hook's state.
+
+use sconce_plugin_api::{EpochProfile, Phase, Rule};
+use serde::{Deserialize, Serialize};
+
+use crate::confusion::Matrix;
+
+/// The most points of a curve by iterations.
+const MOST_POINTS: usize = 2000;
+
+/// Everything that is gathered.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct History {
+    /// Training batches of an epoch.
+    pub(crate) batches: u64,
+    /// Metrics at the ends of passes, in the order of their first appearance.
+    pub(crate) metrics: Vec<Curve>,
+    /// The parameter groups' learning rates.
+    pub(crate) rates: Vec<Curve>,
+    /// Losses of batches.
+    pub(crate) losses: Vec<Curve>,
+    /// Only every so many of the points that `iterations` asks for are kept.
+    pub(crate) stride: u64,
+    pub(crate) times: Vec<Times>,
+    pub(crate) events: Vec<Event>,
+    /// The last finished confusion matrices, by phase.
+    pub(crate) matrices: Vec<(String, Matrix)>,
+}
+
+/// A metric of a phase, a parameter group's rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Curve {
+    pub(crate) name: String,
+    pub(crate) phase: String,
+    /// Epochs, parts of them included, and values; nothing where a value is infinite or none.
+    pub(crate) points: Vec<(f64, Option<f64>)>,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Event {
+    pub(crate) epoch: u64,
+    pub(crate) iteration: u64,
+    /// Seconds of the run.
+    pub(crate) seconds: f64,
+    /// `checkpoint`, `back`, `error` or `end`.
+    pub(crate) kind: String,
+    pub(crate) text: String,
+}
+
+/// Where the time of a phase's passes went, in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Times {
+    pub(crate) phase: String,
+    pub(crate) passes: u64,
+    pub(crate) total: f64,
+    /// Data, forward, loss, backward, update.
+    pub(crate) parts: [f64; 5],
+    pub(crate) hooks: Vec<HookTimes>,
+}
+
+/// A hook's part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HookTimes {
+    pub(crate) name: String,
+    pub(crate) calls: u64,
+    pub(crate) seconds: f64,
+    pub(crate) longest: f64,
+}
+
+/// A curve's best value.
+pub(crate) struct Best {
+    pub(crate) value: f64,
+    pub(crate) at: f64,
+    pub(crate) last: f64,
+    pub(crate) rule: Rule,
+}
+
+impl History {
+    /// A finished pass's metric.
+    pub(crate) fn add_metric(&mut self, phase: Phase, name: &str, at: f64, value: f64) {
+        push(&mut self.metrics, name, phase.name(), at, value);
+    }
+
+    pub(crate) fn add_rate(&mut self, group: &str, at: f64, rate: f64) {
+        push(&mut self.rates, group, "train", at, rate);
+    }
+
+    /// A point by iterations; thins them where they have become many.
+    pub(crate) fn add_loss(&mut self, at: f64, loss: f64) {
+        push(&mut self.losses, "loss", "train", at, loss);
+    }
+
+    /// Whether the point of this number, counted from 0, is kept.
+    pub(crate) fn keeps(&self, number: u64) -> bool {
+        number.is_multiple_of(self.stride.max(1))
+    }
+
+    /// Leaves out every second point of the curves by iterations where there are too many.
+    pub(crate) fn thin(&mut self) {
+        let many = |curve: &Curve| curve.points.len() > MOST_POINTS;
+        if !self.losses.iter().chain(&self.rates).any(many) {
+            return;
+        }
+        self.stride = 2 * self.stride.max(1);
+        for curve in self.losses.iter_mut().chain(&mut self.rates) {
+            let mut index = 0;
+            curve.points.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+        }
+    }
+
+    pub(crate) fn add_times(&mut self, phase: Phase, profile: EpochProfile<'_>) {
+        let index = self.times.iter().position(|one| one.phase == phase.name());
+        let index = index.unwrap_or_else(|| {
+            self.times.push(Times {
+                phase: phase.name().to_owned(),
+                ..Times::default()
+            });
+            self.times.len() - 1
+        });
+        let Some(times) = self.times.get_mut(index) else {
+            return;
+        };
+        times.passes += 1;
+        times.total += profile.total();
+        let parts = [
+            profile.data(),
+            profile.forward(),
+            profile.loss(),
+            profile.backward(),
+            profile.update(),
+        ];
+        for (sum, part) in times.parts.iter_mut().zip(parts) {
+            *sum += part;
+        }
+        for hook in profile.hooks() {
+            let found = times.hooks.iter_mut().find(|known| known.name == hook.name);
+            let new = HookTimes {
+                name: hook.name.to_owned(),
+                calls: hook.calls,
+                seconds: hook.seconds,
+                longest: hook.longest,
+            };
+            match found {
+                Some(known) => {
+                    known.calls += new.calls;
+                    known.seconds += new.seconds;
+                    known.longest = known.longest.max(new.longest);
+                }
+                None => times.hooks.push(new),
+            }
+        }
+    }
+
+    pub(crate) fn set_matrix(&mut self, phase: Phase, matrix: Matrix) {
+        let known = self
+            .matrices
+            .iter_mut()
+            .find(|(name, _)| name == phase.name());
+        match known {
+            Some((_, old)) => *old = matrix,
+            None => self.matrices.push((phase.name().to_owned(), matrix)),
+        }
+    }
+}
+
+impl Curve {
+    /// The best value, where there is any. Of a metric whose name doesn't say what is better, the least.
+    pub(crate) fn best(&self) -> Option<Best> {
+        let rule = Rule::of_metric(&self.name).unwrap_or(Rule::Less);
+        let values = || {
+            self.points
+                .iter()
+                .filter_map(|(at, value)| Some((*at, (*value)?)))
+        };
+        let last = values().next_back()?.1;
+        let best = values().reduce(|best, one| {
+            if rule.is_better(one.1, best.1) {
+                one
+            } else {
+                best
+            }
+        });
+        best.map(|(at, value)| Best {
+            value,
+            at,
+            last,
+            rule,
+        })
+    }
+}
+
+fn push(curves: &mut Vec<Curve>, name: &str, phase: &str, at: f64, value: f64) {
+    let point = (at, value.is_finite().then_some(value));
+    let known = curves
+        .iter_mut()
+        .find(|curve| curve.name == name && curve.phase == phase);
+    if let Some(curve) = known {
+        curve.points.push(point);
+        return;
+    }
+    curves.push(Curve {
+        name: name.to_owned(),
+        phase: phase.to_owned(),
+        points: vec![point],
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_points_are_thinned_and_the_first_and_the_rhythm_stay() {
+        let mut history = History::default();
+        for number in 0..10_000_u64 {
+            if history.keeps(number) {
+                history.add_loss(number as f64, 1.0);
+                history.thin();
+            }
+        }
+        let points = &history.losses[0].points;
+        assert!(points.len() <= MOST_POINTS + 1 && points.len() > MOST_POINTS / 2);
+        let steps: Vec<f64> = points.windows(2).map(|two| two[1].0 - two[0].0).collect();
+        assert!(
+            steps.iter().all(|step| (step - steps[0]).abs() < 0.5),
+            "{steps:?}"
+        );
+        assert!(points[0].0.abs() < 0.5);
+    }
+
+    #[test]
+    fn the_best_follows_from_the_metrics_name_and_what_is_no_number_is_none() {
+        let mut history = History::default();
+        for (at, loss, accuracy) in [(1.0, 0.5, 0.7), (2.0, 0.25, 0.9), (3.0, f64::NAN, 0.8)] {
+            history.add_metric(Phase::Val, "loss", at, loss);
+            history.add_metric(Phase::Val, "accuracy", at, accuracy);
+        }
+        let best = |index: usize| history.metrics[index].best().expect("a best");
+        assert!((best(0).value, best(0).at, best(0).last) == (0.25, 2.0, 0.25));
+        assert!((best(1).value, best(1).at, best(1).last) == (0.9, 2.0, 0.8));
+        let text = serde_json::to_string(&history).expect("JSON");
+        let back: History = serde_json::from_str(&text).expect("it comes back");
+        assert_eq!(back.metrics, history.metrics);
+    }
+}

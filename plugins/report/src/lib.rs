@@ -1,0 +1,254 @@
+//! The `report` hook: one HTML page of the whole run, readable while it trains.
+//!
+//! `{"hook": "report", "config": {"iterations": 10}}` writes `report.html` into the run's directory: the
+//! state of the run, the best values, curves of all metrics and learning rates, confusion matrices, where
+//! the time went, what happened, the model, the manifest and the machine.
+//!
+//! The page has everything in itself (drawings as SVG, one style sheet) and asks the network for nothing.
+//! It is written beside its place and renamed, so that whoever opens it finds it whole. What it shows is
+//! this hook's state: a resumed run goes on with its curves.
+
+#![forbid(unsafe_code)]
+
+mod config;
+mod confusion;
+mod curves;
+mod environment;
+mod history;
+mod html;
+mod json;
+mod page;
+mod tables;
+
+use std::path::PathBuf;
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::{TaskFacts, write_whole};
+use serde_json::Value;
+
+use config::Config;
+use confusion::Matrix;
+use environment::Environment;
+use history::{Event, History};
+use page::{Page, Standing};
+
+struct Report {
+    config: Config,
+    path: PathBuf,
+    /// The run's manifest; null where the page is not to show it.
+    manifest: Value,
+    environment: Environment,
+    facts: TaskFacts,
+    history: History,
+    /// The matrix of the pass under way.
+    matrix: Matrix,
+    /// Whether batches have what a matrix needs, once one has been seen.
+    is_classifying: Option<bool>,
+}
+
+impl Report {
+    /// Where the training is, in epochs and parts of them.
+    fn place(&self, task: &TaskView<'_>) -> f64 {
+        if self.history.batches == 0 {
+            return task.epoch() as f64;
+        }
+        task.iteration() as f64 / self.history.batches as f64
+    }
+
+    fn tell(&mut self, task: &TaskView<'_>, kind: &str, text: String) {
+        self.history.events.push(Event {
+            epoch: task.epoch(),
+            iteration: task.iteration(),
+            seconds: task.elapsed().as_secs_f64(),
+            kind: kind.to_owned(),
+            text,
+        });
+    }
+
+    /// Writes the page.
+    fn write(&self, task: &TaskView<'_>, standing: &Standing<'_>) -> Result<()> {
+        let page = Page {
+            config: &self.config,
+            facts: &self.facts,
+            manifest: &self.manifest,
+            environment: &self.environment,
+            history: &self.history,
+            standing,
+            epoch: task.epoch(),
+            epochs: task.epochs(),
+            iteration: task.iteration(),
+            update: task.update(),
+            samples: task.samples(),
+            elapsed: task.elapsed(),
+            remaining: task.remaining(),
+        };
+        write_whole(&self.path, page.html()?)
+    }
+}
+
+#[hook(
+    name = "report",
+    about = "Writes one HTML page of the whole run, readable while it trains.",
+    priority = LOWER
+)]
+impl Hook for Report {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        config.check()?;
+        if config.iterations == 0 {
+            setup.leave_out(Point::AfterIter);
+        }
+        if !config.confusion {
+            setup.leave_out(Point::AfterLoss);
+        }
+        let manifest = setup.manifest()?;
+        Ok(Report {
+            path: setup.path_below("file", &config.file)?,
+            environment: Environment::of(setup, &manifest),
+            manifest: if config.manifest {
+                json::without_secrets(manifest)
+            } else {
+                Value::Null
+            },
+            config,
+            facts: TaskFacts::default(),
+            history: History::default(),
+            matrix: Matrix::default(),
+            is_classifying: None,
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.facts = task.facts()?;
+        if task.is_resumed() {
+            // The page of the run's first part stays until its curves are back.
+            return Ok(());
+        }
+        self.write(task, &Standing::Running)
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.matrix.counts.fill(0);
+        if task.phase() == Phase::Train {
+            self.history.batches = task.batches();
+            if self.config.iterations == 0 {
+                let at = self.place(task);
+                for (group, rate) in task.learning_rates() {
+                    self.history.add_rate(group, at, rate);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train || self.is_classifying == Some(false) {
+            return Ok(());
+        }
+        let counted = self.matrix.add(task, self.config.most_classes)?;
+        self.is_classifying = Some(counted);
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let every = self.config.iterations;
+        let number = task.iteration();
+        if task.phase() != Phase::Train || every == 0 || !number.is_multiple_of(every) {
+            return Ok(());
+        }
+        if self.history.keeps(number / every) {
+            let at = self.place(task);
+            if let Some(loss) = task.loss() {
+                self.history.add_loss(at, loss);
+            }
+            for (group, rate) in task.learning_rates() {
+                self.history.add_rate(group, at, rate);
+            }
+            self.history.thin();
+        }
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let (phase, at) = (task.phase(), self.place(task));
+        for (name, value) in task.metrics_of(phase) {
+            if self.config.shows(name) {
+                self.history.add_metric(phase, name, at, value);
+            }
+        }
+        if phase != Phase::Train && self.matrix.total() > 0 {
+            self.history.set_matrix(phase, self.matrix.clone());
+        }
+        Ok(())
+    }
+
+    fn epoch_profile(&mut self, task: &mut TaskView<'_>, profile: &EpochProfile<'_>) -> Result<()> {
+        self.history.add_times(task.phase(), *profile);
+        Ok(())
+    }
+
+    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.epoch().is_multiple_of(self.config.every) {
+            return self.write(task, &Standing::Running);
+        }
+        Ok(())
+    }
+
+    fn after_save_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        let (tag, by) = (checkpoint.tag, checkpoint.asked_by);
+        let text = match checkpoint.error {
+            Some(error) => format!("`{tag}` is not saved: {error}"),
+            None if by.is_empty() => format!("`{tag}`, {}", html::bytes(checkpoint.bytes)),
+            None => format!("`{tag}`, {}, by `{by}`", html::bytes(checkpoint.bytes)),
+        };
+        let kind = if checkpoint.error.is_some() {
+            "error"
+        } else {
+            "checkpoint"
+        };
+        self.tell(task, kind, text);
+        Ok(())
+    }
+
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        let tag = checkpoint.tag;
+        let text = if checkpoint.asked_by.is_empty() {
+            format!("the run goes on from `{tag}`")
+        } else {
+            format!("back to `{tag}`, by `{}`", checkpoint.asked_by)
+        };
+        self.tell(task, "back", text);
+        Ok(())
+    }
+
+    fn on_exception(&mut self, task: &mut TaskView<'_>, failure: &Failure<'_>) -> Result<()> {
+        self.tell(task, "error", failure.message.to_owned());
+        Ok(())
+    }
+
+    fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
+        let standing = Standing::of(outcome);
+        self.tell(task, "end", standing.sentence());
+        self.write(task, &standing)
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.history)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        self.history = state::from_bytes(bytes)?;
+        Ok(())
+    }
+}
+
+export_plugin!(Report);
