@@ -205,3 +205,43 @@ fn the_tables_of_options_are_those_of_the_schemas() {
         }
     }
 }
+
+/// The names in backquotes in a text.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn the_overview_names_the_standard_hooks_and_no_others() {
+    let mut expected = Vec::new();
+    for (page, packages) in PAGES {
+        let packages = match *page {
+            "docs/hooks-control.md" => format!("{packages} sconce-plugin-stop-after"),
+            _ => (*packages).to_owned(),
+        };
+        for hook in described(&packages)["hooks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            let name = hook["name"].as_str().expect("a name");
+            expected.push(((*page).to_owned(), name.to_owned()));
+        }
+    }
+    let overview = fs::read_to_string(workspace().join("docs/hooks.md")).expect("the page");
+    let groups = overview
+        .lines()
+        .filter(|line| line.contains("`docs/hooks-"));
+    let mut named = Vec::new();
+    for group in groups {
+        let mut all: Vec<&str> = quoted(group).collect();
+        let page = all.pop().expect("a page");
+        named.extend(
+            all.into_iter()
+                .map(|hook| (page.to_owned(), hook.to_owned())),
+        );
+    }
+    expected.sort();
+    named.sort();
+    assert_eq!(named, expected, "docs/hooks.md");
+}
