@@ -20,19 +20,16 @@ pub(crate) fn results(history: &History) -> Result<String> {
         let Some(summary) = curve.summary() else {
             continue;
         };
-        let (best, which) = match summary.best {
-            Some((value, at, rule)) => {
-                let rule = match rule {
-                    Rule::Greater => "greatest",
-                    Rule::Less => "least",
-                };
-                let best = format!("<strong>{}</strong>", number(value));
-                (best, format!("{rule}, epoch {}", number(at)))
-            }
-            None => {
-                let (least, greatest) = (number(summary.least), number(summary.greatest));
-                ("–".to_owned(), format!("from {least} to {greatest}"))
-            }
+        let (best, which) = if let Some((value, at, rule)) = summary.best {
+            let rule = match rule {
+                Rule::Greater => "greatest",
+                Rule::Less => "least",
+            };
+            let best = format!("<strong>{}</strong>", number(value));
+            (best, format!("{rule}, epoch {}", number(at)))
+        } else {
+            let (least, greatest) = (number(summary.least), number(summary.greatest));
+            ("–".to_owned(), format!("from {least} to {greatest}"))
         };
         writeln!(
             rows,
