@@ -16,8 +16,8 @@ pub(crate) fn all(history: &History, logarithmic: &[String]) -> Result<String> {
     let mut drawn = String::new();
     let mut names: Vec<&str> = Vec::new();
     for curve in &history.metrics {
-        // The test has one value, which the table shows.
-        if curve.phase != "test" && !names.contains(&curve.name.as_str()) {
+        // The test has one value, which the table shows; a name with a slash is a number of a table.
+        if curve.phase != "test" && !curve.is_of_table() && !names.contains(&curve.name.as_str()) {
             names.push(&curve.name);
         }
     }
@@ -43,7 +43,52 @@ pub(crate) fn all(history: &History, logarithmic: &[String]) -> Result<String> {
     if drawn.is_empty() {
         return Ok(drawn);
     }
-    Ok(format!("<div class=\"charts\">\n{drawn}</div>\n"))
+    Ok(format!(
+        "<div class=\"charts\">\n{drawn}</div>\n{}",
+        tables(history)?
+    ))
+}
+
+/// The numbers of tables, as `activation/conv1/mean`, folded by table: a chart for each of the last
+/// parts with a line for each of what stands between, or one chart where nothing does.
+fn tables(history: &History) -> Result<String> {
+    // In the order of their first appearance: tables, their charts, the charts' lines.
+    let mut all: Named<Named<Vec<Line>>> = Vec::new();
+    let curves = history.metrics.iter();
+    for curve in curves.filter(|curve| curve.phase != "test" && curve.is_of_table()) {
+        let (table, rest) = curve.name.split_once('/').unwrap_or((&curve.name, ""));
+        let (row, column) = rest.rsplit_once('/').unwrap_or((rest, ""));
+        let charts = place(&mut all, table);
+        let name = format!("{row} ({})", curve.phase);
+        place(charts, column).push(line(&name, curve));
+    }
+    let mut text = String::new();
+    for (table, charts) in all {
+        let mut drawn = String::new();
+        for (column, lines) in charts {
+            let name = if column.is_empty() { table } else { column };
+            draw(name, lines, false, &mut drawn)?;
+        }
+        writeln!(
+            text,
+            "<details><summary>{}</summary>\n<div class=\"charts\">\n{drawn}</div>\n</details>",
+            escape(table)
+        )?;
+    }
+    Ok(text)
+}
+
+/// Things by their names, in an order of their own.
+type Named<'a, T> = Vec<(&'a str, T)>;
+
+/// The entry of a name, made at the end where it is new.
+fn place<'a, 'b, T: Default>(entries: &'b mut Named<'a, T>, name: &'a str) -> &'b mut T {
+    let known = entries.iter().position(|(known, _)| *known == name);
+    let index = known.unwrap_or_else(|| {
+        entries.push((name, T::default()));
+        entries.len() - 1
+    });
+    &mut entries[index].1
 }
 
 fn line(name: &str, curve: &Curve) -> Line {

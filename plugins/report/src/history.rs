@@ -68,12 +68,13 @@ pub(crate) struct HookTimes {
     pub(crate) longest: f64,
 }
 
-/// A curve's best value.
-pub(crate) struct Best {
-    pub(crate) value: f64,
-    pub(crate) at: f64,
+/// What a table says of a curve.
+pub(crate) struct Summary {
     pub(crate) last: f64,
-    pub(crate) rule: Rule,
+    pub(crate) least: f64,
+    pub(crate) greatest: f64,
+    /// The best value and its epoch, where the metric's name says what is better.
+    pub(crate) best: Option<(f64, f64, Rule)>,
 }
 
 impl History {
@@ -168,27 +169,35 @@ impl History {
 }
 
 impl Curve {
-    /// The best value, where there is any. Of a metric whose name doesn't say what is better, the least.
-    pub(crate) fn best(&self) -> Option<Best> {
-        let rule = Rule::of_metric(&self.name).unwrap_or(Rule::Less);
+    /// Whether it is a number of a table, as `activation/conv1/mean`, rather than one of the run's few.
+    pub(crate) fn is_of_table(&self) -> bool {
+        self.name.contains('/')
+    }
+
+    /// The last value and the extremes, where there is any.
+    pub(crate) fn summary(&self) -> Option<Summary> {
         let values = || {
-            self.points
-                .iter()
-                .filter_map(|(at, value)| Some((*at, (*value)?)))
+            let points = self.points.iter();
+            points.filter_map(|(at, value)| Some((*at, (*value)?)))
         };
-        let last = values().next_back()?.1;
-        let best = values().reduce(|best, one| {
-            if rule.is_better(one.1, best.1) {
-                one
-            } else {
-                best
-            }
+        let (_, last) = values().next_back()?;
+        let best = Rule::of_metric(&self.name).and_then(|rule| {
+            let better = |best: (f64, f64), one: (f64, f64)| {
+                if rule.is_better(one.1, best.1) {
+                    one
+                } else {
+                    best
+                }
+            };
+            let (at, value) = values().reduce(better)?;
+            Some((value, at, rule))
         });
-        best.map(|(at, value)| Best {
-            value,
-            at,
+        let numbers = || values().map(|(_, value)| value);
+        Some(Summary {
             last,
-            rule,
+            least: numbers().fold(last, f64::min),
+            greatest: numbers().fold(last, f64::max),
+            best,
         })
     }
 }
@@ -239,9 +248,13 @@ mod tests {
             history.add_metric(Phase::Val, "loss", at, loss);
             history.add_metric(Phase::Val, "accuracy", at, accuracy);
         }
-        let best = |index: usize| history.metrics[index].best().expect("a best");
-        assert!((best(0).value, best(0).at, best(0).last) == (0.25, 2.0, 0.25));
-        assert!((best(1).value, best(1).at, best(1).last) == (0.9, 2.0, 0.8));
+        history.add_metric(Phase::Val, "width", 1.0, 3.0);
+        let summary = |index: usize| history.metrics[index].summary().expect("a value");
+        let best = |index: usize| (summary(index).best, summary(index).last);
+        assert_eq!(best(0), (Some((0.25, 2.0, Rule::Less)), 0.25));
+        assert_eq!(best(1), (Some((0.9, 2.0, Rule::Greater)), 0.8));
+        assert_eq!((summary(1).least, summary(1).greatest), (0.7, 0.9));
+        assert!(summary(2).best.is_none());
         let text = serde_json::to_string(&history).expect("JSON");
         let back: History = serde_json::from_str(&text).expect("it comes back");
         assert_eq!(back.metrics, history.metrics);

@@ -194,6 +194,13 @@ mod tests {
             history.add_metric(Phase::Val, "loss", at, 1.1 / at + 0.02 * at);
             history.add_metric(Phase::Val, "accuracy", at, 1.0 - 0.5 / at);
             history.add_rate("default", at, 0.001 / at);
+            for layer in ["conv1", "fc1"] {
+                for number in ["mean", "std"] {
+                    let name = format!("activation/{layer}/{number}");
+                    history.add_metric(Phase::Train, &name, at, 0.1 * at);
+                }
+            }
+            history.add_metric(Phase::Val, "memory/peak", at, 100.0);
         }
         history.set_matrix(
             Phase::Val,
@@ -258,6 +265,16 @@ mod tests {
         assert!(page.contains("cat taken for dog &amp; co, 2"));
         assert!(!page.contains("a <run>"));
         assert!(page.contains("left, about"));
+        // Numbers of tables are folded: two charts of two lines, and one of one.
+        let (_, folded) = page
+            .split_once("<summary>activation</summary>")
+            .expect("a table");
+        let (activation, memory) = folded
+            .split_once("<summary>memory</summary>")
+            .expect("another");
+        assert_eq!(activation.matches("<figure").count(), 2);
+        assert_eq!(activation.matches("conv1 (train)").count(), 2);
+        assert!(memory.contains("peak (val)"));
     }
 
     #[test]

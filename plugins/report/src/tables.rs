@@ -10,30 +10,44 @@ use crate::html::{escape, escape_code, number, seconds, whole};
 
 /// Last and best values of each metric.
 pub(crate) fn results(history: &History) -> Result<String> {
-    let mut rows = String::new();
+    let (mut rows, mut folded) = (String::new(), String::new());
     for curve in &history.metrics {
-        let Some(best) = curve.best() else {
+        let rows = if curve.is_of_table() {
+            &mut folded
+        } else {
+            &mut rows
+        };
+        let Some(summary) = curve.summary() else {
             continue;
         };
-        let rule = match best.rule {
-            Rule::Greater => "greatest",
-            Rule::Less => "least",
+        let (best, which) = if let Some((value, at, rule)) = summary.best {
+            let rule = match rule {
+                Rule::Greater => "greatest",
+                Rule::Less => "least",
+            };
+            let best = format!("<strong>{}</strong>", number(value));
+            (best, format!("{rule}, epoch {}", number(at)))
+        } else {
+            let (least, greatest) = (number(summary.least), number(summary.greatest));
+            ("–".to_owned(), format!("from {least} to {greatest}"))
         };
         writeln!(
             rows,
-            "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\"><strong>{}</strong></td>\
-             <td>{rule}, epoch {}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{best}</td>\
+             <td>{which}</td></tr>",
             escape(&curve.name),
             escape(&curve.phase),
-            number(best.last),
-            number(best.value),
-            number(best.at),
+            number(summary.last),
         )?;
     }
-    Ok(table(
-        &["metric", "phase", ">last", ">best", "which"],
-        &rows,
-    ))
+    let columns = ["metric", "phase", ">last", ">best", "which"];
+    let mut text = table(&columns, &rows);
+    if !folded.is_empty() {
+        text.push_str("<details><summary>numbers of tables</summary>\n");
+        text.push_str(&table(&columns, &folded));
+        text.push_str("</details>\n");
+    }
+    Ok(text)
 }
 
 const PARTS: [&str; 5] = ["data", "forward", "loss", "backward", "update"];
