@@ -150,6 +150,95 @@ fn what_hooks_do_behind_the_hosts_back_is_found() {
 }
 
 #[test]
+fn what_a_library_does_when_it_is_opened_is_found() {
+    for (package, variable, how, test, verdict, words) in [
+        (
+            "sconce-fixture-meddler",
+            "MEDDLE",
+            "null",
+            "file.opens",
+            "failed",
+            "crashed (SIGSEGV)",
+        ),
+        (
+            "sconce-fixture-meddler",
+            "MEDDLE",
+            "exit",
+            "file.opens",
+            "failed",
+            "without an answer",
+        ),
+        (
+            "sconce-fixture-meddler",
+            "MEDDLE",
+            "hang",
+            "file.opens",
+            "failed",
+            "not done after 3 s",
+        ),
+        (
+            "sconce-fixture-meddler",
+            "MEDDLE",
+            "thread",
+            "file.opens",
+            "failed",
+            "started 1 thread",
+        ),
+        (
+            "sconce-fixture-meddler",
+            "MEDDLE",
+            "print",
+            "file.opens",
+            "warning",
+            "it prints",
+        ),
+        (
+            "sconce-fixture-raw",
+            "RAW",
+            "root-panic",
+            "file.opens",
+            "failed",
+            "root module failed",
+        ),
+        (
+            "sconce-fixture-raw",
+            "RAW",
+            "no-json",
+            "file.description",
+            "failed",
+            "describe itself",
+        ),
+        (
+            "sconce-fixture-raw",
+            "RAW",
+            "no-hook",
+            "lifecycle.run",
+            "skipped",
+            "handed over none",
+        ),
+    ] {
+        let place = Workplace::new(&[]);
+        let library = place.add_plugin(package, "plugins");
+        let library = library.to_string_lossy().into_owned();
+        let arguments = [
+            "validate",
+            &library,
+            "--json",
+            "--only",
+            test,
+            "--timeout",
+            "3",
+        ];
+        let finished = place.sconce_in(&arguments, &[(variable, how)]);
+        let object: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+        let (found, facts) = result(&object, test);
+        let code = if verdict == "failed" { 3 } else { 0 };
+        assert_eq!((finished.code, found), (code, verdict), "{how}: {facts}");
+        assert!(facts.contains(words), "{how}: no {words:?} in {facts}");
+    }
+}
+
+#[test]
 fn a_file_that_is_no_plugin_fails_and_the_rest_is_skipped() {
     let place = Workplace::new(&[]);
     place.write_text("libnothing.so", "nothing");
