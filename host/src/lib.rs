@@ -17,6 +17,7 @@
 //! | [`checkpoint`], [`weights`] | a run's state, or its model alone, in a file |
 //! | [`predict`] | a model's outputs as people read them |
 //! | [`session`] | from a manifest to a run |
+//! | [`validate`] | the conformance suite for plugins |
 
 #[expect(unsafe_code, reason = "the host's functions, called by plugins")]
 pub mod bridge;
@@ -53,4 +54,5 @@ pub mod run;
 mod screen;
 pub mod session;
 pub mod task;
+pub mod validate;
 pub mod weights;

@@ -5,6 +5,7 @@
 //! | `commands` | `runs`, `compare`, `env`, `schema`, completions and manual say what is so |
 //! | `first_looks` | a part of the data, a dry run, quiet and loud runs |
 //! | `layers` | manifests over manifests, and the environment |
+//! | `validate` | the conformance suite: good plugins pass, bad ones fail where they should |
 #![allow(
     clippy::too_many_lines,
     reason = "tables of cases read best as they are"
@@ -17,3 +18,4 @@
 mod commands;
 mod first_looks;
 mod layers;
+mod validate;

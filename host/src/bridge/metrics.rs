@@ -6,7 +6,7 @@ use sconce_plugin_api::Phase;
 use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::{MetricAbi, MetricsTable};
 
-use super::{refuse, shared};
+use super::{Deed, refuse, shared};
 
 pub(super) static TABLE: MetricsTable = MetricsTable {
     count,
@@ -91,10 +91,10 @@ unsafe extern "C" fn publish(
                 "the metric's name is not valid UTF-8",
             );
         };
-        let published = shared
-            .metrics
-            .borrow_mut()
-            .publish(shared.phase(), name, value);
+        let published = shared.sees(&Deed::Metric { name, value }).and_then(|()| {
+            let mut metrics = shared.metrics.borrow_mut();
+            metrics.publish(shared.phase(), name, value)
+        });
         match published {
             Ok(()) => Status::OK.0,
             Err(message) => refuse(error, Status::INVALID, &message),

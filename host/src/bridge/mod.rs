@@ -15,6 +15,7 @@ mod shared;
 mod task;
 mod tensors;
 mod values;
+mod witness;
 
 use std::ffi::c_void;
 use std::ptr;
@@ -30,6 +31,7 @@ pub use exposed::{Exposed, ModuleTensors};
 pub use requests::{Asked, Requests, Stop};
 pub use shared::Shared;
 pub use values::{Value, Values};
+pub use witness::{Deed, Witness};
 
 /// The extensions that this host has, for `sconce plugins` and for the refusal of plugins that
 /// require others.

@@ -7,7 +7,7 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::{Collection, Request, RequestsTable};
 use sconce_plugin_api::{Phase, Point};
 
-use super::{Shared, refuse, shared};
+use super::{Deed, Shared, refuse, shared};
 use crate::checkpoint::LATEST;
 
 pub(super) static TABLE: RequestsTable = RequestsTable { request };
@@ -160,13 +160,22 @@ unsafe extern "C" fn request(
         if let Some(message) = why_not_here(shared, request) {
             return refuse(error, Status::NOT_LEGAL_HERE, &message);
         }
-        match ask(shared, request, number, text.read().unwrap_or_default()) {
+        let text = text.read().unwrap_or_default();
+        let asked = shared
+            .sees(&Deed::Asks {
+                request: request.name(),
+                number,
+                text,
+            })
+            .and_then(|()| ask(shared, request, number, text));
+        match asked {
             Ok(()) => Status::OK.0,
             Err(message) => refuse(error, Status::INVALID, &message),
         }
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm a request")]
 fn ask(shared: &Shared<'_>, request: Request, number: f64, text: &str) -> Result<(), String> {
     let requests = &shared.requests;
     match request {

@@ -14,6 +14,7 @@ use sconce_plugin_api::{Keep, Phase, Point};
 use super::exposed::Exposed;
 use super::requests::Requests;
 use super::values::Values;
+use super::witness::{Deed, Witness};
 use crate::faults::Trail;
 use crate::log::{Level, Log};
 use crate::nn::Surroundings;
@@ -50,6 +51,8 @@ pub struct Shared<'run> {
     pub clock: Clock,
     /// Where the calls of hooks leave their breadcrumbs.
     pub trail: &'static Trail,
+    /// Who wants to know what hooks do.
+    witness: Option<&'run dyn Witness>,
     point: Cell<Option<Point>>,
     phase: Cell<Phase>,
     hook: Cell<usize>,
@@ -74,6 +77,7 @@ impl<'run> Shared<'run> {
             resumed: OnceCell::new(),
             clock: Clock::start(),
             trail: Trail::nowhere(),
+            witness: None,
             point: Cell::new(None),
             phase: Cell::new(Phase::Train),
             hook: Cell::new(0),
@@ -91,6 +95,21 @@ impl<'run> Shared<'run> {
     pub fn with_trail(mut self, trail: &'static Trail) -> Self {
         self.trail = trail;
         self
+    }
+
+    /// With somebody who is told what hooks do.
+    pub fn with_witness(mut self, witness: &'run dyn Witness) -> Self {
+        self.witness = Some(witness);
+        self
+    }
+
+    /// A hook does something to the run; the error is why it may not.
+    #[inline]
+    pub(super) fn sees(&self, deed: &Deed<'_>) -> Result<(), String> {
+        match self.witness {
+            Some(witness) => witness.sees(&self.hook_name(), deed),
+            None => Ok(()),
+        }
     }
 
     /// The pointer that goes to plugins with every view and setup.

@@ -21,7 +21,7 @@ use sconce_plugin_api::ext::{Collection, TensorAbi, TensorsTable};
 use sconce_plugin_api::tensor;
 
 use super::exposed::{INPUTS, OUTPUTS};
-use super::{Shared, refuse, shared};
+use super::{Deed, Shared, refuse, shared};
 
 pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
 
@@ -83,6 +83,11 @@ unsafe extern "C" fn at(
             && let Some(message) = why_not_writable(shared, collection, index)
         {
             return refuse(error, Status::NOT_LEGAL_HERE, &message);
+        }
+        if writable != 0
+            && let Err(message) = shared.sees(&Deed::Writes(collection))
+        {
+            return refuse(error, Status::INVALID, &message);
         }
         match lend(shared, collection, index, writable != 0) {
             Ok(Some(lent)) => {

@@ -10,7 +10,7 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::{Keep, TensorAbi, ValuesTable};
 use sconce_plugin_api::tensor::{self, BrainHalf, Element, Half};
 
-use super::{Shared, refuse, shared};
+use super::{Deed, Shared, refuse, shared};
 use crate::nearest::nearest;
 
 pub(super) static TABLE: ValuesTable = ValuesTable {
@@ -243,6 +243,11 @@ fn publish(
         .values_to_set(keep)
         .map_err(|message| (Status::NOT_LEGAL_HERE, message))?;
     let value = value().map_err(invalid)?;
+    let json = match &value {
+        Value::Json(text) => Some(&**text),
+        Value::Tensor(_) => None,
+    };
+    shared.sees(&Deed::Value { name, json }).map_err(invalid)?;
     values.set(name, keep, shared.hook(), value);
     Ok(())
 }

@@ -22,6 +22,7 @@ mod schema;
 mod shell;
 mod signals;
 mod summary;
+mod validate;
 mod verbosity;
 
 use std::path::PathBuf;
@@ -29,9 +30,11 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::exit;
 use crate::manifest::Overlay;
 use crate::plugin::trial;
 use crate::session::{Failure, FromManifest, TaskBuilder};
+use crate::validate as suite;
 
 /// Trains candle models, with hooks from shared libraries.
 #[derive(Debug, Parser)]
@@ -69,12 +72,17 @@ enum Command {
     Completions(shell::CompletionsArgs),
     /// Writes the manual's pages.
     Man(shell::ManArgs),
+    /// Runs the conformance suite on a plugin: for its author.
+    Validate(validate::ValidateArgs),
     /// Opens libraries and says so: for trial loads, see [`crate::plugin::trial`].
     #[command(name = trial::COMMAND, hide = true)]
     TrialLoad {
         /// The libraries.
         libraries: Vec<PathBuf>,
     },
+    /// Runs one test of the conformance suite: see [`crate::validate`].
+    #[command(name = suite::COMMAND, hide = true)]
+    ValidateTest,
 }
 
 /// The arguments of every command that reads a manifest.
@@ -129,6 +137,10 @@ pub fn main() -> ExitCode {
 /// ```
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
     let command = Cli::parse().command;
+    if let Command::ValidateTest = command {
+        // In a process of its own already: no further one for a trial load.
+        return suite::answer().into();
+    }
     trial::enable();
     signals::let_writes_fail();
     let result = match command {
@@ -145,6 +157,8 @@ pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
         Command::Env(arguments) => return env::environment(&arguments).into(),
         Command::Completions(arguments) => return shell::completions(&arguments).into(),
         Command::Man(arguments) => shell::manual(&arguments),
+        Command::Validate(arguments) => return validate::validate(&arguments).into(),
+        Command::ValidateTest => return exit::USAGE.into(),
         Command::TrialLoad { libraries } => return trial::answer(&libraries).into(),
     };
     let code = result.unwrap_or_else(|failure: Failure| {

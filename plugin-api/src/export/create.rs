@@ -106,22 +106,76 @@ fn create<H: HookKind>(config: &str, setup: &SetupAbi) -> Result<HookAbi, Refuse
 /// Reads the configuration; the error begins with its path inside the configuration, in backticks,
 /// and a colon, or with the colon alone where it concerns the whole.
 fn read_config<H: HookKind>(config: &str) -> Result<H::Config, Refused> {
+    // serde would take a list for the fields in their order.
+    if !config.trim_start().starts_with('{') {
+        return Err(no_config("", "the configuration is no JSON object"));
+    }
     let mut json = serde_json::Deserializer::from_str(config);
-    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let message = error.into_inner().to_string();
         // The text is the host's: its lines and columns mean nothing to the user.
         let message = message
             .rsplit_once(" at line ")
             .map_or(message.as_str(), |(message, _)| message);
-        let path = if path == "." {
-            String::new()
-        } else {
-            format!("`{path}`")
-        };
-        Refused {
-            status: Status::CONFIG,
-            error: Error::new(format_args!("{path}: {message}")),
+        no_config(if path == "." { "" } else { &path }, message)
+    })?;
+    let more = "there is more behind the configuration's object";
+    json.end().map_err(|_| no_config("", more))?;
+    Ok(read)
+}
+
+fn no_config(path: &str, message: &str) -> Refused {
+    let path = if path.is_empty() {
+        String::new()
+    } else {
+        format!("`{path}`")
+    };
+    Refused {
+        status: Status::CONFIG,
+        error: Error::new(format_args!("{path}: {message}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prelude::*;
+
+    struct Any;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    #[derive(Default)]
+    struct Config {
+        count: u32,
+    }
+
+    #[crate::hook(name = "any", about = "Any hook.")]
+    impl Hook for Any {
+        type Config = Config;
+
+        fn new(_config: Config, _setup: &Setup<'_>) -> crate::Result<Self> {
+            Ok(Any)
         }
-    })
+    }
+
+    #[test]
+    fn a_configuration_is_one_object_and_nothing_more() {
+        assert_eq!(
+            read_config::<Any>(" {\"count\": 3} ").map_or(0, |config| config.count),
+            3
+        );
+        for (text, words) in [
+            ("", ": the configuration is no JSON object"),
+            ("[]", ": the configuration is no JSON object"),
+            ("{} {}", ": there is more behind"),
+            ("{\"count\": -1}", "`count`: invalid value"),
+        ] {
+            let refused = read_config::<Any>(text).err().expect("it is refused");
+            assert_eq!(refused.status, Status::CONFIG);
+            let message = refused.error.to_string();
+            assert!(message.starts_with(words), "{message}");
+        }
+    }
 }

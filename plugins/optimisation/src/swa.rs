@@ -179,7 +179,7 @@ impl Hook for Swa {
         // The first epoch behind the start is the first in the mean.
         let since = task
             .epoch()
-            .checked_sub(self.config.start(task.epochs()) + 1);
+            .checked_sub(self.config.start(task.epochs()).saturating_add(1));
         if !since.is_some_and(|since| since.is_multiple_of(self.config.every)) {
             return Ok(());
         }

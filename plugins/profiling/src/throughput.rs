@@ -62,7 +62,7 @@ impl Done {
         Done {
             seconds: self.seconds + other.seconds,
             samples: self.samples + other.samples,
-            items: self.items + other.items,
+            items: self.items.saturating_add(other.items),
         }
     }
 
@@ -130,7 +130,7 @@ impl Throughput {
     /// How many items the batch has.
     fn items(&self, task: &TaskView<'_>) -> u64 {
         if let Some(items) = self.config.items_per_sample {
-            return items * task.batch_size();
+            return items.saturating_mul(task.batch_size());
         }
         let Ok(inputs) = task.inputs() else {
             return 0;

@@ -1,0 +1,338 @@
+//! `sconce validate`: the conformance suite, for authors of plugins.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::output;
+use crate::diagnostic::Diagnostic;
+use crate::exit;
+use crate::nearest::nearest;
+use crate::patterns::Patterns;
+use crate::validate::{Level, Options, Suite, Test, TestRun, Verdict, tests};
+
+/// The arguments of `sconce validate`.
+#[derive(Debug, Args)]
+pub(super) struct ValidateArgs {
+    /// The plugin's library.
+    #[arg(required_unless_present = "list")]
+    library: Option<PathBuf>,
+    /// How strict: 1 to 10, or `basic` (3), `normal` (6), `strict` (10).
+    #[arg(long, default_value = "normal", value_parser = Level::parse)]
+    level: Level,
+    /// Only tests whose names match, whatever their level: `state.*`. May be given several times.
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+    /// Not the tests whose names match. May be given several times.
+    #[arg(long, value_name = "PATTERN")]
+    skip: Vec<String>,
+    /// Only this hook of the plugin.
+    #[arg(long, value_name = "NAME")]
+    hook: Option<String>,
+    /// The configuration of the hooks, as JSON or the path of a JSON file. Without it: the least that
+    /// the schema wants.
+    #[arg(long, value_name = "JSON")]
+    config: Option<String>,
+    /// The seed of everything random. Without it: another one each time.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How long a test may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    timeout: f64,
+    /// Lists the tests of the level and runs none.
+    #[arg(long)]
+    list: bool,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Prints the facts of tests that passed too.
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// The exit code where a test has failed.
+const FAILED: u8 = exit::PLUGIN;
+
+pub(super) fn validate(arguments: &ValidateArgs) -> u8 {
+    match try_validate(arguments) {
+        Ok(code) => code,
+        Err(problem) => {
+            output::diagnostics(&[problem]);
+            exit::USAGE
+        }
+    }
+}
+
+fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
+    let options = options(arguments)?;
+    if arguments.list {
+        list(&options, arguments.json);
+        return Ok(exit::DONE);
+    }
+    let library = arguments.library.clone().unwrap_or_default();
+    if !library.is_file() {
+        let problem = format!("there is no file `{}`", library.display());
+        return Err(Diagnostic::new(problem).hint("name the library that cargo built"));
+    }
+    let seed = options.seed;
+    let suite = Suite::new(&library, options);
+    if let (Some(hook), Ok(plugin)) = (&arguments.hook, suite.inspected())
+        && plugin.hook(hook).is_none()
+    {
+        let names: Vec<&str> = plugin
+            .metadata
+            .hooks
+            .iter()
+            .map(|h| h.name.as_str())
+            .collect();
+        let problem = format!(
+            "the plugin has no hook `{hook}`; it has {}",
+            names.join(", ")
+        );
+        let near = nearest(hook, names.iter().copied());
+        let hint = near.map(|near| format!("did you mean `{near}`?"));
+        let problem = Diagnostic::new(problem);
+        return Err(hint.into_iter().fold(problem, Diagnostic::hint));
+    }
+    let mut printer = Printer {
+        is_quiet: arguments.json,
+        is_verbose: arguments.verbose,
+        has_colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        hook: None,
+    };
+    printer.begin(&suite, &library, seed);
+    let mut runs = Vec::new();
+    for (test, hook) in suite.cases() {
+        let run = suite.run(test, &hook);
+        let run = run.map_err(|error| {
+            Diagnostic::new(format!("the test `{}` can't be run: {error}", test.name))
+        })?;
+        printer.show(&run);
+        runs.push(run);
+    }
+    if arguments.json {
+        output::line(&format!("{:#}", object(&suite, seed, &runs)));
+    } else {
+        printer.end(&library, seed, arguments.config.as_deref(), &runs);
+    }
+    let has_failed = runs
+        .iter()
+        .any(|run| run.finding.verdict == Verdict::Failed);
+    Ok(if has_failed { FAILED } else { exit::DONE })
+}
+
+fn options(arguments: &ValidateArgs) -> Result<Options, Diagnostic> {
+    let limit = Duration::try_from_secs_f64(arguments.timeout).ok();
+    let limit = limit.filter(|limit| !limit.is_zero()).ok_or_else(|| {
+        let problem = format!("`--timeout {}` is no time", arguments.timeout);
+        Diagnostic::new(problem).hint("write seconds, as `--timeout 60`")
+    })?;
+    Ok(Options {
+        level: arguments.level,
+        only: patterns("--only", &arguments.only)?,
+        skip: patterns("--skip", &arguments.skip)?,
+        hook: arguments.hook.clone(),
+        config: arguments.config.as_deref().map(config).transpose()?,
+        seed: arguments.seed.unwrap_or_else(chance),
+        limit,
+    })
+}
+
+/// A short seed of chance: one that can be typed again.
+fn chance() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+
+    RandomState::new().build_hasher().finish() % 100_000
+}
+
+fn patterns(flag: &str, written: &[String]) -> Result<Option<Patterns>, Diagnostic> {
+    if written.is_empty() {
+        return Ok(None);
+    }
+    let patterns = Patterns::new(written).map_err(Diagnostic::new)?;
+    let Some(idle) = patterns.idle(tests().map(|test| test.name)) else {
+        return Ok(Some(patterns));
+    };
+    let problem = Diagnostic::new(format!("`{flag} {idle}` matches no test"));
+    Err(match nearest(idle, tests().map(|test| test.name)) {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None => problem.hint("`sconce validate --list --level strict` lists them all"),
+    })
+}
+
+/// JSON text, or a file of it.
+fn config(text: &str) -> Result<Value, Diagnostic> {
+    let told = |problem: String| Diagnostic::new(problem).hint("write an object: `{\"key\": 1}`");
+    let content = if text.trim_start().starts_with('{') {
+        text.to_owned()
+    } else {
+        fs_err::read_to_string(text).map_err(|error| told(error.to_string()))?
+    };
+    let value: Value = serde_json::from_str(&content)
+        .map_err(|error| told(format!("`--config` is no JSON: {error}")))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(told("`--config` is no JSON object".to_owned()))
+    }
+}
+
+fn list(options: &Options, as_json: bool) {
+    let taken: Vec<&Test> = tests().filter(|test| options.takes(test)).collect();
+    if as_json {
+        let object =
+            |test: &&Test| json!({"test": test.name, "level": test.level, "about": test.about});
+        let all: Vec<Value> = taken.iter().map(object).collect();
+        output::line(&format!("{:#}", Value::from(all)));
+        return;
+    }
+    let row = |test: &&Test| {
+        vec![
+            test.name.to_owned(),
+            test.level.to_string(),
+            test.about.to_owned(),
+        ]
+    };
+    output::table(&taken.iter().map(row).collect::<Vec<_>>());
+}
+
+/// Everything for scripts.
+fn object(suite: &Suite, seed: u64, runs: &[TestRun]) -> Value {
+    let plugin = match suite.inspected() {
+        Ok(plugin) => super::inspect::object(plugin),
+        Err(refusal) => json!({"file": refusal.path, "refused": refusal.cause.to_string()}),
+    };
+    let counts: serde_json::Map<String, Value> = Verdict::ALL
+        .map(|verdict| (verdict.name().to_owned(), json!(count(runs, verdict))))
+        .into_iter()
+        .collect();
+    json!({
+        "host": crate::bridge::HOST_VERSION,
+        "plugin": plugin,
+        "seed": seed,
+        "tests": runs,
+        "summary": counts,
+    })
+}
+
+fn count(runs: &[TestRun], verdict: Verdict) -> usize {
+    let is_of = |run: &&TestRun| run.finding.verdict == verdict;
+    runs.iter().filter(is_of).count()
+}
+
+/// Prints results as they come.
+struct Printer {
+    is_quiet: bool,
+    is_verbose: bool,
+    has_colour: bool,
+    /// Whose results are printed.
+    hook: Option<String>,
+}
+
+impl Printer {
+    fn begin(&self, suite: &Suite, library: &std::path::Path, seed: u64) {
+        if self.is_quiet {
+            return;
+        }
+        let what = match suite.inspected() {
+            Ok(plugin) => format!("{} {}", plugin.metadata.name, plugin.metadata.version),
+            Err(_) => "what is no plugin for this host".to_owned(),
+        };
+        output::line(&format!("{what} in {}, seed {seed}", library.display()));
+    }
+
+    fn show(&mut self, run: &TestRun) {
+        if self.is_quiet {
+            return;
+        }
+        if self.hook.as_ref() != Some(&run.hook) {
+            let title = match run.hook.as_str() {
+                "" => "the library".to_owned(),
+                hook => format!("hook `{hook}`"),
+            };
+            output::line(&format!("\n{title}"));
+            self.hook = Some(run.hook.clone());
+        }
+        let verdict = run.finding.verdict;
+        let name = format!("{:8}", verdict.name());
+        let mut text = format!("  {} {:26}", self.coloured(verdict, &name), run.test);
+        let is_told = self.is_verbose || verdict != Verdict::Passed;
+        let mut facts = run.finding.facts.lines();
+        if is_told {
+            let first = facts.next().unwrap_or_default();
+            let _ = write!(text, " {first}");
+            for line in facts {
+                let _ = write!(text, "\n  {:35} {line}", "");
+            }
+        }
+        if self.is_verbose {
+            let _ = write!(text, "  ({:.2} s)", run.seconds);
+        }
+        output::line(text.trim_end());
+    }
+
+    fn coloured(&self, verdict: Verdict, text: &str) -> String {
+        if !self.has_colour {
+            return text.to_owned();
+        }
+        let colour = match verdict {
+            Verdict::Passed => 32,
+            Verdict::Skipped => 36,
+            Verdict::Warning => 33,
+            Verdict::Failed => 31,
+        };
+        format!("\x1b[{colour}m{text}\x1b[0m")
+    }
+
+    /// The sums, and what to do about what is not in order.
+    fn end(&self, library: &std::path::Path, seed: u64, config: Option<&str>, runs: &[TestRun]) {
+        let sums: Vec<String> = Verdict::ALL
+            .into_iter()
+            .map(|verdict| (verdict, count(runs, verdict)))
+            .map(|(verdict, count)| {
+                let text = format!("{count} {}", verdict.name());
+                if count > 0 {
+                    self.coloured(verdict, &text)
+                } else {
+                    text
+                }
+            })
+            .collect();
+        output::line(&format!("\n{} tests: {}", runs.len(), sums.join(", ")));
+        let bad = [Verdict::Failed, Verdict::Warning];
+        let bad = |run: &&TestRun| bad.contains(&run.finding.verdict);
+        if !runs.iter().any(|run| bad(&run)) {
+            return;
+        }
+        output::line("\nwhat to do:");
+        for test in tests() {
+            let of_test = || runs.iter().filter(bad).filter(|run| run.test == test.name);
+            let Some(first) = of_test().next() else {
+                continue;
+            };
+            let hooks: Vec<&str> = of_test().map(|run| run.hook.as_str()).collect();
+            let on = match hooks.as_slice() {
+                [""] => String::new(),
+                hooks => format!(" ({})", hooks.join(", ")),
+            };
+            output::line(&format!("  {}{on}: {}", test.name, test.advice));
+            let hook = match first.hook.as_str() {
+                "" => String::new(),
+                hook => format!(" --hook {hook}"),
+            };
+            let config = match config {
+                Some(config) => format!(" --config '{config}'"),
+                None => String::new(),
+            };
+            output::line(&format!(
+                "    again: sconce validate {} --only {}{hook}{config} --seed {seed}",
+                library.display(),
+                test.name
+            ));
+        }
+    }
+}

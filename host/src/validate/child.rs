@@ -1,0 +1,76 @@
+//! The process of one test: takes its order from standard input, runs the test, leaves an answer.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::subject::Subject;
+use super::test::{Finding, tests};
+use crate::{exit, files};
+
+/// The hidden subcommand.
+pub(crate) const COMMAND: &str = "validate-test";
+
+/// The file of the answer, in the test's directory.
+pub(super) const ANSWER: &str = "answer.json";
+
+/// The file that says what the test is doing, for the case that it does not come back.
+pub(super) const DOING: &str = "doing.txt";
+
+/// What a test is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// What the answer must carry.
+    pub(super) token: String,
+    /// The test's name.
+    pub(super) test: String,
+    /// The library.
+    pub(super) library: PathBuf,
+    /// The hook's name; empty for tests of the library.
+    pub(super) hook: String,
+    /// The hook's configuration, if the user gave one.
+    pub(super) config: Option<Value>,
+    /// The seed of everything random.
+    pub(super) seed: u64,
+    /// A directory of the test's own.
+    pub(super) place: PathBuf,
+}
+
+/// What a test leaves.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Answer {
+    /// The order's.
+    pub(super) token: String,
+    #[serde(flatten)]
+    pub(super) finding: Finding,
+}
+
+/// The hidden subcommand: runs one test.
+pub(crate) fn answer() -> u8 {
+    match try_answer() {
+        Ok(()) => exit::DONE,
+        Err(error) => {
+            crate::screen::message(&format!("the test can't be run: {error}\n"));
+            exit::USAGE
+        }
+    }
+}
+
+fn try_answer() -> std::io::Result<()> {
+    let mut told = String::new();
+    std::io::stdin().read_to_string(&mut told)?;
+    let order: Order = serde_json::from_str(&told)?;
+    #[cfg(target_os = "linux")]
+    super::resources::settle_in();
+    let test = tests().find(|test| test.name == order.test);
+    let test = test.ok_or_else(|| std::io::Error::other("there is no such test"))?;
+    let answer = order.place.join(ANSWER);
+    let finding = (test.check)(&Subject::of(&order));
+    let told = Answer {
+        token: order.token,
+        finding: finding.unwrap_or_else(|finding| finding),
+    };
+    files::write_whole(&answer, serde_json::to_string(&told)?.as_bytes())
+}

@@ -1,0 +1,34 @@
+//! The conformance suite for authors of plugins: what `sconce validate` runs.
+//!
+//! Every test runs in a process of its own: this program's executable with a hidden subcommand. It has
+//! passed only if that process answers with the token it was given; a crash, an exit, a hang or a panic
+//! is a test that failed, with its reason, and the next one begins. The tests of a group are in one
+//! file; `docs/validating.md` lists them all.
+//!
+//! A test that needs a run plays one on a small [`stage`]: the manifest, the plugin's gates, the loop
+//! and the checkpoints of a real run, with a witness among the hooks.
+
+mod child;
+mod config;
+mod configs;
+mod faults;
+mod file;
+mod lifecycle;
+mod odd_task;
+mod process;
+mod purity;
+#[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "limits on files"))]
+mod resources;
+mod speed;
+mod stage;
+mod state;
+mod subject;
+mod suite;
+mod test;
+mod trial;
+mod values;
+mod witness;
+
+pub(crate) use child::{COMMAND, answer};
+pub use suite::{Options, Suite, TestRun};
+pub use test::{Finding, Group, Level, Scope, Test, Verdict, groups, tests};

@@ -1,0 +1,98 @@
+//! What a hook does to the training's bits.
+
+use super::stage::Script;
+use super::subject::Subject;
+use super::test::{Checked, Group, Scope, Test, failed, passed, skipped, warning};
+use super::witness::measured;
+
+pub(super) const GROUP: Group = Group {
+    name: "purity",
+    about: "what a hook does to the training's bits",
+    tests: &[
+        Test {
+            name: "purity.bits",
+            about: "A hook that asks for nothing and is lent nothing to write to leaves the \
+                    parameters' bits as they are without it.",
+            advice: "Views are for reading: never write through a pointer made of one; leave the \
+                     floating-point mode alone.",
+            level: 3,
+            scope: Scope::Hook,
+            check: bits,
+        },
+        Test {
+            name: "purity.repeatable",
+            about: "Two runs with the same seed have the same parameters, publications and requests.",
+            advice: "Draw random numbers from `Setup::seed`; no clocks and no hash maps' order in what \
+                     steers the training.",
+            level: 4,
+            scope: Scope::Hook,
+            check: repeatable,
+        },
+    ],
+};
+
+fn bits(subject: &Subject) -> Checked {
+    let with = subject.play(&Script::plain("with"))?;
+    with.without_panic()?;
+    let written = with.recorder.written.borrow();
+    if with.recorder.has_asked.get() || !written.is_empty() {
+        let mut what: Vec<String> = written.iter().map(|kind| format!("{kind:?}")).collect();
+        if with.recorder.has_asked.get() {
+            what.push("requests".to_owned());
+        }
+        let what = what.join(", ").to_lowercase();
+        return Ok(skipped(format!("it takes part in the training: {what}")));
+    }
+    let without = subject.play(&Script {
+        hooks: 0,
+        ..Script::plain("without")
+    })?;
+    if with.report.iterations != without.report.iterations {
+        return Ok(skipped(format!(
+            "the run with it ends sooner: {}",
+            with.ending()
+        )));
+    }
+    let pairs = with.bits.iter().zip(&without.bits);
+    let differing = pairs.filter(|(one, other)| one != other).count();
+    if differing > 0 || with.bits.len() != without.bits.len() {
+        return Ok(failed(format!(
+            "{differing} of {} parameters have other bits, though it asked for nothing",
+            without.bits.len()
+        )));
+    }
+    Ok(passed(format!("{} parameters", without.bits.len())))
+}
+
+fn repeatable(subject: &Subject) -> Checked {
+    let one = subject.play(&Script::plain("one"))?;
+    let other = subject.play(&Script::plain("other"))?;
+    one.without_panic()?;
+    if one.bits != other.bits {
+        return Ok(failed("the parameters have other bits in the second run"));
+    }
+    let (acts, others) = (one.recorder.acts.borrow(), other.recorder.acts.borrow());
+    let mut pairs = acts.iter().zip(others.iter());
+    if let Some((one, other)) = pairs.find(|(one, other)| !one.is_like(other)) {
+        return Ok(failed(format!(
+            "it {}\n  in the second run it {}",
+            one.told(),
+            other.told()
+        )));
+    }
+    if acts.len() != others.len() {
+        return Ok(failed(format!(
+            "{} publications and requests, in the second run {}",
+            acts.len(),
+            others.len()
+        )));
+    }
+    let measured = measured(&acts, &others);
+    if !measured.is_empty() {
+        return Ok(warning(format!(
+            "it {} with another value in each run: right for measured times and memory alone",
+            measured.join(", ")
+        )));
+    }
+    Ok(passed(format!("{} publications and requests", acts.len())))
+}

@@ -1,0 +1,77 @@
+//! What a process holds: files, threads, memory; and limits on them for a test's process.
+
+/// What this process holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holdings {
+    /// Open files.
+    pub(super) files: usize,
+    /// Threads.
+    pub(super) threads: usize,
+    /// Memory in pages of its own, in bytes.
+    pub(super) memory: u64,
+}
+
+impl Holdings {
+    /// Now; nothing on systems that don't say.
+    pub(super) fn now() -> Option<Holdings> {
+        let count = |directory| std::fs::read_dir(directory).ok().map(Iterator::count);
+        let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+        let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
+        let resident = numbers.nth(1)?.ok()?;
+        let shared = numbers.next()?.ok()?;
+        Some(Holdings {
+            files: count("/proc/self/fd")?,
+            threads: count("/proc/self/task")?,
+            memory: resident.saturating_sub(shared) * PAGE,
+        })
+    }
+}
+
+const PAGE: u64 = 4096;
+
+/// Makes this process one that can be ended, and that harms nobody beside itself.
+#[cfg(target_os = "linux")]
+pub(super) fn settle_in() {
+    use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+
+    // What a hook asks of memory beyond this is refused, rather than taken from everybody.
+    const MOST_MEMORY: u64 = 16 << 30;
+
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    for (what, limit) in [(Resource::Core, 0), (Resource::As, MOST_MEMORY)] {
+        let limit = Rlimit {
+            current: Some(limit),
+            maximum: Some(limit),
+        };
+        let _ = setrlimit(what, limit);
+    }
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // std's handlers for stack overflows would let a raised signal pass.
+        // SAFETY: the default action, on the only thread.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Runs `body` while no file can grow beyond so many bytes: as on a disk that is full.
+#[cfg(target_os = "linux")]
+pub(super) fn with_full_disk<T>(bytes: u64, body: impl FnOnce() -> T) -> Option<T> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let before = getrlimit(Resource::Fsize);
+    // SAFETY: the write then fails, instead of the signal's ending the process.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let limit = Rlimit {
+        current: Some(bytes),
+        maximum: before.maximum,
+    };
+    setrlimit(Resource::Fsize, limit).ok()?;
+    let result = body();
+    setrlimit(Resource::Fsize, before).ok()?;
+    Some(result)
+}
+
+/// There is no such limit here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn with_full_disk<T>(_bytes: u64, _body: impl FnOnce() -> T) -> Option<T> {
+    None
+}

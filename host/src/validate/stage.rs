@@ -1,0 +1,362 @@
+//! The small run that tests play: a real one, in a directory of the test's own.
+
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use candle_core::DType;
+use sconce_plugin_api::abi::{SetupAbi, TextAbi};
+use sconce_plugin_api::metadata::HookMetadata;
+use sconce_plugin_api::{HookKind, Phase, Point, Priority};
+use serde_json::Value;
+
+use super::odd_task::{OddTask, Oddity};
+use super::subject::Subject;
+use super::test::{Finding, failed, skipped, warning};
+use super::witness::{Marker, NAME, Part, Recorder};
+use crate::bridge::{self, Shared};
+use crate::checkpoint::{self, Store};
+use crate::diagnostic::render;
+use crate::dispatch::{Dispatcher, Hook, HookFault, HookSpec};
+use crate::manifest::TaskSource;
+use crate::parameters::Parameters;
+use crate::plugin::instance::Instance;
+use crate::run::{Outcome, Plan, Report, Resume, RunError, Trainer};
+use crate::session::{self, Checked, Failure, FromManifest, Selection};
+use crate::task::Task;
+
+/// What is played.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    /// The run's name within the test.
+    pub(super) name: &'static str,
+    /// How many of the hook take part.
+    pub(super) hooks: usize,
+    /// Their configuration; nothing for the test's.
+    pub(super) config: Option<Value>,
+    /// What else the manifest says, by JSON pointers.
+    pub(super) edits: Vec<(&'static str, Value)>,
+    /// What the witness does.
+    pub(super) part: Part,
+    /// What is odd about the task.
+    pub(super) oddity: Oddity,
+    /// Whether the host refuses everything.
+    pub(super) refuses: bool,
+    /// Whether nothing is recorded.
+    pub(super) is_deaf: bool,
+    /// The checkpoint to go on from, and the directory of its run.
+    pub(super) resume: Option<PathBuf>,
+    /// Only this phase is evaluated.
+    pub(super) evaluates: Option<Phase>,
+    /// The run's directory; nothing for one of its own.
+    pub(super) directory: Option<PathBuf>,
+}
+
+impl Script {
+    /// Two epochs of three batches with one of the hook.
+    pub(super) fn plain(name: &'static str) -> Script {
+        Script {
+            name,
+            hooks: 1,
+            config: None,
+            edits: Vec::new(),
+            part: Part::default(),
+            oddity: Oddity::None,
+            refuses: false,
+            is_deaf: false,
+            resume: None,
+            evaluates: None,
+            directory: None,
+        }
+    }
+}
+
+/// What a run left.
+pub(super) struct Played {
+    pub(super) report: Report,
+    pub(super) recorder: Recorder,
+    /// The bits of all parameters.
+    pub(super) bits: Vec<u32>,
+    /// The run's directory.
+    pub(super) directory: PathBuf,
+}
+
+/// Why there was no run.
+pub(super) struct NotStarted {
+    /// In words.
+    pub(super) text: String,
+}
+
+impl NotStarted {
+    /// In one line.
+    pub(super) fn line(&self) -> String {
+        let line = self.text.lines().next().unwrap_or_default();
+        line.strip_prefix("error: ").unwrap_or(line).to_owned()
+    }
+
+    /// Whether the hook panicked.
+    pub(super) fn is_panic(&self) -> bool {
+        self.text.contains("` panicked when ")
+    }
+}
+
+impl From<Failure> for NotStarted {
+    fn from(failure: Failure) -> NotStarted {
+        NotStarted {
+            text: render::text(&failure.diagnostics, false).trim().to_owned(),
+        }
+    }
+}
+
+impl From<std::io::Error> for NotStarted {
+    fn from(error: std::io::Error) -> NotStarted {
+        NotStarted {
+            text: format!("the test's files: {error}"),
+        }
+    }
+}
+
+impl Subject {
+    /// Plays a run. Where the hook refuses its configuration the test is skipped, and failed where it
+    /// panics.
+    pub(super) fn play(&self, script: &Script) -> Result<Played, Finding> {
+        self.try_play(script).map_err(|refusal| {
+            if refusal.is_panic() {
+                return failed(refusal.text);
+            }
+            let hint = if self.is_configured() {
+                ""
+            } else {
+                "\ngive a configuration that it takes with `--config`"
+            };
+            skipped(format!("there is no run: {}{hint}", refusal.line()))
+        })
+    }
+
+    /// Plays a run.
+    pub(super) fn try_play(&self, script: &Script) -> Result<Played, NotStarted> {
+        let checked = self.checked(script)?;
+        self.play_checked(script, checked)
+    }
+
+    /// Plays a run whose manifest has been read and whose libraries are open.
+    pub(super) fn play_checked(
+        &self,
+        script: &Script,
+        checked: Checked,
+    ) -> Result<Played, NotStarted> {
+        let directory = match &script.directory {
+            Some(directory) => directory.clone(),
+            None => self.place.join(script.name),
+        };
+        // Where that fails the run is to see what it makes of it.
+        drop(std::fs::create_dir_all(&directory));
+        let plan: Plan = checked.plan();
+        let Checked {
+            manifest,
+            hooks,
+            data,
+            ..
+        } = checked;
+        let resolved = manifest.resolved();
+        let task = session::task(&FromManifest, &manifest, data)?;
+        session::check_references(&hooks, task.as_ref(), &manifest)?;
+        let mut task = OddTask::new(task, script.oddity);
+        let mut optimizer = session::optimizer(&manifest, task.parameters())?;
+        let recorder = Recorder::new(script.refuses, script.is_deaf);
+        let resume = match &script.resume {
+            Some(path) => Some(Resume {
+                checkpoint: checkpoint::read(path).map_err(|error| NotStarted {
+                    text: error.to_string(),
+                })?,
+                path: path.clone(),
+                is_changed: false,
+            }),
+            None => None,
+        };
+        let shared = Shared::new(&recorder).with_witness(&recorder);
+        if let Some(resume) = &resume {
+            let known = resume.checkpoint.hooks.iter();
+            shared.resume(known.map(|hook| hook.name.clone()));
+        }
+        let mut all = vec![marker(&script.part, &shared)?];
+        all.extend(session::create_hooks(
+            hooks, &manifest, &directory, &shared,
+        )?);
+        let dispatcher = Dispatcher::new(all);
+        let trainer = Trainer::new(&mut task, optimizer.as_mut(), dispatcher, &shared, plan)
+            .in_directory(&manifest.name, &directory)
+            .with_manifest(resolved)
+            .with_hook_share(1.0);
+        let trainer = match resume {
+            Some(resume) => trainer.resuming(resume),
+            None => trainer,
+        };
+        let report = match script.evaluates {
+            Some(phase) => trainer.evaluate_only(phase),
+            None => trainer.run(),
+        };
+        drop(shared);
+        Ok(Played {
+            report,
+            recorder,
+            bits: bits(task.parameters()),
+            directory,
+        })
+    }
+
+    /// Reads the manifest of a run and opens its libraries.
+    pub(super) fn checked(&self, script: &Script) -> Result<Checked, NotStarted> {
+        let config = match &script.config {
+            Some(config) => config.clone(),
+            None => self.config().map_err(|finding| NotStarted {
+                text: finding.facts,
+            })?,
+        };
+        self.doing(format_args!("the run `{}` with {config}", script.name));
+        let mut manifest = self.manifest(script.hooks, &config);
+        for (pointer, value) in &script.edits {
+            set(&mut manifest, pointer, value.clone());
+        }
+        let file = self.place.join(format!("{}.json", script.name));
+        std::fs::write(&file, manifest.to_string())?;
+        let source = TaskSource::Manifest;
+        Ok(session::check(
+            &file,
+            &[],
+            &[],
+            &Selection::default(),
+            source,
+        )?)
+    }
+}
+
+/// The witness, which is linked into this program, first of the hooks.
+fn marker(part: &Part, shared: &Shared<'_>) -> Result<Hook, NotStarted> {
+    let told = |text: String| NotStarted {
+        text: format!("the test's own hook: {text}"),
+    };
+    let metadata: HookMetadata =
+        serde_json::from_str(Marker::METADATA).map_err(|error| told(error.to_string()))?;
+    let config = serde_json::to_string(part).map_err(|error| told(error.to_string()))?;
+    shared.register(NAME);
+    let setup = setup(NAME, "", shared);
+    let instance = Instance::linked::<Marker>(&config, &setup).map_err(|e| told(e.message))?;
+    let points = metadata.points.iter();
+    let spec = HookSpec {
+        name: NAME.to_owned(),
+        kind: metadata.name.clone(),
+        priority: Priority::new(metadata.priority).unwrap_or_default(),
+        points: points
+            .filter_map(|point| Point::from_number(point.number))
+            .collect(),
+        ..HookSpec::default()
+    };
+    Ok(Hook::new(spec, instance))
+}
+
+/// What hooks are created with outside any manifest.
+pub(super) fn setup(name: &str, directory: &str, shared: &Shared<'_>) -> SetupAbi {
+    SetupAbi {
+        host: ptr::from_ref(bridge::root()),
+        context: shared.context(),
+        name: TextAbi::new(name),
+        run_directory: TextAbi::new(directory),
+        manifest: TextAbi::new("{}"),
+        seed: 0,
+    }
+}
+
+/// Sets what stands at a JSON pointer; its parent must be there.
+fn set(value: &mut Value, pointer: &str, new: Value) {
+    if let Some((parent, key)) = pointer.rsplit_once('/')
+        && let Some(Value::Object(members)) = value.pointer_mut(parent)
+    {
+        members.insert(key.to_owned(), new);
+    }
+}
+
+/// The bits of all parameters, which are single floats.
+fn bits(parameters: &Parameters) -> Vec<u32> {
+    let numbers = |parameter: &crate::parameters::Parameter| -> Vec<f32> {
+        let flat = parameter.tensor().to_dtype(DType::F32);
+        let flat = flat.and_then(|tensor| tensor.flatten_all());
+        flat.and_then(|tensor| tensor.to_vec1()).unwrap_or_default()
+    };
+    let all = parameters.iter().flat_map(numbers);
+    all.map(f32::to_bits).collect()
+}
+
+impl Played {
+    /// The faults of the tested hooks, in the order in which they came.
+    pub(super) fn faults(&self) -> Vec<&HookFault> {
+        let first = match &self.report.outcome {
+            Outcome::Failed(RunError::Hook(fault)) => Some(&**fault),
+            _ => None,
+        };
+        let all = first.into_iter().chain(&self.report.late_faults);
+        all.filter(|fault| fault.hook != NAME).collect()
+    }
+
+    /// Nothing panicked. The error, if there is one, is given back: whether a hook may fail is for the
+    /// test to say.
+    pub(super) fn without_panic(&self) -> Result<Option<String>, Finding> {
+        let faults = self.faults();
+        if let Some(panic) = faults.iter().find(|fault| fault.error.is_panic()) {
+            return Err(failed(panic.to_string()));
+        }
+        if let Outcome::Failed(error) = &self.report.outcome
+            && faults.is_empty()
+            && !matches!(error, RunError::Hook(_))
+        {
+            return Ok(Some(error.to_string()));
+        }
+        Ok(faults.first().map(ToString::to_string))
+    }
+
+    /// Neither an error nor a panic. With a configuration that the test made up an error may well be
+    /// right.
+    pub(super) fn without_fault(&self, subject: &Subject) -> Result<(), Finding> {
+        let Some(fault) = self.without_panic()? else {
+            return Ok(());
+        };
+        match subject.made_up()? {
+            Some(config) => Err(warning(format!(
+                "with the made-up configuration {config}: {fault}\ngive one in which nothing is wrong \
+                 with `--config`"
+            ))),
+            None => Err(failed(fault)),
+        }
+    }
+
+    /// The checkpoint that the witness had saved after so many iterations.
+    pub(super) fn checkpoint(&self, iteration: u64) -> PathBuf {
+        Store::of(&self.directory).path_of(&format!("at-{iteration}"))
+    }
+
+    /// How the run ended, in a few words.
+    pub(super) fn ending(&self) -> String {
+        match &self.report.outcome {
+            Outcome::Completed => "completed".to_owned(),
+            Outcome::Stopped { reason, hook } => format!("stopped by `{hook}`: {reason}"),
+            Outcome::Interrupted(signal) => format!("interrupted by {}", signal.name()),
+            Outcome::Failed(error) => {
+                let text = error.to_string();
+                format!(
+                    "ended with an error: {}",
+                    text.lines().next().unwrap_or_default()
+                )
+            }
+        }
+    }
+}
+
+/// The state of the tested hook in a checkpoint.
+pub(super) fn state_in(checkpoint: &Path) -> Result<Vec<u8>, Finding> {
+    let read = checkpoint::read(checkpoint).map_err(|error| {
+        skipped(format!(
+            "the run did not come as far as its checkpoint: {error}"
+        ))
+    })?;
+    let hook = read.hooks.iter().find(|hook| hook.name != NAME);
+    Ok(hook.and_then(|hook| hook.state.clone()).unwrap_or_default())
+}

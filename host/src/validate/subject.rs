@@ -1,0 +1,152 @@
+//! What a test is about: a library, one of its hooks, and how that is configured.
+
+use std::cell::OnceCell;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use sconce_plugin_api::metadata::HookMetadata;
+use serde_json::{Value, json};
+
+use super::child::{DOING, Order};
+use super::configs;
+use super::test::{Finding, failed, skipped};
+use super::trial::Trial;
+use super::witness::Recorder;
+use crate::plugin::catalogue;
+use crate::plugin::library::Library;
+use crate::plugin::{Inspected, Refusal, inspect};
+use crate::random::stream;
+
+/// What a test is about.
+pub(super) struct Subject {
+    /// The library's file.
+    pub(super) file: PathBuf,
+    /// The hook's name; empty for tests of the library.
+    hook: String,
+    given: Option<Value>,
+    found: OnceCell<Value>,
+    /// The seed of everything random.
+    pub(super) seed: u64,
+    /// A directory of the test's own.
+    pub(super) place: PathBuf,
+}
+
+impl Subject {
+    pub(super) fn of(order: &Order) -> Subject {
+        Subject {
+            file: order.library.clone(),
+            hook: order.hook.clone(),
+            given: order.config.clone(),
+            found: OnceCell::new(),
+            seed: order.seed,
+            place: order.place.clone(),
+        }
+    }
+
+    /// The library through the gates that run none of its code.
+    pub(super) fn inspected(&self) -> Result<Inspected, Finding> {
+        inspect(&self.file).map_err(|refusal| refused(&refusal))
+    }
+
+    /// The library, opened.
+    pub(super) fn library(&self) -> Result<Library, Finding> {
+        Library::open(&self.file).map_err(|refusal| refused(&refusal))
+    }
+
+    /// The hook as the library's metadata has it.
+    pub(super) fn metadata(&self) -> Result<HookMetadata, Finding> {
+        let inspected = self.inspected()?;
+        let hook = inspected.hook(&self.hook).cloned();
+        hook.ok_or_else(|| failed(format!("there is no hook `{}`", self.hook)))
+    }
+
+    /// The hook's name.
+    pub(super) fn hook(&self) -> &str {
+        &self.hook
+    }
+
+    /// The JSON Schema of the hook's configuration.
+    pub(super) fn schema(&self) -> Result<Value, Finding> {
+        let description = self.library()?.describe();
+        let description = description.map_err(|refusal| refused(&refusal))?;
+        let schema = catalogue::config_schema(&description, &self.metadata()?);
+        schema
+            .cloned()
+            .ok_or_else(|| failed("the library describes no configuration of the hook"))
+    }
+
+    /// The configuration that runs use: the user's; else the least that the schema wants; where the
+    /// hook refuses that, the first random one that it takes.
+    pub(super) fn config(&self) -> Result<Value, Finding> {
+        if let Some(given) = &self.given {
+            return Ok(given.clone());
+        }
+        if let Some(found) = self.found.get() {
+            return Ok(found.clone());
+        }
+        let schema = self.schema()?;
+        let least = configs::least(&schema);
+        let mut stream = stream(0, "validate.choice", 0, 0);
+        let random = (0..200).filter_map(|_| configs::random(&schema, &mut stream));
+        let recorder = Recorder::new(false, true);
+        let trial = Trial::new(self, &recorder)?;
+        let mut all = [least.clone()].into_iter().chain(random);
+        let found = all.find(|config| {
+            let created = trial.create(&config.to_string());
+            // A panic is for tests to find, not to be avoided.
+            created.is_ok() || created.is_err_and(|error| error.is_panic())
+        });
+        let found = found.unwrap_or(least);
+        Ok(self.found.get_or_init(|| found).clone())
+    }
+
+    /// The configuration that runs use, where neither the user nor the hook's defaults say it.
+    pub(super) fn made_up(&self) -> Result<Option<Value>, Finding> {
+        if self.given.is_some() {
+            return Ok(None);
+        }
+        let config = self.config()?;
+        let has_members = config
+            .as_object()
+            .is_some_and(|members| !members.is_empty());
+        Ok(has_members.then_some(config))
+    }
+
+    /// Whether the user gave the configuration.
+    pub(super) fn is_configured(&self) -> bool {
+        self.given.is_some()
+    }
+
+    /// Says what the test does now, for the case that it does not come back from it.
+    pub(super) fn doing(&self, what: impl Display) {
+        // A note that can't be left only makes a message poorer.
+        drop(std::fs::write(self.place.join(DOING), what.to_string()));
+    }
+
+    /// The small run's manifest with so many of the hook.
+    pub(super) fn manifest(&self, hooks: usize, config: &Value) -> Value {
+        let file = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
+        let entry = |index: usize| {
+            json!({
+                "hook": self.hook,
+                "name": format!("subject-{index}"),
+                "library": file,
+                "config": config,
+            })
+        };
+        json!({
+            "name": "validate",
+            "seed": self.seed % (1 << 32),
+            "model": {"kind": "mlp", "hidden": [8]},
+            "data": {"kind": "synthetic-digits", "train": 24, "val": 10, "test": 6},
+            "optimizer": {"kind": "sgd", "learning_rate": 0.01, "momentum": 0.9},
+            "train": {"epochs": 2, "batch_size": 8, "eval_batch_size": 5},
+            "hooks": (0..hooks).map(entry).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// A library that the host does not open.
+fn refused(refusal: &Refusal) -> Finding {
+    skipped(format!("the plugin is refused: {}", refusal.cause))
+}

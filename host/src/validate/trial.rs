@@ -1,0 +1,97 @@
+//! Hooks outside any run: created, asked for their states, dropped.
+
+use sconce_plugin_api::abi::SetupAbi;
+
+use super::stage::setup;
+use super::subject::Subject;
+use super::test::{Finding, failed, skipped};
+use super::witness::Recorder;
+use crate::bridge::Shared;
+use crate::plugin::instance::{EntryError, Instance};
+use crate::plugin::library::Library;
+
+/// A place in which hooks are created without a run, and without the host's check of the configuration
+/// against the schema.
+pub(super) struct Trial<'a> {
+    library: Library,
+    shared: Shared<'a>,
+    directory: String,
+    hook: String,
+}
+
+impl<'a> Trial<'a> {
+    /// In a directory of its own.
+    pub(super) fn new(subject: &Subject, recorder: &'a Recorder) -> Result<Self, Finding> {
+        let directory = subject.place.join("alone");
+        drop(std::fs::create_dir_all(&directory));
+        Trial::within(subject, recorder, &directory)
+    }
+
+    /// In this run's directory.
+    pub(super) fn within(
+        subject: &Subject,
+        recorder: &'a Recorder,
+        directory: &std::path::Path,
+    ) -> Result<Self, Finding> {
+        let shared = Shared::new(recorder).with_witness(recorder);
+        shared.register(NAME);
+        Ok(Trial {
+            library: subject.library()?,
+            shared,
+            directory: directory.to_string_lossy().into_owned(),
+            hook: subject.hook().to_owned(),
+        })
+    }
+
+    /// A fresh hook, which must not outlive the trial.
+    fn instance(&self, config: &str) -> Result<Instance, EntryError> {
+        let setup: SetupAbi = setup(NAME, &self.directory, &self.shared);
+        let created = Instance::create(&self.library, &self.hook, config, &setup);
+        self.shared.requests.take_left_out();
+        created
+    }
+
+    /// Creates the hook and drops it again.
+    pub(super) fn create(&self, config: &str) -> Result<(), EntryError> {
+        self.instance(config)?.close()
+    }
+
+    /// Creates the hook, does something with it and drops it again.
+    pub(super) fn with<T>(
+        &self,
+        config: &str,
+        body: impl FnOnce(&mut Instance) -> Result<T, Finding>,
+    ) -> Result<T, Finding> {
+        let created = self.instance(config);
+        let mut instance = created.map_err(|error| not_created(&error))?;
+        let result = body(&mut instance)?;
+        let closed = instance.close();
+        closed.map_err(|error| failed(format!("when it was dropped: {}", error.message)))?;
+        Ok(result)
+    }
+
+    /// What is wrong with how the hook takes a configuration, be it a good or a bad one: a panic, or a
+    /// refusal without a word.
+    pub(super) fn problem(&self, config: &str) -> Option<String> {
+        let error = self.create(config).err()?;
+        let config = crate::diagnostic::shortened(config);
+        if error.is_panic() {
+            return Some(format!("it panics with {config}: {}", error.message));
+        }
+        (error.message == "it gave no message").then(|| format!("no word on {config}"))
+    }
+}
+
+/// The name of the hook in a trial: as in a run.
+const NAME: &str = "subject-0";
+
+/// A hook that is not created: skipped, but for a panic.
+pub(super) fn not_created(error: &EntryError) -> Finding {
+    if error.is_panic() {
+        return failed(format!(
+            "it panicked when it was created: {}",
+            error.message
+        ));
+    }
+    skipped(format!("it is not created: {}", error.message))
+}

@@ -1,0 +1,275 @@
+//! Who watches a small run: a hook that marks where it is, saves, stops and fails on demand, and a
+//! recorder of what the tested hook says and does.
+
+use std::cell::{Cell, RefCell};
+
+use sconce_plugin_api::ext::Collection;
+use sconce_plugin_api::{bail, prelude::*};
+
+use super::resources::Holdings;
+use crate::bridge::{Deed, Witness};
+use crate::log::{Level, Log};
+
+/// The name of the witness among the hooks of a run.
+pub(super) const NAME: &str = "witness";
+
+/// The beginning of the names of the hooks that are tested.
+pub(super) const SUBJECT: &str = "subject-";
+
+/// Where a long run has settled, in the marker's words.
+const SETTLED: &str = "before_epoch (train), epoch 10,";
+
+/// What the witness does beside watching, by the iterations finished.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Part {
+    /// After these iterations it has checkpoints saved, `at-N`.
+    pub(super) saves: Vec<u64>,
+    /// After this one it stops the run.
+    pub(super) stops: Option<u64>,
+    /// After this one it fails.
+    pub(super) fails: Option<u64>,
+}
+
+/// The first of the hooks at every point.
+pub(super) struct Marker {
+    part: Part,
+}
+
+impl Marker {
+    /// Says where the run is: the recorder hears it.
+    fn mark(task: &TaskView<'_>) {
+        let point = task.point().map_or("", Point::name);
+        let (phase, epoch, iteration) = (task.phase(), task.epoch(), task.iteration());
+        task.info(format_args!(
+            "{point} ({phase}), epoch {epoch}, iteration {iteration}, batch {}",
+            task.batch()
+        ));
+    }
+}
+
+#[hook(name = "witness", about = "Watches a small run.", priority = HIGHEST)]
+impl Hook for Marker {
+    type Config = Part;
+
+    fn new(part: Part, _setup: &Setup<'_>) -> Result<Self> {
+        Ok(Marker { part })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        Marker::mark(task);
+        Ok(())
+    }
+
+    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        Marker::mark(task);
+        Ok(())
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        Marker::mark(task);
+        Ok(())
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        Marker::mark(task);
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        Marker::mark(task);
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        let now = task.iteration();
+        if self.part.saves.contains(&now) {
+            task.save_checkpoint(&format!("at-{now}"))?;
+        }
+        if self.part.fails == Some(now) {
+            bail!("a failure of the test's own");
+        }
+        if self.part.stops == Some(now) {
+            task.stop("a stop of the test's own")?;
+        }
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        Marker::mark(task);
+        Ok(())
+    }
+
+    fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        Marker::mark(task);
+        Ok(())
+    }
+
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        Marker::mark(task);
+        Ok(())
+    }
+
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        _checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        Marker::mark(task);
+        Ok(())
+    }
+
+    fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+        Marker::mark(task);
+        Ok(())
+    }
+}
+
+/// Something that the tested hook did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Act {
+    /// Where the run was, in the marker's words.
+    pub(super) moment: String,
+    /// The hook.
+    pub(super) hook: String,
+    /// What it did.
+    pub(super) deed: String,
+    /// The value that it published.
+    pub(super) value: String,
+}
+
+/// Keeps what the tested hooks say and do.
+#[derive(Default)]
+pub(super) struct Recorder {
+    /// Whether everything that hooks want of the host is refused.
+    refuses: bool,
+    /// Whether nothing is kept: for measurements.
+    is_deaf: bool,
+    moment: RefCell<String>,
+    pub(super) acts: RefCell<Vec<Act>>,
+    pub(super) lines: RefCell<Vec<(String, String)>>,
+    /// The kinds of tensors that they could write to.
+    pub(super) written: RefCell<Vec<Collection>>,
+    /// The memory in use once a long run has settled, and at its end, hooks still alive.
+    pub(super) settled: Cell<Option<u64>>,
+    pub(super) ended: Cell<Option<u64>>,
+    /// How much was refused.
+    pub(super) refused: Cell<u64>,
+    /// Whether they asked for anything that is no report alone.
+    pub(super) has_asked: Cell<bool>,
+}
+
+impl Recorder {
+    pub(super) fn new(refuses: bool, is_deaf: bool) -> Recorder {
+        Recorder {
+            refuses,
+            is_deaf,
+            ..Recorder::default()
+        }
+    }
+}
+
+impl Witness for Recorder {
+    fn sees(&self, hook: &str, deed: &Deed<'_>) -> std::result::Result<(), String> {
+        if !hook.starts_with(SUBJECT) {
+            return Ok(());
+        }
+        // At creation it is no wish but a word on the hook itself.
+        if let Deed::Asks { request, .. } = deed {
+            if *request == "leave_out_point" {
+                return Ok(());
+            }
+            let is_saving = matches!(*request, "save_checkpoint" | "save_in_background");
+            self.has_asked.set(self.has_asked.get() || !is_saving);
+        }
+        if self.refuses {
+            self.refused.set(self.refused.get() + 1);
+            return Err("this host refuses everything: it is a test".to_owned());
+        }
+        if let Deed::Writes(collection) = deed
+            && !self.written.borrow().contains(collection)
+        {
+            self.written.borrow_mut().push(*collection);
+        }
+        if !self.is_deaf {
+            let (deed, value) = in_words(deed);
+            self.acts.borrow_mut().push(Act {
+                moment: self.moment.borrow().clone(),
+                hook: hook.to_owned(),
+                deed,
+                value,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What is done, and the value that is published, with all bits of the numbers.
+fn in_words(deed: &Deed<'_>) -> (String, String) {
+    match deed {
+        Deed::Asks {
+            request,
+            number,
+            text,
+        } => (
+            format!("asks for {request} {number:?} {text:?}"),
+            String::new(),
+        ),
+        Deed::Metric { name, value } => (
+            format!("publishes the metric {name:?}"),
+            format!("{value:?}"),
+        ),
+        Deed::Value { name, json } => {
+            let value = json.unwrap_or("(a tensor)").to_owned();
+            (format!("publishes {name:?}"), value)
+        }
+        Deed::Writes(collection) => (format!("writes to {collection:?}"), String::new()),
+    }
+}
+
+impl Act {
+    /// The same but for the value.
+    pub(super) fn is_like(&self, other: &Act) -> bool {
+        self.moment == other.moment && self.hook == other.hook && self.deed == other.deed
+    }
+
+    /// In words.
+    pub(super) fn told(&self) -> String {
+        format!("{} {} at {}", self.deed, self.value, self.moment)
+    }
+}
+
+/// What is published with other values in one run than in the other: what is measured.
+pub(super) fn measured(one: &[Act], other: &[Act]) -> Vec<String> {
+    let pairs = one.iter().zip(other);
+    let alike = pairs.take_while(|(one, other)| one.is_like(other));
+    let mut deeds: Vec<String> = alike
+        .filter(|(one, other)| one.value != other.value)
+        .map(|(one, _)| one.deed.clone())
+        .collect();
+    deeds.sort();
+    deeds.dedup();
+    deeds
+}
+
+impl Log for Recorder {
+    fn log(&self, _level: Level, source: &str, message: &str) {
+        if source == NAME && self.is_deaf {
+            let now = || Holdings::now().map(|now| now.memory);
+            if message.starts_with(SETTLED) {
+                self.settled.set(now());
+            } else if message.starts_with("after_run") {
+                self.ended.set(now());
+            }
+            return;
+        }
+        if self.is_deaf {
+            return;
+        }
+        if source == NAME {
+            message.clone_into(&mut self.moment.borrow_mut());
+        } else {
+            let line = (source.to_owned(), message.to_owned());
+            self.lines.borrow_mut().push(line);
+        }
+    }
+}

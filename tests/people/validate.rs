@@ -1,0 +1,339 @@
+//! `sconce validate`: good plugins pass, bad ones fail in the tests that are meant for them.
+
+use std::fmt::Write;
+
+use sconce_tests::{Finished, Workplace, workspace};
+use serde_json::{Value, json};
+
+const BEGIN: &str = "<!-- written by tests/people/validate.rs: begin -->";
+const END: &str = "<!-- written by tests/people/validate.rs: end -->";
+
+const FAULTS: &str = "sconce-fixture-faults";
+const WRECKER: &str = "sconce-fixture-wrecker";
+
+/// Runs tests of the suite on a plugin: the exit code, and the object that it prints.
+fn validate(place: &Workplace, package: &str, arguments: &[&str]) -> (i32, Value) {
+    let library = place.add_plugin(package, "plugins");
+    let library = library.to_string_lossy().into_owned();
+    let mut all = vec!["validate", &library, "--json", "--seed", "1"];
+    all.extend(arguments);
+    let Finished {
+        code,
+        stdout,
+        stderr,
+    } = place.sconce(&all);
+    let object = serde_json::from_str(&stdout);
+    (
+        code,
+        object.unwrap_or_else(|_| panic!("{stdout}\n{stderr}")),
+    )
+}
+
+/// What came of a test: the verdict and the facts.
+fn result<'a>(object: &'a Value, test: &str) -> (&'a str, &'a str) {
+    let runs = object["tests"].as_array().expect("a list");
+    let run = runs.iter().find(|run| run["test"] == test);
+    let run = run.unwrap_or_else(|| panic!("`{test}` was not run: {object:#}"));
+    let text = |key: &str| run[key].as_str().unwrap_or_default();
+    (text("verdict"), text("facts"))
+}
+
+/// A fixture that misbehaves as its configuration says fails this test, with these words.
+#[track_caller]
+fn fails(package: &str, hook: &str, config: &Value, test: &str, words: &[&str]) {
+    let place = Workplace::new(&[]);
+    let config = config.to_string();
+    let arguments = [
+        "--hook",
+        hook,
+        "--config",
+        &config,
+        "--only",
+        test,
+        "--timeout",
+        "30",
+    ];
+    let (code, object) = validate(&place, package, &arguments);
+    let (verdict, facts) = result(&object, test);
+    assert_eq!((code, verdict), (3, "failed"), "{test}: {facts}");
+    for word in words {
+        assert!(facts.contains(word), "no {word:?} in {facts}");
+    }
+}
+
+#[test]
+fn a_good_plugin_passes_everything() {
+    let place = Workplace::new(&[]);
+    for package in ["sconce-plugin-csv", "sconce-plugin-stop-after"] {
+        let (code, object) = validate(&place, package, &["--level", "strict"]);
+        assert_eq!(code, 0, "{object:#}");
+        assert_eq!(object["summary"]["failed"], 0, "{object:#}");
+        assert_eq!(object["seed"], 1);
+        let (verdict, facts) = result(&object, "file.structure");
+        assert!(verdict == "passed" && facts.contains(package), "{facts}");
+        assert_eq!(result(&object, "lifecycle.run").0, "passed", "{object:#}");
+    }
+}
+
+#[test]
+fn a_panic_fails_the_test_that_meets_it() {
+    for (method, test) in [
+        ("new", "lifecycle.run"),
+        ("after_iter", "lifecycle.run"),
+        ("drop", "lifecycle.create-drop"),
+        ("save_state", "lifecycle.run"),
+        ("load_state", "state.round-trip"),
+        ("on_exception", "lifecycle.exception"),
+    ] {
+        let config = json!({"at": method});
+        let words = format!("told to panic at {method}");
+        fails(FAULTS, "fault", &config, test, &[&words]);
+    }
+}
+
+#[test]
+fn what_ends_the_process_ends_one_test_and_is_named() {
+    for (how, words) in [
+        ("segv", "crashed (SIGSEGV) during the run `run`"),
+        ("abort", "SIGABRT"),
+        ("exit", "exited with 0 without an answer"),
+        ("_exit", "exited with 0 without an answer"),
+        ("stack-overflow", "SIGSEGV"),
+    ] {
+        let config = json!({"at": "after_iter", "how": how});
+        fails(WRECKER, "wrecker", &config, "lifecycle.run", &[words]);
+    }
+}
+
+#[test]
+fn a_hang_ends_one_test_and_the_next_one_begins() {
+    let place = Workplace::new(&[]);
+    let config = json!({"at": "before_run", "how": "hang"}).to_string();
+    let arguments = [
+        "--config",
+        &config,
+        "--only",
+        "lifecycle.{run,stop}",
+        "--timeout",
+        "3",
+    ];
+    let (code, object) = validate(&place, WRECKER, &arguments);
+    assert_eq!(code, 3);
+    for test in ["lifecycle.run", "lifecycle.stop"] {
+        let (verdict, facts) = result(&object, test);
+        let is_told = facts.contains("not done after 3 s");
+        assert!(verdict == "failed" && is_told, "{facts}");
+    }
+}
+
+#[test]
+fn what_hooks_do_behind_the_hosts_back_is_found() {
+    for (how, test, words) in [
+        (
+            "write-read-only",
+            "purity.bits",
+            "other bits, though it asked for nothing",
+        ),
+        ("leak", "speed.memory", "bytes an iteration"),
+        (
+            "print",
+            "lifecycle.leaves-nothing",
+            "prints to standard output",
+        ),
+        ("thread", "lifecycle.leaves-nothing", "threads stay open"),
+        ("directory", "lifecycle.leaves-nothing", "current directory"),
+        ("floats", "lifecycle.leaves-nothing", "that was undone"),
+    ] {
+        let config = json!({"at": "after_iter", "how": how, "number": 1e5});
+        fails(WRECKER, "wrecker", &config, test, &[words]);
+    }
+}
+
+#[test]
+fn what_a_library_does_when_it_is_opened_is_found() {
+    for (package, variable, how, test, verdict, words) in [
+        (
+            "sconce-fixture-meddler",
+            "MEDDLE",
+            "null",
+            "file.opens",
+            "failed",
+            "crashed (SIGSEGV)",
+        ),
+        (
+            "sconce-fixture-meddler",
+            "MEDDLE",
+            "exit",
+            "file.opens",
+            "failed",
+            "without an answer",
+        ),
+        (
+            "sconce-fixture-meddler",
+            "MEDDLE",
+            "hang",
+            "file.opens",
+            "failed",
+            "not done after 3 s",
+        ),
+        (
+            "sconce-fixture-meddler",
+            "MEDDLE",
+            "thread",
+            "file.opens",
+            "failed",
+            "started 1 thread",
+        ),
+        (
+            "sconce-fixture-meddler",
+            "MEDDLE",
+            "print",
+            "file.opens",
+            "warning",
+            "it prints",
+        ),
+        (
+            "sconce-fixture-raw",
+            "RAW",
+            "root-panic",
+            "file.opens",
+            "failed",
+            "root module failed",
+        ),
+        (
+            "sconce-fixture-raw",
+            "RAW",
+            "no-json",
+            "file.description",
+            "failed",
+            "describe itself",
+        ),
+        (
+            "sconce-fixture-raw",
+            "RAW",
+            "no-hook",
+            "lifecycle.run",
+            "skipped",
+            "handed over none",
+        ),
+    ] {
+        let place = Workplace::new(&[]);
+        let library = place.add_plugin(package, "plugins");
+        let library = library.to_string_lossy().into_owned();
+        let arguments = [
+            "validate",
+            &library,
+            "--json",
+            "--only",
+            test,
+            "--timeout",
+            "3",
+        ];
+        let finished = place.sconce_in(&arguments, &[(variable, how)]);
+        let object: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+        let (found, facts) = result(&object, test);
+        let code = if verdict == "failed" { 3 } else { 0 };
+        assert_eq!((finished.code, found), (code, verdict), "{how}: {facts}");
+        assert!(facts.contains(words), "{how}: no {words:?} in {facts}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_plugin_fails_and_the_rest_is_skipped() {
+    let place = Workplace::new(&[]);
+    place.write_text("libnothing.so", "nothing");
+    let finished = place.sconce(&["validate", "libnothing.so", "--json"]);
+    assert_eq!(finished.code, 3, "{}", finished.stderr);
+    let object: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    assert_eq!(result(&object, "file.structure").0, "failed");
+    assert_eq!(result(&object, "file.opens").0, "skipped");
+    assert!(object["plugin"]["refused"].is_string(), "{object:#}");
+}
+
+#[test]
+fn results_say_what_to_do_and_how_to_have_them_again() {
+    let place = Workplace::new(&[]);
+    let file = place.add_plugin(FAULTS, "plugins");
+    let file = file.to_string_lossy().into_owned();
+    let config = r#"{"at": "after_run", "how": "error"}"#;
+    let test = "lifecycle.run";
+    let finished = place.sconce(&[
+        "validate", &file, "--hook", "fault", "--only", test, "--seed", "7", "--config", config,
+    ]);
+    assert_eq!(finished.code, 3, "{}", finished.stderr);
+    let again = format!("--only {test} --hook fault --config '{config}' --seed 7");
+    for words in [
+        "sconce-fixture-faults 0.1.0 in ",
+        "hook `fault`",
+        "failed   lifecycle.run",
+        "told to fail at after_run",
+        "1 tests: 0 passed, 0 skipped, 0 warning, 1 failed",
+        "what to do:",
+        &again,
+    ] {
+        let out = &finished.stdout;
+        assert!(out.contains(words), "no {words:?} in:\n{out}");
+    }
+}
+
+#[test]
+fn wrong_command_lines_are_told() {
+    let place = Workplace::new(&[]);
+    let file = place.add_plugin("sconce-plugin-csv", "plugins");
+    let file = file.to_string_lossy().into_owned();
+    let cases: [(&[&str], &str); 7] = [
+        (&["nowhere.so"], "there is no file `nowhere.so`"),
+        (&[&file, "--hook", "cvs"], "did you mean `csv`?"),
+        (
+            &[&file, "--only", "state.resum"],
+            "did you mean `state.resume`?",
+        ),
+        (&[&file, "--config", "{"], "no JSON"),
+        (&[&file, "--level", "lax"], "expected a number from 1 to 10"),
+        (&[&file, "--timeout", "0"], "no time"),
+        (&[], "<LIBRARY>"),
+    ];
+    for (arguments, words) in cases {
+        let all: Vec<&str> = (["validate"].iter().chain(arguments)).copied().collect();
+        place.sconce(&all).expect(2, &[words]);
+    }
+    let listed = place.sconce(&["validate", "--list", "--level", "basic"]);
+    let listed = listed.expect(0, &[]).stdout;
+    assert!(listed.contains("state.round-trip") && !listed.contains("state.damaged"));
+}
+
+fn tables() -> String {
+    let mut page = String::new();
+    for group in sconce::validate::groups() {
+        let _ = write!(
+            page,
+            "\n### {}: {}\n\n| test | level | what must hold | where it fails |\n|---|---|---|---|\n",
+            group.name, group.about
+        );
+        for test in group.tests {
+            let (name, level, about, advice) = (test.name, test.level, test.about, test.advice);
+            let _ = writeln!(page, "| `{name}` | {level} | {about} | {advice} |");
+        }
+    }
+    page.push('\n');
+    page
+}
+
+/// `SCONCE_WRITE_DOCS=1 cargo test -p sconce-tests --test people validate` writes the page anew.
+#[test]
+fn the_page_lists_the_tests() {
+    let file = workspace().join("docs/validating.md");
+    let kept = std::fs::read_to_string(&file).expect("docs/validating.md is there");
+    let (head, rest) = kept.split_once(BEGIN).expect("the page has the first mark");
+    let (old, tail) = rest.split_once(END).expect("the page has the second mark");
+    let new = format!("\n{}", tables());
+    if std::env::var_os("SCONCE_WRITE_DOCS").is_some() {
+        let page = format!("{head}{BEGIN}{new}{END}{tail}");
+        sconce::files::write_whole(&file, page.as_bytes()).expect("the page is written");
+        return;
+    }
+    assert!(
+        old == new,
+        "docs/validating.md is out of date; SCONCE_WRITE_DOCS=1 writes it anew"
+    );
+}
