@@ -6,6 +6,7 @@
 //! | `first_looks` | a part of the data, a dry run, quiet and loud runs |
 //! | `layers` | manifests over manifests, and the environment |
 //! | `validate` | the conformance suite: good plugins pass, bad ones fail where they should |
+//! | `kit` | a run scripted by `sconce_plugin_api::testing` is called as a real one |
 #![allow(
     clippy::too_many_lines,
     reason = "tables of cases read best as they are"
@@ -17,5 +18,6 @@
 
 mod commands;
 mod first_looks;
+mod kit;
 mod layers;
 mod validate;

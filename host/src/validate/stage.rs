@@ -222,7 +222,7 @@ impl Subject {
         let source = TaskSource::Manifest;
         Ok(session::check(
             &file,
-            &[],
+            &crate::manifest::Overlay::default(),
             &[],
             &Selection::default(),
             source,
