@@ -19,6 +19,7 @@ const PAGES: &[(&str, &str)] = &[
     ("docs/hooks-optimisation.md", "sconce-plugin-optimisation"),
     ("docs/hooks-checkpoints.md", "sconce-plugin-checkpoints"),
     ("docs/hooks-control.md", "sconce-plugin-control"),
+    ("docs/hooks-debugging.md", "sconce-plugin-debugging"),
     ("docs/hooks-models.md", "sconce-plugin-models"),
     ("docs/hooks-profiling.md", "sconce-plugin-profiling"),
     ("docs/hooks-report.md", "sconce-plugin-report"),
