@@ -187,6 +187,9 @@ impl Hook for Trace {
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         let directory = setup.path_below("directory", &config.directory)?;
+        if !config.modules {
+            setup.leave_out(Point::ModuleForward);
+        }
         let now = Instant::now();
         Ok(Trace {
             directory,

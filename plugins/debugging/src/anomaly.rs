@@ -1,0 +1,319 @@
+//! The `anomaly` hook: where the first number that is infinite or none is made, forward and backward,
+//! after autograd's anomaly mode.
+//!
+//! `{"hook": "anomaly", "config": {"action": "fail"}}`
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::Tensor;
+
+use crate::numbers::{bad, module_of};
+
+/// Where it is looked, and what happens.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Whether inputs, modules' outputs and the loss are looked at. Default true.
+    forward: bool,
+    /// Whether the gradients of modules and parameters are looked at. Default true.
+    backward: bool,
+    /// It is looked in every so many iterations of the training, at least 1; in the others nobody
+    /// listens at modules. Default 1.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// So many iterations must be finished before it is looked: where a run is known to go wrong late.
+    /// Default 0.
+    begin: u64,
+    /// Infinite numbers are bad too, not only those that are none. Default true.
+    infinite: bool,
+    /// What happens at the first bad number of an iteration. Default `fail`.
+    action: Action,
+    /// With `warn`: so many warnings at most. Default 10.
+    warnings: u64,
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Action {
+    /// An error of this hook, judged by the entry's `on_error`: the run fails.
+    Fail,
+    /// The run stops after the iteration.
+    Stop,
+    /// A warning.
+    Warn,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            forward: true,
+            backward: true,
+            every: 1,
+            begin: 0,
+            infinite: true,
+            action: Action::Fail,
+            warnings: 10,
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Anomaly {
+    config: Config,
+    /// Whether this iteration is looked at: it is due, and nothing bad was found in it yet.
+    looks: bool,
+    /// The last module whose backward pass was looked at.
+    behind: Option<String>,
+    /// The warnings given.
+    warned: u64,
+    /// What the host was told last.
+    listens: Option<bool>,
+}
+
+impl Anomaly {
+    fn is_due(&self, finished: u64) -> bool {
+        let Config { every, begin, .. } = self.config;
+        finished >= begin && (finished + 1).is_multiple_of(every)
+    }
+
+    /// Listens at modules in the iteration that comes next, or doesn't.
+    fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let listens = self.is_due(task.iteration());
+        if self.listens.replace(listens) == Some(listens) {
+            return Ok(());
+        }
+        task.listen_at_modules(listens)
+    }
+
+    /// What is bad of a tensor: `3 numbers that are none (NaN) and 1 number that is infinite, of 64, the
+    /// first at [0, 2]`
+    fn bad(&self, tensor: &Tensor<'_>) -> Result<Option<String>> {
+        let Some(bad) = bad(tensor, self.config.infinite)? else {
+            return Ok(None);
+        };
+        let count = |count: usize, what: &str| match count {
+            0 => None,
+            1 => Some(format!("1 number that is {what}")),
+            _ => Some(format!("{count} numbers that are {what}")),
+        };
+        let counts = [
+            count(bad.nan, "none (NaN)"),
+            count(bad.infinite, "infinite"),
+        ];
+        let counts: Vec<String> = counts.into_iter().flatten().collect();
+        Ok(Some(format!(
+            "{}, of {}, the first at {:?}",
+            counts.join(" and "),
+            tensor.len(),
+            bad.first
+        )))
+    }
+
+    /// Something bad was found.
+    fn meet(&mut self, task: &mut TaskView<'_>, what: &str) -> Result<()> {
+        self.looks = false;
+        // The batch under way is not counted yet.
+        let (epoch, iteration) = (task.epoch(), task.iteration() + 1);
+        let what = format!("anomaly in iteration {iteration} (epoch {epoch}): {what}");
+        match self.config.action {
+            Action::Fail => bail!("{what}"),
+            Action::Stop => task.stop(&what),
+            Action::Warn => {
+                self.warned += 1;
+                if self.warned <= self.config.warnings {
+                    task.warn(what);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The names of the parameters and buffers with bad numbers.
+    fn bad_parameters<'a>(&self, all: impl Iterator<Item = Tensor<'a>>) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for tensor in all {
+            if self.bad(&tensor)?.is_some() {
+                names.push(format!("`{}`", tensor.name()));
+            }
+        }
+        Ok(names)
+    }
+}
+
+fn is_training(task: &TaskView<'_>) -> bool {
+    task.phase() == Phase::Train
+}
+
+#[hook(
+    name = "anomaly",
+    about = "Names the module that makes the first number that is infinite or none.",
+    priority = HIGHEST
+)]
+impl Hook for Anomaly {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        if !config.forward && !config.backward {
+            bail!("neither `forward` nor `backward` is looked at: one of them must be true");
+        }
+        if !config.forward {
+            for point in [Point::ModuleForward, Point::AfterForward, Point::AfterLoss] {
+                setup.leave_out(point);
+            }
+        }
+        if !config.backward {
+            setup.leave_out(Point::ModuleBackward);
+            setup.leave_out(Point::AfterBackward);
+        }
+        Ok(Anomaly {
+            config,
+            looks: false,
+            behind: None,
+            warned: 0,
+            listens: None,
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.listens = Some(false);
+        task.listen_at_modules(false)
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if is_training(task) {
+            self.listen(task)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.looks = is_training(task) && self.is_due(task.iteration());
+        self.behind = None;
+        if self.looks
+            && self.config.forward
+            && let Some(bad) = self.bad(&task.inputs()?)?
+        {
+            return self.meet(task, &format!("the batch's inputs have {bad}"));
+        }
+        Ok(())
+    }
+
+    fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+        if !self.looks || !self.config.forward || !is_training(task) {
+            return Ok(());
+        }
+        let Some(bad) = self.bad(&module.output()?)? else {
+            return Ok(());
+        };
+        let parameters = self.bad_parameters(module.parameters())?;
+        let input = match self.bad(&module.input()?)? {
+            Some(bad) => {
+                format!("its input has {bad}, from what is between it and the module before")
+            }
+            None => "its input is finite".to_owned(),
+        };
+        let parameters = match parameters.as_slice() {
+            [] => "its parameters are finite".to_owned(),
+            names => format!(
+                "not so {}: an update before this one made them",
+                names.join(", ")
+            ),
+        };
+        let (name, kind) = (module.name(), module.kind());
+        let what = format!(
+            "in the forward pass of the module `{name}` ({kind}): its output has {bad}; {input}, {parameters}"
+        );
+        self.meet(task, &what)
+    }
+
+    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.looks
+            && self.config.forward
+            && is_training(task)
+            && let Some(bad) = self.bad(&task.outputs()?)?
+        {
+            return self.meet(
+                task,
+                &format!("behind the last module: the model's outputs have {bad}"),
+            );
+        }
+        Ok(())
+    }
+
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if !self.looks || !self.config.forward || !is_training(task) {
+            return Ok(());
+        }
+        match task.loss() {
+            Some(loss) if loss.is_nan() || self.config.infinite && loss.is_infinite() => {
+                let targets = match self.bad(&task.targets()?)? {
+                    Some(bad) => format!("the targets have {bad}"),
+                    None => "outputs and targets are finite".to_owned(),
+                };
+                self.meet(task, &format!("in the loss, which is {loss}; {targets}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
+        if !self.looks || !self.config.backward {
+            return Ok(());
+        }
+        let (name, kind) = (module.name(), module.kind());
+        if let Some(bad) = self.bad(&module.output_gradient()?)? {
+            let between = match &self.behind {
+                Some(behind) => format!("between it and `{behind}`, whose gradients are finite"),
+                None => "in the loss or what else is behind it".to_owned(),
+            };
+            let what = format!(
+                "in the backward pass behind the module `{name}` ({kind}): the gradient of its output has \
+                 {bad}; it was made {between}"
+            );
+            return self.meet(task, &what);
+        }
+        // An input of whole numbers has no gradient.
+        if let Ok(gradient) = module.input_gradient()
+            && let Some(bad) = self.bad(&gradient)?
+        {
+            let what = format!(
+                "in the backward pass of the module `{name}` ({kind}): the gradient of its input has {bad}; \
+                 that of its output is finite"
+            );
+            return self.meet(task, &what);
+        }
+        self.behind = Some(name.to_owned());
+        Ok(())
+    }
+
+    fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if !self.looks || !self.config.backward {
+            return Ok(());
+        }
+        // The backward pass comes to the last one first.
+        let mut last = None;
+        for gradient in task.gradients() {
+            if let Some(bad) = self.bad(&gradient)? {
+                let name = gradient.name();
+                let module = module_of(name);
+                last = Some(format!(
+                    "in the backward pass of the module `{module}`: the gradient of its parameter \
+                     `{name}` has {bad}; those of its output and input are finite"
+                ));
+            }
+        }
+        match last {
+            Some(what) => self.meet(task, &what),
+            None => Ok(()),
+        }
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if !is_training(task) {
+            return Ok(());
+        }
+        self.looks = false;
+        self.listen(task)
+    }
+}

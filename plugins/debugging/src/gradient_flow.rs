@@ -1,0 +1,294 @@
+//! The `gradient-flow` hook: the norms of the gradients of each module's parameters over time, as a
+//! table and a picture, with a warning where they vanish or explode.
+//!
+//! `{"hook": "gradient-flow", "config": {"every": 20}}`
+
+use std::path::PathBuf;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use sconce_charts::{Line, LineChart};
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::write_whole;
+
+use crate::numbers::{Magnitude, magnitude, module_of};
+
+/// What is looked at, when, and what becomes of it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// It is looked at every so many updates, at least 1. Default 10.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// Modules with parameters of their own, by name patterns: `fc*`, `layer1.*`. Default: all.
+    modules: Vec<String>,
+    /// A warning, once for a module, where the norm of its gradients is below this; not negative; null:
+    /// never. Default 1e-7.
+    #[schemars(range(min = 0.0))]
+    vanishing: Option<f64>,
+    /// A warning, once for a module, where the norm of its gradients is above this, or no number; above
+    /// 0; null: never. Default 1000.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    exploding: Option<f64>,
+    /// The file below the run's directory that gets a row for each look at a module, as CSV; null:
+    /// none. Default `gradient-flow.csv`.
+    csv: Option<PathBuf>,
+    /// The picture below the run's directory, drawn anew at the end of each training epoch, as SVG;
+    /// null: none. Default `gradient-flow.svg`.
+    chart: Option<PathBuf>,
+    /// Whether the norms are published as metrics, as `gradient_norm/fc1`. Default false.
+    publish: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            every: 10,
+            modules: vec!["*".to_owned()],
+            vanishing: Some(1e-7),
+            exploding: Some(1000.0),
+            csv: Some("gradient-flow.csv".into()),
+            chart: Some("gradient-flow.svg".into()),
+            publish: false,
+        }
+    }
+}
+
+/// More points than this of a module are thinned: a picture has no more columns.
+const MOST_POINTS: usize = 1000;
+
+/// A module's norms.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Flow {
+    module: String,
+    /// Updates and norms. A norm that is infinite or none is null, as JSON wants it.
+    points: Vec<(u64, Option<f64>)>,
+    /// Whether its vanishing and exploding were told.
+    told: [bool; 2],
+    #[serde(skip)]
+    gradient: Magnitude,
+    #[serde(skip)]
+    weight: Magnitude,
+}
+
+/// See the [module](self).
+pub(crate) struct GradientFlow {
+    config: Config,
+    chosen: GlobSet,
+    log: Option<LogFile>,
+    chart: Option<PathBuf>,
+    flows: Vec<Flow>,
+    /// Whether something is not in the picture yet.
+    is_new: bool,
+    /// Every so many looks have a point.
+    stride: u64,
+    looks: u64,
+}
+
+impl GradientFlow {
+    /// Adds up the gradients of each module's parameters, and the parameters.
+    fn measure(&mut self, task: &TaskView<'_>) -> Result<()> {
+        for flow in &mut self.flows {
+            (flow.gradient, flow.weight) = Default::default();
+        }
+        for gradient in task.gradients() {
+            let module = module_of(gradient.name());
+            let Some(size) = magnitude(&gradient)? else {
+                continue;
+            };
+            let weight = magnitude(&task.parameter(gradient.name())?)?.unwrap_or_default();
+            let known = self.flows.iter().position(|flow| flow.module == module);
+            let index = match known {
+                Some(index) => index,
+                None if self.chosen.is_match(module) => {
+                    self.flows.push(Flow {
+                        module: module.to_owned(),
+                        ..Flow::default()
+                    });
+                    self.flows.len() - 1
+                }
+                None => continue,
+            };
+            if let Some(flow) = self.flows.get_mut(index) {
+                flow.gradient = flow.gradient.and(size);
+                flow.weight = flow.weight.and(weight);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the norms for the picture.
+    fn keep(&mut self, update: u64) {
+        self.looks += 1;
+        if !self.looks.is_multiple_of(self.stride) {
+            return;
+        }
+        self.is_new = true;
+        for flow in &mut self.flows {
+            let norm = flow.gradient.norm();
+            flow.points.push((update, norm.is_finite().then_some(norm)));
+        }
+        if self
+            .flows
+            .iter()
+            .any(|flow| flow.points.len() > MOST_POINTS)
+        {
+            self.stride *= 2;
+            for flow in &mut self.flows {
+                let mut index = 0;
+                flow.points.retain(|_| {
+                    index += 1;
+                    index % 2 == 0
+                });
+            }
+        }
+    }
+
+    fn write(&mut self, task: &TaskView<'_>) -> Result<()> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        if !log.is_begun() {
+            log.write("epoch,iteration,update,module,norm,max,weight_norm,ratio\n")?;
+        }
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        for flow in &self.flows {
+            let (norm, weight) = (flow.gradient.norm(), flow.weight.norm());
+            writer.write_record([
+                task.epoch().to_string(),
+                // The batch under way is not counted yet.
+                (task.iteration() + 1).to_string(),
+                (task.update() + 1).to_string(),
+                flow.module.clone(),
+                norm.to_string(),
+                flow.gradient.most.to_string(),
+                weight.to_string(),
+                (norm / weight).to_string(),
+            ])?;
+        }
+        let rows = writer
+            .into_inner()
+            .map_err(csv::IntoInnerError::into_error)?;
+        log.write(rows)
+    }
+
+    fn warn(&mut self, task: &TaskView<'_>) {
+        let Config {
+            vanishing,
+            exploding,
+            ..
+        } = self.config;
+        for flow in &mut self.flows {
+            let (norm, module, update) = (flow.gradient.norm(), &flow.module, task.update() + 1);
+            let [vanished, exploded] = &mut flow.told;
+            if vanishing.is_some_and(|least| norm < least) && !std::mem::replace(vanished, true) {
+                task.warn(format_args!(
+                    "the gradients of `{module}` vanish: their norm is {norm:e} at update {update}; \
+                     what is behind it lets too little through"
+                ));
+            }
+            let is_large = |most| norm > most || norm.is_nan();
+            if exploding.is_some_and(is_large) && !std::mem::replace(exploded, true) {
+                task.warn(format_args!(
+                    "the gradients of `{module}` explode: their norm is {norm:e} at update {update}; \
+                     `grad-clip` or a lower learning rate may help"
+                ));
+            }
+        }
+    }
+
+    fn draw(&mut self) -> Result<()> {
+        let Some(path) = self.chart.as_ref().filter(|_| self.is_new) else {
+            return Ok(());
+        };
+        let mut chart = LineChart::new("Norms of gradients");
+        "update".clone_into(&mut chart.x_label);
+        "norm".clone_into(&mut chart.y_label);
+        chart.y_log = true;
+        for flow in &self.flows {
+            let point =
+                |&(update, norm): &(u64, Option<f64>)| (update as f64, norm.unwrap_or(f64::NAN));
+            let points = flow.points.iter().map(point);
+            chart.lines.push(Line::new(flow.module.clone(), points));
+        }
+        write_whole(path, chart.svg()?)?;
+        self.is_new = false;
+        Ok(())
+    }
+}
+
+#[hook(
+    name = "gradient-flow",
+    about = "Writes and draws the norms of the gradients of each module; warns of vanishing ones.",
+    priority = HIGHEST
+)]
+impl Hook for GradientFlow {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let below = |option: &str, path: &Option<PathBuf>| {
+            let path = path.as_deref();
+            path.map(|path| setup.path_below(option, path)).transpose()
+        };
+        let mut chosen = GlobSetBuilder::new();
+        for pattern in &config.modules {
+            let glob = Glob::new(pattern);
+            chosen
+                .add(glob.with_context(|| format!("`modules` has no name pattern: `{pattern}`"))?);
+        }
+        Ok(GradientFlow {
+            chosen: chosen.build().context("`modules` can't be used")?,
+            log: below("csv", &config.csv)?.map(LogFile::new),
+            chart: below("chart", &config.chart)?,
+            config,
+            flows: Vec::new(),
+            is_new: false,
+            stride: 1,
+            looks: 0,
+        })
+    }
+
+    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let update = task.update() + 1;
+        if !update.is_multiple_of(self.config.every) {
+            return Ok(());
+        }
+        self.measure(task)?;
+        self.keep(update);
+        self.write(task)?;
+        self.warn(task);
+        if self.config.publish {
+            for flow in &self.flows {
+                let name = format!("gradient_norm/{}", flow.module);
+                task.publish_metric(&name, flow.gradient.norm())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train {
+            self.draw()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn after_run(&mut self, _task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
+        self.draw()
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        let file = self.log.as_mut().map(LogFile::save).transpose()?;
+        state::to_bytes(&(file, &self.flows, self.stride, self.looks))
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let file: Option<LogFileState>;
+        (file, self.flows, self.stride, self.looks) = state::from_bytes(bytes)?;
+        self.is_new = true;
+        if let (Some(log), Some(file)) = (&mut self.log, file) {
+            log.restore(&file)?;
+        }
+        Ok(())
+    }
+}

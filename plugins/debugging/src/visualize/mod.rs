@@ -1,0 +1,165 @@
+//! The `visualize` hook: pictures of inputs with their targets and predictions.
+//!
+//! `{"hook": "visualize", "config": {"every_epochs": 5, "count": 36, "mistakes": true}}`
+
+mod picture;
+
+use std::path::PathBuf;
+
+use sconce_charts::GridRange;
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::write_whole;
+
+use picture::Options;
+
+/// What is drawn, when, and how.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// In every so many epochs the first batch of each pass is drawn, of training and validation, and
+    /// that of the test always; at least 1; null: never. Default 1.
+    #[schemars(range(min = 1))]
+    every_epochs: Option<u64>,
+    /// In every so many iterations of the training the batch is drawn; at least 1; null: never.
+    /// Default null.
+    #[schemars(range(min = 1))]
+    every_iterations: Option<u64>,
+    /// So many samples of the batch at most, from 1 to 1024. Default 16.
+    #[schemars(range(min = 1, max = 1024))]
+    count: usize,
+    /// So many samples in a row, at least 1. Default (null): about as many as there are rows.
+    #[schemars(range(min = 1))]
+    columns: Option<usize>,
+    /// An image's pixel is so many pixels wide and high, from 1 to 32. Default 3.
+    #[schemars(range(min = 1, max = 32))]
+    scale: usize,
+    /// The number that is black; with `white`. Default (null): the least one.
+    black: Option<f32>,
+    /// The number that is white, above `black`. Default (null): the greatest one.
+    white: Option<f32>,
+    /// Without these two: whether all images of a picture have the same black and white, not each its
+    /// own. Default true.
+    common: bool,
+    /// Whether target and prediction are written below. Default true.
+    captions: bool,
+    /// Whether only samples are drawn whose class was predicted wrongly. Default false.
+    mistakes: bool,
+    /// The directory below the run's for the pictures, as
+    /// `val-epoch-003-iteration-000300.png`. Default `pictures`.
+    directory: PathBuf,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            every_epochs: Some(1),
+            every_iterations: None,
+            count: 16,
+            columns: None,
+            scale: 3,
+            black: None,
+            white: None,
+            common: true,
+            captions: true,
+            mistakes: false,
+            directory: "pictures".into(),
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Visualize {
+    config: Config,
+    range: GridRange,
+    directory: PathBuf,
+    classes: Vec<String>,
+}
+
+impl Visualize {
+    fn is_due(&self, task: &TaskView<'_>) -> bool {
+        // Neither the batch under way nor the epoch is counted yet.
+        let is_nth = |every: Option<u64>, number: u64| {
+            every.is_some_and(|every| number.is_multiple_of(every))
+        };
+        let epochs = self.config.every_epochs;
+        match task.phase() {
+            Phase::Train => {
+                is_nth(self.config.every_iterations, task.iteration() + 1)
+                    || task.batch() == 0 && is_nth(epochs, task.epoch() + 1)
+            }
+            Phase::Val => task.batch() == 0 && is_nth(epochs, task.epoch()),
+            _ => task.batch() == 0 && epochs.is_some(),
+        }
+    }
+
+    /// `val-epoch-003-iteration-000300.png`, of the epoch under way, or that is validated.
+    fn file(&self, task: &TaskView<'_>) -> PathBuf {
+        let (phase, stream) = (task.phase().name(), task.stream());
+        let under_way = u64::from(task.phase() == Phase::Train);
+        let (epoch, iteration) = (task.epoch() + under_way, task.iteration() + under_way);
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let name = if stream == phase || stream.is_empty() {
+            phase.to_owned()
+        } else {
+            let plain = stream.chars().map(|c| if is_plain(c) { c } else { '_' });
+            format!("{phase}-{}", plain.collect::<String>())
+        };
+        let file = format!("{name}-epoch-{epoch:03}-iteration-{iteration:06}.png");
+        self.directory.join(file)
+    }
+}
+
+#[hook(
+    name = "visualize",
+    about = "Draws inputs with their targets and predictions, every so many epochs or iterations.",
+    priority = LOW
+)]
+impl Hook for Visualize {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let range = match (config.black, config.white) {
+            (Some(black), Some(white)) if black < white => GridRange::Fixed(black, white),
+            (Some(black), Some(white)) => {
+                bail!("`white` must be above `black`, found {white} and {black}")
+            }
+            (None, None) if config.common => GridRange::Common,
+            (None, None) => GridRange::EachImage,
+            _ => bail!("`black` and `white` go together: name both or neither"),
+        };
+        Ok(Visualize {
+            directory: setup.path_below("directory", &config.directory)?,
+            config,
+            range,
+            classes: Vec::new(),
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.classes = task.facts()?.classes;
+        Ok(())
+    }
+
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if !self.is_due(task) {
+            return Ok(());
+        }
+        let (inputs, targets, outputs) = (task.inputs()?, task.targets()?, task.outputs()?);
+        let mut samples = picture::samples(&inputs, &targets, &outputs, &self.classes)?;
+        if self.config.mistakes {
+            samples.retain(|sample| sample.is_wrong == Some(true));
+        }
+        samples.truncate(self.config.count);
+        if samples.is_empty() {
+            return Ok(());
+        }
+        let options = Options {
+            columns: self.config.columns,
+            scale: self.config.scale,
+            range: self.range,
+            captions: self.config.captions,
+        };
+        let png = picture::draw(&samples, picture::size(&inputs)?, options)?;
+        write_whole(self.file(task), png)
+    }
+}
