@@ -137,10 +137,12 @@ fn bad_gradients_are_traced_to_their_module() {
         "in the backward pass behind the module `fc2` (linear): the gradient of its output has ",
         "it was made in the loss or what else is behind it",
     ]);
-    // Only the gradients are looked at, and these are not.
+    // Of the last iteration nothing but the gradients is bad, and these are not looked at.
+    let last = json!({"at": "after_loss", "phase": "train", "what": "scale_loss",
+        "number": 1e300, "after_iteration": 5});
     let config = json!({"backward": false});
-    let (_, finished) = run(tiny(), json!([scale(1e36), hook("anomaly", &config)]));
-    finished.expect(0, &[]);
+    let hooks = json!([hook("asker", &last), hook("anomaly", &config)]);
+    run(tiny(), hooks).1.expect(0, &[]);
     let (_, finished) = run(
         exploding(),
         json!([hook("anomaly", &json!({"forward": false}))]),
