@@ -214,7 +214,7 @@ fn what_a_library_does_when_it_is_opened_is_found() {
             "no-hook",
             "lifecycle.run",
             "skipped",
-            "handed over none",
+            "describes no configuration",
         ),
     ] {
         let place = Workplace::new(&[]);
