@@ -34,8 +34,8 @@ fn result<'a>(object: &'a Value, test: &str) -> (&'a str, &'a str) {
     let runs = object["tests"].as_array().expect("a list");
     let run = runs.iter().find(|run| run["test"] == test);
     let run = run.unwrap_or_else(|| panic!("`{test}` was not run: {object:#}"));
-    let text = |key: &str| run[key].as_str().unwrap_or_default();
-    (text("verdict"), text("facts"))
+    let member = |key: &str| run[key].as_str().unwrap_or_default();
+    (member("verdict"), member("facts"))
 }
 
 /// A fixture that misbehaves as its configuration says fails this test, with these words.
@@ -214,7 +214,7 @@ fn what_a_library_does_when_it_is_opened_is_found() {
             "no-hook",
             "lifecycle.run",
             "skipped",
-            "handed over none",
+            "describes no configuration",
         ),
     ] {
         let place = Workplace::new(&[]);
