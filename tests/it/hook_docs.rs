@@ -21,6 +21,7 @@ const PAGES: &[(&str, &str)] = &[
     ("docs/hooks-control.md", "sconce-plugin-control"),
     ("docs/hooks-debugging.md", "sconce-plugin-debugging"),
     ("docs/hooks-models.md", "sconce-plugin-models"),
+    ("docs/hooks-metrics.md", "sconce-plugin-metrics"),
     ("docs/hooks-profiling.md", "sconce-plugin-profiling"),
     ("docs/hooks-report.md", "sconce-plugin-report"),
 ];

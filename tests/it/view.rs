@@ -14,6 +14,7 @@ use serde_json::json;
 struct Seen {
     facts: Option<TaskFacts>,
     variables: Vec<String>,
+    samples: Vec<u32>,
     loss: Vec<(f64, f32)>,
     state: Vec<(String, Vec<i64>)>,
     moment: Vec<f32>,
@@ -37,11 +38,15 @@ impl Hook for Viewer {
     fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         self.seen.facts = Some(task.facts()?);
         self.seen.before = task.optimizer_state().count();
+        assert!(task.sample_indices().is_err(), "there is no batch");
         Ok(())
     }
 
     fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         self.seen.variables = task.variables().map(|t| t.name().to_owned()).collect();
+        let samples = task.sample_indices()?;
+        assert_eq!(samples.shape(), &task.targets()?.shape()[..1]);
+        self.seen.samples.extend(samples.as_slice::<u32>()?);
         let scalar = task.variable("loss")?.as_slice::<f32>()?[0];
         self.seen.loss.push((task.loss().expect("a loss"), scalar));
         Ok(())
@@ -100,6 +105,10 @@ fn a_hook_sees_names_shapes_variables_and_the_optimizers_moments() {
     assert_eq!(modules, ["fc1", "act1", "fc2"]);
     assert_eq!(facts.modules[1].kind, "relu");
     assert_eq!(seen.variables, ["inputs", "targets", "outputs", "loss"]);
+    let mut samples = seen.samples;
+    assert!(!samples.is_sorted(), "the training's order");
+    samples.sort_unstable();
+    assert_eq!(samples, (0..40).collect::<Vec<u32>>());
     for (loss, scalar) in seen.loss {
         assert_eq!(loss.to_bits(), f64::from(scalar).to_bits());
     }

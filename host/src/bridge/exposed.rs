@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use candle_core::Tensor;
+use candle_core::{Device, Tensor};
 use sconce_plugin_api::abi::TextAbi;
 use sconce_plugin_api::ext::Collection;
 
@@ -17,6 +17,11 @@ const OUTPUTS: usize = 2;
 
 /// The names of the tensors that the loop itself shows of every batch.
 pub(super) const FIXED: [&str; 3] = ["inputs", "targets", "outputs"];
+
+/// The name of the samples' numbers in their data set, and the index at which they are found: behind
+/// all others and not counted, since few ask for them.
+const INDICES: &str = "indices";
+const INDICES_AT: usize = usize::MAX;
 
 /// The names of a module's tensors, in the order of [`ModuleTensors`].
 const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];
@@ -33,6 +38,8 @@ pub struct Exposed {
     gradients: RefCell<Option<Gradients>>,
     /// Inputs, targets, outputs, and then whatever has a name.
     batch: RefCell<Vec<(Cow<'static, str>, Option<Tensor>)>>,
+    /// Which samples of the data set the batch has, and the tensor of them once somebody has asked.
+    indices: RefCell<(Vec<u32>, Option<Tensor>)>,
     module: RefCell<ModuleTensors>,
     optimizer: RefCell<Vec<(String, Tensor)>>,
 }
@@ -69,12 +76,29 @@ impl Exposed {
     }
 
     /// Shows a batch that has no outputs yet.
-    pub fn set_batch(&self, inputs: &Tensor, targets: &Tensor) {
+    pub fn set_batch(&self, inputs: &Tensor, targets: &Tensor, indices: &[u32]) {
+        self.set_indices(indices);
         let mut batch = self.batch.borrow_mut();
         batch.clear();
         let tensors = [Some(inputs.clone()), Some(targets.clone()), None];
         let names = FIXED.map(Cow::Borrowed);
         batch.extend(names.into_iter().zip(tensors));
+    }
+
+    fn set_indices(&self, indices: &[u32]) {
+        let (numbers, tensor) = &mut *self.indices.borrow_mut();
+        numbers.clear();
+        numbers.extend_from_slice(indices);
+        *tensor = None;
+    }
+
+    /// The numbers of the batch's samples, (samples); nothing where there is no batch.
+    fn indices(&self) -> Option<Tensor> {
+        let (numbers, tensor) = &mut *self.indices.borrow_mut();
+        if tensor.is_none() && !numbers.is_empty() {
+            *tensor = Tensor::from_slice(numbers, numbers.len(), &Device::Cpu).ok();
+        }
+        tensor.clone()
     }
 
     /// Shows the outputs of the batch.
@@ -101,6 +125,7 @@ impl Exposed {
     /// The batch is over.
     pub fn clear_batch(&self) {
         self.batch.borrow_mut().clear();
+        self.set_indices(&[]);
     }
 
     /// Shows a module's tensors.
@@ -156,6 +181,7 @@ impl Shared<'_> {
                 let parameters = exposed.parameters.borrow();
                 parameters.get(index).map(|(name, _)| TextAbi::new(name))
             }
+            Collection::Batch if index == INDICES_AT => Some(TextAbi::new(INDICES)),
             Collection::Batch => {
                 let batch = exposed.batch.borrow();
                 batch.get(index).map(|(name, _)| TextAbi::new(name))
@@ -182,9 +208,12 @@ impl Shared<'_> {
                     return Ok(index);
                 }
                 let batch = exposed.batch.borrow();
-                index_of("tensor of the batch", name, || {
-                    batch.iter().map(|(name, _)| &**name)
-                })
+                let names = || batch.iter().map(|(name, _)| &**name);
+                // A task's own tensor of that name goes first.
+                if name == INDICES && !names().any(|known| known == name) {
+                    return Ok(INDICES_AT);
+                }
+                index_of("tensor of the batch", name, names)
             }
             Collection::Module => index_of("tensor of a module", name, || MODULE.into_iter()),
             Collection::Published => self.values.tensor_index(name),
@@ -213,6 +242,7 @@ impl Shared<'_> {
                 parameters.get(index).map(|(_, tensor)| tensor.clone())
             }
             Collection::Gradients => exposed.gradients.borrow().as_ref()?.at(index).cloned(),
+            Collection::Batch if index == INDICES_AT => exposed.indices(),
             Collection::Batch => exposed.batch.borrow().get(index)?.1.clone(),
             Collection::Module => exposed.module.borrow().get(index)?.clone(),
             Collection::Published => self.values.tensor(index),

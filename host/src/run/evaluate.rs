@@ -48,7 +48,8 @@ impl Trainer<'_> {
         while let Some(batch) = self.next_batch(&mut loader)? {
             self.view.batch_size = batch.len() as u64;
             self.view.flags &= !ViewAbi::HAS_LOSS;
-            self.shared.tensors.set_batch(&batch.inputs, &batch.targets);
+            let tensors = &self.shared.tensors;
+            tensors.set_batch(&batch.inputs, &batch.targets, &batch.indices);
             self.call(Point::BeforeIter)?;
             if !self.shared.requests.take_skip_batch() {
                 self.forward(&batch, phase)?;

@@ -38,7 +38,8 @@ impl Trainer<'_> {
         let Some(batch) = self.next_batch(loader)? else {
             return Ok(());
         };
-        self.shared.tensors.set_batch(&batch.inputs, &batch.targets);
+        let tensors = &self.shared.tensors;
+        tensors.set_batch(&batch.inputs, &batch.targets, &batch.indices);
         self.call(Point::BeforeIter)?;
         self.expect_real_parameters()?;
         self.midst = Midst::Batch;

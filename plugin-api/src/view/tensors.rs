@@ -85,6 +85,17 @@ impl TaskView<'_> {
         self.find(Collection::Batch, "targets")
     }
 
+    /// Which samples of the phase's data set the batch has, from 0, (samples) of `u32`: from
+    /// `before_iter` to `after_iter`. Not among the [`variables`](TaskView::variables). Since 1.2.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no batch, and with a host that does not tell.
+    #[track_caller]
+    pub fn sample_indices(&self) -> Result<Tensor<'_>> {
+        self.find(Collection::Batch, "indices")
+    }
+
     /// The model's outputs: from `after_forward` to `after_iter`.
     #[track_caller]
     pub fn outputs(&self) -> Result<Tensor<'_>> {
