@@ -65,5 +65,22 @@ for kind, warm_up in (
 case({"chain": [{"steps": 5, "schedule": {"kind": "constant"}}, {"steps": 6, "schedule": {"kind": "exponential", "factor": 0.8}},
                 {"schedule": {"kind": "polynomial", "power": 2}}]},
      lambda o: s.SequentialLR(o, [s.ConstantLR(o, 1.0), s.ExponentialLR(o, 0.8), s.PolynomialLR(o, TOTAL - 11, 2)], [5, 11]))
+
+def momentum_case(config, make):
+    """Momenta beside rates: those of PyTorch's one-cycle, or of a scheduler on an optimizer whose rate is the momentum."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=BASE, momentum=0.9)
+    scheduler, rates, momenta = make(optimizer), [], []
+    for _ in range(TOTAL):
+        rates.append(float(optimizer.param_groups[0]["lr"]))
+        momenta.append(float(optimizer.param_groups[0]["momentum"]))
+        optimizer.step()
+        scheduler.step()
+    cases.append({"config": config, "base": BASE, "total": TOTAL, "rates": rates, "momenta": momenta})
+
+
+momentum_case({"schedule": {"kind": "one-cycle"}, "momentum": {"kind": "opposite"}},
+              lambda o: s.OneCycleLR(o, BASE, total_steps=TOTAL))
+momentum_case({"schedule": {"kind": "one-cycle", "rise": 0.5, "anneal": "linear"}, "momentum": {"kind": "opposite", "low": 0.7, "high": 0.9}},
+              lambda o: s.OneCycleLR(o, BASE, total_steps=TOTAL, pct_start=0.5, anneal_strategy="linear", base_momentum=0.7, max_momentum=0.9))
 with open("schedules.json", "w") as file:
     file.write("[\n" + ",\n".join(json.dumps(entry) for entry in cases) + "\n]\n")

@@ -4,21 +4,55 @@
 //! |---|---|
 //! | `ema` | keeps an exponential moving average of the parameters, and evaluates it |
 //! | `swa` | keeps the mean of the last epochs' parameters, and trains them at a rate of their own |
-//! | `lr-schedule` | changes learning rates with the updates, the epochs or a metric |
+//! | `lr-schedule` | changes learning rates, and momenta, with the updates, the epochs or a metric |
 //! | `grad-clip` | keeps gradients small, and tells their norm |
+//! | `grad-noise` | adds noise to gradients, less and less |
+//! | `freeze` | leaves parameters untrained, until some moment or for ever |
+//! | `accumulation-schedule` | changes with the epochs how many batches make an update |
+//! | `prune` | sets the smallest numbers of parameters to zero, and keeps them there |
+//! | `weight-constraint` | holds norms or signs of parameters within bounds |
+//! | `loss-scale` | scales the loss, and leaves out updates whose gradients are not finite |
+//! | `precise-batchnorm` | computes the statistics of batch norms anew for evaluations |
 
 #![forbid(unsafe_code)]
 
+mod accumulation_schedule;
 mod averages;
 mod ema;
+mod freeze;
 mod grad_clip;
+mod grad_noise;
+mod loss_scale;
 mod lr_schedule;
+mod names;
+mod precise_batchnorm;
+mod prune;
 mod swa;
+mod weight_constraint;
 
+use accumulation_schedule::AccumulationSchedule;
 use ema::Ema;
+use freeze::Freeze;
 use grad_clip::GradClip;
+use grad_noise::GradNoise;
+use loss_scale::LossScale;
 use lr_schedule::LrSchedule;
+use precise_batchnorm::PreciseBatchNorm;
+use prune::Prune;
 use sconce_plugin_api::prelude::*;
 use swa::Swa;
+use weight_constraint::WeightConstraint;
 
-export_plugin!(Ema, Swa, LrSchedule, GradClip);
+export_plugin!(
+    Ema,
+    Swa,
+    LrSchedule,
+    GradClip,
+    GradNoise,
+    Freeze,
+    AccumulationSchedule,
+    Prune,
+    WeightConstraint,
+    LossScale,
+    PreciseBatchNorm
+);

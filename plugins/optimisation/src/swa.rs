@@ -4,8 +4,8 @@
 //! after every epoch (or every n-th) the parameters go into a plain mean. The mean is what
 //! validations and tests see, and at the end it replaces the parameters.
 //!
-//! The means and variances of batch norms are averaged with the rest. The paper computes them anew in a
-//! pass over the training data.
+//! The means and variances of batch norms are averaged with the rest, or, as in the paper, computed anew
+//! in a pass over the training data.
 
 use std::f64::consts::PI;
 
@@ -36,6 +36,12 @@ pub(crate) struct Config {
     anneal: Anneal,
     /// What becomes of buffers, as the means and variances of a batch norm. Default `average`.
     buffers: Buffers,
+    /// Whether the means and variances of batch norms are computed anew at the mean, from
+    /// `statistics_samples` training samples: before each of its evaluations, and where it replaces the
+    /// parameters. Default false: they are as `buffers` says.
+    recompute_statistics: bool,
+    /// From so many training samples; 0: from all. For `recompute_statistics`. Default 0.
+    statistics_samples: u64,
     /// The phases whose passes see the mean instead of the parameters. Default `val` and `test`.
     evaluate: Vec<Evaluated>,
     /// When the training is over, the mean replaces the parameters for good: in the test, in
@@ -66,6 +72,8 @@ impl Default for Config {
             anneal_epochs: 10,
             anneal: Anneal::Cosine,
             buffers: Buffers::Average,
+            recompute_statistics: false,
+            statistics_samples: 0,
             evaluate: vec![Evaluated::Val, Evaluated::Test],
             replace_at_end: true,
             set: None,
@@ -112,6 +120,19 @@ struct State {
     rate: Option<f64>,
 }
 
+impl Swa {
+    /// Computes the statistics of batch norms anew, where that is asked for and there are any.
+    fn recompute(&self, task: &mut TaskView<'_>) -> Result<()> {
+        let is_statistic = |name: &str| name.ends_with("running_mean");
+        let mut parameters = task.parameters();
+        if self.config.recompute_statistics && parameters.any(|tensor| is_statistic(tensor.name()))
+        {
+            return task.renew_statistics(self.config.statistics_samples);
+        }
+        Ok(())
+    }
+}
+
 #[hook(
     name = "swa",
     about = "Averages the parameters of the last epochs and trains these at a rate of their own.",
@@ -155,6 +176,10 @@ impl Hook for Swa {
     fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if let Some(averages) = &self.averages {
             self.is_swapped = averages.swap_in(task, &self.config.evaluate)?;
+            if self.is_swapped {
+                // Served behind the swap: it is the mean's statistics that change.
+                return self.recompute(task);
+            }
         }
         Ok(())
     }
@@ -196,7 +221,12 @@ impl Hook for Swa {
 
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let replaces = self.config.replace_at_end;
-        Averages::after_loop(self.averages.as_ref(), &mut self.is_swapped, replaces, task)
+        let has_replaced = replaces && !self.is_swapped && task.phase() == Phase::Train;
+        Averages::after_loop(self.averages.as_ref(), &mut self.is_swapped, replaces, task)?;
+        match (&self.averages, has_replaced) {
+            (Some(_), true) => self.recompute(task),
+            _ => Ok(()),
+        }
     }
 
     /// The mean is back with the other published tensors, where the checkpoint had it.

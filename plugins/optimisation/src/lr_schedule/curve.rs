@@ -260,15 +260,9 @@ impl Curve {
                 steps,
             } => {
                 let start = base / start_divisor;
-                let last = steps.unwrap_or(left).max(2) - 1;
-                // As PyTorch counts: the top is a step before the share of the steps.
-                let top = (rise * (last + 1) as f64 - 1.0).max(0.0);
-                let now = (step as f64).min(last as f64);
-                if now <= top && top > 0.0 {
-                    anneal.between(start, base, now / top)
-                } else {
-                    let way = (now - top) / (last as f64 - top);
-                    anneal.between(base, start / end_divisor, way)
+                match cycle(*rise, step, steps.unwrap_or(left)) {
+                    (true, way) => anneal.between(start, base, way),
+                    (false, way) => anneal.between(base, start / end_divisor, way),
                 }
             }
             Curve::InverseSquareRoot { timescale } => {
@@ -278,6 +272,24 @@ impl Curve {
             // What the metric does to it comes on top.
             Curve::Plateau(_) => base,
         }
+    }
+
+    /// Where the rate of a one-cycle goes up, a momentum that goes from `high` down to `low`, and back;
+    /// nothing of other curves.
+    pub(crate) fn opposite(&self, low: f64, high: f64, step: u64, left: u64) -> Option<f64> {
+        let Curve::OneCycle {
+            rise,
+            anneal,
+            steps,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        Some(match cycle(*rise, step, steps.unwrap_or(left)) {
+            (true, way) => anneal.between(high, low, way),
+            (false, way) => anneal.between(low, high, way),
+        })
     }
 
     /// How long it lasts, where it says so.
@@ -298,6 +310,19 @@ impl Anneal {
             Anneal::Cosine => to + (from - to) * f64::midpoint(1.0, (PI * way).cos()),
             Anneal::Linear => from + (to - from) * way,
         }
+    }
+}
+
+/// Whether a one-cycle of so many steps goes up after `step` of them, and how much of that way is done.
+fn cycle(rise: f64, step: u64, steps: u64) -> (bool, f64) {
+    let last = steps.max(2) - 1;
+    // As PyTorch counts: the top is a step before the share of the steps.
+    let top = (rise * (last + 1) as f64 - 1.0).max(0.0);
+    let now = (step as f64).min(last as f64);
+    if now <= top && top > 0.0 {
+        (true, now / top)
+    } else {
+        (false, (now - top) / (last as f64 - top))
     }
 }
 

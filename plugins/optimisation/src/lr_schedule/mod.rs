@@ -1,4 +1,4 @@
-//! The `lr-schedule` hook: learning rates that change with the updates, the epochs or a metric.
+//! The `lr-schedule` hook: learning rates, and momenta, that change with the updates, the epochs or a metric.
 //!
 //! `{"hook": "lr-schedule", "config": {"warm_up": {"steps": 100}, "schedule": {"kind": "cosine"}}}`
 //!
@@ -6,12 +6,14 @@
 //! functions of the counters, not of the rate before: so a roll back or a resumed run has the same ones.
 
 mod curve;
+mod momentum;
 mod plateau;
 
 use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
 use curve::{Curve, Plateau};
+use momentum::Momentum;
 use plateau::Watch;
 
 /// How the learning rates go.
@@ -28,6 +30,9 @@ pub(crate) struct Config {
     chain: Vec<Stage>,
     /// The names of the optimizer's parameter groups whose rates go so; all others stay. Default: all.
     groups: Option<Vec<String>>,
+    /// How the momentum goes (SGD's and RMSprop's, and the first beta of Adam, AdamW and Lion). Default: it
+    /// stays as it is.
+    momentum: Option<Momentum>,
 }
 
 /// What a step is.
@@ -92,6 +97,7 @@ impl Default for Config {
             schedule: None,
             chain: Vec::new(),
             groups: None,
+            momentum: None,
         }
     }
 }
@@ -164,17 +170,25 @@ struct Way {
 }
 
 impl Way {
-    /// The rate after `step` finished steps of `total`, and whether it is a plateau's.
+    /// The rate after `step` finished steps of `total`.
     fn rate(&self, base: f64, step: u64, total: u64, watch: &Watch) -> f64 {
-        let (mut step, mut left) = (step, total);
-        let mut warm = 1.0;
-        if let Some(warm_up) = &self.warm_up {
-            if step < warm_up.steps {
-                warm = warm_up.factor(step);
-            }
-            step = step.saturating_sub(warm_up.steps);
-            left = left.saturating_sub(warm_up.steps);
-        }
+        let Some((stage, own_step, left)) = self.place(step, total) else {
+            return base;
+        };
+        let rate = stage.schedule.rate(base, own_step, left);
+        let rate = stage
+            .plateau()
+            .map_or(rate, |plateau| watch.rate(plateau, rate));
+        let warm_up = self.warm_up.as_ref();
+        let warm_up = warm_up.filter(|warm_up| step < warm_up.steps);
+        warm_up.map_or(1.0, |warm_up| warm_up.factor(step)) * rate
+    }
+
+    /// The stage that holds after `step` finished steps of `total`, how many of its own are finished, and
+    /// how many it has.
+    fn place(&self, step: u64, total: u64) -> Option<(&Stage, u64, u64)> {
+        let warm_up = self.warm_up.as_ref().map_or(0, |warm_up| warm_up.steps);
+        let (mut step, mut left) = (step.saturating_sub(warm_up), total.saturating_sub(warm_up));
         let last = self.stages.len().saturating_sub(1);
         for (index, stage) in self.stages.iter().enumerate() {
             let length = stage.length().filter(|_| index < last);
@@ -183,15 +197,9 @@ impl Way {
                 left = left.saturating_sub(length);
                 continue;
             }
-            let rate = stage
-                .schedule
-                .rate(base, step, length.unwrap_or(left).max(1));
-            let rate = stage
-                .plateau()
-                .map_or(rate, |plateau| watch.rate(plateau, rate));
-            return warm * rate;
+            return Some((stage, step, length.unwrap_or(left).max(1)));
         }
-        base
+        None
     }
 }
 
@@ -200,6 +208,9 @@ pub(crate) struct LrSchedule {
     by: Unit,
     groups: Option<Vec<String>>,
     way: Way,
+    momentum: Option<Momentum>,
+    /// The optimizer's own momentum.
+    base_momentum: f64,
     accumulate: u64,
     /// The steps of the whole run.
     total: u64,
@@ -221,13 +232,20 @@ impl LrSchedule {
             let rate = self.way.rate(*base, step, self.total, &self.state.watch);
             task.set_learning_rate_of(group, rate)?;
         }
+        let Some(momentum) = &self.momentum else {
+            return Ok(());
+        };
+        let momentum = momentum.value(&self.way, self.base_momentum, step, self.total);
+        for (group, _) in &self.state.bases {
+            task.set_momentum_of(group, momentum)?;
+        }
         Ok(())
     }
 }
 
 #[hook(
     name = "lr-schedule",
-    about = "Changes learning rates with the updates, the epochs or a metric.",
+    about = "Changes learning rates and momenta with the updates, the epochs or a metric.",
     priority = HIGHER,
     requires = ["sconce.task/1", "sconce.requests/1"]
 )]
@@ -237,7 +255,17 @@ impl Hook for LrSchedule {
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         let manifest = setup.manifest()?;
         let accumulate = manifest.pointer("/train/accumulate");
+        let momentum = config.momentum.clone();
+        let base_momentum = momentum::of_optimizer(&manifest);
+        if let (Some(_), None) = (&momentum, base_momentum) {
+            bail!("`momentum`: the optimizer has none");
+        }
+        if let Some(momentum) = &momentum {
+            momentum.check(&config)?;
+        }
         Ok(LrSchedule {
+            momentum,
+            base_momentum: base_momentum.unwrap_or(0.0),
             by: config.by,
             groups: config.groups.clone(),
             accumulate: accumulate

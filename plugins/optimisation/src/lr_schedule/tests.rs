@@ -37,6 +37,23 @@ fn every_schedule_has_the_rates_of_pytorch() {
         let plateau = way.stages.iter().find_map(Stage::plateau);
         let metrics = plateau.map(|_| numbers(&case["metrics"]));
         let mut watch = Watch::default();
+        let config: Config =
+            serde_json::from_value(case["config"].clone()).expect("a configuration");
+        for (step, expected) in case
+            .get("momenta")
+            .map(numbers)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            let momentum = config.momentum.as_ref().expect("a momentum");
+            let found = momentum.value(&way, 0.9, step as u64, total);
+            assert!(
+                (found - expected).abs() < 1e-9,
+                "{}, step {step}: {found}, PyTorch {expected}",
+                case["config"]
+            );
+        }
         for (step, expected) in numbers(&case["rates"]).into_iter().enumerate() {
             let rate = way.rate(base, step as u64, total, &watch);
             let error = (rate - expected).abs();

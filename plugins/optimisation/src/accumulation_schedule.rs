@@ -1,0 +1,72 @@
+//! The `accumulation-schedule` hook: how many batches make an update, by the epoch.
+//!
+//! `{"hook": "accumulation-schedule", "config": {"factors": {"0": 8, "4": 4, "8": 1}}}`
+
+use std::collections::BTreeMap;
+
+use sconce_plugin_api::prelude::*;
+
+/// How many batches make an update, by the epoch.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// From which epoch on (counted from 0) so many batches make an update: `{"0": 8, "4": 1}`. Before the
+    /// first of these it is the manifest's `train.accumulate`.
+    #[schemars(
+        length(min = 1),
+        extend(
+            "additionalProperties" = {"type": "integer", "minimum": 1, "maximum": 1_000_000_000},
+            "patternProperties" = {},
+            "propertyNames" = {"pattern": "^(0|[1-9][0-9]*)$"},
+            "minProperties" = 1
+        )
+    )]
+    factors: BTreeMap<u64, u64>,
+    /// The name of the metric that tells the number in force; an empty text: it is not told. Default
+    /// `accumulation`.
+    #[serde(default = "accumulation")]
+    publish: String,
+}
+
+fn accumulation() -> String {
+    "accumulation".to_owned()
+}
+
+/// See the [module](self).
+pub(crate) struct AccumulationSchedule {
+    config: Config,
+}
+
+#[hook(
+    name = "accumulation-schedule",
+    about = "Changes with the epochs how many batches make an update.",
+    priority = HIGHER,
+    publishes = ["accumulation"],
+    requires = ["sconce.requests/1"]
+)]
+impl Hook for AccumulationSchedule {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        if config.factors.is_empty() {
+            bail!("`factors` must have an epoch at least, as `{{\"0\": 8}}`");
+        }
+        if let Some((epoch, _)) = config.factors.iter().find(|(_, factor)| **factor == 0) {
+            bail!("`factors`: at least one batch makes an update, found 0 from epoch {epoch} on");
+        }
+        Ok(AccumulationSchedule { config })
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        let Some((_, factor)) = self.config.factors.range(..=task.epoch()).next_back() else {
+            return Ok(());
+        };
+        if !self.config.publish.is_empty() {
+            task.publish_metric(&self.config.publish, *factor as f64)?;
+        }
+        task.set_accumulation(*factor)
+    }
+}

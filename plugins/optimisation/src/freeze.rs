@@ -1,0 +1,277 @@
+//! The `freeze` hook: parameters that are not trained, at first or ever.
+//!
+//! `{"hook": "freeze", "config": {"parameters": ["features.*"], "until_epoch": 3}}`
+//!
+//! What is frozen when follows from the counters alone; the host's checkpoints keep what is frozen.
+
+use sconce_plugin_api::prelude::*;
+
+use crate::names;
+
+/// What is frozen, and until when.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The parameters (and buffers) that are frozen from the start: name patterns, as `features.*`.
+    #[schemars(length(min = 1))]
+    parameters: Vec<String>,
+    /// All of them are trained once so many epochs are finished. Default: none, they stay frozen but for
+    /// `stages`.
+    until_epoch: Option<u64>,
+    /// All of them are trained once so many iterations are finished. Default: none.
+    until_iteration: Option<u64>,
+    /// Gradual unfreezing: each stage lets some of them go.
+    stages: Vec<Stage>,
+    /// The share of their group's learning rate at which parameters are trained once they are unfrozen,
+    /// above 0. Default 1.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    learning_rate_ratio: f64,
+    /// What becomes of batch norms among them. Default `freeze`.
+    batch_norm: BatchNorm,
+}
+
+/// Parameters that are trained from some moment on.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Stage {
+    /// Once so many epochs are finished; this or `iteration` is needed.
+    #[serde(default)]
+    epoch: Option<u64>,
+    /// Once so many iterations are finished.
+    #[serde(default)]
+    iteration: Option<u64>,
+    /// The parameters: name patterns.
+    #[schemars(length(min = 1))]
+    parameters: Vec<String>,
+    /// The share of their group's learning rate at which these are trained, above 0. Default:
+    /// `learning_rate_ratio`.
+    #[serde(default)]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    learning_rate_ratio: Option<f64>,
+}
+
+/// What becomes of batch norms among what is frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum BatchNorm {
+    /// They are frozen whole: they normalise by their running statistics, which stand still.
+    Freeze,
+    /// Their scales and shifts are frozen; their running statistics go on moving.
+    Track,
+    /// They are trained as ever.
+    Train,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            parameters: Vec::new(),
+            until_epoch: None,
+            until_iteration: None,
+            stages: Vec::new(),
+            learning_rate_ratio: 1.0,
+            batch_norm: BatchNorm::Freeze,
+        }
+    }
+}
+
+/// When something is unfrozen: by finished epochs or iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    Epoch(u64),
+    Iteration(u64),
+}
+
+impl When {
+    fn of(epoch: Option<u64>, iteration: Option<u64>) -> Result<Option<When>> {
+        Ok(match (epoch, iteration) {
+            (Some(_), Some(_)) => bail!("say either the epoch or the iteration, not both"),
+            (Some(epoch), None) => Some(When::Epoch(epoch)),
+            (None, Some(iteration)) => Some(When::Iteration(iteration)),
+            (None, None) => None,
+        })
+    }
+
+    fn has_come(self, task: &TaskView<'_>) -> bool {
+        match self {
+            When::Epoch(epoch) => task.epoch() >= epoch,
+            When::Iteration(iteration) => task.iteration() >= iteration,
+        }
+    }
+}
+
+/// Names that are unfrozen at a moment.
+struct Thaw {
+    when: When,
+    names: Vec<String>,
+    share: f64,
+    is_done: bool,
+}
+
+/// See the [module](self).
+pub(crate) struct Freeze {
+    config: Config,
+    /// What is frozen at first, and whether that is done.
+    frozen: Vec<String>,
+    is_frozen: bool,
+    thaws: Vec<Thaw>,
+}
+
+impl Freeze {
+    /// The frozen names, and what is let go when.
+    fn plan(&mut self, task: &TaskView<'_>) -> Result<()> {
+        let is_left_out = |name: &str| {
+            let layer = name.rsplit_once('.').map_or("", |(layer, _)| layer);
+            let is_norm = task.parameter(&format!("{layer}.running_mean")).is_ok();
+            match self.config.batch_norm {
+                BatchNorm::Freeze => false,
+                BatchNorm::Track => task.parameter(name).is_ok_and(|tensor| tensor.is_buffer()),
+                BatchNorm::Train => is_norm,
+            }
+        };
+        let mut frozen = names::chosen(task, "parameters", &self.config.parameters)?;
+        frozen.retain(|name| !is_left_out(name));
+        let mut thaws = Vec::new();
+        for stage in &self.config.stages {
+            let Some(when) = When::of(stage.epoch, stage.iteration)? else {
+                bail!("a stage needs an `epoch` or an `iteration`");
+            };
+            let mut names = names::chosen(task, "stages", &stage.parameters)?;
+            names.retain(|name| frozen.contains(name));
+            if names.is_empty() {
+                bail!(
+                    "a stage lets {:?} go, of which nothing is frozen",
+                    stage.parameters
+                );
+            }
+            thaws.push(Thaw {
+                when,
+                names,
+                share: stage
+                    .learning_rate_ratio
+                    .unwrap_or(self.config.learning_rate_ratio),
+                is_done: false,
+            });
+        }
+        if let Some(when) = When::of(self.config.until_epoch, self.config.until_iteration)? {
+            // What a stage has let go keeps that stage's rate.
+            let is_staged = |name: &String| thaws.iter().any(|thaw| thaw.names.contains(name));
+            thaws.push(Thaw {
+                when,
+                names: frozen
+                    .iter()
+                    .filter(|name| !is_staged(name))
+                    .cloned()
+                    .collect(),
+                share: self.config.learning_rate_ratio,
+                is_done: false,
+            });
+        }
+        let mut parameters = task.parameters().filter(|tensor| !tensor.is_buffer());
+        if parameters.all(|tensor| frozen.iter().any(|name| name == tensor.name())) {
+            task.warn("every parameter is frozen: nothing will be trained until one is not");
+        }
+        (self.frozen, self.thaws) = (frozen, thaws);
+        Ok(())
+    }
+
+    /// Freezes and lets go what is due.
+    fn follow(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if !self.is_frozen {
+            self.is_frozen = true;
+            for name in &self.frozen {
+                task.freeze(name)?;
+            }
+        }
+        for thaw in &mut self.thaws {
+            if thaw.is_done || !thaw.when.has_come(task) {
+                continue;
+            }
+            thaw.is_done = true;
+            for name in &thaw.names {
+                let is_buffer = task.parameter(name)?.is_buffer();
+                task.unfreeze(name, if is_buffer { 1.0 } else { thaw.share })?;
+            }
+            if let [first, rest @ ..] = thaw.names.as_slice() {
+                let count = rest.len();
+                task.info(format_args!(
+                    "`{first}` and {count} more are trained from here on"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[hook(
+    name = "freeze",
+    about = "Leaves parameters untrained, until an epoch or iteration or for ever.",
+    priority = HIGHEST,
+    requires = ["sconce.tensors/1", "sconce.requests/1"]
+)]
+impl Hook for Freeze {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        names::check("parameters", &config.parameters)?;
+        When::of(config.until_epoch, config.until_iteration)
+            .context("`until_epoch` and `until_iteration`")?;
+        let ratios = config
+            .stages
+            .iter()
+            .filter_map(|stage| stage.learning_rate_ratio);
+        for ratio in ratios.chain([config.learning_rate_ratio]) {
+            if !ratio.is_finite() || ratio <= 0.0 {
+                bail!("`learning_rate_ratio` must be finite and above 0, found {ratio}");
+            }
+        }
+        for stage in &config.stages {
+            names::check("stages", &stage.parameters)?;
+            if When::of(stage.epoch, stage.iteration)
+                .context("a stage")?
+                .is_none()
+            {
+                bail!("a stage needs an `epoch` or an `iteration`");
+            }
+        }
+        Ok(Freeze {
+            config,
+            frozen: Vec::new(),
+            is_frozen: false,
+            thaws: Vec::new(),
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.plan(task)?;
+        self.follow(task)
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        match task.phase() {
+            Phase::Train => self.follow(task),
+            _ => Ok(()),
+        }
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let by_iteration = |thaw: &Thaw| !thaw.is_done && matches!(thaw.when, When::Iteration(_));
+        if task.phase() == Phase::Train && self.thaws.iter().any(by_iteration) {
+            return self.follow(task);
+        }
+        Ok(())
+    }
+
+    /// Everything that is due by the counters is asked for once more.
+    fn after_load_checkpoint(
+        &mut self,
+        _task: &mut TaskView<'_>,
+        _checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        self.is_frozen = false;
+        for thaw in &mut self.thaws {
+            thaw.is_done = false;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! The `grad-noise` hook: Gaussian noise on the gradients, less and less of it (Neelakantan et al. 2015,
+//! arXiv:1511.06807).
+//!
+//! `{"hook": "grad-noise", "config": {"eta": 0.01}}`
+//!
+//! In update t (from 0) its variance is `eta / (1 + t)^gamma`. The numbers are keyed by the seed, the
+//! hook's name and the update, so that a resumed run draws the same ones.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::DType;
+
+use crate::names;
+
+/// How much noise, and where.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The variance of the noise in the first update; not negative. Default 0.01.
+    #[schemars(range(min = 0.0))]
+    eta: f64,
+    /// How fast it goes: the variance is divided by `(1 + t)^gamma`; not negative. Default 0.55.
+    #[schemars(range(min = 0.0))]
+    gamma: f64,
+    /// The parameters whose gradients get noise: name patterns. Default: all.
+    #[schemars(length(min = 1))]
+    parameters: Vec<String>,
+    /// Noise from this update on, counted from 0; t is counted from there. Default 0.
+    begin: u64,
+    /// No noise from this update on. Default: none, it goes on to the end.
+    end: Option<u64>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            eta: 0.01,
+            gamma: 0.55,
+            parameters: vec!["*".to_owned()],
+            begin: 0,
+            end: None,
+        }
+    }
+}
+
+impl Config {
+    /// The standard deviation in an update, or nothing where there is no noise.
+    fn deviation(&self, update: u64) -> Option<f64> {
+        let since = update.checked_sub(self.begin)?;
+        if self.end.is_some_and(|end| update >= end) {
+            return None;
+        }
+        Some((self.eta / (1.0 + since as f64).powf(self.gamma)).sqrt())
+    }
+}
+
+/// Numbers of the standard normal distribution, by Marsaglia's polar method (Marsaglia and Bray, 1964).
+struct Normal {
+    words: ChaCha8Rng,
+    spare: Option<f64>,
+}
+
+impl Normal {
+    /// Those of one update.
+    fn of(seed: u64, name: &str, update: u64) -> Normal {
+        // Two entries of this hook draw different numbers (FNV-1a).
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let key = name.bytes().fold(0xcbf2_9ce4_8422_2325 ^ seed, mix);
+        let mut words = ChaCha8Rng::seed_from_u64(key);
+        words.set_stream(update);
+        Normal { words, spare: None }
+    }
+
+    fn next(&mut self) -> f64 {
+        if let Some(spare) = self.spare.take() {
+            return spare;
+        }
+        loop {
+            let (x, y) = (self.symmetric(), self.symmetric());
+            let square = x * x + y * y;
+            if square > 0.0 && square < 1.0 {
+                let factor = (-2.0 * square.ln() / square).sqrt();
+                self.spare = Some(y * factor);
+                return x * factor;
+            }
+        }
+    }
+
+    /// From -1 to 1.
+    fn symmetric(&mut self) -> f64 {
+        const STEP: f64 = 2.0 / (1_u64 << 53) as f64;
+        (self.words.next_u64() >> 11) as f64 * STEP - 1.0
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct GradNoise {
+    config: Config,
+    seed: u64,
+    name: String,
+    parameters: Vec<String>,
+}
+
+#[hook(
+    name = "grad-noise",
+    about = "Adds Gaussian noise to gradients, less with every update.",
+    requires = ["sconce.tensors/1"]
+)]
+impl Hook for GradNoise {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        names::check("parameters", &config.parameters)?;
+        for (name, value) in [("eta", config.eta), ("gamma", config.gamma)] {
+            if !value.is_finite() || value < 0.0 {
+                bail!("`{name}` must be finite and not negative, found {value}");
+            }
+        }
+        Ok(GradNoise {
+            config,
+            seed: setup.seed(),
+            name: setup.name().to_owned(),
+            parameters: Vec::new(),
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.parameters = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
+        Ok(())
+    }
+
+    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let Some(deviation) = self.config.deviation(task.update()) else {
+            return Ok(());
+        };
+        let mut normal = Normal::of(self.seed, &self.name, task.update());
+        let chosen = &self.parameters;
+        task.for_each_gradient(|mut gradient| {
+            if !chosen.iter().any(|name| name == gradient.view().name()) {
+                return Ok(());
+            }
+            match gradient.view().dtype() {
+                Some(DType::F64) => {
+                    gradient.map::<f64>(|number| number + deviation * normal.next())
+                }
+                _ => gradient.map::<f32>(|number| number + (deviation * normal.next()) as f32),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_normal_and_keyed() {
+        let draw = |seed, name, update| -> Vec<f64> {
+            let mut normal = Normal::of(seed, name, update);
+            (0..20_000).map(|_| normal.next()).collect()
+        };
+        let first = draw(1, "noise", 0);
+        assert_eq!(first, draw(1, "noise", 0));
+        for other in [
+            draw(2, "noise", 0),
+            draw(1, "noise-2", 0),
+            draw(1, "noise", 1),
+        ] {
+            assert_ne!(first, other);
+        }
+        let moment = |power: i32| first.iter().map(|x| x.powi(power)).sum::<f64>() / 20_000.0;
+        for (power, expected, tolerance) in
+            [(1, 0.0, 0.03), (2, 1.0, 0.05), (3, 0.0, 0.1), (4, 3.0, 0.3)]
+        {
+            assert!(
+                (moment(power) - expected).abs() < tolerance,
+                "{power}: {}",
+                moment(power)
+            );
+        }
+    }
+
+    #[test]
+    fn the_variance_goes_as_the_paper_says() {
+        let config = Config {
+            eta: 0.3,
+            begin: 2,
+            end: Some(10),
+            ..Config::default()
+        };
+        assert_eq!(config.deviation(1), None);
+        assert_eq!(config.deviation(10), None);
+        let deviation = |update| config.deviation(update).unwrap_or(f64::NAN);
+        assert!((deviation(2).powi(2) - 0.3).abs() < 1e-12);
+        assert!((deviation(6).powi(2) - 0.3 / 5.0_f64.powf(0.55)).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,276 @@
+//! The `loss-scale` hook: a loss multiplied before its gradients are computed, and gradients divided by the
+//! same number before the update, so that small ones do not vanish in few bits (Micikevicius et al. 2018,
+//! arXiv:1710.03740).
+//!
+//! `{"hook": "loss-scale", "config": {"mode": "dynamic"}}`
+//!
+//! An update whose gradients are not finite is left out. The dynamic scale goes down then, and up after so
+//! many good ones, as in `torch.amp.GradScaler`.
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::{DType, Tensor};
+
+/// How the loss is scaled.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Whether the scale changes. Default `dynamic`.
+    mode: Mode,
+    /// The scale at first, above 0; a power of 2 changes no bits. Default 65536.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    scale: f64,
+    /// What a growing scale is multiplied by, above 1. Default 2.
+    #[schemars(extend("exclusiveMinimum" = 1))]
+    growth_factor: f64,
+    /// What the scale is multiplied by where gradients are not finite, between 0 and 1. Default 0.5.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
+    backoff_factor: f64,
+    /// It grows after so many good updates in a row, at least 1. Default 2000.
+    #[schemars(range(min = 1))]
+    growth_interval: u64,
+    /// The smallest scale, above 0. Default 1.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    min_scale: f64,
+    /// The largest scale, above 0. Default 16777216.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    max_scale: f64,
+    /// After so many updates in a row that were left out the run fails: it has diverged. Default 100.
+    #[schemars(range(min = 1))]
+    give_up_after: u64,
+    /// The name of the metric that tells the scale; an empty text: it is not told. Default `loss_scale`.
+    publish: String,
+}
+
+/// Whether the scale changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    /// Never.
+    Static,
+    /// Down where gradients are not finite, up after many good updates.
+    Dynamic,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            mode: Mode::Dynamic,
+            scale: 65_536.0,
+            growth_factor: 2.0,
+            backoff_factor: 0.5,
+            growth_interval: 2000,
+            min_scale: 1.0,
+            max_scale: 16_777_216.0,
+            give_up_after: 100,
+            publish: "loss_scale".to_owned(),
+        }
+    }
+}
+
+/// The scale, and what has happened since it changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct State {
+    scale: f64,
+    /// Good updates in a row.
+    good: u64,
+    /// Updates left out in a row, and in the whole run.
+    bad: u64,
+    skipped: u64,
+}
+
+impl State {
+    /// Counts an update; whether its gradients are finite.
+    fn count(&mut self, config: &Config, is_good: bool) {
+        let is_dynamic = config.mode == Mode::Dynamic;
+        if !is_good {
+            (self.good, self.bad, self.skipped) = (0, self.bad + 1, self.skipped + 1);
+            if is_dynamic {
+                self.scale = (self.scale * config.backoff_factor).max(config.min_scale);
+            }
+            return;
+        }
+        (self.good, self.bad) = (self.good + 1, 0);
+        if is_dynamic && self.good >= config.growth_interval {
+            self.good = 0;
+            self.scale = (self.scale * config.growth_factor).min(config.max_scale);
+        }
+    }
+}
+
+fn is_finite(gradient: &Tensor<'_>) -> Result<bool> {
+    Ok(match gradient.dtype() {
+        Some(DType::F64) => {
+            (gradient.to_contiguous::<f64>()?.iter()).all(|number| number.is_finite())
+        }
+        _ => (gradient.to_contiguous::<f32>()?.iter()).all(|number| number.is_finite()),
+    })
+}
+
+/// See the [module](self).
+pub(crate) struct LossScale {
+    config: Config,
+    state: State,
+}
+
+#[hook(
+    name = "loss-scale",
+    about = "Scales the loss for the backward pass and leaves out updates whose gradients are not finite.",
+    priority = HIGHEST,
+    publishes = ["loss_scale"],
+    requires = ["sconce.tensors/1", "sconce.requests/1"]
+)]
+impl Hook for LossScale {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        for (name, value) in [
+            ("scale", config.scale),
+            ("min_scale", config.min_scale),
+            ("max_scale", config.max_scale),
+        ] {
+            if !value.is_finite() || value <= 0.0 {
+                bail!("`{name}` must be finite and above 0, found {value}");
+            }
+        }
+        if config.min_scale > config.max_scale {
+            bail!("`min_scale` must not be above `max_scale`");
+        }
+        if !config.growth_factor.is_finite() || config.growth_factor <= 1.0 {
+            bail!(
+                "`growth_factor` must be finite and above 1, found {}",
+                config.growth_factor
+            );
+        }
+        if !(config.backoff_factor > 0.0 && config.backoff_factor < 1.0) {
+            bail!(
+                "`backoff_factor` must be between 0 and 1, found {}",
+                config.backoff_factor
+            );
+        }
+        if config.growth_interval == 0 || config.give_up_after == 0 {
+            bail!("`growth_interval` and `give_up_after` must be at least 1");
+        }
+        let checks = setup.manifest()?.pointer("/train/check_finite").cloned();
+        if checks.is_some_and(|checks| checks == true) {
+            bail!(
+                "`train.check_finite` ends the run at the first gradient that is not finite; this \
+                 hook leaves such updates out: take one of the two out of the manifest"
+            );
+        }
+        let state = State {
+            scale: config.scale,
+            ..State::default()
+        };
+        Ok(LossScale { config, state })
+    }
+
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        match task.phase() {
+            Phase::Train => task.scale_loss(self.state.scale),
+            _ => Ok(()),
+        }
+    }
+
+    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let mut is_good = true;
+        for gradient in task.gradients() {
+            is_good = is_good && is_finite(&gradient)?;
+        }
+        let factor = if is_good { 1.0 / self.state.scale } else { 0.0 };
+        // Whoever looks at the gradients next finds them as they would be without a scale; those of an
+        // update that is left out are zeros.
+        task.for_each_gradient(|mut gradient| {
+            let change = |number: f64| if is_good { number * factor } else { 0.0 };
+            match gradient.view().dtype() {
+                Some(DType::F64) => gradient.map::<f64>(change),
+                _ => gradient.map::<f32>(|number| change(f64::from(number)) as f32),
+            }
+        })?;
+        let before = self.state.scale;
+        self.state.count(&self.config, is_good);
+        if !self.config.publish.is_empty() {
+            task.publish_metric(&self.config.publish, self.state.scale)?;
+        }
+        if is_good {
+            return Ok(());
+        }
+        if self.state.bad >= self.config.give_up_after {
+            bail!(
+                "the gradients of {} updates in a row are not finite, the last ones at a loss scale \
+                 of {before}: the training has diverged",
+                self.state.bad
+            );
+        }
+        task.skip_update()
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.state)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        self.state = state::from_bytes(bytes)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `torch.amp.GradScaler`'s scales for updates that are good (1) and bad (0), see
+    /// `tests/reference/loss_scales.py`.
+    #[test]
+    fn the_scale_goes_as_pytorch_s_does() {
+        let text = include_str!("../../../tests/reference/loss_scales.json");
+        let cases: Vec<serde_json::Value> = serde_json::from_str(text).expect("JSON");
+        assert!(cases.len() > 1);
+        for case in cases {
+            let config: Config = serde_json::from_value(case["config"].clone()).expect("a config");
+            let mut state = State {
+                scale: config.scale,
+                ..State::default()
+            };
+            let good: Vec<u8> = serde_json::from_value(case["good"].clone()).expect("numbers");
+            let scales: Vec<f64> = serde_json::from_value(case["scales"].clone()).expect("numbers");
+            for (good, scale) in good.iter().zip(scales) {
+                state.count(&config, *good == 1);
+                assert!((state.scale - scale).abs() < 1e-9, "{state:?} {scale}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_scale_stays_within_its_bounds_and_a_static_one_as_it_is() {
+        let config = Config {
+            growth_interval: 1,
+            scale: 4.0,
+            min_scale: 2.0,
+            max_scale: 8.0,
+            ..Config::default()
+        };
+        let mut state = State {
+            scale: 4.0,
+            ..State::default()
+        };
+        for (good, scale) in [
+            (false, 2.0),
+            (false, 2.0),
+            (true, 4.0),
+            (true, 8.0),
+            (true, 8.0),
+        ] {
+            state.count(&config, good);
+            assert!((state.scale - scale).abs() < 1e-12);
+        }
+        let config = Config {
+            mode: Mode::Static,
+            growth_interval: 1,
+            ..Config::default()
+        };
+        state.count(&config, false);
+        state.count(&config, true);
+        assert!((state.scale - 8.0).abs() < 1e-12);
+        assert_eq!(state.skipped, 3);
+    }
+}

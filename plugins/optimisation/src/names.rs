@@ -1,0 +1,66 @@
+//! Parameters chosen by name patterns: `*` for any characters, `?` for one, `[ab]`, `{a,b}`.
+
+use globset::{Glob, GlobMatcher};
+use sconce_plugin_api::prelude::*;
+
+/// The parameters and buffers that patterns choose, in the model's order.
+///
+/// # Errors
+///
+/// Where a pattern is none, or chooses nothing: the error has the nearest name.
+pub(crate) fn chosen(
+    task: &TaskView<'_>,
+    option: &str,
+    patterns: &[String],
+) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for pattern in patterns {
+        let matcher = matcher(option, pattern)?;
+        let before = all.len();
+        let names = task.parameters().map(|parameter| parameter.name());
+        all.extend(names.filter(|name| matcher.is_match(name)));
+        if all.len() == before {
+            let reason = task.parameter(pattern).err();
+            let reason = reason.map_or_else(String::new, |error| format!(": {error}"));
+            bail!("`{option}`: `{pattern}` chooses nothing{reason}");
+        }
+    }
+    let names = task.parameters().map(|parameter| parameter.name());
+    Ok(names
+        .filter(|name| all.contains(name))
+        .map(str::to_owned)
+        .collect())
+}
+
+/// The same without buffers, and in numbers of which gradients are made.
+pub(crate) fn chosen_parameters(
+    task: &TaskView<'_>,
+    option: &str,
+    patterns: &[String],
+) -> Result<Vec<String>> {
+    let mut names = chosen(task, option, patterns)?;
+    names.retain(|name| {
+        task.parameter(name)
+            .is_ok_and(|parameter| !parameter.is_buffer())
+    });
+    if names.is_empty() {
+        bail!("`{option}` chooses buffers alone, and no parameter");
+    }
+    Ok(names)
+}
+
+/// Checks patterns before there is a model.
+pub(crate) fn check(option: &str, patterns: &[String]) -> Result<()> {
+    if patterns.is_empty() {
+        bail!("`{option}` must have a name pattern at least, as `\"*.weight\"`");
+    }
+    patterns
+        .iter()
+        .try_for_each(|pattern| matcher(option, pattern).map(drop))
+}
+
+fn matcher(option: &str, pattern: &str) -> Result<GlobMatcher> {
+    let glob = Glob::new(pattern);
+    let glob = glob.with_context(|| format!("`{option}`: `{pattern}` is no name pattern"))?;
+    Ok(glob.compile_matcher())
+}

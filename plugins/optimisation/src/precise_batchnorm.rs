@@ -1,0 +1,101 @@
+//! The `precise-batchnorm` hook: means and variances of batch norms computed anew for evaluations (Wu and
+//! Johnson 2021, arXiv:2105.07576, section 3).
+//!
+//! `{"hook": "precise-batchnorm", "config": {"samples": 5000}}`
+//!
+//! The running ones lag behind the parameters, and the last batches count more than others in them. Here
+//! they are those of many training samples at the parameters of this moment.
+
+use sconce_plugin_api::prelude::*;
+
+/// From how many samples, and before what.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// From so many training samples; 0: from all. Default 10000.
+    samples: u64,
+    /// The evaluations before which they are computed. Default `val`.
+    before: Vec<Evaluation>,
+    /// Validations after every so many epochs alone, at least 1. Default 1.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// At the end of the training too: for the test, `weights.safetensors` and checkpoints saved from then on.
+    /// Default true.
+    at_end: bool,
+}
+
+/// An evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Evaluation {
+    /// Each validation.
+    Val,
+    /// The test.
+    Test,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            samples: 10_000,
+            before: vec![Evaluation::Val],
+            every: 1,
+            at_end: true,
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct PreciseBatchNorm {
+    config: Config,
+    has_norms: bool,
+}
+
+#[hook(
+    name = "precise-batchnorm",
+    about = "Computes the statistics of batch norms anew before evaluations and at the end.",
+    requires = ["sconce.tensors/1", "sconce.requests/1"]
+)]
+impl Hook for PreciseBatchNorm {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        if config.every == 0 {
+            bail!("`every` must be at least 1, found 0");
+        }
+        Ok(PreciseBatchNorm {
+            config,
+            has_norms: false,
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let is_statistic = |name: &str| name.ends_with("running_mean");
+        self.has_norms = task.parameters().any(|tensor| is_statistic(tensor.name()));
+        if !self.has_norms {
+            task.warn("the model has no batch norm: there is nothing to compute");
+        }
+        Ok(())
+    }
+
+    fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let wanted = match task.phase() {
+            Phase::Val => Evaluation::Val,
+            Phase::Test => Evaluation::Test,
+            _ => return Ok(()),
+        };
+        let is_due = wanted == Evaluation::Test
+            || !task.is_initial_validation() && task.epoch().is_multiple_of(self.config.every);
+        if self.has_norms && is_due && self.config.before.contains(&wanted) {
+            return task.renew_statistics(self.config.samples);
+        }
+        Ok(())
+    }
+
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.has_norms && self.config.at_end && task.phase() == Phase::Train {
+            return task.renew_statistics(self.config.samples);
+        }
+        Ok(())
+    }
+}

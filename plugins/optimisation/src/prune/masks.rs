@@ -1,0 +1,268 @@
+//! Which numbers of parameters are gone.
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::{DType, Element};
+
+use super::Structure;
+
+/// The masks of all pruned parameters.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Masks {
+    masks: Vec<Mask>,
+}
+
+/// A parameter, and which of its numbers are left.
+#[derive(Clone, Debug, PartialEq)]
+struct Mask {
+    name: String,
+    /// How many numbers a row has: all that stand under one index of the first dimension.
+    row: usize,
+    left: Vec<bool>,
+}
+
+/// What can go: its size (below 0 where it is gone already), its mask, and its place there.
+type Candidate = (f64, usize, usize);
+
+impl Masks {
+    /// Masks of these parameters: those that there are already, and whole ones for the others.
+    pub(crate) fn begin(&mut self, task: &TaskView<'_>, chosen: &[String]) -> Result<()> {
+        let mut masks = Vec::with_capacity(chosen.len());
+        for name in chosen {
+            let parameter = task.parameter(name)?;
+            let rows = match parameter.shape() {
+                [] | [_] => parameter.len(),
+                [rows, ..] => *rows as usize,
+            };
+            let mut known = self
+                .masks
+                .iter()
+                .filter(|mask| mask.left.len() == parameter.len());
+            let known = known.find(|mask| mask.name == *name).cloned();
+            masks.push(known.unwrap_or_else(|| Mask {
+                name: name.clone(),
+                row: (parameter.len() / rows.max(1)).max(1),
+                left: vec![true; parameter.len()],
+            }));
+        }
+        self.masks = masks;
+        Ok(())
+    }
+
+    /// Lets the smallest go until a share of all, or of each parameter, is gone; none comes back.
+    pub(crate) fn prune(
+        &mut self,
+        task: &TaskView<'_>,
+        share: f64,
+        global: bool,
+        structure: Structure,
+    ) -> Result<()> {
+        let mut together = Vec::new();
+        for (index, mask) in self.masks.iter_mut().enumerate() {
+            let parameter = task.parameter(&mask.name)?;
+            let sizes: Vec<f64> = match parameter.dtype() {
+                Some(DType::F64) => parameter.elements::<f64>()?.map(f64::abs).collect(),
+                _ => (parameter.elements::<f32>()?)
+                    .map(|number| f64::from(number.abs()))
+                    .collect(),
+            };
+            let mut candidates = mask.candidates(index, &sizes, structure);
+            if global {
+                together.append(&mut candidates);
+                continue;
+            }
+            for (_, _, place) in smallest(&mut candidates, share) {
+                mask.drop_unit(*place, structure);
+            }
+        }
+        for (_, index, place) in smallest(&mut together, share) {
+            if let Some(mask) = self.masks.get_mut(*index) {
+                mask.drop_unit(*place, structure);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets to zero what is gone.
+    pub(crate) fn apply(&self, task: &mut TaskView<'_>) -> Result<()> {
+        for mask in &self.masks {
+            let mut parameter = task.parameter_mut(&mask.name)?;
+            match parameter.view().dtype() {
+                Some(DType::F64) => mask.apply(parameter.as_mut_slice::<f64>()?, 0.0),
+                _ => mask.apply(parameter.as_mut_slice::<f32>()?, 0.0),
+            }
+        }
+        Ok(())
+    }
+
+    /// The share that is gone.
+    pub(crate) fn sparsity(&self) -> f64 {
+        let all: usize = self.masks.iter().map(|mask| mask.left.len()).sum();
+        let left = self.masks.iter().flat_map(|mask| &mask.left);
+        let gone = left.filter(|left| !**left).count();
+        gone as f64 / all.max(1) as f64
+    }
+
+    /// Names and sizes as a line of JSON, behind it eight numbers a byte.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let masks = self.masks.iter();
+        let sizes: Vec<_> = masks
+            .map(|mask| (&mask.name, mask.row, mask.left.len()))
+            .collect();
+        let mut bytes = state::to_bytes(&sizes)?;
+        bytes.push(b'\n');
+        for mask in &self.masks {
+            let pack = |part: &[bool]| {
+                let bits = part.iter().enumerate();
+                bits.fold(0, |byte, (bit, left)| byte | u8::from(*left) << bit)
+            };
+            bytes.extend(mask.left.chunks(8).map(pack));
+        }
+        Ok(bytes)
+    }
+
+    /// Reads what [`to_bytes`](Masks::to_bytes) wrote.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Masks> {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let Some((head, mut rest)) = end.map(|end| bytes.split_at(end)) else {
+            bail!("the masks of a checkpoint can't be read: they are another version's");
+        };
+        rest = rest.get(1..).unwrap_or_default();
+        let sizes: Vec<(String, usize, usize)> = state::from_bytes(head)?;
+        let mut masks = Vec::with_capacity(sizes.len());
+        for (name, row, length) in sizes {
+            let Some((packed, others)) = rest.split_at_checked(length.div_ceil(8)) else {
+                bail!("the mask of `{name}` in the checkpoint is cut off");
+            };
+            let bits = packed
+                .iter()
+                .flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1));
+            masks.push(Mask {
+                name,
+                row,
+                left: bits.take(length).collect(),
+            });
+            rest = others;
+        }
+        Ok(Masks { masks })
+    }
+}
+
+impl Mask {
+    /// What can go, and what is gone already.
+    fn candidates(&self, index: usize, sizes: &[f64], structure: Structure) -> Vec<Candidate> {
+        let row = match structure {
+            Structure::Element => 1,
+            Structure::Row => self.row,
+        };
+        let units = sizes.chunks(row).zip(self.left.chunks(row)).enumerate();
+        units
+            .map(|(place, (sizes, left))| {
+                let mean = sizes.iter().sum::<f64>() / sizes.len().max(1) as f64;
+                let is_left = left.iter().any(|left| *left);
+                (if is_left { mean } else { -1.0 }, index, place)
+            })
+            .collect()
+    }
+
+    fn drop_unit(&mut self, place: usize, structure: Structure) {
+        let row = match structure {
+            Structure::Element => 1,
+            Structure::Row => self.row,
+        };
+        if let Some(unit) = self.left.chunks_mut(row).nth(place) {
+            unit.fill(false);
+        }
+    }
+
+    fn apply<T: Element>(&self, numbers: &mut [T], zero: T) {
+        for (number, left) in numbers.iter_mut().zip(&self.left) {
+            *number = if *left { *number } else { zero };
+        }
+    }
+}
+
+/// The share of all candidates that are smallest; of equal ones the first. Rounded to the nearest whole
+/// number, of two the even one, as PyTorch does.
+fn smallest(candidates: &mut [Candidate], share: f64) -> &[Candidate] {
+    let count = (share * candidates.len() as f64).round_ties_even() as usize;
+    if count == 0 {
+        return &[];
+    }
+    if count < candidates.len() {
+        candidates.select_nth_unstable_by(count - 1, |left, right| {
+            let by_size = left.0.total_cmp(&right.0);
+            by_size.then((left.1, left.2).cmp(&(right.1, right.2)))
+        });
+    }
+    candidates.get(..count).unwrap_or(candidates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masks(parameters: &[(Vec<usize>, Vec<f64>)]) -> Masks {
+        let mask = |(index, (shape, numbers)): (usize, &(Vec<usize>, Vec<f64>))| Mask {
+            name: index.to_string(),
+            row: numbers.len() / shape[0],
+            left: vec![true; numbers.len()],
+        };
+        Masks {
+            masks: parameters.iter().enumerate().map(mask).collect(),
+        }
+    }
+
+    /// Masks of PyTorch's `torch.nn.utils.prune`, see `tests/reference/pruning.py`.
+    #[test]
+    fn what_goes_is_what_pytorch_prunes() {
+        let text = include_str!("../../../../tests/reference/pruning.json");
+        let cases: Vec<serde_json::Value> = serde_json::from_str(text).expect("JSON");
+        assert!(cases.len() > 5);
+        for case in cases {
+            let parameters: Vec<(Vec<usize>, Vec<f64>)> =
+                serde_json::from_value(case["parameters"].clone()).expect("parameters");
+            let structure: Structure =
+                serde_json::from_value(case["structure"].clone()).expect("a structure");
+            let mut masks = masks(&parameters);
+            for share in case["shares"].as_array().expect("shares") {
+                let share = share.as_f64().expect("a share");
+                let mut together = Vec::new();
+                for (index, (_, numbers)) in parameters.iter().enumerate() {
+                    let mask = &mut masks.masks[index];
+                    let sizes: Vec<f64> = numbers.iter().map(|number| number.abs()).collect();
+                    let mut candidates = mask.candidates(index, &sizes, structure);
+                    if case["global"] == true {
+                        together.append(&mut candidates);
+                        continue;
+                    }
+                    for (_, _, place) in smallest(&mut candidates, share) {
+                        mask.drop_unit(*place, structure);
+                    }
+                }
+                for (_, index, place) in smallest(&mut together, share) {
+                    masks.masks[*index].drop_unit(*place, structure);
+                }
+            }
+            let expected: Vec<Vec<u8>> =
+                serde_json::from_value(case["masks"].clone()).expect("masks");
+            for (mask, expected) in masks.masks.iter().zip(expected) {
+                let found: Vec<u8> = mask.left.iter().map(|left| u8::from(*left)).collect();
+                assert_eq!(found, expected, "{case}");
+            }
+        }
+    }
+
+    #[test]
+    fn masks_come_back_from_their_bytes() {
+        let mut masks = masks(&[(vec![3, 5], vec![0.0; 15]), (vec![2], vec![0.0; 2])]);
+        for place in [0, 7, 14] {
+            masks.masks[0].drop_unit(place, Structure::Element);
+        }
+        masks.masks[1].drop_unit(1, Structure::Row);
+        let bytes = masks.to_bytes().expect("bytes");
+        assert_eq!(Masks::from_bytes(&bytes).expect("masks"), masks);
+        assert!(Masks::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+        assert!(Masks::from_bytes(b"[]").is_err());
+        assert!((masks.sparsity() - 4.0 / 17.0).abs() < 1e-12);
+    }
+}

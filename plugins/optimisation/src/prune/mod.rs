@@ -1,0 +1,209 @@
+//! The `prune` hook: parameters whose smallest numbers are zero and stay so.
+//!
+//! `{"hook": "prune", "config": {"amount": 0.8, "begin": 100, "end": 1000, "every": 50}}`
+//!
+//! At each pruning, of the numbers that are left, those of the smallest size go until the wanted share of
+//! all is gone, as `torch.nn.utils.prune.l1_unstructured` (one parameter at a time),
+//! `global_unstructured` (all together) and `ln_structured` (whole rows) do. After each update what is gone
+//! is set to zero again.
+
+mod masks;
+mod schedule;
+
+use sconce_plugin_api::prelude::*;
+
+use crate::names;
+use masks::Masks;
+use schedule::Schedule;
+
+/// What is pruned, when, and how much of it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The parameters: name patterns. Default `*.weight`.
+    #[schemars(length(min = 1))]
+    parameters: Vec<String>,
+    /// The share of their numbers that is gone at the end, from 0 to 1. Default 0.5.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    amount: f64,
+    /// The share that is gone at the first pruning, from 0 to `amount`. For `linear` and `cubic`. Default 0.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    initial: f64,
+    /// How the share grows from the first pruning to the last. Default `cubic`.
+    schedule: Schedule,
+    /// What is counted by `begin`, `end` and `every`, and where prunings happen. Default `update`.
+    by: Unit,
+    /// The first pruning is when so many updates (or epochs) are done, at least 1. Default 1.
+    #[schemars(range(min = 1))]
+    begin: u64,
+    /// The last pruning is when so many are done; there the share reaches `amount`. Default: the end of the
+    /// training.
+    end: Option<u64>,
+    /// A pruning every so many updates (or epochs), at least 1. Default 1.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// Whether numbers are compared over all parameters together, rather than within each. Default false.
+    global: bool,
+    /// What goes at once. Default `element`.
+    structure: Structure,
+    /// The name of the metric that tells the share that is gone; an empty text: it is not told. Default
+    /// `sparsity`.
+    publish: String,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Unit {
+    /// Updates.
+    Update,
+    /// Epochs: at the end of each.
+    Epoch,
+}
+
+/// What goes at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Structure {
+    /// A number, by its size.
+    Element,
+    /// A row, or a convolution's filter: all that leads to one unit, by the mean size of its numbers.
+    Row,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            parameters: vec!["*.weight".to_owned()],
+            amount: 0.5,
+            initial: 0.0,
+            schedule: Schedule::Cubic,
+            by: Unit::Update,
+            begin: 1,
+            end: None,
+            every: 1,
+            global: false,
+            structure: Structure::Element,
+            publish: "sparsity".to_owned(),
+        }
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Prune {
+    config: Config,
+    accumulate: u64,
+    masks: Masks,
+}
+
+impl Prune {
+    /// Prunes where that is due after so many updates or epochs of `total`.
+    fn prune(&mut self, task: &mut TaskView<'_>, done: u64, total: u64) -> Result<()> {
+        let Config { begin, every, .. } = self.config;
+        let end = self.config.end.unwrap_or(total).max(begin);
+        let is_due =
+            (begin..=end).contains(&done) && ((done - begin).is_multiple_of(every) || done == end);
+        if !is_due {
+            return Ok(());
+        }
+        let share = self.config.schedule.share(
+            (self.config.initial, self.config.amount),
+            (begin, end),
+            done,
+        );
+        self.masks
+            .prune(task, share, self.config.global, self.config.structure)
+    }
+
+    /// Sets to zero what is gone, and tells how much that is.
+    fn apply(&self, task: &mut TaskView<'_>) -> Result<()> {
+        self.masks.apply(task)?;
+        if self.config.publish.is_empty() {
+            return Ok(());
+        }
+        task.publish_metric(&self.config.publish, self.masks.sparsity())
+    }
+}
+
+#[hook(
+    name = "prune",
+    about = "Sets the smallest numbers of parameters to zero, more and more of them, and keeps them there.",
+    priority = HIGH,
+    publishes = ["sparsity"],
+    requires = ["sconce.tensors/1"]
+)]
+impl Hook for Prune {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        names::check("parameters", &config.parameters)?;
+        if !(0.0..=1.0).contains(&config.amount) {
+            bail!("`amount` must be from 0 to 1, found {}", config.amount);
+        }
+        if !(0.0..=config.amount).contains(&config.initial) {
+            bail!(
+                "`initial` must be from 0 to `amount`, {}, found {}",
+                config.amount,
+                config.initial
+            );
+        }
+        if config.every == 0 || config.begin == 0 {
+            bail!("`begin` and `every` must be at least 1");
+        }
+        if let Some(end) = config.end.filter(|end| *end < config.begin) {
+            bail!(
+                "`end` must not be before `begin`, {}, found {end}",
+                config.begin
+            );
+        }
+        let manifest = setup.manifest()?;
+        let accumulate = manifest.pointer("/train/accumulate");
+        let accumulate = accumulate.and_then(|value| value.to_string().parse().ok());
+        Ok(Prune {
+            config,
+            accumulate: accumulate.unwrap_or(1).max(1),
+            masks: Masks::default(),
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let chosen = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
+        self.masks.begin(task, &chosen)
+    }
+
+    fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.config.by == Unit::Update {
+            let total = task.batches().div_ceil(self.accumulate) * task.epochs();
+            self.prune(task, task.update(), total)?;
+        }
+        self.apply(task)
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train || !task.is_whole() || self.config.by != Unit::Epoch {
+            return Ok(());
+        }
+        self.prune(task, task.epoch(), task.epochs())?;
+        self.apply(task)
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        self.masks.to_bytes()
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        self.masks = Masks::from_bytes(bytes)?;
+        Ok(())
+    }
+
+    /// Parameters that came from elsewhere are pruned as the masks say.
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        _checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        let chosen = names::chosen_parameters(task, "parameters", &self.config.parameters)?;
+        self.masks.begin(task, &chosen)?;
+        self.masks.apply(task)
+    }
+}
