@@ -39,17 +39,14 @@ pub(super) fn schema(arguments: &SchemaArgs, tasks: TaskSource) -> Result<u8, Fa
     output::diagnostics(&inventory.problems);
     output::diagnostics(&problems);
     let hooks = known(described);
-    let schema = match &arguments.hook {
-        Some(name) => {
-            let found = hooks.iter().find(|hook| hook.name == *name);
-            let schema = found.and_then(|hook| hook.config.clone());
-            schema.ok_or_else(|| unknown(name, &hooks))?
-        }
-        None => {
-            let mut schema = manifest::json_schema(tasks);
-            manifest::add_hooks(&mut schema, &hooks);
-            schema
-        }
+    let schema = if let Some(name) = &arguments.hook {
+        let found = hooks.iter().find(|hook| hook.name == *name);
+        let schema = found.and_then(|hook| hook.config.clone());
+        schema.ok_or_else(|| unknown(name, &hooks))?
+    } else {
+        let mut schema = manifest::json_schema(tasks);
+        manifest::add_hooks(&mut schema, &hooks);
+        schema
     };
     output::line(&format!("{schema:#}"));
     Ok(exit::DONE)

@@ -81,12 +81,11 @@ fn merge(document: &mut Value, layer: Value, path: &str, source: &mut Source, fr
         (Value::Object(members), Value::Object(layer)) => {
             for (key, value) in layer {
                 let path = json_path::member(path, &key);
-                match members.get_mut(&key) {
-                    Some(member) => merge(member, value, &path, source, from),
-                    None => {
-                        members.insert(key, value);
-                        source.take_over(&path, from);
-                    }
+                if let Some(member) = members.get_mut(&key) {
+                    merge(member, value, &path, source, from);
+                } else {
+                    members.insert(key, value);
+                    source.take_over(&path, from);
                 }
             }
         }
