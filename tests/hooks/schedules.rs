@@ -1,4 +1,5 @@
-//! Hooks that change how steps go: `accumulation-schedule`, `loss-scale`, momenta in `lr-schedule`.
+//! Hooks that change how steps go: `accumulation-schedule`, `loss-scale`, `lr-range-test`, momenta in
+//! `lr-schedule`.
 
 use sconce_tests::{Finished, Workplace, edit, tiny};
 use serde_json::{Value, json};
@@ -214,6 +215,97 @@ fn the_momentum_goes_against_the_rate_or_along_a_curve() {
 }
 
 #[test]
+fn a_range_test_finds_a_rate_and_leaves_the_run_as_it_was() {
+    let test = |config: Value| json!({"hook": "lr-range-test", "config": config});
+    let end = save("after_loop", 0, "end");
+    let plain = ran(&hooks(json!([end])));
+    let name = "parameters/fc1.weight";
+    let config = json!({"min": 1e-4, "max": 1.0, "steps": 5, "smoothing": 0.0, "stop_factor": 0,
+        "skip_begin": 0, "skip_end": 0, "stop": false});
+    let with = |key: &str, value: Value| edit(config.clone(), &format!("/{key}"), value);
+    let place = ran(&hooks(json!([test(config.clone()), end])));
+    assert!(
+        place.checkpoint("end")[name] == plain.checkpoint("end")[name],
+        "it is as if nothing had been"
+    );
+    assert!(!place.path("out/checkpoints/lr-range-test").exists());
+    let read = |place: &Workplace| -> Value {
+        serde_json::from_str(&place.read("out/lr-range-test.json")).expect("JSON")
+    };
+    let found = read(&place);
+    let rates: Vec<f64> = serde_json::from_value(found["rates"].clone()).expect("rates");
+    for (rate, expected) in rates.iter().zip([1e-4, 1e-3, 1e-2, 1e-1, 1.0]) {
+        assert!((rate / expected - 1.0).abs() < 1e-9, "{rate}");
+    }
+    assert_eq!(rates.len(), 5);
+    let steepest = found["suggestion"].as_f64().expect("a suggestion");
+    assert!(rates.contains(&steepest));
+    assert!(place.read("out/lr-range-test.svg").contains("suggestion"));
+    // Straight, smoothed, by the least loss, without the ends, to the first that is worse.
+    let linear = read(&ran(&hooks(json!([test(with("way", json!("linear")))]))));
+    assert!((linear["rates"][1].as_f64().expect("a rate") - 0.250_075).abs() < 1e-9);
+    let smoothed = read(&ran(&hooks(json!([test(with("smoothing", json!(0.9)))]))));
+    assert_ne!(smoothed["smoothed"], smoothed["losses"]);
+    assert_eq!(found["smoothed"], found["losses"]);
+    let least = read(&ran(&hooks(json!([test(with(
+        "suggestion",
+        json!("minimum")
+    ))]))));
+    let least = least["suggestion"].as_f64().expect("a suggestion");
+    assert!(
+        rates.iter().any(|rate| (rate / 10.0 - least).abs() < 1e-12),
+        "{least}"
+    );
+    for skips in [
+        json!({"skip_begin": 2, "skip_end": 2}),
+        json!({"skip_begin": 0, "skip_end": 4}),
+    ] {
+        let config = with("skip_begin", skips["skip_begin"].clone());
+        let config = edit(config, "/skip_end", skips["skip_end"].clone());
+        assert_eq!(
+            read(&ran(&hooks(json!([test(config)]))))["suggestion"],
+            Value::Null
+        );
+    }
+    let wild = edit(with("max", json!(1e6)), "/stop_factor", json!(1.5));
+    let wild = read(&ran(&hooks(json!([test(wild)]))));
+    assert!(
+        wild["rates"]
+            .as_array()
+            .is_some_and(|rates| rates.len() < 5),
+        "{wild}"
+    );
+    // What is found is applied and told, and the run ends there where that is asked for.
+    let csv = json!({"hook": "csv", "config": {"variables": ["learning_rate", "rate"]}});
+    let applied = edit(
+        edit(config.clone(), "/apply", json!(true)),
+        "/publish",
+        json!("rate"),
+    );
+    let place = ran(&hooks(json!([test(applied), csv])));
+    assert_eq!(
+        column(&place, "train.csv", "learning_rate")[1].to_bits(),
+        steepest.to_bits()
+    );
+    let stopped = hooks(json!([test(with("stop", json!(true))), end]));
+    let (place, finished) = run(&stopped);
+    let finished = finished.expect(0, &[]);
+    assert!(
+        finished
+            .stdout
+            .contains("the learning rate range test is over"),
+        "{}",
+        finished.stdout
+    );
+    let record: Value = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
+    assert_eq!(record["updates"], 0);
+    // Longer than the training: what there is is used.
+    let long = run(&hooks(json!([test(with("steps", json!(50)))])));
+    long.1.expect(0, &["shorter than the test"]);
+    assert_eq!(read(&long.0)["rates"].as_array().map(Vec::len), Some(6));
+}
+
+#[test]
 fn nonsense_is_refused() {
     for (hook, config, words) in [
         ("accumulation-schedule", json!({}), "factors"),
@@ -228,6 +320,12 @@ fn nonsense_is_refused() {
             json!({"factors": {"first": 2}}),
             "first",
         ),
+        (
+            "lr-range-test",
+            json!({"min": 1.0, "max": 0.5}),
+            "below `max`",
+        ),
+        ("lr-range-test", json!({"steps": 1}), "steps"),
         ("loss-scale", json!({"mode": "amp"}), "amp"),
         ("loss-scale", json!({"growth_factor": 1.0}), "growth_factor"),
         (

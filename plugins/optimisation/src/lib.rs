@@ -5,6 +5,7 @@
 //! | `ema` | keeps an exponential moving average of the parameters, and evaluates it |
 //! | `swa` | keeps the mean of the last epochs' parameters, and trains them at a rate of their own |
 //! | `lr-schedule` | changes learning rates, and momenta, with the updates, the epochs or a metric |
+//! | `lr-range-test` | tries learning rates out and suggests one |
 //! | `grad-clip` | keeps gradients small, and tells their norm |
 //! | `grad-noise` | adds noise to gradients, less and less |
 //! | `freeze` | leaves parameters untrained, until some moment or for ever |
@@ -23,6 +24,7 @@ mod freeze;
 mod grad_clip;
 mod grad_noise;
 mod loss_scale;
+mod lr_range_test;
 mod lr_schedule;
 mod names;
 mod precise_batchnorm;
@@ -36,6 +38,7 @@ use freeze::Freeze;
 use grad_clip::GradClip;
 use grad_noise::GradNoise;
 use loss_scale::LossScale;
+use lr_range_test::LrRangeTest;
 use lr_schedule::LrSchedule;
 use precise_batchnorm::PreciseBatchNorm;
 use prune::Prune;
@@ -47,6 +50,7 @@ export_plugin!(
     Ema,
     Swa,
     LrSchedule,
+    LrRangeTest,
     GradClip,
     GradNoise,
     Freeze,

@@ -1,0 +1,312 @@
+//! The `lr-range-test` hook: rates from tiny to huge in a few updates, and the one at which the loss falls
+//! fastest (Smith 2017, arXiv:1506.01186).
+//!
+//! `{"hook": "lr-range-test", "config": {"steps": 100}}`
+//!
+//! It saves a checkpoint before the first update and goes back to it after the last: what was trained in
+//! between is gone, counters, data order and all hooks' states included.
+
+mod curve;
+mod plot;
+
+use std::path::PathBuf;
+
+use sconce_plugin_api::prelude::*;
+
+use curve::{Curve, Suggestion, Way};
+
+/// Which rates are tried, and what becomes of what is found.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The smallest rate, above 0. Default 0.0000001.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    min: f64,
+    /// The largest rate, above `min`. Default 1.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    max: f64,
+    /// So many updates, each at a rate of its own, at least 2. Default 100.
+    #[schemars(range(min = 2))]
+    steps: u64,
+    /// How the rate goes from the smallest to the largest. Default `exponential`.
+    way: Way,
+    /// What of the losses before it an exponential average keeps in each step, from 0 to below 1. Default
+    /// 0.98.
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
+    smoothing: f64,
+    /// The test ends once the smoothed loss is so many times the best one; 0: never. Default 4.
+    #[schemars(range(min = 0.0))]
+    stop_factor: f64,
+    /// What is suggested. Default `steepest`.
+    suggestion: Suggestion,
+    /// So many of the first rates are never suggested. Default 10.
+    skip_begin: usize,
+    /// So many of the last rates are never suggested. Default 1.
+    skip_end: usize,
+    /// Whether the optimizer's rate becomes what is suggested; a `lr-schedule` goes on from the manifest's all
+    /// the same. Default false.
+    apply: bool,
+    /// Whether the run stops behind the test, rather than train. Default true.
+    stop: bool,
+    /// The name of the metric that tells the suggestion; an empty text: it is not told. Default
+    /// `suggested_learning_rate`.
+    publish: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            min: 1e-7,
+            max: 1.0,
+            steps: 100,
+            way: Way::Exponential,
+            smoothing: 0.98,
+            stop_factor: 4.0,
+            suggestion: Suggestion::Steepest,
+            skip_begin: 10,
+            skip_end: 1,
+            apply: false,
+            stop: true,
+            publish: "suggested_learning_rate".to_owned(),
+        }
+    }
+}
+
+/// How far the test is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Stage {
+    /// Nothing has been tried.
+    #[default]
+    Before,
+    /// Rates are tried.
+    During,
+    /// All have been, and what was there before is to come back.
+    Found,
+    /// It is back.
+    Over,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct State {
+    stage: Stage,
+    curve: Curve,
+    /// The losses of the update under way, and how many.
+    losses: (f64, u64),
+    suggestion: Option<f64>,
+}
+
+/// See the [module](self).
+pub(crate) struct LrRangeTest {
+    config: Config,
+    /// The name of the entry: of its files and its checkpoint.
+    name: String,
+    directory: PathBuf,
+    state: State,
+}
+
+impl LrRangeTest {
+    /// The rates have been tried: what they suggest is told and written.
+    fn conclude(&mut self, task: &TaskView<'_>) -> Result<()> {
+        let Config {
+            suggestion,
+            skip_begin,
+            skip_end,
+            ..
+        } = self.config;
+        self.state.stage = Stage::Found;
+        self.state.suggestion = self.state.curve.suggest(suggestion, skip_begin, skip_end);
+        let name = &self.name;
+        let count = self.state.curve.tried.len();
+        match self.state.suggestion {
+            Some(rate) => task.info(format_args!(
+                "{count} rates tried, suggested: {rate:.3e}; see {name}.svg"
+            )),
+            None => task.warn(format_args!(
+                "{count} rates tried are too few to suggest one; see {name}.svg"
+            )),
+        }
+        plot::write(
+            &self.directory,
+            name,
+            &self.state.curve,
+            self.state.suggestion,
+        )
+    }
+
+    /// The test is over and everything is as it was before: what is asked for is done with what it found.
+    fn use_it(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.state.stage = Stage::Over;
+        let name = &self.config.publish;
+        let Some(rate) = self.state.suggestion else {
+            return Ok(());
+        };
+        if !name.is_empty() {
+            task.publish_metric(name, rate)?;
+        }
+        if self.config.apply {
+            task.set_learning_rate(rate)?;
+        }
+        Ok(())
+    }
+}
+
+#[hook(
+    name = "lr-range-test",
+    about = "Tries learning rates from tiny to huge, suggests one, and puts everything back.",
+    priority = LOWEST,
+    publishes = ["suggested_learning_rate"],
+    requires = ["sconce.requests/1"]
+)]
+impl Hook for LrRangeTest {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
+        if !is_rate(config.min) || !is_rate(config.max) || config.min >= config.max {
+            bail!(
+                "`min`, {}, must be above 0 and below `max`, {}",
+                config.min,
+                config.max
+            );
+        }
+        if config.steps < 2 {
+            bail!("`steps` must be at least 2, found {}", config.steps);
+        }
+        if !(0.0..1.0).contains(&config.smoothing) {
+            bail!(
+                "`smoothing` must be from 0 to below 1, found {}",
+                config.smoothing
+            );
+        }
+        if !config.stop_factor.is_finite() || config.stop_factor < 0.0 {
+            bail!(
+                "`stop_factor` must be finite and not negative, found {}",
+                config.stop_factor
+            );
+        }
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        };
+        Ok(LrRangeTest {
+            config,
+            name: setup.name().chars().map(plain).collect(),
+            directory: setup.run_directory().to_owned(),
+            state: State::default(),
+        })
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        match self.state.stage {
+            // Saved when all hooks of this point have run, and so with this very state.
+            Stage::Before => task.save_checkpoint(&self.name),
+            Stage::Found => {
+                self.use_it(task)?;
+                task.delete_checkpoint(&self.name)
+            }
+            Stage::During | Stage::Over => Ok(()),
+        }
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train && self.state.stage == Stage::Before {
+            self.state.stage = Stage::During;
+        }
+        Ok(())
+    }
+
+    fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if let (Phase::Train, Stage::During, Some(loss)) =
+            (task.phase(), self.state.stage, task.loss())
+        {
+            let (sum, count) = &mut self.state.losses;
+            *sum += loss;
+            *count += 1;
+        }
+        Ok(())
+    }
+
+    /// Behind every schedule: this rate is the one that holds.
+    fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.state.stage != Stage::During {
+            return Ok(());
+        }
+        let Config {
+            min,
+            max,
+            steps,
+            way,
+            smoothing,
+            stop_factor,
+            ..
+        } = self.config;
+        let rate = way.rate((min, max), self.state.curve.tried.len() as u64, steps);
+        let (sum, count) = std::mem::take(&mut self.state.losses);
+        let is_over = self
+            .state
+            .curve
+            .add(rate, sum / count as f64, smoothing, stop_factor);
+        if is_over || self.state.curve.tried.len() as u64 >= steps {
+            return self.conclude(task);
+        }
+        task.set_learning_rate(rate)
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        match (task.phase(), self.state.stage) {
+            (Phase::Train, Stage::Found) => task.roll_back(&self.name),
+            _ => Ok(()),
+        }
+    }
+
+    /// The training was too short for all rates: what there is is used, and the parameters come back.
+    fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() != Phase::Train {
+            return Ok(());
+        }
+        match self.state.stage {
+            Stage::During => {
+                task.warn("the training is shorter than the test: it ends with fewer rates");
+                self.conclude(task)?;
+                self.state.stage = Stage::Over;
+                task.load_parameters(&self.name, None)?;
+                task.delete_checkpoint(&self.name)
+            }
+            Stage::Over if self.config.stop => task.delete_checkpoint(&self.name),
+            _ => Ok(()),
+        }
+    }
+
+    fn after_load_checkpoint(
+        &mut self,
+        task: &mut TaskView<'_>,
+        _checkpoint: &Checkpoint<'_>,
+    ) -> Result<()> {
+        match self.state.stage {
+            Stage::Found if self.config.stop => {
+                self.use_it(task)?;
+                task.stop("the learning rate range test is over")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.state)
+    }
+
+    /// What has been found stays found when the run goes back to before it.
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let loaded: State = state::from_bytes(bytes)?;
+        if !matches!(self.state.stage, Stage::Found | Stage::Over) {
+            self.state = loaded;
+        }
+        Ok(())
+    }
+}
