@@ -1,4 +1,8 @@
 //! `compute-stats`, `accumulate`, `classification`, `predictions`, `output-mask`, `plot-lines`.
+#![allow(
+    clippy::float_cmp,
+    reason = "what is written is compared with what it is written from"
+)]
 
 use std::fs;
 

@@ -360,15 +360,15 @@ fn gradients(hooks: &[Value], seed: u64) -> BTreeMap<String, Vec<f32>> {
 fn noise_has_the_variance_asked_for_where_it_is_asked_for() {
     let noise = |config: Value| json!({"hook": "grad-noise", "config": config});
     let plain = gradients(&[], 1);
-    let noisy = gradients(
+    let with_noise = gradients(
         &[noise(json!({"eta": 0.25, "parameters": ["fc1.weight"]}))],
         1,
     );
     let name = "parameters/fc1.weight";
-    let added: Vec<f64> = noisy[name]
+    let added: Vec<f64> = with_noise[name]
         .iter()
         .zip(&plain[name])
-        .map(|(noisy, plain)| f64::from(noisy - plain))
+        .map(|(after, before)| f64::from(after - before))
         .collect();
     let count = added.len() as f64;
     let mean = added.iter().sum::<f64>() / count;
@@ -379,14 +379,14 @@ fn noise_has_the_variance_asked_for_where_it_is_asked_for() {
     );
     assert_eq!(
         plain["parameters/fc2.weight"],
-        noisy["parameters/fc2.weight"]
+        with_noise["parameters/fc2.weight"]
     );
     // Keyed by the seed; none of it before and behind its time.
     let again = gradients(
         &[noise(json!({"eta": 0.25, "parameters": ["fc1.weight"]}))],
         1,
     );
-    assert_eq!(noisy, again);
+    assert_eq!(with_noise, again);
     for config in [
         json!({"eta": 0.25, "begin": 1}),
         json!({"eta": 0.25, "end": 0}),
@@ -456,7 +456,7 @@ fn parameters_are_held_within_their_bounds_after_every_update() {
         .zip(norms(&numbers(&plain[1], name), 2))
     {
         assert!(
-            (found - (before + 0.25) / 2.0).abs() < 1e-4,
+            (found - f64::midpoint(before, 0.25)).abs() < 1e-4,
             "{found} {before}"
         );
     }
