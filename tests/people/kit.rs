@@ -1,5 +1,6 @@
 //! The test kit: what it plays is what the host does.
 
+use std::fmt::Write;
 use std::sync::Mutex;
 
 use sconce::optim::{AdamW, Optimizer};
@@ -68,7 +69,7 @@ fn record(task: &TaskView<'_>, detail: &str) {
         .metrics_of(task.phase())
         .map(|(name, _)| name)
         .collect();
-    line.push_str(&format!(" {batch:?} {metrics:?} {detail}"));
+    let _ = write!(line, " {batch:?} {metrics:?} {detail}");
     CALLS.lock().expect("no panic").push(line);
 }
 

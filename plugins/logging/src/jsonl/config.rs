@@ -156,8 +156,8 @@ mod tests {
         ] {
             let config = Config {
                 interval,
-                ignore_last,
                 denser_at_first,
+                ignore_last,
                 ..Config::default()
             };
             // Two epochs of 12 batches.
