@@ -9,11 +9,12 @@ use sconce::plugin::library::Library;
 use sconce_tests::{artifacts, workspace};
 use serde_json::Value;
 
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 6] = [
     ("docs/hooks-optimisation.md", "sconce-plugin-optimisation"),
     ("docs/hooks-checkpoints.md", "sconce-plugin-checkpoints"),
     ("docs/hooks-control.md", "sconce-plugin-control"),
     ("docs/hooks-models.md", "sconce-plugin-models"),
+    ("docs/hooks-metrics.md", "sconce-plugin-metrics"),
     ("docs/hooks-profiling.md", "sconce-plugin-profiling"),
 ];
 

@@ -1,0 +1,247 @@
+//! The `accumulate` hook: collects variables over a pass, for other hooks and in files.
+//!
+//! `{"hook": "accumulate", "config": {"variables": ["outputs"], "save": "npy"}}`
+
+mod collected;
+mod files;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::write_whole;
+
+use crate::passes::{self, Keeps, Pass};
+use crate::phases::{self, ByPhase, PhaseName};
+use crate::variables::{self, Source, Variable};
+use collected::{Collected, Saved};
+
+/// What is collected, and what becomes of it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The variables: tensors of the batch (`inputs`, `targets`, `outputs`, `loss`, and `indices`, the
+    /// samples' numbers in their data set), and tensors, numbers and metrics that other hooks publish. Their
+    /// rows are joined, (samples, …); of a scalar such as the loss there is one for each batch. Default the
+    /// outputs and targets.
+    variables: Vec<String>,
+    /// The phases whose passes are collected. Default `val` and `test`.
+    phases: Vec<PhaseName>,
+    /// Every so many batches of a pass are collected, from its first one on; at least 1. Default 1.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// So many rows at most of each variable, at least 1: the first ones. Default (null): all.
+    #[schemars(range(min = 1))]
+    limit: Option<usize>,
+    /// Publish the tensors at the end of the pass for other hooks, as `PREFIX/PHASE/VARIABLE`. Default true.
+    publish: bool,
+    /// How long they stay published. Default `epoch`.
+    keep: KeepName,
+    /// What their names begin with. Default `accumulated`.
+    prefix: String,
+    /// The form of the files. Default (null): none are written.
+    save: Option<Form>,
+    /// Where the files go: a directory below the run's. Default `accumulated`.
+    directory: PathBuf,
+    /// Which passes' files are kept. Default `latest`.
+    files: Keeps,
+}
+
+/// How long something stays published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum KeepName {
+    /// Until the next training epoch begins.
+    Epoch,
+    /// To the end of the run; checkpoints carry it.
+    Run,
+}
+
+/// A form of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Form {
+    /// One file of NumPy's for each variable, as `val-outputs.npy`; `bf16` as `f32`.
+    Npy,
+    /// One file with all of them, as `val.safetensors`.
+    Safetensors,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            variables: ["outputs", "targets"].map(str::to_owned).to_vec(),
+            phases: vec![PhaseName::Val, PhaseName::Test],
+            every: 1,
+            limit: None,
+            publish: true,
+            keep: KeepName::Epoch,
+            prefix: "accumulated".to_owned(),
+            save: None,
+            directory: PathBuf::from("accumulated"),
+            files: Keeps::Latest,
+        }
+    }
+}
+
+/// A variable and its rows by phase.
+struct Watched {
+    variable: Variable,
+    phases: ByPhase<Option<Collected>>,
+}
+
+/// See the [module](self).
+pub(crate) struct Accumulate {
+    config: Config,
+    directory: PathBuf,
+    watched: Vec<Watched>,
+    /// Numbers of a batch that are no tensor.
+    numbers: Vec<f64>,
+}
+
+impl Accumulate {
+    fn collect(&mut self, task: &TaskView<'_>) -> Result<()> {
+        let limit = self.config.limit.unwrap_or(usize::MAX);
+        for watched in &mut self.watched {
+            let Some(place) = watched.phases.of(task.phase()) else {
+                continue;
+            };
+            let most = limit.saturating_sub(place.as_ref().map_or(0, Collected::rows));
+            if most == 0 {
+                continue;
+            }
+            match watched.variable.source(task)? {
+                Source::Value | Source::Metric => {
+                    watched.variable.read(task, &mut self.numbers)?;
+                    Collected::add_numbers(place, &watched.variable.name, &self.numbers)?;
+                }
+                _ => {
+                    if let Some(tensor) = watched.variable.tensor(task)? {
+                        Collected::add(place, &tensor, most)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where files go, and which.
+struct Files<'a> {
+    directory: &'a Path,
+    form: Option<Form>,
+    name: String,
+}
+
+impl Files<'_> {
+    fn write(&self, tensors: &[(&str, &Collected)]) -> Result<()> {
+        let name = &self.name;
+        match self.form {
+            None => Ok(()),
+            Some(Form::Safetensors) => {
+                let path = self.directory.join(format!("{name}.safetensors"));
+                write_whole(path, files::safetensors(tensors)?)
+            }
+            Some(Form::Npy) => tensors.iter().try_for_each(|(variable, collected)| {
+                let file = format!("{name}-{}.npy", passes::plain(variable));
+                write_whole(self.directory.join(file), files::npy(collected))
+            }),
+        }
+    }
+}
+
+#[hook(
+    name = "accumulate",
+    about = "Collects variables over a pass: for other hooks, and as files of tensors."
+)]
+impl Hook for Accumulate {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        variables::check("variables", &config.variables)?;
+        if !config.publish && config.save.is_none() {
+            bail!("with `publish` false and no `save` nothing becomes of what is collected");
+        }
+        let watched = (config.variables.iter()).map(|name| Watched {
+            variable: Variable::new(name),
+            phases: ByPhase::default(),
+        });
+        Ok(Accumulate {
+            directory: passes::directory(setup, &config.directory)?,
+            watched: watched.collect(),
+            config,
+            numbers: Vec::new(),
+        })
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let batch = task.batch().saturating_sub(1);
+        // A batch that a hook has left out has no outputs.
+        let is_left_out = task.loss().is_none() || !batch.is_multiple_of(self.config.every);
+        if is_left_out || !phases::has(&self.config.phases, task.phase()) {
+            return Ok(());
+        }
+        self.collect(task)
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let phase = task.phase();
+        if !phases::has(&self.config.phases, phase) {
+            return Ok(());
+        }
+        let mut tensors = Vec::new();
+        for Watched { variable, phases } in &mut self.watched {
+            let collected = phases.of(phase).and_then(|place| place.as_ref());
+            tensors.extend(collected.map(|collected| (variable.name.as_str(), collected)));
+        }
+        if self.config.publish {
+            let keep = match self.config.keep {
+                KeepName::Epoch => Keep::Epoch,
+                KeepName::Run => Keep::Run,
+            };
+            for (variable, collected) in &tensors {
+                let name = format!("{}/{phase}/{variable}", self.config.prefix);
+                collected.publish(task, &name, keep)?;
+            }
+        }
+        let files = Files {
+            directory: &self.directory,
+            form: self.config.save,
+            name: Pass::of(task).name(self.config.files),
+        };
+        files.write(&tensors)?;
+        for watched in &mut self.watched {
+            if let Some(Some(collected)) = watched.phases.of(phase) {
+                collected.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        let saved: BTreeMap<&str, Vec<Option<Saved>>> = (self.watched.iter())
+            .map(|watched| {
+                let phases = watched.phases.iter();
+                let phases = phases.map(|place| place.as_ref().map(Collected::save));
+                (watched.variable.name.as_str(), phases.collect())
+            })
+            .collect();
+        state::to_bytes(&saved)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut saved: BTreeMap<String, Vec<Option<Saved>>> = state::from_bytes(bytes)?;
+        for watched in &mut self.watched {
+            let phases = saved.remove(&watched.variable.name).unwrap_or_default();
+            let mut phases = phases.into_iter();
+            for place in watched.phases.iter_mut() {
+                *place = phases
+                    .next()
+                    .flatten()
+                    .map(Collected::restore)
+                    .transpose()?;
+            }
+        }
+        Ok(())
+    }
+}

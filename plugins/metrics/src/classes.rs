@@ -1,0 +1,227 @@
+//! Outputs and targets of a classification: from tensors to classes.
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::Tensor;
+
+use crate::numbers;
+use crate::variables::Variable;
+
+/// A batch of a classification: scores of (places, classes), a place being a sample or a position of one.
+#[derive(Debug, Default)]
+pub(crate) struct Classified {
+    /// Row by row.
+    pub(crate) scores: Vec<f64>,
+    /// How many scores a place has.
+    pub(crate) width: usize,
+    pub(crate) targets: Vec<f64>,
+    /// The predicted classes.
+    pub(crate) predictions: Vec<usize>,
+    /// How many places a sample has; 1 but for sequences.
+    pub(crate) positions: usize,
+}
+
+impl Classified {
+    /// Reads a batch. Where there is one output for each target it is a logit of yes (1) or no (0), and above
+    /// `threshold` a yes; else the class with the highest score, of equal ones the first, is the prediction.
+    ///
+    /// # Errors
+    ///
+    /// Where outputs and targets do not fit: (…, classes) and (…), or both (…).
+    #[track_caller]
+    pub(crate) fn read(
+        &mut self,
+        outputs: &Tensor<'_>,
+        targets: &Tensor<'_>,
+        threshold: f64,
+    ) -> Result<()> {
+        self.scores.clear();
+        self.targets.clear();
+        self.predictions.clear();
+        let (of_outputs, of_targets) = (outputs.shape(), targets.shape());
+        self.width = match of_outputs.split_last() {
+            Some((&classes, places)) if places == of_targets && classes > 0 => classes as usize,
+            _ if of_outputs == of_targets => 1,
+            _ => bail!(
+                "`{}` of the shape {of_outputs:?} are no scores of classes for `{}` of the shape \
+                 {of_targets:?}: (…, classes) and (…) are needed, or (…) for both",
+                outputs.name(),
+                targets.name()
+            ),
+        };
+        self.positions = of_targets.iter().skip(1).product::<i64>() as usize;
+        numbers::add(outputs, &mut self.scores)?;
+        numbers::add(targets, &mut self.targets)?;
+        let rows = self.scores.chunks(self.width.max(1));
+        if self.width == 1 {
+            let yes = |row: &[f64]| row.first().is_some_and(|logit| *logit > threshold);
+            self.predictions
+                .extend(rows.map(|row| usize::from(yes(row))));
+        } else {
+            self.predictions.extend(rows.map(highest));
+        }
+        Ok(())
+    }
+
+    /// Reads the batch of a task, as [`read`](Classified::read) does.
+    #[track_caller]
+    pub(crate) fn read_from(
+        &mut self,
+        outputs: &mut Variable,
+        targets: &mut Variable,
+        task: &TaskView<'_>,
+        threshold: f64,
+    ) -> Result<()> {
+        let (Some(outputs), Some(targets)) = (outputs.tensor(task)?, targets.tensor(task)?) else {
+            bail!("`{}` and `{}` must be tensors", outputs.name, targets.name);
+        };
+        self.read(&outputs, &targets, threshold)
+    }
+
+    /// How many classes there are.
+    pub(crate) fn classes(&self) -> usize {
+        self.width.max(2)
+    }
+
+    /// The scores of a place.
+    pub(crate) fn row(&self, place: usize) -> &[f64] {
+        let range = place * self.width..(place + 1) * self.width;
+        self.scores.get(range).unwrap_or_default()
+    }
+
+    /// The class that a place has.
+    ///
+    /// # Errors
+    ///
+    /// Where the target is no class.
+    #[track_caller]
+    pub(crate) fn target(&self, place: usize) -> Result<usize> {
+        let target = self.targets.get(place).copied().unwrap_or(f64::NAN);
+        let classes = self.classes();
+        if target.fract() == 0.0 && (0.0..classes as f64).contains(&target) {
+            return Ok(target as usize);
+        }
+        bail!(
+            "the target {target} is none of the {classes} classes; name it in `ignore_index` where \
+             it stands for no class"
+        )
+    }
+}
+
+/// Which places of a batch count.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    mask: Option<Variable>,
+    ignore_index: Option<f64>,
+    /// Of the batch at hand; empty where there is no mask.
+    values: Vec<f64>,
+}
+
+impl Shown {
+    /// Those at which the variable `mask` is not 0, and whose target is another than `ignore_index`.
+    pub(crate) fn new(mask: Option<&str>, ignore_index: Option<i64>) -> Shown {
+        Shown {
+            mask: mask.map(Variable::new),
+            ignore_index: ignore_index.map(|index| index as f64),
+            values: Vec::new(),
+        }
+    }
+
+    /// Reads the mask of a batch with so many places.
+    #[track_caller]
+    pub(crate) fn read(&mut self, task: &TaskView<'_>, places: usize) -> Result<()> {
+        let Some(mask) = &mut self.mask else {
+            return Ok(());
+        };
+        mask.read(task, &mut self.values)?;
+        if self.values.len() != places {
+            bail!(
+                "the mask `{}` has {} values for {places} targets",
+                mask.name,
+                self.values.len()
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether a place of the batch counts.
+    pub(crate) fn has(&self, place: usize, batch: &Classified) -> bool {
+        let is_masked = self.values.get(place) == Some(&0.0);
+        !is_masked
+            && (self.ignore_index.is_none()
+                || self.ignore_index.as_ref() != batch.targets.get(place))
+    }
+}
+
+/// The place of the highest score, of equal ones the first; what is not a number is never the highest.
+pub(crate) fn highest(scores: &[f64]) -> usize {
+    let mut best = (0, f64::NEG_INFINITY);
+    for (index, &score) in scores.iter().enumerate() {
+        if score > best.1 {
+            best = (index, score);
+        }
+    }
+    best.0
+}
+
+/// Whether the true class is among the `k` highest scores: fewer than `k` are higher, or as high and before it.
+pub(crate) fn is_among(scores: &[f64], class: usize, k: usize) -> bool {
+    let Some(&own) = scores.get(class) else {
+        return false;
+    };
+    if own.is_nan() {
+        return false;
+    }
+    let better = scores.iter().enumerate();
+    let better =
+        better.filter(|(index, score)| **score > own || (*index < class && **score >= own));
+    better.count() < k
+}
+
+/// Shares of 1 that follow from logits, with the highest one taken off first so that none overflows.
+pub(crate) fn softmax(logits: &[f64], shares: &mut Vec<f64>) {
+    let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    shares.clear();
+    shares.extend(logits.iter().map(|logit| (logit - most).exp()));
+    let sum: f64 = shares.iter().sum();
+    for share in shares {
+        *share /= sum;
+    }
+}
+
+/// The share of 1 of a yes.
+pub(crate) fn sigmoid(logit: f64) -> f64 {
+    1.0 / (1.0 + (-logit).exp())
+}
+
+/// The names of so many classes: those given where they are so many, else their numbers.
+pub(crate) fn names(given: &[String], count: usize) -> Vec<String> {
+    if given.len() == count {
+        return given.to_vec();
+    }
+    (0..count).map(|class| class.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_scores_the_first_is_the_highest() {
+        assert_eq!(highest(&[1.0, 3.0, 3.0, 2.0]), 1);
+        assert_eq!(highest(&[f64::NAN, -1.0, f64::NEG_INFINITY]), 1);
+        let scores = [0.5, 0.2, 0.5, f64::NAN];
+        let among = |class, k| is_among(&scores, class, k);
+        assert!(among(0, 1) && !among(2, 1) && among(2, 2) && !among(1, 2) && among(1, 3));
+        assert!(!among(3, 4) && !among(7, 4), "not a number, and no class");
+    }
+
+    #[test]
+    fn logits_become_shares_without_overflow() {
+        let mut shares = Vec::new();
+        softmax(&[1000.0, 1000.0, f64::NEG_INFINITY], &mut shares);
+        assert_eq!(shares, [0.5, 0.5, 0.0]);
+        softmax(&[0.0, 3.0_f64.ln()], &mut shares);
+        assert!((shares[1] - 0.75).abs() < 1e-12);
+        assert!((sigmoid(3.0_f64.ln()) - 0.75).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,153 @@
+//! The `compute-stats` hook: what the values of a variable were like in each pass over a phase's data.
+//!
+//! `{"hook": "compute-stats", "config": {"variables": {"outputs": ["mean", "std", "nan_count"]}}}`
+
+use std::collections::BTreeMap;
+
+use sconce_plugin_api::prelude::*;
+
+use crate::phases::{self, ByPhase, PhaseName};
+use crate::statistics::{Aggregate, Saved, Statistics};
+use crate::variables::Variable;
+
+/// Of which variables which statistics are published.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The variables, and for each the statistics: each is published at the end of a pass as the metric
+    /// `VARIABLE/STATISTIC`. A variable is a tensor of the batch (`inputs`, `targets`, `outputs`, `loss`), or
+    /// a tensor, numbers or a metric that another hook publishes. Default: mean, std, min and max of
+    /// the outputs.
+    variables: BTreeMap<String, Vec<Aggregate>>,
+    /// The phases that are looked at. Default: all three.
+    phases: Vec<PhaseName>,
+    /// In every so many batches of a pass it is looked, from its first one on; at least 1. Default 1.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// Values that are not a number are left out, but for `nan_count` and `nan_fraction`. Else a single one
+    /// makes all other statistics such. Default false.
+    skip_nan: bool,
+    /// What stands before the metrics' names. Default nothing.
+    prefix: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        use Aggregate as A;
+        let default = ("outputs".to_owned(), vec![A::Mean, A::Std, A::Min, A::Max]);
+        Config {
+            variables: BTreeMap::from([default]),
+            phases: PhaseName::ALL.to_vec(),
+            every: 1,
+            skip_nan: false,
+            prefix: String::new(),
+        }
+    }
+}
+
+/// A variable, and its statistics by phase.
+struct Watched {
+    variable: Variable,
+    /// With the metrics' names.
+    aggregates: Vec<(Aggregate, String)>,
+    keeps: bool,
+    phases: ByPhase<Statistics>,
+}
+
+/// See the [module](self).
+pub(crate) struct ComputeStats {
+    config: Config,
+    watched: Vec<Watched>,
+    /// The values of a batch.
+    values: Vec<f64>,
+}
+
+#[hook(
+    name = "compute-stats",
+    about = "Publishes mean, spread, median and the like of any variable, by pass and phase.",
+    publishes = [
+        "*/mean", "*/std", "*/var", "*/min", "*/max", "*/median", "*/sum", "*/nan_count", "*/nan_fraction"
+    ]
+)]
+impl Hook for ComputeStats {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        let watched = (config.variables.iter()).map(|(name, aggregates)| Watched {
+            variable: Variable::new(name),
+            aggregates: (aggregates.iter())
+                .map(|&aggregate| {
+                    let metric = format!("{}{name}/{}", config.prefix, aggregate.name());
+                    (aggregate, metric)
+                })
+                .collect(),
+            keeps: aggregates.contains(&Aggregate::Median),
+            phases: ByPhase::default(),
+        });
+        let watched: Vec<_> = watched.collect();
+        if watched.iter().all(|watched| watched.aggregates.is_empty()) {
+            bail!("`variables` asks for no statistics, as in {{\"outputs\": [\"mean\"]}}");
+        }
+        Ok(ComputeStats {
+            watched,
+            config,
+            values: Vec::new(),
+        })
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let (phase, batch) = (task.phase(), task.batch().saturating_sub(1));
+        // A batch that a hook has left out has no outputs.
+        let is_left_out = task.loss().is_none() || !batch.is_multiple_of(self.config.every);
+        if is_left_out || !phases::has(&self.config.phases, phase) {
+            return Ok(());
+        }
+        for watched in &mut self.watched {
+            watched.variable.read(task, &mut self.values)?;
+            if let Some(statistics) = watched.phases.of(phase) {
+                statistics.add(&self.values, self.config.skip_nan, watched.keeps);
+            }
+        }
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let phase = task.phase();
+        for watched in &mut self.watched {
+            let Some(statistics) = watched.phases.of(phase) else {
+                continue;
+            };
+            if statistics.is_empty() {
+                continue;
+            }
+            for (aggregate, metric) in &watched.aggregates {
+                let value = statistics.of(*aggregate, self.config.skip_nan);
+                task.publish_metric(metric, value)?;
+            }
+            statistics.clear();
+        }
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        let saved: BTreeMap<&str, Vec<Saved>> = (self.watched.iter())
+            .map(|watched| {
+                let phases = watched.phases.iter().map(Statistics::save);
+                (watched.variable.name.as_str(), phases.collect())
+            })
+            .collect();
+        state::to_bytes(&saved)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let saved: BTreeMap<String, Vec<Saved>> = state::from_bytes(bytes)?;
+        for watched in &mut self.watched {
+            let phases = saved.get(&watched.variable.name);
+            let mut phases = phases.into_iter().flatten();
+            for statistics in watched.phases.iter_mut() {
+                *statistics = phases.next().map(Statistics::restore).unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+}

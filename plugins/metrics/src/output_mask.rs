@@ -1,0 +1,298 @@
+//! The `output-mask` hook: keeps a model from predicting classes that the data of an evaluation has not.
+//!
+//! `{"hook": "output-mask", "config": {"present": ["cat", "dog"]}}`
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::{DType, Element, TensorMut};
+
+use crate::numbers;
+use crate::phases::{self, PhaseName};
+
+/// Which classes are masked, and when.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The classes that the data has, by name or number: all others are masked. Default (null): see `absent`.
+    present: Option<Vec<Class>>,
+    /// The classes that are masked. Default (null), where `present` is null too: those that no target of a
+    /// validation has had; so the first validation is whole, and the mask holds from the next pass on.
+    absent: Option<Vec<Class>>,
+    /// The phases in which outputs are masked. Default `val` and `test`.
+    phases: Vec<PhaseName>,
+    /// What the masked outputs become. Default (null): negative infinity, a probability of nothing.
+    value: Option<f64>,
+    /// What a sample means whose target is masked: its loss is infinite. Default `fail`.
+    masked_target: Otherwise,
+}
+
+/// A class in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Class {
+    /// By its number, from 0.
+    Number(usize),
+    /// By its name.
+    Name(String),
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Otherwise {
+    /// The run fails.
+    Fail,
+    /// A warning, once.
+    Warn,
+    /// Nothing.
+    Ignore,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            present: None,
+            absent: None,
+            phases: vec![PhaseName::Val, PhaseName::Test],
+            value: None,
+            masked_target: Otherwise::Fail,
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Class::Number(number) => write!(f, "{number}"),
+            Class::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Class {
+    /// Its number.
+    fn number(&self, option: &str, names: &[String]) -> Result<usize> {
+        let found = match self {
+            Class::Number(number) => Some(*number).filter(|number| *number < names.len()),
+            Class::Name(own) => names.iter().position(|name| name == own),
+        };
+        found.ok_or_else(|| {
+            let some: Vec<_> = names
+                .iter()
+                .take(20)
+                .map(|name| format!("`{name}`"))
+                .collect();
+            let more = if names.len() > some.len() {
+                ", …"
+            } else {
+                ""
+            };
+            Error::new(format_args!(
+                "`{option}` has `{self}`, which is no class of the task; it has {}: {}{more}",
+                names.len(),
+                some.join(", ")
+            ))
+        })
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct OutputMask {
+    config: Config,
+    /// By class; nothing until it is known.
+    masked: Option<Vec<bool>>,
+    /// Classes of targets so far, where the mask follows from them.
+    seen: BTreeSet<usize>,
+    has_warned: bool,
+    targets: Vec<f64>,
+}
+
+/// The mask that the configuration says; nothing where it says none.
+fn mask(config: &Config, names: &[String]) -> Result<Option<Vec<bool>>> {
+    let (option, classes, masked) = match (&config.present, &config.absent) {
+        (Some(present), None) => ("present", present, false),
+        (None, Some(absent)) => ("absent", absent, true),
+        _ => return Ok(None),
+    };
+    let mut mask = vec![!masked; names.len()];
+    for class in classes {
+        let number = class.number(option, names)?;
+        if let Some(place) = mask.get_mut(number) {
+            *place = masked;
+        }
+    }
+    if mask.iter().all(|masked| *masked) {
+        bail!("`{option}` leaves no class that could be predicted");
+    }
+    Ok(Some(mask))
+}
+
+impl OutputMask {
+    fn learns(&self) -> bool {
+        self.config.present.is_none() && self.config.absent.is_none()
+    }
+
+    /// Looks for a target that is masked.
+    fn look(&mut self, task: &TaskView<'_>, masked: &[bool]) -> Result<()> {
+        let is_silent = match self.config.masked_target {
+            Otherwise::Ignore => true,
+            Otherwise::Warn => self.has_warned,
+            Otherwise::Fail => false,
+        };
+        let is_masked =
+            |target: &&f64| **target >= 0.0 && masked.get(**target as usize) == Some(&true);
+        let Some(target) = self.targets.iter().find(is_masked).filter(|_| !is_silent) else {
+            return Ok(());
+        };
+        let message = format!(
+            "a sample of the phase `{}` is of the class {target}, which is masked: its loss is infinite \
+             and its prediction always wrong",
+            task.phase()
+        );
+        if self.config.masked_target == Otherwise::Fail {
+            bail!("{message}; say what `masked_target` means");
+        }
+        task.warn(message);
+        self.has_warned = true;
+        Ok(())
+    }
+}
+
+/// Writes to the masked columns of (…, classes).
+fn write<T: Element>(outputs: &mut TensorMut<'_>, masked: &[bool], value: T) -> Result<()> {
+    for row in outputs.as_mut_slice::<T>()?.chunks_mut(masked.len().max(1)) {
+        for (output, _) in row.iter_mut().zip(masked).filter(|(_, masked)| **masked) {
+            *output = value;
+        }
+    }
+    Ok(())
+}
+
+#[hook(
+    name = "output-mask",
+    about = "Keeps the model from predicting classes that the data of an evaluation has not.",
+    priority = HIGHER
+)]
+impl Hook for OutputMask {
+    type Config = Config;
+
+    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+        if config.present.is_some() && config.absent.is_some() {
+            bail!("only one of `present` and `absent` says which classes are masked");
+        }
+        Ok(OutputMask {
+            config,
+            masked: None,
+            seen: BTreeSet::new(),
+            has_warned: false,
+            targets: Vec::new(),
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let names = task.facts()?.classes;
+        if names.is_empty() {
+            bail!("the task has no classes whose outputs could be masked");
+        }
+        self.masked = mask(&self.config, &names)?;
+        Ok(())
+    }
+
+    fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let is_learning = self.learns() && task.phase() == Phase::Val;
+        let is_masked = phases::has(&self.config.phases, task.phase());
+        if !is_learning && (!is_masked || self.masked.is_none()) {
+            return Ok(());
+        }
+        self.targets.clear();
+        numbers::add(&task.targets()?, &mut self.targets)?;
+        if is_learning {
+            let classes = self.targets.iter().filter(|target| **target >= 0.0);
+            self.seen.extend(classes.map(|target| *target as usize));
+        }
+        let Some(masked) = self.masked.take().filter(|_| is_masked) else {
+            return Ok(());
+        };
+        let looked = self.look(task, &masked);
+        let value = self.config.value.unwrap_or(f64::NEG_INFINITY);
+        let written = looked.and_then(|()| {
+            let mut outputs = task.outputs_mut()?;
+            match outputs.view().shape().last() {
+                Some(&classes) if classes as usize == masked.len() => {}
+                _ => bail!(
+                    "the outputs of the shape {:?} are no scores of {} classes",
+                    outputs.view().shape(),
+                    masked.len()
+                ),
+            }
+            match outputs.view().dtype() {
+                Some(DType::F64) => write(&mut outputs, &masked, value),
+                _ => write(&mut outputs, &masked, value as f32),
+            }
+        });
+        self.masked = Some(masked);
+        written
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.learns() && task.phase() == Phase::Val {
+            let classes = task.facts()?.classes.len();
+            self.masked = Some(
+                (0..classes)
+                    .map(|class| !self.seen.contains(&class))
+                    .collect(),
+            );
+        }
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&(&self.masked, &self.seen, self.has_warned))
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let (masked, seen, has_warned) = state::from_bytes(bytes)?;
+        self.has_warned = has_warned;
+        if self.learns() {
+            (self.masked, self.seen) = (masked, seen);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        serde_json::from_str(text).expect("a configuration")
+    }
+
+    #[test]
+    fn masks_follow_from_names_and_numbers() {
+        let names = ["cat", "dog", "owl"].map(str::to_owned);
+        let found =
+            |text: &str| mask(&config(text), &names).map_err(|error| error.message().to_owned());
+        assert_eq!(found("{}"), Ok(None));
+        let only_dog = Ok(Some(vec![true, false, true]));
+        assert_eq!(found(r#"{"present": ["dog"]}"#), only_dog);
+        assert_eq!(found(r#"{"absent": [0, "owl"]}"#), only_dog);
+        let error = found(r#"{"absent": ["cow"]}"#).expect_err("no such class");
+        assert!(
+            error.contains("`cow`, which is no class") && error.contains("`dog`"),
+            "{error}"
+        );
+        assert!(
+            found(r#"{"present": [3]}"#)
+                .expect_err("no such class")
+                .contains("`3`")
+        );
+        assert!(
+            found(r#"{"present": []}"#)
+                .expect_err("nothing is left")
+                .contains("no class")
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Phases in a configuration.
+
+use sconce_plugin_api::prelude::*;
+
+/// A phase of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PhaseName {
+    /// The training.
+    Train,
+    /// Validations.
+    Val,
+    /// The test.
+    Test,
+}
+
+impl PhaseName {
+    pub(crate) const ALL: [PhaseName; 3] = [PhaseName::Train, PhaseName::Val, PhaseName::Test];
+
+    fn phase(self) -> Phase {
+        match self {
+            PhaseName::Train => Phase::Train,
+            PhaseName::Val => Phase::Val,
+            PhaseName::Test => Phase::Test,
+        }
+    }
+}
+
+/// Whether a phase is one of those.
+pub(crate) fn has(names: &[PhaseName], phase: Phase) -> bool {
+    names.iter().any(|name| name.phase() == phase)
+}
+
+/// Something for each phase.
+#[derive(Debug, Default)]
+pub(crate) struct ByPhase<T>([T; Phase::ALL.len()]);
+
+impl<T> ByPhase<T> {
+    /// That of a phase; nothing for one that this version of the API does not know.
+    pub(crate) fn of(&mut self, phase: Phase) -> Option<&mut T> {
+        self.0.get_mut(phase.number() as usize)
+    }
+
+    /// All of them, in the order of the phases' numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_their_phases() {
+        for name in PhaseName::ALL {
+            let text = format!("\"{}\"", name.phase());
+            assert_eq!(
+                serde_json::from_str::<PhaseName>(&text).expect("a phase"),
+                name
+            );
+            assert!(has(&[name], name.phase()) && !has(&[name], Phase::Predict));
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The `plot-lines` hook: a chart of metrics over the run, drawn anew after each epoch.
+//!
+//! `{"hook": "plot-lines", "config": {"metrics": ["loss"], "file": "loss.svg"}}`
+
+use std::path::PathBuf;
+
+use sconce_charts::{Line, LineChart};
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::write_whole;
+
+/// What is drawn, and where.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The metrics: of one phase, as `val/accuracy`, or of the training and the validation, as `loss`. Default
+    /// the loss.
+    metrics: Vec<Monitor>,
+    /// What the horizontal axis counts: finished epochs or iterations of the training. Default `epoch`.
+    by: By,
+    /// By iterations: every so many of them give a point of the training's lines, at least 1; their `loss`
+    /// is that of the batch, all else the mean of the epoch so far. Default 1.
+    #[schemars(range(min = 1))]
+    every: u64,
+    /// Each point is the mean of the latest so many of its line, at least 1. Default 1.
+    #[schemars(range(min = 1))]
+    smoothing: usize,
+    /// The file, below the run's directory: SVG. Default `lines.svg`.
+    file: PathBuf,
+    /// Default (null): the run's name.
+    title: Option<String>,
+    /// What stands at the vertical axis. Default nothing.
+    y_label: String,
+    /// A logarithmic vertical axis: what is not above 0 is left out. Default false.
+    y_log: bool,
+    /// A logarithmic horizontal axis. Default false.
+    x_log: bool,
+    /// In pixels, from 200 to 10000. Default 800.
+    #[schemars(range(min = 200, max = 10000))]
+    width: u32,
+    /// In pixels, from 150 to 10000. Default 450.
+    #[schemars(range(min = 150, max = 10000))]
+    height: u32,
+}
+
+/// What the horizontal axis counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum By {
+    /// Finished epochs.
+    Epoch,
+    /// Finished iterations.
+    Iteration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            metrics: vec![Monitor::new("loss")],
+            by: By::Epoch,
+            every: 1,
+            smoothing: 1,
+            file: PathBuf::from("lines.svg"),
+            title: None,
+            y_label: String::new(),
+            y_log: false,
+            x_log: false,
+            width: 800,
+            height: 450,
+        }
+    }
+}
+
+/// A metric of a phase.
+#[derive(Debug)]
+struct Series {
+    phase: Phase,
+    metric: String,
+    /// Values that are not finite are gaps, and JSON can't say them.
+    points: Vec<(u64, Option<f64>)>,
+}
+
+/// See the [module](self).
+pub(crate) struct PlotLines {
+    config: Config,
+    path: PathBuf,
+    title: String,
+    series: Vec<Series>,
+}
+
+/// The lines of the metrics of a configuration.
+fn series(metrics: &[Monitor]) -> Vec<Series> {
+    let mut all: Vec<Series> = Vec::new();
+    for monitor in metrics {
+        let phases = match monitor.phase() {
+            Some(phase) => vec![phase],
+            None => vec![Phase::Train, Phase::Val],
+        };
+        for phase in phases {
+            let metric = monitor.name().to_owned();
+            if !all
+                .iter()
+                .any(|known| known.phase == phase && known.metric == metric)
+            {
+                let points = Vec::new();
+                all.push(Series {
+                    phase,
+                    metric,
+                    points,
+                });
+            }
+        }
+    }
+    all
+}
+
+impl Series {
+    fn add(&mut self, x: u64, y: Option<f64>) {
+        if let Some(y) = y {
+            self.points.push((x, Some(y).filter(|y| y.is_finite())));
+        }
+    }
+
+    /// Each point the mean of the latest so many; a gap stays one, and is in no mean.
+    fn line(&self, smoothing: usize) -> Line {
+        let points = self.points.iter().enumerate().map(|(index, (x, y))| {
+            let latest = self
+                .points
+                .get((index + 1).saturating_sub(smoothing)..=index);
+            let latest = latest.unwrap_or_default().iter().filter_map(|(_, y)| *y);
+            let (sum, count) = latest.fold((0.0, 0_u32), |(sum, count), y| (sum + y, count + 1));
+            let mean = y.map_or(f64::NAN, |_| sum / f64::from(count));
+            (*x as f64, mean)
+        });
+        Line::new(format!("{}/{}", self.phase, self.metric), points)
+    }
+}
+
+impl PlotLines {
+    fn chart(&self) -> LineChart {
+        let config = &self.config;
+        let mut chart = LineChart::new(&self.title);
+        chart.x_label = match config.by {
+            By::Epoch => "epoch".to_owned(),
+            By::Iteration => "iteration".to_owned(),
+        };
+        chart.y_label.clone_from(&config.y_label);
+        (chart.x_log, chart.y_log) = (config.x_log, config.y_log);
+        (chart.width, chart.height) = (config.width, config.height);
+        let drawn = self
+            .series
+            .iter()
+            .filter(|series| !series.points.is_empty());
+        chart.lines = drawn.map(|series| series.line(config.smoothing)).collect();
+        chart
+    }
+
+    fn draw(&self) -> Result<()> {
+        if self.series.iter().all(|series| series.points.is_empty()) {
+            return Ok(());
+        }
+        write_whole(&self.path, self.chart().svg()?)
+    }
+}
+
+#[hook(
+    name = "plot-lines",
+    about = "Draws metrics over epochs or iterations, as a picture that each epoch renews.",
+    priority = LOW
+)]
+impl Hook for PlotLines {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        if config.metrics.is_empty() {
+            bail!("`metrics` names nothing to draw");
+        }
+        if config.by == By::Epoch {
+            setup.leave_out(Point::AfterIter);
+        }
+        Ok(PlotLines {
+            path: setup.path_below("file", &config.file)?,
+            title: config.title.clone().unwrap_or_default(),
+            series: series(&config.metrics),
+            config,
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if self.config.title.is_none() {
+            self.title = task.facts()?.run;
+        }
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        // A host before 1.2 calls it in any case.
+        let is_due = task.iteration().is_multiple_of(self.config.every);
+        if task.phase() != Phase::Train || self.config.by == By::Epoch || !is_due {
+            return Ok(());
+        }
+        let of_training = self
+            .series
+            .iter_mut()
+            .filter(|series| series.phase == Phase::Train);
+        for series in of_training {
+            let value = match series.metric.as_str() {
+                "loss" => task.loss(),
+                name => task.metric(name),
+            };
+            series.add(task.iteration(), value);
+        }
+        Ok(())
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let (phase, by) = (task.phase(), self.config.by);
+        // By iterations the training's points are there; by epochs one that is broken off is none.
+        let is_training = phase == Phase::Train;
+        if is_training && (by == By::Iteration || !task.is_whole()) {
+            return Ok(());
+        }
+        let x = match by {
+            By::Epoch => task.epoch(),
+            By::Iteration => task.iteration(),
+        };
+        for series in self
+            .series
+            .iter_mut()
+            .filter(|series| series.phase == phase)
+        {
+            let value = task.metric(&series.metric);
+            series.add(x, value);
+        }
+        if phase == Phase::Test {
+            self.draw()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn after_cycle(&mut self, _task: &mut TaskView<'_>) -> Result<()> {
+        self.draw()
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        let points: Vec<_> = self.series.iter().map(|series| &series.points).collect();
+        state::to_bytes(&points)
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let saved: Vec<Vec<(u64, Option<f64>)>> = state::from_bytes(bytes)?;
+        for (series, points) in self.series.iter_mut().zip(saved) {
+            series.points = points;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_without_a_phase_is_that_of_training_and_validation() {
+        let all = series(&["loss", "val/accuracy", "val/loss"].map(Monitor::from));
+        let names: Vec<_> = all.iter().map(|series| series.line(1).name).collect();
+        assert_eq!(names, ["train/loss", "val/loss", "val/accuracy"]);
+    }
+
+    #[test]
+    fn points_are_means_of_the_latest_and_gaps_stay() {
+        let mut all = series(&[Monitor::new("val/loss")]);
+        for (x, y) in [(1, 4.0), (2, 2.0), (3, f64::INFINITY), (4, 6.0)] {
+            all[0].add(x, Some(y));
+        }
+        all[0].add(5, None);
+        let means = |smoothing| -> Vec<f64> {
+            let line = all[0].line(smoothing);
+            line.points.iter().map(|(_, y)| *y).collect()
+        };
+        assert_eq!(format!("{:?}", means(1)), "[4.0, 2.0, NaN, 6.0]");
+        assert_eq!(format!("{:?}", means(2)), "[4.0, 3.0, NaN, 6.0]");
+        assert_eq!(format!("{:?}", means(3)), "[4.0, 3.0, NaN, 4.0]");
+    }
+}

@@ -1,0 +1,409 @@
+//! The `predictions` hook: target and prediction of each sample, in a table.
+//!
+//! `{"hook": "predictions", "config": {"phases": ["test"], "scores": "probabilities"}}`
+
+use std::path::PathBuf;
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::Tensor;
+use sconce_plugin_api::write_whole;
+
+use crate::classes::{self, Classified, Shown, sigmoid, softmax};
+use crate::numbers;
+use crate::passes::{self, Keeps, Pass};
+use crate::phases::{self, ByPhase, PhaseName};
+use crate::variables::Variable;
+
+/// What stands in the table, and where it goes.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The phases whose samples are written. Default `val` and `test`.
+    phases: Vec<PhaseName>,
+    /// Which passes' tables are kept. Default `latest`.
+    files: Keeps,
+    /// Write only from the training's epoch of this number on, at least 0; 0 is an initial validation.
+    /// Default 0.
+    start_from: u64,
+    /// What is written of the outputs behind the prediction: of classes, a column for each. Default `none`.
+    scores: Scores,
+    /// Classes by their names instead of their numbers. Default false.
+    names: bool,
+    /// Only what is predicted wrong. Default false.
+    only_wrong: bool,
+    /// The model's outputs: (…, classes); one logit of yes against no for each target; or numbers, of
+    /// the targets' shape. Default `outputs`.
+    outputs: String,
+    /// The targets: classes, or numbers of the outputs' shape. Default `targets`.
+    targets: String,
+    /// What the predictions are of. Default (null): numbers where the task has no classes, else classes.
+    kind: Option<Kind>,
+    /// Where there is one logit: above this it is a yes. Default 0, a probability of a half.
+    threshold: f64,
+    /// A variable of the targets' shape that is 0 at positions that are left out, as behind a sequence's end.
+    /// Default (null): none.
+    mask: Option<String>,
+    /// Positions with this target are left out. Default (null): none.
+    ignore_index: Option<i64>,
+    /// What stands between two columns: one ASCII character, no quote and no end of line. Default a
+    /// comma.
+    delimiter: char,
+    /// Where the tables go, as `predictions-PHASE.csv`: a directory below the run's. Default: the run's
+    /// directory itself.
+    directory: PathBuf,
+}
+
+/// What is written of the outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Scores {
+    /// Nothing.
+    None,
+    /// The outputs as they are.
+    Logits,
+    /// Of classes their probabilities: the softmax of the outputs, or the logistic function of one.
+    Probabilities,
+    /// The probability of the predicted class alone.
+    Confidence,
+}
+
+/// What predictions are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    /// Classes.
+    Classes,
+    /// Numbers.
+    Numbers,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            phases: vec![PhaseName::Val, PhaseName::Test],
+            files: Keeps::Latest,
+            start_from: 0,
+            scores: Scores::None,
+            names: false,
+            only_wrong: false,
+            outputs: "outputs".to_owned(),
+            targets: "targets".to_owned(),
+            kind: None,
+            threshold: 0.0,
+            mask: None,
+            ignore_index: None,
+            delimiter: ',',
+            directory: PathBuf::new(),
+        }
+    }
+}
+
+impl Config {
+    fn check(&self) -> Result<()> {
+        if !self.delimiter.is_ascii() || matches!(self.delimiter, '"' | '\n' | '\r' | '\0') {
+            bail!(
+                "`delimiter` must be one ASCII character, no quote and no end of line, found {:?}",
+                self.delimiter
+            );
+        }
+        if self.kind == Some(Kind::Numbers) && self.scores != Scores::None {
+            bail!("`scores` are of classes; numbers are their own prediction");
+        }
+        Ok(())
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Predictions {
+    config: Config,
+    directory: PathBuf,
+    outputs: Variable,
+    targets: Variable,
+    /// Of the classes.
+    names: Vec<String>,
+    kind: Kind,
+    batch: Classified,
+    shown: Shown,
+    shares: Vec<f64>,
+    /// The table of the pass so far; nothing before its first row.
+    tables: ByPhase<String>,
+}
+
+impl Predictions {
+    fn header(&self) -> Vec<String> {
+        let mut header = vec!["id".to_owned()];
+        if self.batch.positions != 1 {
+            header.push("position".to_owned());
+        }
+        header.extend(["target", "prediction"].map(str::to_owned));
+        let what = match self.config.scores {
+            Scores::None => return header,
+            Scores::Confidence => {
+                header.push("confidence".to_owned());
+                return header;
+            }
+            Scores::Logits => "logit",
+            Scores::Probabilities => "probability",
+        };
+        if self.batch.width == 1 {
+            header.push(what.to_owned());
+        } else {
+            let names = classes::names(&self.names, self.batch.width);
+            header.extend(names.iter().map(|name| format!("{what}_{name}")));
+        }
+        header
+    }
+
+    /// The row of a place of the batch.
+    fn row(&mut self, id: u64, place: usize) -> Result<Option<Vec<String>>> {
+        let batch = &self.batch;
+        let target = batch.target(place)?;
+        let prediction = batch.predictions.get(place).copied().unwrap_or(0);
+        if !self.shown.has(place, batch) || (self.config.only_wrong && target == prediction) {
+            return Ok(None);
+        }
+        let mut row = vec![id.to_string()];
+        if batch.positions != 1 {
+            row.push((place % batch.positions.max(1)).to_string());
+        }
+        let name = |class: usize| match self.names.get(class) {
+            Some(name) if self.config.names => name.clone(),
+            _ => class.to_string(),
+        };
+        row.extend([name(target), name(prediction)]);
+        let logits = batch.row(place);
+        // The bits are those of an `f32` in almost all cases: so few digits give it again.
+        let text = |number: &f64| (*number as f32).to_string();
+        if self.config.scores == Scores::Logits {
+            row.extend(logits.iter().map(text));
+        } else if let (&[logit], true) = (logits, self.config.scores != Scores::None) {
+            let yes = sigmoid(logit);
+            let is_own = self.config.scores == Scores::Confidence && prediction == 0;
+            row.push(text(&if is_own { 1.0 - yes } else { yes }));
+        } else if self.config.scores != Scores::None {
+            softmax(logits, &mut self.shares);
+            match self.config.scores {
+                Scores::Confidence => row.extend(self.shares.get(prediction).map(text)),
+                _ => row.extend(self.shares.iter().map(text)),
+            }
+        }
+        Ok(Some(row))
+    }
+
+    fn add_classes(&mut self, ids: &[u64], phase: Phase) -> Result<()> {
+        let mut rows = Vec::new();
+        if self.tables.of(phase).is_some_and(|table| table.is_empty()) {
+            rows.push(self.header());
+        }
+        let positions = self.batch.positions.max(1);
+        for place in 0..self.batch.predictions.len() {
+            if !self.shown.has(place, &self.batch) {
+                continue;
+            }
+            let id = ids.get(place / positions).copied().unwrap_or(0);
+            rows.extend(self.row(id, place)?);
+        }
+        self.add(phase, &rows)
+    }
+
+    fn add(&mut self, phase: Phase, rows: &[Vec<String>]) -> Result<()> {
+        let text = lines(rows, self.config.delimiter as u8)?;
+        if let Some(table) = self.tables.of(phase) {
+            table.push_str(&text);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, task: &TaskView<'_>) -> Result<()> {
+        let ids: Vec<u64> = if let Ok(indices) = task.sample_indices() {
+            indices.elements::<u32>()?.map(u64::from).collect()
+        } else {
+            // A host that does not tell counts as they come.
+            let first = task.batch().saturating_sub(1) * task.batch_size();
+            (first..first + task.batch_size()).collect()
+        };
+        if self.kind == Kind::Numbers {
+            let (Some(outputs), Some(targets)) =
+                (self.outputs.tensor(task)?, self.targets.tensor(task)?)
+            else {
+                bail!("`outputs` and `targets` must be tensors");
+            };
+            let has_header = self
+                .tables
+                .of(task.phase())
+                .is_some_and(|table| !table.is_empty());
+            let rows = rows_of_numbers(&ids, &outputs, &targets, has_header)?;
+            return self.add(task.phase(), &rows);
+        }
+        let threshold = self.config.threshold;
+        self.batch
+            .read_from(&mut self.outputs, &mut self.targets, task, threshold)?;
+        self.shown.read(task, self.batch.targets.len())?;
+        self.add_classes(&ids, task.phase())
+    }
+
+    /// Whether the pass under way is written.
+    fn is_due(&self, task: &TaskView<'_>) -> bool {
+        // The epoch of a training counts once it is over.
+        let epoch = task.epoch() + u64::from(task.phase() == Phase::Train);
+        phases::has(&self.config.phases, task.phase()) && epoch >= self.config.start_from
+    }
+}
+
+/// A row for each sample: its numbers as they should be, and as they are predicted.
+fn rows_of_numbers(
+    ids: &[u64],
+    outputs: &Tensor<'_>,
+    targets: &Tensor<'_>,
+    has_header: bool,
+) -> Result<Vec<Vec<String>>> {
+    if outputs.len() != targets.len() {
+        bail!(
+            "`{}` of the shape {:?} do not fit `{}` of the shape {:?}",
+            outputs.name(),
+            outputs.shape(),
+            targets.name(),
+            targets.shape()
+        );
+    }
+    let (mut predicted, mut expected) = (Vec::new(), Vec::new());
+    numbers::add(outputs, &mut predicted)?;
+    numbers::add(targets, &mut expected)?;
+    let width = (expected.len() / ids.len().max(1)).max(1);
+    let mut rows = Vec::new();
+    if !has_header {
+        let mut header = vec!["id".to_owned()];
+        for what in ["target", "prediction"] {
+            let columns = (0..width).map(|column| match width {
+                1 => what.to_owned(),
+                _ => format!("{what}_{column}"),
+            });
+            header.extend(columns);
+        }
+        rows.push(header);
+    }
+    let samples = expected.chunks(width).zip(predicted.chunks(width));
+    for (id, (expected, predicted)) in ids.iter().zip(samples) {
+        let numbers = expected.iter().chain(predicted);
+        let mut row = vec![id.to_string()];
+        row.extend(numbers.map(|number| (*number as f32).to_string()));
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn lines(rows: &[Vec<String>], delimiter: u8) -> Result<String> {
+    let mut writer = csv::WriterBuilder::new()
+        .delimiter(delimiter)
+        .from_writer(Vec::new());
+    for row in rows {
+        writer.write_record(row)?;
+    }
+    let text = writer
+        .into_inner()
+        .map_err(csv::IntoInnerError::into_error)?;
+    Ok(String::from_utf8(text)?)
+}
+
+#[hook(
+    name = "predictions",
+    about = "Writes target and prediction of each sample, and what speaks for it, into a table.",
+    priority = LOW
+)]
+impl Hook for Predictions {
+    type Config = Config;
+
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        config.check()?;
+        Ok(Predictions {
+            directory: passes::directory(setup, &config.directory)?,
+            outputs: Variable::new(&config.outputs),
+            targets: Variable::new(&config.targets),
+            names: Vec::new(),
+            kind: config.kind.unwrap_or(Kind::Classes),
+            batch: Classified::default(),
+            shown: Shown::new(config.mask.as_deref(), config.ignore_index),
+            shares: Vec::new(),
+            tables: ByPhase::default(),
+            config,
+        })
+    }
+
+    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        self.names = task.facts()?.classes;
+        if self.config.kind.is_none() && self.names.is_empty() {
+            self.kind = Kind::Numbers;
+        }
+        Ok(())
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        // A batch that a hook has left out has no outputs.
+        if task.loss().is_none() || !self.is_due(task) {
+            return Ok(());
+        }
+        self.read(task)
+    }
+
+    fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let name = Pass::of(task).name(self.config.files);
+        let Some(table) = self
+            .tables
+            .of(task.phase())
+            .filter(|table| !table.is_empty())
+        else {
+            return Ok(());
+        };
+        write_whole(
+            self.directory.join(format!("predictions-{name}.csv")),
+            &*table,
+        )?;
+        table.clear();
+        Ok(())
+    }
+
+    fn save_state(&mut self) -> Result<Vec<u8>> {
+        state::to_bytes(&self.tables.iter().collect::<Vec<_>>())
+    }
+
+    fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
+        let saved: Vec<String> = state::from_bytes(bytes)?;
+        let mut saved = saved.into_iter();
+        for table in self.tables.iter_mut() {
+            *table = saved.next().unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_no_table_is_refused() {
+        let refusal = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            config
+                .check()
+                .err()
+                .map(|error| error.message().to_owned())
+                .unwrap_or_default()
+        };
+        assert_eq!(refusal(|_| ()), "");
+        assert!(refusal(|config| config.delimiter = '"').contains("`delimiter`"));
+        let numbers = |config: &mut Config| {
+            config.kind = Some(Kind::Numbers);
+            config.scores = Scores::Logits;
+        };
+        assert!(refusal(numbers).contains("`scores`"));
+    }
+
+    #[test]
+    fn rows_are_quoted_where_they_must_be() {
+        let rows = [vec!["1".to_owned(), "a,b".to_owned()]];
+        assert_eq!(lines(&rows, b',').expect("lines"), "1,\"a,b\"\n");
+        assert_eq!(lines(&rows, b'\t').expect("lines"), "1\ta,b\n");
+    }
+}

@@ -1,0 +1,290 @@
+//! Statistics of values that come in batches.
+//!
+//! Mean and variance are those of the batches, joined by the formula of Chan, Golub and `LeVeque` ("Updating
+//! formulae and a pairwise algorithm for computing sample variances", 1979), so that no digits are lost
+//! where the mean is large. What stands for a set of values is what NumPy's function of the same name gives.
+
+use sconce_plugin_api::prelude::*;
+
+/// One number that stands for many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Aggregate {
+    /// The mean.
+    Mean,
+    /// The standard deviation of these values: of all there are, not an estimate from a sample.
+    Std,
+    /// The square of that.
+    Var,
+    /// The least.
+    Min,
+    /// The greatest.
+    Max,
+    /// The value in the middle, or the mean of the two there. All values are kept until the pass ends: 8
+    /// bytes for each.
+    Median,
+    /// The sum.
+    Sum,
+    /// How many are not a number.
+    NanCount,
+    /// Which share of them is not a number, from 0 to 1.
+    NanFraction,
+}
+
+impl Aggregate {
+    /// How metrics call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Aggregate::Mean => "mean",
+            Aggregate::Std => "std",
+            Aggregate::Var => "var",
+            Aggregate::Min => "min",
+            Aggregate::Max => "max",
+            Aggregate::Median => "median",
+            Aggregate::Sum => "sum",
+            Aggregate::NanCount => "nan_count",
+            Aggregate::NanFraction => "nan_fraction",
+        }
+    }
+}
+
+/// Values so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Statistics {
+    count: u64,
+    nan_count: u64,
+    sum: f64,
+    mean: f64,
+    /// The sum of the squared distances from the mean.
+    squares: f64,
+    min: f64,
+    max: f64,
+    /// All of them, for the median.
+    values: Vec<f64>,
+}
+
+/// What a checkpoint keeps of them: JSON has neither infinity nor not-a-number, so the bits.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Saved {
+    counts: [u64; 2],
+    numbers: [u64; 5],
+    values: Vec<u64>,
+}
+
+impl Statistics {
+    /// Adds values; with `keeps` they are kept for the median. Values that are not numbers are counted,
+    /// and with `skip` go into nothing else.
+    pub(crate) fn add(&mut self, values: &[f64], skip: bool, keeps: bool) {
+        let not_numbers = values.iter().filter(|value| value.is_nan()).count() as u64;
+        self.nan_count += not_numbers;
+        let used = || {
+            values
+                .iter()
+                .copied()
+                .filter(|value| !(skip && value.is_nan()))
+        };
+        let count = values.len() as u64 - if skip { not_numbers } else { 0 };
+        if count == 0 {
+            return;
+        }
+        let sum: f64 = used().sum();
+        let mean = sum / count as f64;
+        let squares: f64 = used().map(|value| (value - mean).powi(2)).sum();
+        let least = used().fold(f64::INFINITY, lesser);
+        let greatest = used().fold(f64::NEG_INFINITY, greater);
+        if self.count == 0 {
+            (self.mean, self.squares) = (mean, squares);
+            (self.min, self.max) = (least, greatest);
+        } else {
+            let (old, new) = (self.count as f64, count as f64);
+            let distance = mean - self.mean;
+            self.mean += distance * new / (old + new);
+            self.squares += squares + distance * distance * old * new / (old + new);
+            (self.min, self.max) = (lesser(self.min, least), greater(self.max, greatest));
+        }
+        self.sum += sum;
+        self.count += count;
+        if keeps {
+            self.values.extend(used());
+        }
+    }
+
+    /// Whether there is nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0 && self.nan_count == 0
+    }
+
+    /// Forgets all values, and keeps their room.
+    pub(crate) fn clear(&mut self) {
+        let mut values = std::mem::take(&mut self.values);
+        values.clear();
+        *self = Statistics {
+            values,
+            ..Statistics::default()
+        };
+    }
+
+    /// The number that stands for the values; not a number where there are none.
+    pub(crate) fn of(&mut self, aggregate: Aggregate, skip: bool) -> f64 {
+        let all = self.count + if skip { self.nan_count } else { 0 };
+        match aggregate {
+            Aggregate::NanCount => self.nan_count as f64,
+            Aggregate::NanFraction => self.nan_count as f64 / all as f64,
+            Aggregate::Sum => self.sum,
+            _ if self.count == 0 => f64::NAN,
+            Aggregate::Mean => self.mean,
+            Aggregate::Std => (self.squares / self.count as f64).sqrt(),
+            Aggregate::Var => self.squares / self.count as f64,
+            Aggregate::Min => self.min,
+            Aggregate::Max => self.max,
+            Aggregate::Median => self.median(),
+        }
+    }
+
+    fn median(&mut self) -> f64 {
+        if self.values.iter().any(|value| value.is_nan()) {
+            return f64::NAN;
+        }
+        let middle = self.values.len() / 2;
+        if middle == 0 {
+            return self.values.first().copied().unwrap_or(f64::NAN);
+        }
+        let even = self.values.len().is_multiple_of(2);
+        let (below, value, _) = self.values.select_nth_unstable_by(middle, f64::total_cmp);
+        if !even {
+            return *value;
+        }
+        f64::midpoint(
+            below.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            *value,
+        )
+    }
+
+    pub(crate) fn save(&self) -> Saved {
+        let numbers = [self.sum, self.mean, self.squares, self.min, self.max];
+        Saved {
+            counts: [self.count, self.nan_count],
+            numbers: numbers.map(f64::to_bits),
+            values: self.values.iter().map(|value| value.to_bits()).collect(),
+        }
+    }
+
+    pub(crate) fn restore(saved: &Saved) -> Statistics {
+        let [count, nan_count] = saved.counts;
+        let [sum, mean, squares, min, max] = saved.numbers.map(f64::from_bits);
+        Statistics {
+            count,
+            nan_count,
+            sum,
+            mean,
+            squares,
+            min,
+            max,
+            values: saved
+                .values
+                .iter()
+                .map(|bits| f64::from_bits(*bits))
+                .collect(),
+        }
+    }
+}
+
+/// The lesser, or not a number where one of them is none.
+fn lesser(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a < b { a } else { b }
+}
+
+fn greater(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a > b { a } else { b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(batches: &[&[f64]], skip: bool) -> Vec<f64> {
+        use Aggregate as A;
+        let mut statistics = Statistics::default();
+        for batch in batches {
+            statistics.add(batch, skip, true);
+            statistics = Statistics::restore(&statistics.save());
+        }
+        [
+            A::Mean,
+            A::Std,
+            A::Var,
+            A::Min,
+            A::Max,
+            A::Median,
+            A::Sum,
+            A::NanCount,
+            A::NanFraction,
+        ]
+        .map(|aggregate| statistics.of(aggregate, skip))
+        .to_vec()
+    }
+
+    fn near(found: &[f64], expected: &[f64]) {
+        for (found, expected) in found.iter().zip(expected) {
+            let is_near = (found - expected).abs() <= 1e-12 * expected.abs().max(1.0);
+            assert!(
+                is_near || (found.is_nan() && expected.is_nan()),
+                "{found} {expected}"
+            );
+        }
+    }
+
+    /// Expected values are NumPy's.
+    #[test]
+    fn statistics_are_numpys_however_the_values_are_cut() {
+        let expected = [
+            2.8,
+            1.720_465_053_408_525_2,
+            2.96,
+            1.0,
+            6.0,
+            2.0,
+            14.0,
+            0.0,
+            0.0,
+        ];
+        near(&all(&[&[1.0, 2.0, 6.0, 2.0, 3.0]], false), &expected);
+        near(
+            &all(&[&[1.0], &[2.0, 6.0], &[], &[2.0, 3.0]], false),
+            &expected,
+        );
+        // Digits that sums of squares would lose.
+        near(
+            &all(&[&[1e9 + 4.0, 1e9 + 7.0], &[1e9 + 13.0, 1e9 + 16.0]], true),
+            &[
+                1e9 + 10.0,
+                22.5_f64.sqrt(),
+                22.5,
+                1e9 + 4.0,
+                1e9 + 16.0,
+                1e9 + 10.0,
+                4e9 + 40.0,
+                0.0,
+                0.0,
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_no_number_spoils_all_or_is_left_out() {
+        let nan = f64::NAN;
+        let batches: [&[f64]; 3] = [&[1.0, nan], &[nan], &[3.0]];
+        near(
+            &all(&batches, false),
+            &[nan, nan, nan, nan, nan, nan, nan, 2.0, 0.5],
+        );
+        near(
+            &all(&batches, true),
+            &[2.0, 1.0, 1.0, 1.0, 3.0, 2.0, 4.0, 2.0, 0.5],
+        );
+        near(
+            &all(&[&[nan]], true),
+            &[nan, nan, nan, nan, nan, nan, 0.0, 1.0, 1.0],
+        );
+    }
+}

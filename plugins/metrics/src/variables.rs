@@ -1,0 +1,152 @@
+//! What a name in a configuration leads to: a tensor of the batch, or what a hook has published.
+
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::tensor::Tensor;
+
+use crate::numbers;
+
+/// Where the values of a variable come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A tensor of the batch: `inputs`, `targets`, `outputs`, `loss`, or one that the task names.
+    Batch,
+    /// The numbers of the batch's samples in their data set.
+    Indices,
+    /// A tensor that a hook publishes.
+    Published,
+    /// A number, or a list of them, that a hook publishes.
+    Value,
+    /// A metric that a hook publishes in each iteration.
+    Metric,
+}
+
+/// A number or a list of numbers, as hooks publish them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Value {
+    One(f64),
+    Many(Vec<f64>),
+}
+
+/// A variable by its name.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    /// Known from the first batch on.
+    source: Option<Source>,
+}
+
+impl Variable {
+    pub(crate) fn new(name: impl Into<String>) -> Variable {
+        Variable {
+            name: name.into(),
+            source: None,
+        }
+    }
+
+    /// Where it is found at this moment, which then holds for the run.
+    ///
+    /// # Errors
+    ///
+    /// Where it is nowhere; the error has the nearest name.
+    #[track_caller]
+    pub(crate) fn source(&mut self, task: &TaskView<'_>) -> Result<Source> {
+        if let Some(source) = self.source {
+            return Ok(source);
+        }
+        let name = &self.name;
+        let found = if name == "indices" {
+            Source::Indices
+        } else if task.variables().any(|tensor| tensor.name() == name) {
+            Source::Batch
+        } else if task.published_tensor(name).is_ok() {
+            Source::Published
+        } else if task.published::<Value>(name).ok().flatten().is_some() {
+            Source::Value
+        } else if task.metric(name).is_some() {
+            Source::Metric
+        } else {
+            return Err(Error::new(format_args!(
+                "there is no variable `{name}`: the batch has {}, and no hook publishes a tensor, \
+                 numbers or a metric of that name",
+                known(task)
+            )));
+        };
+        self.source = Some(found);
+        Ok(found)
+    }
+
+    /// The tensor, where it is one.
+    #[track_caller]
+    pub(crate) fn tensor<'task>(
+        &mut self,
+        task: &'task TaskView<'_>,
+    ) -> Result<Option<Tensor<'task>>> {
+        match self.source(task)? {
+            Source::Batch => task.variable(&self.name).map(Some),
+            Source::Indices => task.sample_indices().map(Some),
+            Source::Published => task.published_tensor(&self.name).map(Some),
+            Source::Value | Source::Metric => Ok(None),
+        }
+    }
+
+    /// Puts its values into `into`, in the place of what is there.
+    #[track_caller]
+    pub(crate) fn read(&mut self, task: &TaskView<'_>, into: &mut Vec<f64>) -> Result<()> {
+        into.clear();
+        if let Some(tensor) = self.tensor(task)? {
+            return numbers::add(&tensor, into);
+        }
+        if self.source == Some(Source::Metric) {
+            into.extend(task.metric(&self.name));
+            return Ok(());
+        }
+        match task.published(&self.name)? {
+            Some(Value::One(number)) => into.push(number),
+            Some(Value::Many(numbers)) => into.extend(numbers),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+fn known(task: &TaskView<'_>) -> String {
+    let names: Vec<String> = task
+        .variables()
+        .map(|tensor| format!("`{}`", tensor.name()))
+        .collect();
+    names.join(", ")
+}
+
+/// Refuses a list of names with nothing in it, or with a name twice.
+#[track_caller]
+pub(crate) fn check(option: &str, names: &[String]) -> Result<()> {
+    if names.is_empty() {
+        bail!("`{option}` names nothing");
+    }
+    for (index, name) in names.iter().enumerate() {
+        if names.iter().take(index).any(|earlier| earlier == name) {
+            bail!("`{option}` names `{name}` twice");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_names_are_checked() {
+        let names = |names: &[&str]| {
+            check(
+                "variables",
+                &names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(),
+            )
+        };
+        assert!(names(&["a", "b"]).is_ok());
+        assert!(names(&[]).is_err());
+        let error = names(&["a", "b", "a"]).expect_err("twice");
+        assert_eq!(error.message(), "`variables` names `a` twice");
+    }
+}
