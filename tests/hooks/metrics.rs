@@ -554,6 +554,53 @@ fn names_sequences_and_numbers_are_predicted_too() {
 }
 
 #[test]
+fn a_single_logit_tells_yes_from_no_at_a_threshold() {
+    let rows: String = (0..24)
+        .map(|row| {
+            format!(
+                "{}.5,{},{}\n",
+                row % 5,
+                row * row % 7,
+                u8::from(row % 3 == 0)
+            )
+        })
+        .collect();
+    let with = |threshold: f64| {
+        let place = Workplace::new(PLUGINS);
+        place.write_text("table.csv", &format!("a,b,y\n{rows}"));
+        let mut manifest = tiny();
+        manifest["data"] = json!({"kind": "csv", "file": "table.csv", "target": "y",
+            "target_kind": "numbers", "val": {"count": 9}});
+        manifest["loss"] = json!({"kind": "binary-cross-entropy"});
+        manifest["metrics"] = json!(["binary-accuracy"]);
+        manifest["hooks"] = json!([
+            {"hook": "classification", "config": {"scores": ["accuracy", "recall"], "average": ["none"],
+                "threshold": threshold}},
+            {"hook": "predictions", "config": {"kind": "classes", "scores": "probabilities",
+                "threshold": threshold}}, "csv"]);
+        place.run(&manifest).expect(0, &[]);
+        place
+    };
+    let of = |place: &Workplace, name: &str| {
+        column(place, "val.csv", &format!("classification/{name}"))[1]
+    };
+    let place = with(0.0);
+    near(
+        of(&place, "accuracy"),
+        column(&place, "val.csv", "binary_accuracy")[1],
+    );
+    let shares = column(&place, "predictions-val.csv", "probability");
+    let predictions = column(&place, "predictions-val.csv", "prediction");
+    for (share, prediction) in shares.iter().zip(predictions) {
+        near(prediction, f64::from(u8::from(*share > 0.5)));
+    }
+    let place = with(1e9);
+    assert_eq!((of(&place, "recall/0"), of(&place, "recall/1")), (1.0, 0.0));
+    let place = with(-1e9);
+    assert_eq!((of(&place, "recall/0"), of(&place, "recall/1")), (0.0, 1.0));
+}
+
+#[test]
 fn masked_classes_are_not_predicted() {
     let predicted = |config: Value, phase: &str| {
         let hooks = json!([{"hook": "output-mask", "config": config},
