@@ -1,5 +1,10 @@
 //! `compute-stats`, `accumulate`, `classification`, `predictions`, `output-mask`, `plot-lines`.
 
+#![expect(
+    clippy::float_cmp,
+    reason = "numbers that are copied or counted are the very same"
+)]
+
 use std::fs;
 
 use sconce_tests::{Finished, Workplace, edit, tiny};
@@ -555,19 +560,11 @@ fn names_sequences_and_numbers_are_predicted_too() {
 
 #[test]
 fn a_single_logit_tells_yes_from_no_at_a_threshold() {
-    let rows: String = (0..24)
-        .map(|row| {
-            format!(
-                "{}.5,{},{}\n",
-                row % 5,
-                row * row % 7,
-                u8::from(row % 3 == 0)
-            )
-        })
-        .collect();
+    let row = |row: u32| format!("{}.5,{},{}", row % 5, row * row % 7, u8::from(row % 3 == 0));
+    let rows = (0..24).map(row).collect::<Vec<_>>().join("\n");
     let with = |threshold: f64| {
         let place = Workplace::new(PLUGINS);
-        place.write_text("table.csv", &format!("a,b,y\n{rows}"));
+        place.write_text("table.csv", &format!("a,b,y\n{rows}\n"));
         let mut manifest = tiny();
         manifest["data"] = json!({"kind": "csv", "file": "table.csv", "target": "y",
             "target_kind": "numbers", "val": {"count": 9}});
