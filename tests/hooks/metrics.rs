@@ -560,7 +560,14 @@ fn names_sequences_and_numbers_are_predicted_too() {
 
 #[test]
 fn a_single_logit_tells_yes_from_no_at_a_threshold() {
-    let row = |row: u32| format!("{}.5,{},{}", row % 5, row * row % 7, u8::from(row % 3 == 0));
+    let row = |row: u32| {
+        format!(
+            "{}.5,{},{}",
+            row % 5,
+            row * row % 7,
+            u8::from(row.is_multiple_of(3))
+        )
+    };
     let rows = (0..24).map(row).collect::<Vec<_>>().join("\n");
     let with = |threshold: f64| {
         let place = Workplace::new(PLUGINS);
