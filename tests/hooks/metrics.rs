@@ -1,7 +1,8 @@
 //! `compute-stats`, `accumulate`, `classification`, `predictions`, `output-mask`, `plot-lines`.
-#![allow(
+
+#![expect(
     clippy::float_cmp,
-    reason = "what is written is compared with what it is written from"
+    reason = "numbers that are copied or counted are the very same"
 )]
 
 use std::fs;
@@ -233,7 +234,8 @@ fn collected_tensors_are_there_for_others_and_in_files() {
             {"variables": {variable: ["mean"]}, "phases": ["test"]}})
     };
     let save = json!({"hook": "asker", "priority": "LOWEST", "config":
-        {"at": "after_loop", "phase": "train", "what": "save_checkpoint", "text": "end"}});
+        {"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "end",
+        "after_iteration": 4, "once": true}});
     for (keep, prefix) in [("epoch", "accumulated"), ("run", "all/of")] {
         let config = json!({"save": "safetensors", "keep": keep, "prefix": prefix, "limit": 9,
             "directory": "kept"});
@@ -557,6 +559,52 @@ fn names_sequences_and_numbers_are_predicted_too() {
 }
 
 #[test]
+fn a_single_logit_tells_yes_from_no_at_a_threshold() {
+    let row = |row: u32| {
+        format!(
+            "{}.5,{},{}",
+            row % 5,
+            row * row % 7,
+            u8::from(row.is_multiple_of(3))
+        )
+    };
+    let rows = (0..24).map(row).collect::<Vec<_>>().join("\n");
+    let with = |threshold: f64| {
+        let place = Workplace::new(PLUGINS);
+        place.write_text("table.csv", &format!("a,b,y\n{rows}\n"));
+        let mut manifest = tiny();
+        manifest["data"] = json!({"kind": "csv", "file": "table.csv", "target": "y",
+            "target_kind": "numbers", "val": {"count": 9}});
+        manifest["loss"] = json!({"kind": "binary-cross-entropy"});
+        manifest["metrics"] = json!(["binary-accuracy"]);
+        manifest["hooks"] = json!([
+            {"hook": "classification", "config": {"scores": ["accuracy", "recall"], "average": ["none"],
+                "threshold": threshold}},
+            {"hook": "predictions", "config": {"kind": "classes", "scores": "probabilities",
+                "threshold": threshold}}, "csv"]);
+        place.run(&manifest).expect(0, &[]);
+        place
+    };
+    let of = |place: &Workplace, name: &str| {
+        column(place, "val.csv", &format!("classification/{name}"))[1]
+    };
+    let place = with(0.0);
+    near(
+        of(&place, "accuracy"),
+        column(&place, "val.csv", "binary_accuracy")[1],
+    );
+    let shares = column(&place, "predictions-val.csv", "probability");
+    let predictions = column(&place, "predictions-val.csv", "prediction");
+    for (share, prediction) in shares.iter().zip(predictions) {
+        near(prediction, f64::from(u8::from(*share > 0.5)));
+    }
+    let place = with(1e9);
+    assert_eq!((of(&place, "recall/0"), of(&place, "recall/1")), (1.0, 0.0));
+    let place = with(-1e9);
+    assert_eq!((of(&place, "recall/0"), of(&place, "recall/1")), (0.0, 1.0));
+}
+
+#[test]
 fn masked_classes_are_not_predicted() {
     let predicted = |config: Value, phase: &str| {
         let hooks = json!([{"hook": "output-mask", "config": config},
@@ -567,33 +615,32 @@ fn masked_classes_are_not_predicted() {
         (place, outputs, finished.stderr)
     };
     let present = json!({"present": [1, 4, "7"], "masked_target": "ignore"});
-    let (_, outputs, said) = predicted(present, "test");
+    let (place, outputs, said) = predicted(present, "test");
     assert_eq!(outputs.len(), 60);
     for row in outputs.chunks(10) {
         assert!([1, 4, 7].contains(&highest(row)));
         assert_eq!(row.iter().filter(|score| score.is_infinite()).count(), 7);
     }
     assert!(!said.contains("masked"), "{said}");
-    let absent = json!({"absent": [1], "value": -50.0, "phases": ["val"], "masked_target": "warn"});
+    let class = whole(&place, "accumulated/val-targets.npy")[0] as usize;
+    let absent =
+        json!({"absent": [class], "value": -50.0, "phases": ["val"], "masked_target": "warn"});
     let (place, outputs, said) = predicted(absent, "val");
     assert!(
         outputs
             .chunks(10)
-            .all(|row| row[1] == -50.0 && row[0] > -50.0)
+            .all(|row| row[class] == -50.0 && row[(class + 1) % 10] > -50.0)
     );
-    assert_eq!(
-        said.matches("of the class 1, which is masked").count(),
-        1,
-        "{said}"
-    );
+    let words = format!("of the class {class}, which is masked");
+    assert_eq!(said.matches(&words).count(), 1, "{said}");
     // Neither the training nor the test is masked.
     for phase in ["train", "test"] {
         let (_, outputs) = floats(&place, &format!("accumulated/{phase}-outputs.npy"));
         assert!(outputs.iter().all(|score| *score > -50.0));
     }
-    let hooks = json!([{"hook": "output-mask", "config": {"absent": [1]}}]);
+    let hooks = json!([{"hook": "output-mask", "config": {"absent": [class]}}]);
     let (_, finished) = run(tiny(), hooks);
-    finished.expect(4, &["of the class 1, which is masked", "`masked_target`"]);
+    finished.expect(4, &[&words, "`masked_target`"]);
     // What the host makes of the outputs sees the mask.
     let all = json!({"present": [0], "masked_target": "ignore", "value": -1e9});
     let (place, _, _) = predicted(all, "val");

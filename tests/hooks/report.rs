@@ -257,10 +257,14 @@ fn the_example_with_many_hooks_ends_in_a_report() {
         "sconce-plugin-console",
         "sconce-plugin-control",
         "sconce-plugin-csv",
+        "sconce-plugin-debugging",
+        "sconce-plugin-logging",
+        "sconce-plugin-metrics",
         "sconce-plugin-models",
         "sconce-plugin-optimisation",
         "sconce-plugin-profiling",
         "sconce-plugin-report",
+        "sconce-plugin-tracking",
     ]);
     let directory = workspace().join("examples/mnist-hooks");
     let text = std::fs::read_to_string(directory.join("run.json")).expect("an example");

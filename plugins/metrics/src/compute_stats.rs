@@ -65,7 +65,6 @@ pub(crate) struct ComputeStats {
 #[hook(
     name = "compute-stats",
     about = "Publishes mean, spread, median and the like of any variable, by pass and phase.",
-    priority = HIGH,
     publishes = [
         "*/mean", "*/std", "*/var", "*/min", "*/max", "*/median", "*/sum", "*/nan_count", "*/nan_fraction"
     ]

@@ -31,7 +31,11 @@ impl Pass {
             phase: task.phase().name().to_owned(),
             stream: task.stream().to_owned(),
             epoch: task.epoch(),
-            ordinal: task.ordinal(),
+            ordinal: if task.phase() == Phase::Val {
+                task.ordinal()
+            } else {
+                0
+            },
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Config {
     smoothing: usize,
     /// The file, below the run's directory: SVG. Default `lines.svg`.
     file: PathBuf,
-    /// Default (null): the run's name.
+    /// The picture's title. Default (null): the run's name.
     title: Option<String>,
     /// What stands at the vertical axis. Default nothing.
     y_label: String,
@@ -34,10 +34,10 @@ pub(crate) struct Config {
     y_log: bool,
     /// A logarithmic horizontal axis. Default false.
     x_log: bool,
-    /// In pixels, from 200 to 10000. Default 800.
+    /// Its width in pixels, from 200 to 10000. Default 800.
     #[schemars(range(min = 200, max = 10000))]
     width: u32,
-    /// In pixels, from 150 to 10000. Default 450.
+    /// Its height in pixels, from 150 to 10000. Default 450.
     #[schemars(range(min = 150, max = 10000))]
     height: u32,
 }

@@ -152,8 +152,7 @@ impl Files<'_> {
 
 #[hook(
     name = "accumulate",
-    about = "Collects variables over a pass: for other hooks, and as files of tensors.",
-    priority = HIGH
+    about = "Collects variables over a pass: for other hooks, and as files of tensors."
 )]
 impl Hook for Accumulate {
     type Config = Config;

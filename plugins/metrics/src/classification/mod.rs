@@ -116,7 +116,6 @@ impl Classification {
 #[hook(
     name = "classification",
     about = "Publishes accuracy, precision, recall, F1 and top-k; writes the confusion matrix.",
-    priority = HIGH,
     publishes = [
         "*accuracy", "*precision", "*recall", "*f1", "*specificity", "*jaccard", "*mcc", "*kappa",
         "*precision/*", "*recall/*", "*f1/*", "*specificity/*", "*jaccard/*"
