@@ -2,6 +2,7 @@
 //!
 //! | module | what must hold |
 //! |---|---|
+//! | `book` | every page of the documentation is in the book |
 //! | `commands` | `runs`, `compare`, `env`, `schema`, completions and manual say what is so |
 //! | `first_looks` | a part of the data, a dry run, quiet and loud runs |
 //! | `layers` | manifests over manifests, and the environment |
@@ -16,6 +17,7 @@
     reason = "a test that finds its machine broken may say so by panicking"
 )]
 
+mod book;
 mod commands;
 mod first_looks;
 mod kit;
