@@ -12,13 +12,11 @@ use crate::gradients::Gradients;
 use crate::nearest::nearest;
 use crate::parameters::{Kind, Parameters};
 
-/// The index of the inputs in the batch.
-pub(super) const INPUTS: usize = 0;
 /// The index of the outputs in the batch.
-pub(super) const OUTPUTS: usize = 2;
+const OUTPUTS: usize = 2;
 
 /// The names of the tensors that the loop itself shows of every batch.
-const FIXED: [&str; 3] = ["inputs", "targets", "outputs"];
+pub(super) const FIXED: [&str; 3] = ["inputs", "targets", "outputs"];
 
 /// The names of a module's tensors, in the order of [`ModuleTensors`].
 const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];

@@ -3,12 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
+use sconce_plugin_api::Point;
 use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{Collection, Request, RequestsTable};
-use sconce_plugin_api::{Phase, Point};
+use sconce_plugin_api::ext::{Collection, Request, RequestsTable, check_tag};
 
 use super::{Shared, refuse, shared};
-use crate::checkpoint::LATEST;
 
 pub(super) static TABLE: RequestsTable = RequestsTable { request };
 
@@ -305,20 +304,9 @@ fn in_two(text: &str) -> (&str, Option<String>) {
     }
 }
 
-/// A tag is a part of a file's name, on every system.
+/// A tag, if it is one.
 fn tag(text: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if text.is_empty() || text.len() > 128 || text.starts_with('.') || !text.chars().all(is_plain) {
-        return Err(format!(
-            "a checkpoint's tag has 1 to 128 letters, digits, `-`, `_` or `.`, and no dot in \
-             front, found {text:?}"
-        ));
-    }
-    if text == LATEST {
-        return Err(format!(
-            "`{LATEST}` is no tag: it always leads to the checkpoint that was saved last"
-        ));
-    }
+    check_tag(text)?;
     Ok(text.to_owned())
 }
 
@@ -332,92 +320,7 @@ fn stop(shared: &Shared<'_>, reason: &str, after_epoch: bool) -> Stop {
 
 /// Why a request is not legal at the present mount point, or nothing where it is.
 fn why_not_here(shared: &Shared<'_>, request: Request) -> Option<String> {
-    let (Some(point), phase) = (shared.point(), shared.phase()) else {
-        if request == Request::LeaveOutPoint {
-            return None;
-        }
-        return Some(format!(
-            "`{}` can't be asked for at creation",
-            request.name()
-        ));
-    };
-    if is_legal(request, point, phase) {
-        return None;
-    }
-    if request == Request::LeaveOutPoint {
-        return Some(format!("`{}` is legal at creation alone", request.name()));
-    }
-    let where_it_is: Vec<&str> = Point::ALL
-        .iter()
-        .filter(|&&point| is_legal(request, point, Phase::Train))
-        .map(|point| point.name())
-        .collect();
-    Some(format!(
-        "`{}` is not legal at `{point}` ({phase}); it is at {}",
-        request.name(),
-        where_it_is.join(", ")
-    ))
-}
-
-/// The table of DESIGN.md, "what may be changed there".
-fn is_legal(request: Request, point: Point, phase: Phase) -> bool {
-    use Point as P;
-    match request {
-        Request::Stop | Request::StopAfterEpoch => !matches!(point, P::AfterRun | P::OnException),
-        Request::SkipBatch => point == P::BeforeIter,
-        Request::SkipUpdate => {
-            phase == Phase::Train
-                && matches!(point, P::AfterLoss | P::AfterBackward | P::BeforeUpdate)
-        }
-        Request::SetLearningRate | Request::SetMomentum => {
-            is_between(point) || matches!(point, P::BeforeUpdate | P::AfterLoadCheckpoint)
-        }
-        Request::ScaleLoss => phase == Phase::Train && point == P::AfterLoss,
-        Request::SaveCheckpoint
-        | Request::SaveInBackground
-        | Request::SwapParameters
-        | Request::SwapBack
-        | Request::LoadParameters
-        | Request::Freeze
-        | Request::SetAccumulation => is_between(point),
-        Request::DeleteCheckpoint | Request::CopyCheckpoint | Request::PublishWeights => {
-            is_between(point) || point == P::AfterSaveCheckpoint
-        }
-        Request::ListenAtModules => is_between(point) || point == P::AfterLoadCheckpoint,
-        Request::Validate => {
-            let is_midst = matches!(point, P::BeforeRun | P::BeforeIter);
-            phase == Phase::Train && is_between(point) && !is_midst
-        }
-        Request::RenewStatistics => match point {
-            P::AfterIter => phase == Phase::Train,
-            P::BeforeRun | P::BeforeIter => false,
-            _ => is_between(point),
-        },
-        Request::RollBack => {
-            phase == Phase::Train
-                && matches!(
-                    point,
-                    P::BeforeEpoch | P::AfterIter | P::AfterEpoch | P::AfterCycle
-                )
-        }
-        _ => false,
-    }
-}
-
-/// The points between iterations, at which the parameters stand still.
-fn is_between(point: Point) -> bool {
-    use Point as P;
-    matches!(
-        point,
-        P::BeforeRun
-            | P::BeforeLoop
-            | P::AfterLoop
-            | P::BeforeEpoch
-            | P::AfterEpoch
-            | P::AfterCycle
-            | P::BeforeIter
-            | P::AfterIter
-    )
+    request.why_not_at(shared.point(), shared.phase())
 }
 
 #[cfg(test)]
@@ -450,21 +353,5 @@ mod tests {
             Some("urgent")
         );
         assert!(requests.stops_now());
-    }
-
-    #[test]
-    fn every_request_is_legal_somewhere_and_nothing_after_the_run() {
-        // But for the one that is legal at creation alone.
-        let at_points = |request: &Request| *request != Request::LeaveOutPoint;
-        for request in Request::ALL.into_iter().filter(at_points) {
-            assert!(
-                Point::ALL
-                    .iter()
-                    .any(|&point| is_legal(request, point, Phase::Train))
-            );
-            assert!(!is_legal(request, Point::AfterRun, Phase::Train));
-            assert!(!is_legal(request, Point::OnException, Phase::Train));
-        }
-        assert!(!is_legal(Request::SkipUpdate, Point::AfterLoss, Phase::Val));
     }
 }

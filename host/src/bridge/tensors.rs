@@ -15,12 +15,11 @@ use std::ffi::c_void;
 use std::ptr;
 
 use candle_core::{CpuStorage, DType, InplaceOp1, Layout, Storage};
-use sconce_plugin_api::Point;
 use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::{Collection, TensorAbi, TensorsTable};
 use sconce_plugin_api::tensor;
 
-use super::exposed::{INPUTS, OUTPUTS};
+use super::exposed::FIXED;
 use super::{Shared, refuse, shared};
 
 pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
@@ -101,46 +100,15 @@ unsafe extern "C" fn at(
 
 /// Why a tensor can't be written to at the present mount point, or nothing where it can.
 fn why_not_writable(shared: &Shared<'_>, collection: Collection, index: usize) -> Option<String> {
-    use Point as P;
-    let Some(point) = shared.point() else {
-        return Some("nothing can be changed at creation".to_owned());
-    };
-    let (what, points): (&str, &[Point]) = match (collection, index) {
-        (Collection::Parameters, _) => (
-            "the parameters",
-            &[
-                P::BeforeRun,
-                P::BeforeLoop,
-                P::AfterLoop,
-                P::BeforeEpoch,
-                P::AfterEpoch,
-                P::AfterCycle,
-                P::AfterIter,
-                P::AfterUpdate,
-                P::AfterLoadCheckpoint,
-            ],
-        ),
-        (Collection::Gradients, _) => ("the gradients", &[P::AfterBackward, P::BeforeUpdate]),
-        (Collection::Batch, INPUTS) => ("the inputs", &[P::BeforeIter]),
-        (Collection::Batch, OUTPUTS) => ("the outputs", &[P::AfterForward]),
-        (Collection::Published, _) => return shared.values.why_not_writable(index, shared.hook()),
-        (Collection::Batch, _) => ("the batch's other tensors", &[]),
-        (Collection::Module, _) => ("a module's tensors", &[]),
-        (Collection::Optimizer, _) => ("the optimizer's tensors", &[]),
-        _ => ("these tensors", &[]),
-    };
-    if points.contains(&point) {
-        return None;
+    if collection == Collection::Published && shared.point().is_some() {
+        return shared.values.why_not_writable(index, shared.hook());
     }
-    let names: Vec<&str> = points.iter().map(|point| point.name()).collect();
-    let places = if names.is_empty() {
-        "nowhere".to_owned()
-    } else {
-        format!("at {}", names.join(", "))
+    // Only of the batch do some tensors have other rules than the rest.
+    let name = match collection {
+        Collection::Batch => FIXED.get(index).copied().unwrap_or_default(),
+        _ => "",
     };
-    Some(format!(
-        "{what} can't be changed at `{point}`; they can {places}"
-    ))
+    collection.why_not_changed_at(name, shared.point())
 }
 
 /// The view of a tensor, or nothing where the place is empty.

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use candle_core::{Device, Shape, Tensor};
 use sconce_plugin_api::Point;
 use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{Keep, TensorAbi, ValuesTable};
+use sconce_plugin_api::ext::{Keep, TensorAbi, ValuesTable, check_name};
 use sconce_plugin_api::tensor::{self, BrainHalf, Element, Half};
 
 use super::{Shared, refuse, shared};
@@ -19,9 +19,6 @@ pub(super) static TABLE: ValuesTable = ValuesTable {
     get,
     remove,
 };
-
-/// The longest name, in bytes.
-const LONGEST_NAME: usize = 256;
 
 /// Values and tensors under names.
 #[derive(Default)]
@@ -215,16 +212,6 @@ impl Shared<'_> {
     }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
-    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-        return Err(format!(
-            "a published name has 1 to {LONGEST_NAME} bytes and no control characters, \
-             found {name:?}"
-        ));
-    }
-    Ok(())
-}
-
 /// Publishes; the error is the status and the message.
 fn publish(
     shared: &Shared<'_>,
@@ -238,7 +225,7 @@ fn publish(
         (Status::UNSUPPORTED, message)
     })?;
     let name = name.ok_or_else(|| invalid("the name is not valid UTF-8".to_owned()))?;
-    check_name(name).map_err(invalid)?;
+    check_name("a published name", name).map_err(invalid)?;
     let values = shared
         .values_to_set(keep)
         .map_err(|message| (Status::NOT_LEGAL_HERE, message))?;

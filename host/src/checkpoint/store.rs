@@ -9,7 +9,7 @@ use super::{Checkpoint, Error, Files};
 use crate::files::sync_directory;
 
 /// The name that leads to the last checkpoint; no tag.
-pub const LATEST: &str = "latest";
+pub use sconce_plugin_api::ext::LATEST;
 
 /// The directory `checkpoints` of a run.
 #[derive(Clone, Debug)]

@@ -1,11 +1,9 @@
 //! The metrics of every phase: means over the samples of a pass, and what hooks publish.
 
 use sconce_plugin_api::Phase;
+use sconce_plugin_api::ext::check_name;
 
 use crate::checkpoint::{Exact, PhaseState};
-
-/// The longest name of a metric, in bytes.
-const LONGEST_NAME: usize = 256;
 
 /// The metrics of all phases.
 #[derive(Debug, Default)]
@@ -107,12 +105,7 @@ impl MetricBoard {
     ///
     /// A message for the hook's author where the name is not one, or the task's.
     pub fn publish(&mut self, phase: Phase, name: &str, value: f64) -> Result<(), String> {
-        if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-            return Err(format!(
-                "a metric's name has 1 to {LONGEST_NAME} bytes and no control characters, \
-                 found {name:?}"
-            ));
-        }
+        check_name("a metric's name", name)?;
         let metrics = self.of_mut(phase);
         if metrics.find(name).is_some_and(|found| found.from_task) {
             return Err(format!("the metric `{name}` is the task's"));

@@ -4,6 +4,7 @@
 //! A plugin asks for the tables once, at the creation of a hook; a table that the host lacks makes
 //! an error of the methods that need it, or refuses the plugin if its hook `requires` it.
 
+mod legal;
 mod log;
 mod metrics;
 mod requests;
@@ -16,6 +17,7 @@ mod values;
 
 use std::ffi::c_void;
 
+pub use legal::{LATEST, check_name, check_tag};
 pub use log::{Level, LogTable};
 pub use metrics::{MetricAbi, MetricsTable};
 pub use requests::{Request, RequestsTable};

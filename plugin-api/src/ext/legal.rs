@@ -1,0 +1,233 @@
+//! What is legal where: the table of mount points and of what may be asked for and changed at each.
+//!
+//! The host and the test kit (`testing`) go by the same one.
+
+use super::{Collection, Request};
+use crate::{Phase, Point};
+
+impl Request {
+    /// Whether it may be asked for at a mount point.
+    ///
+    /// ```
+    /// use sconce_plugin_api::{Phase, Point, ext::Request};
+    ///
+    /// assert!(Request::SkipBatch.is_legal_at(Point::BeforeIter, Phase::Val));
+    /// assert!(!Request::SkipBatch.is_legal_at(Point::AfterIter, Phase::Val));
+    /// ```
+    pub fn is_legal_at(self, point: Point, phase: Phase) -> bool {
+        use Point as P;
+        match self {
+            Request::Stop | Request::StopAfterEpoch => {
+                !matches!(point, P::AfterRun | P::OnException)
+            }
+            Request::SkipBatch => point == P::BeforeIter,
+            Request::SkipUpdate => {
+                phase == Phase::Train
+                    && matches!(point, P::AfterLoss | P::AfterBackward | P::BeforeUpdate)
+            }
+            Request::SetLearningRate | Request::SetMomentum => {
+                is_between(point) || matches!(point, P::BeforeUpdate | P::AfterLoadCheckpoint)
+            }
+            Request::ScaleLoss => phase == Phase::Train && point == P::AfterLoss,
+            Request::SaveCheckpoint
+            | Request::SaveInBackground
+            | Request::SwapParameters
+            | Request::SwapBack
+            | Request::LoadParameters
+            | Request::Freeze
+            | Request::SetAccumulation => is_between(point),
+            Request::DeleteCheckpoint | Request::CopyCheckpoint | Request::PublishWeights => {
+                is_between(point) || point == P::AfterSaveCheckpoint
+            }
+            Request::ListenAtModules => is_between(point) || point == P::AfterLoadCheckpoint,
+            Request::Validate => {
+                let is_midst = matches!(point, P::BeforeRun | P::BeforeIter);
+                phase == Phase::Train && is_between(point) && !is_midst
+            }
+            Request::RenewStatistics => match point {
+                P::AfterIter => phase == Phase::Train,
+                P::BeforeRun | P::BeforeIter => false,
+                _ => is_between(point),
+            },
+            Request::RollBack => {
+                phase == Phase::Train
+                    && matches!(
+                        point,
+                        P::BeforeEpoch | P::AfterIter | P::AfterEpoch | P::AfterCycle
+                    )
+            }
+            // Legal at a hook's creation alone.
+            Request::LeaveOutPoint => false,
+        }
+    }
+
+    /// Why it may not be asked for at a mount point, or nothing where it may. No point is a hook's
+    /// creation.
+    pub fn why_not_at(self, point: Option<Point>, phase: Phase) -> Option<String> {
+        let name = self.name();
+        let Some(point) = point else {
+            let is_legal = self == Request::LeaveOutPoint;
+            return (!is_legal).then(|| format!("`{name}` can't be asked for at creation"));
+        };
+        if self.is_legal_at(point, phase) {
+            return None;
+        }
+        if self == Request::LeaveOutPoint {
+            return Some(format!("`{name}` is legal at creation alone"));
+        }
+        let where_it_is: Vec<&str> = Point::ALL
+            .iter()
+            .filter(|&&point| self.is_legal_at(point, Phase::Train))
+            .map(|point| point.name())
+            .collect();
+        Some(format!(
+            "`{name}` is not legal at `{point}` ({phase}); it is at {}",
+            where_it_is.join(", ")
+        ))
+    }
+}
+
+impl Collection {
+    /// Why the tensor of this name may not be changed at a mount point, or nothing where it may. No
+    /// point is a hook's creation. What is published has rules of its own: its publisher may change
+    /// it, unless it is kept for the batch alone.
+    ///
+    /// ```
+    /// use sconce_plugin_api::{Point, ext::Collection};
+    ///
+    /// let gradients = Collection::Gradients;
+    /// assert_eq!(gradients.why_not_changed_at("fc1.weight", Some(Point::BeforeUpdate)), None);
+    /// assert!(gradients.why_not_changed_at("fc1.weight", Some(Point::AfterUpdate)).is_some());
+    /// ```
+    pub fn why_not_changed_at(self, name: &str, point: Option<Point>) -> Option<String> {
+        let Some(point) = point else {
+            return Some("nothing can be changed at creation".to_owned());
+        };
+        let (what, points) = self.changeable(name);
+        if points.contains(&point) {
+            return None;
+        }
+        let names: Vec<&str> = points.iter().map(|point| point.name()).collect();
+        let places = if names.is_empty() {
+            "nowhere".to_owned()
+        } else {
+            format!("at {}", names.join(", "))
+        };
+        Some(format!(
+            "{what} can't be changed at `{point}`; they can {places}"
+        ))
+    }
+
+    /// Where the tensor of this name may be changed.
+    fn changeable(self, name: &str) -> (&'static str, &'static [Point]) {
+        use Point as P;
+        const PARAMETERS: &[Point] = &[
+            P::BeforeRun,
+            P::BeforeLoop,
+            P::AfterLoop,
+            P::BeforeEpoch,
+            P::AfterEpoch,
+            P::AfterCycle,
+            P::AfterIter,
+            P::AfterUpdate,
+            P::AfterLoadCheckpoint,
+        ];
+        match (self, name) {
+            (Collection::Parameters, _) => ("the parameters", PARAMETERS),
+            (Collection::Gradients, _) => ("the gradients", &[P::AfterBackward, P::BeforeUpdate]),
+            (Collection::Batch, "inputs") => ("the inputs", &[P::BeforeIter]),
+            (Collection::Batch, "outputs") => ("the outputs", &[P::AfterForward]),
+            (Collection::Published, _) => ("published tensors", Point::ALL),
+            (Collection::Batch, _) => ("the batch's other tensors", &[]),
+            (Collection::Module, _) => ("a module's tensors", &[]),
+            (Collection::Optimizer, _) => ("the optimizer's tensors", &[]),
+            (Collection::Checkpoint, _) => ("these tensors", &[]),
+        }
+    }
+}
+
+/// The points between iterations, at which the parameters stand still.
+fn is_between(point: Point) -> bool {
+    use Point as P;
+    matches!(
+        point,
+        P::BeforeRun
+            | P::BeforeLoop
+            | P::AfterLoop
+            | P::BeforeEpoch
+            | P::AfterEpoch
+            | P::AfterCycle
+            | P::BeforeIter
+            | P::AfterIter
+    )
+}
+
+/// The tag that is none: it always leads to the checkpoint that was saved last.
+pub const LATEST: &str = "latest";
+
+/// Checks a checkpoint's tag: it is a part of a file's name, on every system.
+///
+/// # Errors
+///
+/// What is wrong with it, for people.
+pub fn check_tag(tag: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if tag.is_empty() || tag.len() > 128 || tag.starts_with('.') || !tag.chars().all(is_plain) {
+        return Err(format!(
+            "a checkpoint's tag has 1 to 128 letters, digits, `-`, `_` or `.`, and no dot in \
+             front, found {tag:?}"
+        ));
+    }
+    if tag == LATEST {
+        return Err(format!(
+            "`{LATEST}` is no tag: it always leads to the checkpoint that was saved last"
+        ));
+    }
+    Ok(())
+}
+
+/// The longest name of a metric or of what is published, in bytes.
+const LONGEST_NAME: usize = 256;
+
+/// Checks the name of a metric (`what` is "a metric's name") or of what is published.
+///
+/// # Errors
+///
+/// What is wrong with it, for people.
+pub fn check_name(what: &str, name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+        return Err(format!(
+            "{what} has 1 to {LONGEST_NAME} bytes and no control characters, found {name:?}"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_is_legal_somewhere_and_nothing_after_the_run() {
+        // But for the one that is legal at creation alone.
+        let at_points = |request: &Request| *request != Request::LeaveOutPoint;
+        for request in Request::ALL.into_iter().filter(at_points) {
+            assert!(
+                Point::ALL
+                    .iter()
+                    .any(|&point| request.is_legal_at(point, Phase::Train))
+            );
+            assert!(!request.is_legal_at(Point::AfterRun, Phase::Train));
+            assert!(!request.is_legal_at(Point::OnException, Phase::Train));
+        }
+        assert!(!Request::SkipUpdate.is_legal_at(Point::AfterLoss, Phase::Val));
+    }
+
+    #[test]
+    fn a_tag_is_a_part_of_a_files_name() {
+        assert_eq!(check_tag("best-0.5_a"), Ok(()));
+        for wrong in ["", ".hidden", "a/b", "a b", LATEST, &"x".repeat(129)] {
+            assert!(check_tag(wrong).is_err(), "{wrong}");
+        }
+    }
+}
