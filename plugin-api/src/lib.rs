@@ -57,6 +57,7 @@
 //! - [`Keep`], [`TaskView::publish`]: what hooks tell each other. [`Monitor`]: a metric by its name, and
 //!   [`Rule`]: which of its values is better.
 //! - [`Error`], [`bail!`], [`Context`]: how it fails.
+//! - `testing` (feature of that name): drives a hook through a scripted run, without a host.
 //! - [`Priority`]: in which order hooks run. [`state`]: what goes into checkpoints.
 //! - [`abi`], [`ext`], [`metadata`]: the boundary itself, for hosts.
 
@@ -86,6 +87,9 @@ mod setup;
 pub mod state;
 #[expect(unsafe_code, reason = "reads and writes the host's tensors")]
 pub mod tensor;
+#[cfg(feature = "testing")]
+#[expect(unsafe_code, reason = "plays the host")]
+pub mod testing;
 #[expect(unsafe_code, reason = "reads the host's data and calls its tables")]
 mod view;
 

@@ -20,6 +20,21 @@ pub struct Kind {
     create: Create,
 }
 
+#[cfg(feature = "testing")]
+impl Kind {
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn metadata(&self) -> &'static str {
+        self.metadata
+    }
+
+    pub(crate) fn schema(&self) -> Value {
+        (self.schema)()
+    }
+}
+
 /// Creates a hook of one type.
 type Create = fn(config: &str, setup: &SetupAbi) -> Result<HookAbi, Refused>;
 

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 use std::thread::{self, ThreadId};
 
 use abi_stable::std_types::RString;
@@ -117,16 +117,52 @@ unsafe fn write(error: *mut ErrorAbi, message: &str, place: &str) {
 /// From now on a panic on this thread is kept for the report instead of printed: inside a plugin
 /// all code of this thread runs behind the fence. Other threads' panics are printed as ever.
 pub(crate) fn keep_panics_of_this_thread() {
+    #[cfg(feature = "testing")]
+    if KEEPS.get() {
+        // The test kit's calls alone: the thread is a test's, whose own panics are to be seen.
+        return install();
+    }
     if TRAINING_THREAD.set(thread::current().id()).is_ok() {
+        install();
+    }
+}
+
+fn install() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if TRAINING_THREAD.get() == Some(&thread::current().id()) {
+            if is_kept() {
                 keep(info);
             } else {
                 previous(info);
             }
         }));
+    });
+}
+
+/// Whether a panic on this thread is to be kept.
+fn is_kept() -> bool {
+    #[cfg(feature = "testing")]
+    if KEEPS.get() {
+        return true;
     }
+    TRAINING_THREAD.get() == Some(&thread::current().id())
+}
+
+#[cfg(feature = "testing")]
+thread_local! {
+    /// Whether the test kit is calling a hook on this thread.
+    static KEEPS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Keeps the panics of a call, and no others of this thread.
+#[cfg(feature = "testing")]
+pub(crate) fn keeping<T>(call: impl FnOnce() -> T) -> T {
+    KEEPS.set(true);
+    let answer = call();
+    KEEPS.set(false);
+    answer
 }
 
 fn keep(info: &PanicHookInfo<'_>) {

@@ -15,5 +15,7 @@ pub use create::{Kind, create_from, kind};
 pub use describe::describe;
 #[doc(hidden)]
 pub use fence::fence;
+#[cfg(feature = "testing")]
+pub(crate) use fence::keeping;
 #[doc(hidden)]
 pub use section::{Bytes, metadata, section};

@@ -1,0 +1,51 @@
+//! Why a scripted run failed.
+
+use std::fmt;
+
+use super::place::Place;
+use super::seen::Seen;
+
+/// The hook failed: at its creation or in a call. In a run the host would say it in these words, and
+/// end the run (`"on_error": "fail"`).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Failed {
+    /// Where; nothing at the hook's creation.
+    pub at: Option<Place>,
+    /// The hook's error.
+    pub message: String,
+    /// Where in the hook's source, as `src/lib.rs:12:5`, if it is known.
+    pub source_place: String,
+    /// Whether it panicked.
+    pub is_panic: bool,
+    /// What it did before, `on_exception` and `after_run` included.
+    pub seen: Box<Seen>,
+}
+
+impl Failed {
+    pub(super) fn new(at: Option<Place>, message: impl fmt::Display) -> Failed {
+        Failed {
+            at,
+            message: message.to_string(),
+            source_place: String::new(),
+            is_panic: false,
+            seen: Box::default(),
+        }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.is_panic { "panicked" } else { "failed" };
+        match self.at {
+            Some(at) => write!(f, "the hook {what} at {at}: {}", self.message)?,
+            None => write!(f, "the hook could not be created: {}", self.message)?,
+        }
+        if !self.source_place.is_empty() {
+            write!(f, " ({})", self.source_place)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failed {}

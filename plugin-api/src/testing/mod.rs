@@ -1,0 +1,159 @@
+//! The test kit: drives a hook through a scripted run, without a host.
+//!
+//! A [`ScriptedRun`] plays the host: it creates the hook through the same entry as a host does, calls
+//! it at all mount points of a run in the same order, answers through the same tables, and refuses
+//! what a host refuses. Nothing is trained: metrics are what the test says, tensors small and the same
+//! in every run. [`Seen`] tells what the hook did.
+//!
+//! The kit is behind the feature `testing`. In a plugin's `Cargo.toml`:
+//!
+//! ```toml
+//! [lib]
+//! crate-type = ["cdylib", "rlib"] # the second one for tests in `tests/`
+//!
+//! [dev-dependencies]
+//! sconce-plugin-api = { version = "1.2", features = ["testing"] }
+//! serde_json = "1"
+//! ```
+//!
+//! # Examples
+//!
+//! **When does it stop?**
+//!
+//! ```
+//! use sconce_plugin_api::prelude::*;
+//! use sconce_plugin_api::testing::ScriptedRun;
+//! use serde_json::json;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Config {
+//!     /// Stop when the validation accuracy reaches this.
+//!     #[schemars(range(min = 0, max = 1))]
+//!     accuracy: f64,
+//! }
+//!
+//! struct GoodEnough(f64);
+//!
+//! #[hook(name = "good-enough", about = "Stops the run when it is good enough.")]
+//! impl Hook for GoodEnough {
+//!     type Config = Config;
+//!
+//!     fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+//!         Ok(GoodEnough(config.accuracy))
+//!     }
+//!
+//!     fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!         match task.metric_of(Phase::Val, "accuracy") {
+//!             Some(accuracy) if accuracy >= self.0 => task.stop("good enough"),
+//!             _ => Ok(()),
+//!         }
+//!     }
+//! }
+//!
+//! # fn main() -> std::result::Result<(), sconce_plugin_api::testing::Failed> {
+//! let run = ScriptedRun::new()
+//!     .epochs(5)
+//!     .metric(Phase::Val, "accuracy", |epoch| 0.5 + 0.1 * epoch as f64);
+//! let seen = run.drive::<GoodEnough>(json!({"accuracy": 0.75}))?;
+//! assert_eq!(seen.stopped_at().unwrap().epoch, 3);
+//! assert_eq!(seen.stop_reason(), Some("good enough"));
+//!
+//! // A configuration out of its range is refused, as in a run.
+//! let refused = run.drive::<GoodEnough>(json!({"accuracy": 3})).unwrap_err();
+//! assert_eq!(refused.message, "accuracy must be at most 1, found 3");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **What does it do to tensors?** With a parameter and gradients of the test's own:
+//!
+//! ```
+//! use sconce_plugin_api::prelude::*;
+//! use sconce_plugin_api::testing::ScriptedRun;
+//! use serde_json::Value;
+//!
+//! /// Halves all gradients.
+//! struct Half;
+//!
+//! #[hook(name = "half", about = "Halves gradients.")]
+//! impl Hook for Half {
+//!     fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+//!         Ok(Half)
+//!     }
+//!
+//!     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!         task.for_each_gradient(|mut gradient| gradient.map::<f32>(|g| g / 2.0))
+//!     }
+//! }
+//!
+//! # fn main() -> std::result::Result<(), sconce_plugin_api::testing::Failed> {
+//! let run = ScriptedRun::new()
+//!     .epochs(1)
+//!     .iterations(1)
+//!     .learning_rate(1.0)
+//!     .empty_model()
+//!     .parameter("w", &[2], &[1.0, 1.0])
+//!     .gradient("w", |_iteration| vec![0.5, -2.0]);
+//! let seen = run.drive::<Half>(Value::Null)?;
+//! assert_eq!(seen.changes()[0].after, [0.25, -1.0]);
+//! assert_eq!(seen.parameter("w"), [0.75, 2.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Does a resumed run go on as if nothing had happened?** [`ScriptedRun::check_resume`] interrupts
+//! the run behind each iteration in turn, saves, and goes on with a new hook:
+//!
+//! ```
+//! use sconce_plugin_api::prelude::*;
+//! use sconce_plugin_api::testing::ScriptedRun;
+//! use serde_json::Value;
+//!
+//! /// Forgets what it has counted.
+//! struct Forgetful(u32);
+//!
+//! #[hook(name = "forgetful", about = "Counts batches.")]
+//! impl Hook for Forgetful {
+//!     fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+//!         Ok(Forgetful(0))
+//!     }
+//!
+//!     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!         self.0 += 1;
+//!         task.publish_metric("count", f64::from(self.0))
+//!     }
+//! }
+//!
+//! let failed = ScriptedRun::new().check_resume::<Forgetful>(Value::Null).unwrap_err();
+//! assert!(failed.message.contains("behind iteration 1 and resumed is another"));
+//! ```
+//!
+//! # What it does not play
+//!
+//! Other hooks (but for what they [publish](ScriptedRun::value)), `every` and the other filters of a
+//! manifest entry, an optimizer's own state, files of checkpoints (they are kept in memory), and the
+//! host's own checks of losses and gradients.
+
+mod board;
+mod checkpoint;
+mod drive;
+mod driven;
+mod failed;
+mod fake;
+mod iteration;
+mod place;
+mod same;
+mod schema;
+mod script;
+mod seen;
+mod serve;
+mod stage;
+mod tables;
+mod values;
+
+pub use failed::Failed;
+pub use place::Place;
+pub use script::ScriptedRun;
+pub use seen::{Asked, Change, End, Message, Metric, Published, Seen};
+
+pub use crate::ext::{Collection, Level, Request};

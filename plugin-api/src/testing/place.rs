@@ -1,0 +1,62 @@
+//! A moment of a scripted run.
+
+use std::fmt;
+
+use crate::abi::ViewAbi;
+use crate::{Phase, Point};
+
+/// A call of the hook: the mount point, and where the run stood. The counters are those that the
+/// hook saw: they count what is finished, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Place {
+    /// The mount point.
+    pub point: Point,
+    /// The phase.
+    pub phase: Phase,
+    /// [`TaskView::epoch`](crate::TaskView::epoch): training epochs finished.
+    pub epoch: u64,
+    /// [`TaskView::iteration`](crate::TaskView::iteration): training batches finished.
+    pub iteration: u64,
+    /// [`TaskView::update`](crate::TaskView::update): steps of the optimizer finished.
+    pub update: u64,
+    /// [`TaskView::batch`](crate::TaskView::batch): batches of the present pass finished.
+    pub batch: u64,
+}
+
+impl Place {
+    pub(super) fn of(point: Point, view: &ViewAbi) -> Place {
+        Place {
+            point,
+            phase: Phase::from_number(view.phase).unwrap_or(Phase::Train),
+            epoch: view.epoch,
+            iteration: view.iteration,
+            update: view.update,
+            batch: view.batch,
+        }
+    }
+
+    /// Whether it belongs to what a resumed run does once more, or an interrupted one besides: what
+    /// is called there has no counterpart in a run that was never interrupted.
+    pub(super) fn is_of_resuming(&self) -> bool {
+        let begins = self.point == Point::BeforeLoop && self.phase == Phase::Train;
+        let others = [
+            Point::BeforeRun,
+            Point::AfterRun,
+            Point::BeforeSaveCheckpoint,
+            Point::AfterSaveCheckpoint,
+            Point::AfterLoadCheckpoint,
+        ];
+        begins || others.contains(&self.point)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ({}) behind epoch {}, iteration {}",
+            self.point, self.phase, self.epoch, self.iteration
+        )
+    }
+}

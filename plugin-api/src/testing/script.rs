@@ -1,0 +1,435 @@
+//! What a scripted run is made of.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::drive::Drive;
+use super::failed::Failed;
+use super::fake::{Fake, noise};
+use super::place::Place;
+use super::seen::Seen;
+use super::values::{Entry, Value as Stored};
+use crate::export::kind;
+use crate::ext::Keep;
+use crate::{HookKind, Phase};
+
+type Numbers = Box<dyn Fn(u64) -> Vec<f32>>;
+type OfEpoch = Box<dyn Fn(u64) -> f64>;
+
+/// A run that follows a script instead of training: what it is made of, and what each epoch's metrics
+/// are. See [the module](super) for examples.
+///
+/// Without a word it has 3 epochs of 4 batches of 2 samples, a validation of 2 batches behind each, no
+/// test; a model `fc1` (linear, 3 to 4), `act` (relu), `fc2` (linear, 4 to 2) with its four parameters;
+/// a plain gradient descent with the learning rate 0.1, momentum 0.9 that is only remembered, and
+/// gradients, inputs and outputs that look random and are the same in every run. The loss of a batch
+/// is 1 / (1 + finished iterations).
+///
+/// Iterations are numbered from 0 throughout the run; epochs as [`metric`](ScriptedRun::metric) says.
+pub struct ScriptedRun {
+    pub(super) epochs: u64,
+    pub(super) iterations: u64,
+    pub(super) validation: u64,
+    pub(super) validate_every: u64,
+    pub(super) initial_validation: bool,
+    pub(super) test: u64,
+    pub(super) batch_size: usize,
+    pub(super) accumulate: u64,
+    pub(super) seed: u64,
+    pub(super) name: String,
+    pub(super) learning_rate: f64,
+    /// Beside `default`: name and scale.
+    pub(super) groups: Vec<(String, f64)>,
+    pub(super) parameters: Vec<Fake>,
+    pub(super) gradients: Vec<(String, Numbers)>,
+    pub(super) modules: Vec<Module>,
+    pub(super) sample_shape: Vec<usize>,
+    pub(super) inputs: Option<Numbers>,
+    pub(super) targets: Option<Box<dyn Fn(u64) -> Vec<u32>>>,
+    pub(super) outputs: Option<Numbers>,
+    pub(super) classes: Vec<String>,
+    pub(super) loss: Box<dyn Fn(&Place) -> f64>,
+    pub(super) metrics: Vec<(Phase, String, OfEpoch)>,
+    pub(super) values: Vec<Entry>,
+    pub(super) seconds_per_iteration: f64,
+    pub(super) failure: Option<(u64, String)>,
+    pub(super) saves_fail: Option<String>,
+    pub(super) interrupt: Option<u64>,
+    pub(super) run_directory: Option<PathBuf>,
+}
+
+/// A module of the fake model.
+#[derive(Clone, Debug)]
+pub(super) struct Module {
+    pub(super) name: String,
+    pub(super) kind: String,
+    /// How many numbers it makes of a sample.
+    pub(super) width: usize,
+}
+
+impl Default for ScriptedRun {
+    fn default() -> Self {
+        let parameter = |name: &str, shape: &[usize]| {
+            Fake::new(name, shape, &noise(name, 0, shape.iter().product()))
+        };
+        let module = |name: &str, kind: &str, width| Module {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            width,
+        };
+        ScriptedRun {
+            epochs: 3,
+            iterations: 4,
+            validation: 2,
+            validate_every: 1,
+            initial_validation: false,
+            test: 0,
+            batch_size: 2,
+            accumulate: 1,
+            seed: 1,
+            name: String::new(),
+            learning_rate: 0.1,
+            groups: Vec::new(),
+            parameters: vec![
+                parameter("fc1.weight", &[4, 3]),
+                parameter("fc1.bias", &[4]),
+                parameter("fc2.weight", &[2, 4]),
+                parameter("fc2.bias", &[2]),
+            ],
+            gradients: Vec::new(),
+            modules: vec![
+                module("fc1", "linear", 4),
+                module("act", "relu", 4),
+                module("fc2", "linear", 2),
+            ],
+            sample_shape: vec![3],
+            inputs: None,
+            targets: None,
+            outputs: None,
+            classes: vec!["no".to_owned(), "yes".to_owned()],
+            loss: Box::new(|at| 1.0 / (1.0 + at.iteration as f64)),
+            metrics: Vec::new(),
+            values: Vec::new(),
+            seconds_per_iteration: 1.0,
+            failure: None,
+            saves_fail: None,
+            interrupt: None,
+            run_directory: None,
+        }
+    }
+}
+
+impl ScriptedRun {
+    /// The run that the type describes.
+    pub fn new() -> ScriptedRun {
+        ScriptedRun::default()
+    }
+
+    /// How many epochs.
+    pub fn epochs(mut self, epochs: u64) -> Self {
+        self.epochs = epochs;
+        self
+    }
+
+    /// How many batches an epoch has.
+    pub fn iterations(mut self, iterations: u64) -> Self {
+        self.iterations = iterations;
+        self
+    }
+
+    /// How many batches a validation has; 0 for none.
+    pub fn validation(mut self, batches: u64) -> Self {
+        self.validation = batches;
+        self
+    }
+
+    /// Validates behind every so many epochs.
+    pub fn validate_every(mut self, epochs: u64) -> Self {
+        self.validate_every = epochs.max(1);
+        self
+    }
+
+    /// Validates before the first epoch too.
+    pub fn initial_validation(mut self) -> Self {
+        self.initial_validation = true;
+        self
+    }
+
+    /// Tests at the end, with so many batches.
+    pub fn test(mut self, batches: u64) -> Self {
+        self.test = batches;
+        self
+    }
+
+    /// How many samples a batch has.
+    pub fn batch_size(mut self, samples: usize) -> Self {
+        self.batch_size = samples;
+        self
+    }
+
+    /// Adds up the gradients of so many batches for an update.
+    pub fn accumulate(mut self, batches: u64) -> Self {
+        self.accumulate = batches.max(1);
+        self
+    }
+
+    /// The run's seed.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The name of the hook's manifest entry; else the hook's own.
+    pub fn entry_name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// The learning rate that the run begins with.
+    pub fn learning_rate(mut self, learning_rate: f64) -> Self {
+        self.learning_rate = learning_rate;
+        self
+    }
+
+    /// Another parameter group, with a scale for the learning rate. The parameters whose names begin
+    /// with the group's and a dot belong to it.
+    pub fn group(mut self, name: &str, learning_rate_scale: f64) -> Self {
+        self.groups.push((name.to_owned(), learning_rate_scale));
+        self
+    }
+
+    /// A model without parameters and modules, to be filled in by the next calls.
+    pub fn empty_model(mut self) -> Self {
+        self.parameters.clear();
+        self.modules.clear();
+        self
+    }
+
+    /// A parameter with its elements in row-major order, or the one of that name with other elements.
+    ///
+    /// # Panics
+    ///
+    /// Where the elements do not fill the shape.
+    #[track_caller]
+    pub fn parameter(self, name: &str, shape: &[usize], elements: &[f32]) -> Self {
+        self.with_parameter(fake(name, shape, elements))
+    }
+
+    /// A buffer: a part of the model that is not learned from gradients.
+    ///
+    /// # Panics
+    ///
+    /// Where the elements do not fill the shape.
+    #[track_caller]
+    pub fn buffer(self, name: &str, shape: &[usize], elements: &[f32]) -> Self {
+        let mut buffer = fake(name, shape, elements);
+        buffer.is_buffer = true;
+        self.with_parameter(buffer)
+    }
+
+    fn with_parameter(mut self, parameter: Fake) -> Self {
+        let mut known = self.parameters.iter_mut();
+        match known.find(|known| known.name == parameter.name) {
+            Some(known) => *known = parameter,
+            None => self.parameters.push(parameter),
+        }
+        self
+    }
+
+    /// The gradient of a parameter in each iteration (counted from 0), in row-major order.
+    pub fn gradient(
+        mut self,
+        parameter: &str,
+        elements: impl Fn(u64) -> Vec<f32> + 'static,
+    ) -> Self {
+        self.gradients
+            .push((parameter.to_owned(), Box::new(elements)));
+        self
+    }
+
+    /// A module of the model behind those that are there; `width` is how many numbers it makes of a
+    /// sample.
+    pub fn module(mut self, name: &str, kind: &str, width: usize) -> Self {
+        self.modules.push(Module {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            width,
+        });
+        self
+    }
+
+    /// The shape of a sample's input.
+    pub fn sample_shape(mut self, shape: &[usize]) -> Self {
+        shape.clone_into(&mut self.sample_shape);
+        self
+    }
+
+    /// The inputs of each batch: of the training by its iteration, else by its number within the pass.
+    pub fn inputs(mut self, elements: impl Fn(u64) -> Vec<f32> + 'static) -> Self {
+        self.inputs = Some(Box::new(elements));
+        self
+    }
+
+    /// The targets of each batch, one for each sample; numbered as [`inputs`](ScriptedRun::inputs).
+    pub fn targets(mut self, classes: impl Fn(u64) -> Vec<u32> + 'static) -> Self {
+        self.targets = Some(Box::new(classes));
+        self
+    }
+
+    /// The model's outputs for each batch, sample by sample; numbered as
+    /// [`inputs`](ScriptedRun::inputs).
+    pub fn outputs(mut self, elements: impl Fn(u64) -> Vec<f32> + 'static) -> Self {
+        self.outputs = Some(Box::new(elements));
+        self
+    }
+
+    /// The classes' names.
+    pub fn classes(mut self, names: &[&str]) -> Self {
+        self.classes = names.iter().map(|&name| name.to_owned()).collect();
+        self
+    }
+
+    /// The loss of each batch. The metric `loss` is its mean over the pass so far.
+    pub fn loss(mut self, loss: impl Fn(&Place) -> f64 + 'static) -> Self {
+        self.loss = Box::new(loss);
+        self
+    }
+
+    /// A metric of the task in a phase, for each epoch: 1 is the first one, 0 the initial validation.
+    /// `loss` stands in the place of the batches' mean then.
+    ///
+    /// ```
+    /// use sconce_plugin_api::{Phase, testing::ScriptedRun};
+    ///
+    /// let accuracies = [0.5, 0.8, 0.95];
+    /// let run = ScriptedRun::new()
+    ///     .metric(Phase::Val, "accuracy", move |epoch| accuracies[epoch as usize - 1]);
+    /// # drop(run);
+    /// ```
+    pub fn metric(
+        mut self,
+        phase: Phase,
+        name: &str,
+        value: impl Fn(u64) -> f64 + 'static,
+    ) -> Self {
+        self.metrics.push((phase, name.to_owned(), Box::new(value)));
+        self
+    }
+
+    /// A value that another hook has published for the whole run.
+    pub fn value(mut self, name: &str, value: &Value) -> Self {
+        self.values
+            .push(others(name, Stored::Json(value.to_string().into())));
+        self
+    }
+
+    /// A tensor that another hook has published for the whole run.
+    ///
+    /// # Panics
+    ///
+    /// Where the elements do not fill the shape.
+    #[track_caller]
+    pub fn tensor(mut self, name: &str, shape: &[usize], elements: &[f32]) -> Self {
+        self.values
+            .push(others(name, Stored::Tensor(fake(name, shape, elements))));
+        self
+    }
+
+    /// How long an iteration takes by the run's clock, in seconds; else 1.
+    pub fn seconds_per_iteration(mut self, seconds: f64) -> Self {
+        self.seconds_per_iteration = seconds;
+        self
+    }
+
+    /// The task fails in this iteration (counted from 0): the hook sees `on_exception` and a failed
+    /// `after_run`.
+    pub fn fails_in(mut self, iteration: u64, error: &str) -> Self {
+        self.failure = Some((iteration, error.to_owned()));
+        self
+    }
+
+    /// Every save fails, as on a full disk.
+    pub fn saves_fail(mut self, error: &str) -> Self {
+        self.saves_fail = Some(error.to_owned());
+        self
+    }
+
+    /// Interrupts the run (as Ctrl-C does) behind so many training iterations, and goes on with a new
+    /// hook from the checkpoint that was saved then.
+    pub fn interrupt_after(mut self, iterations: u64) -> Self {
+        self.interrupt = Some(iterations);
+        self
+    }
+
+    /// The run's directory; else one that is deleted with the last copy of [`Seen`].
+    pub fn run_directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.run_directory = Some(path.into());
+        self
+    }
+
+    /// Drives a hook through the run. `config` is what stands under `config` in the manifest;
+    /// `Value::Null` stands for an entry without.
+    ///
+    /// # Errors
+    ///
+    /// Where the hook fails: its configuration is refused, a method returns an error or panics, or
+    /// what it asked for can't be done.
+    pub fn drive<H: HookKind>(&self, config: Value) -> Result<Seen, Failed> {
+        Drive::new(self, kind::<H>(), &filled(config), self.interrupt)?.run()
+    }
+
+    /// Checks that an interruption changes nothing: drives the hook through the run as it is, and then
+    /// interrupted behind each training iteration in turn and resumed; parameters, learning rates, the
+    /// hook's state, its metrics, what it published and what it asked for must be the same to the bit.
+    ///
+    /// # Errors
+    ///
+    /// Where the hook fails, and at the first difference: what differs, behind which iteration.
+    pub fn check_resume<H: HookKind>(&self, config: Value) -> Result<(), Failed> {
+        let config = filled(config);
+        let whole = Drive::new(self, kind::<H>(), &config, None)?.run()?;
+        for iterations in 1..self.epochs * self.iterations {
+            let drive = Drive::new(self, kind::<H>(), &config, Some(iterations))?;
+            let seen = drive.run()?;
+            if seen.interrupted_behind.is_none() {
+                break;
+            }
+            if let Some(what) = super::same::difference(&whole, &seen) {
+                let message = format!(
+                    "a run that is interrupted behind iteration {iterations} and resumed is \
+                     another: {what}"
+                );
+                return Err(Failed {
+                    seen: Box::new(seen),
+                    ..Failed::new(whole.calls.last().copied(), message)
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn filled(config: Value) -> Value {
+    if config.is_null() { json!({}) } else { config }
+}
+
+fn others(name: &str, value: Stored) -> Entry {
+    Entry {
+        name: name.into(),
+        keep: Keep::Run,
+        is_own: false,
+        value,
+    }
+}
+
+#[track_caller]
+fn fake(name: &str, shape: &[usize], elements: &[f32]) -> Fake {
+    let count: usize = shape.iter().product();
+    assert_eq!(
+        elements.len(),
+        count,
+        "the elements of `{name}` do not fill the shape {shape:?}"
+    );
+    Fake::new(name, shape, elements)
+}

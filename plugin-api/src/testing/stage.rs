@@ -1,0 +1,222 @@
+//! The fake task as the tables show it: what a call of the hook can see and change.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+use std::ptr;
+
+use super::board::Board;
+use super::fake::Fake;
+use super::place::Place;
+use super::seen::{Change, Seen};
+use super::values::Values;
+use crate::abi::ViewAbi;
+use crate::ext::{Collection, Request};
+use crate::{Phase, Point};
+
+/// The names of the batch's tensors.
+pub(super) const BATCH: [&str; 4] = ["inputs", "targets", "outputs", "loss"];
+/// The names of a module's tensors.
+pub(super) const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];
+
+/// A parameter group of the optimizer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Group {
+    pub(super) name: Box<str>,
+    pub(super) learning_rate: f64,
+    /// What a learning rate for all groups is multiplied with.
+    pub(super) scale: f64,
+    pub(super) momentum: f64,
+}
+
+/// A stop that the hook has asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stop {
+    pub(super) reason: String,
+    pub(super) after_epoch: bool,
+}
+
+/// What the loop serves after the call.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    pub(super) request: Request,
+    pub(super) number: f64,
+    pub(super) text: String,
+}
+
+/// The state that the tables answer from. One call at a time looks at it, through its context.
+#[derive(Default)]
+pub(super) struct Stage {
+    /// The present call; none at creation.
+    pub(super) place: Cell<Option<Place>>,
+    pub(super) parameters: RefCell<Vec<Fake>>,
+    /// At their parameters' indices; empty where there are none at this moment.
+    pub(super) gradients: RefCell<Vec<Option<Fake>>>,
+    pub(super) batch: RefCell<[Option<Fake>; 4]>,
+    pub(super) module: RefCell<[Option<Fake>; 4]>,
+    pub(super) values: RefCell<Values>,
+    pub(super) entries: RefCell<Values>,
+    pub(super) board: RefCell<Board>,
+    pub(super) groups: RefCell<Vec<Group>>,
+    /// Set before the first call; the text stays where it is.
+    pub(super) facts: RefCell<Box<str>>,
+    pub(super) resume_flags: Cell<u64>,
+    pub(super) elapsed: Cell<f64>,
+    pub(super) remaining: Cell<f64>,
+    pub(super) stop: RefCell<Option<Stop>>,
+    pub(super) skip_batch: Cell<bool>,
+    pub(super) skip_update: Cell<bool>,
+    pub(super) loss_scale: Cell<Option<f64>>,
+    pub(super) accumulation: Cell<Option<u64>>,
+    pub(super) left_out: RefCell<Vec<Point>>,
+    pub(super) pending: RefCell<Vec<Pending>>,
+    /// What was lent to be changed in the present call, as it was.
+    lent: RefCell<Vec<(Collection, usize, Fake)>>,
+    pub(super) seen: RefCell<Seen>,
+}
+
+impl Stage {
+    /// What the tables get as context.
+    pub(super) fn context(&self) -> *const c_void {
+        ptr::from_ref(self).cast()
+    }
+
+    pub(super) fn point(&self) -> Option<Point> {
+        self.place.get().map(|place| place.point)
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.place.get().map_or(Phase::Train, |place| place.phase)
+    }
+
+    /// A call begins.
+    pub(super) fn begin_call(&self, point: Point, view: &mut ViewAbi) {
+        let place = Place::of(point, view);
+        self.place.set(Some(place));
+        self.seen.borrow_mut().calls.push(place);
+        view.point = point.number();
+        view.context = self.context();
+        view.learning_rate = self.learning_rate();
+    }
+
+    /// A call is over: what the hook has changed is written down.
+    pub(super) fn end_call(&self, view: &mut ViewAbi) {
+        view.learning_rate = self.learning_rate();
+        let Some(at) = self.place.get() else { return };
+        for (collection, index, before) in self.lent.take() {
+            let Some(after) = self.with(collection, index, |tensor| tensor.clone()) else {
+                continue;
+            };
+            if after != before {
+                self.seen.borrow_mut().changes.push(Change {
+                    at,
+                    collection,
+                    name: after.name.to_string(),
+                    before: before.floats(),
+                    after: after.floats(),
+                });
+            }
+        }
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.groups
+            .borrow()
+            .first()
+            .map_or(0.0, |group| group.learning_rate)
+    }
+
+    /// Remembers a tensor as it is before the hook changes it.
+    pub(super) fn note(&self, collection: Collection, index: usize) {
+        let mut lent = self.lent.borrow_mut();
+        if lent
+            .iter()
+            .any(|(of, at, _)| (*of, *at) == (collection, index))
+        {
+            return;
+        }
+        if let Some(tensor) = self.with(collection, index, |tensor| tensor.clone()) {
+            lent.push((collection, index, tensor));
+        }
+    }
+
+    pub(super) fn count(&self, collection: Collection) -> usize {
+        match collection {
+            Collection::Parameters => self.parameters.borrow().len(),
+            Collection::Gradients => self.gradients.borrow().len(),
+            Collection::Batch => BATCH.len(),
+            Collection::Module => MODULE.len(),
+            Collection::Published => self.values.borrow().entries.len(),
+            Collection::Checkpoint => self.entries.borrow().entries.len(),
+            Collection::Optimizer => 0,
+        }
+    }
+
+    /// The index of a name, or a message for whoever mistyped it.
+    pub(super) fn index(&self, collection: Collection, name: &str) -> Result<usize, String> {
+        let known: Vec<String> = match collection {
+            Collection::Parameters | Collection::Gradients => {
+                let parameters = self.parameters.borrow();
+                parameters
+                    .iter()
+                    .map(|tensor| tensor.name.to_string())
+                    .collect()
+            }
+            Collection::Batch => BATCH.map(str::to_owned).to_vec(),
+            Collection::Module => MODULE.map(str::to_owned).to_vec(),
+            Collection::Published => return published(&self.values.borrow(), name),
+            Collection::Checkpoint => return published(&self.entries.borrow(), name),
+            Collection::Optimizer => Vec::new(),
+        };
+        known.iter().position(|known| known == name).ok_or_else(|| {
+            format!(
+                "{} have no `{name}`; there are: {}",
+                collection.name(),
+                known.join(", ")
+            )
+        })
+    }
+
+    /// Does something with a tensor, where there is one.
+    pub(super) fn with<T>(
+        &self,
+        collection: Collection,
+        index: usize,
+        what: impl FnOnce(&mut Fake) -> T,
+    ) -> Option<T> {
+        match collection {
+            Collection::Parameters => self.parameters.borrow_mut().get_mut(index).map(what),
+            Collection::Gradients => {
+                let mut gradients = self.gradients.borrow_mut();
+                gradients.get_mut(index)?.as_mut().map(what)
+            }
+            Collection::Batch => self.batch.borrow_mut().get_mut(index)?.as_mut().map(what),
+            Collection::Module => self.module.borrow_mut().get_mut(index)?.as_mut().map(what),
+            Collection::Published => self.values.borrow_mut().tensor_at(index).map(what),
+            Collection::Checkpoint => self.entries.borrow_mut().tensor_at(index).map(what),
+            Collection::Optimizer => None,
+        }
+    }
+
+    /// Why a tensor can't be changed now, or nothing where it can.
+    pub(super) fn why_not_writable(&self, collection: Collection, index: usize) -> Option<String> {
+        if collection == Collection::Published && self.point().is_some() {
+            return self.values.borrow().why_not_writable(index);
+        }
+        let name = match collection {
+            Collection::Batch => BATCH.get(index).copied().unwrap_or_default(),
+            _ => "",
+        };
+        collection.why_not_changed_at(name, self.point())
+    }
+}
+
+fn published(values: &Values, name: &str) -> Result<usize, String> {
+    values.tensor_index(name).ok_or_else(|| {
+        let names = values.entries.iter().flatten().map(|entry| &*entry.name);
+        let names: Vec<&str> = names.collect();
+        format!(
+            "no hook has published a tensor `{name}`; there are: {}",
+            names.join(", ")
+        )
+    })
+}

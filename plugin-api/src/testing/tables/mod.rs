@@ -1,0 +1,75 @@
+//! The tables that a host has, answered from a [`Stage`]: the same doors that a plugin knocks at in a
+//! run.
+
+mod plain;
+mod requests;
+mod tensors;
+mod values;
+
+use std::ffi::c_void;
+use std::ptr;
+
+use abi_stable::std_types::RString;
+
+use super::stage::Stage;
+use crate::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
+use crate::ext::{
+    LogTable, MetricsTable, RequestsTable, ResumeTable, RunTable, ScreenTable, TaskTable,
+    TensorsTable, ValuesTable,
+};
+
+struct Root(HostRoot);
+
+// SAFETY: the root is never written to, and its pointers lead to literals.
+unsafe impl Sync for Root {}
+
+static ROOT: Root = Root(HostRoot {
+    abi_epoch: ABI_EPOCH,
+    version: TextAbi::new("the test kit"),
+    api_version: TextAbi::new(API_VERSION),
+    query,
+});
+
+/// The root that hooks get at their creation.
+pub(super) fn root() -> &'static HostRoot {
+    &ROOT.0
+}
+
+unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
+    // SAFETY: the plugin lends the text for the call.
+    match unsafe { extension.read() }.unwrap_or_default() {
+        LogTable::ID => ptr::from_ref(&plain::LOG).cast(),
+        MetricsTable::ID => ptr::from_ref(&plain::METRICS).cast(),
+        RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
+        ResumeTable::ID => ptr::from_ref(&plain::RESUME).cast(),
+        RunTable::ID => ptr::from_ref(&plain::RUN).cast(),
+        ScreenTable::ID => ptr::from_ref(&plain::SCREEN).cast(),
+        TaskTable::ID => ptr::from_ref(&plain::TASK).cast(),
+        TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
+        ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),
+        _ => ptr::null(),
+    }
+}
+
+/// The stage behind a context.
+///
+/// # Safety
+///
+/// `context` must be null or come from [`Stage::context`] of a stage that is alive for `'a`.
+unsafe fn stage<'a>(context: *const c_void) -> Option<&'a Stage> {
+    // SAFETY: the caller's promise.
+    unsafe { context.cast::<Stage>().as_ref() }
+}
+
+/// Answers with a failure.
+///
+/// # Safety
+///
+/// `error` must be null or lead to an [`ErrorAbi`] that nothing else uses meanwhile.
+unsafe fn refuse(error: *mut ErrorAbi, status: Status, message: &str) -> u32 {
+    // SAFETY: the caller's promise.
+    if let Some(error) = unsafe { error.as_mut() } {
+        error.message = RString::from(message);
+    }
+    status.0
+}

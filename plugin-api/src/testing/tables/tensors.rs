@@ -1,0 +1,78 @@
+//! Tensors, lent where they lie.
+
+use std::ffi::c_void;
+
+use super::{refuse, stage};
+use crate::abi::{ErrorAbi, Status, TextAbi};
+use crate::ext::{Collection, TensorAbi, TensorsTable};
+
+pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
+
+unsafe extern "C" fn count(context: *const c_void, collection: u32) -> usize {
+    // SAFETY: the context is of this call.
+    let stage = unsafe { stage(context) };
+    match (stage, Collection::from_number(collection)) {
+        (Some(stage), Some(collection)) => stage.count(collection),
+        _ => 0,
+    }
+}
+
+unsafe extern "C" fn at(
+    context: *const c_void,
+    collection: u32,
+    index: usize,
+    writable: u32,
+    tensor: *mut TensorAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is of this call, in which tensor and error are borrowed.
+    unsafe {
+        let (Some(stage), Some(collection), Some(place)) = (
+            stage(context),
+            Collection::from_number(collection),
+            tensor.as_mut(),
+        ) else {
+            return Status::INVALID.0;
+        };
+        if writable != 0 {
+            if let Some(message) = stage.why_not_writable(collection, index) {
+                return refuse(error, Status::NOT_LEGAL_HERE, &message);
+            }
+            stage.note(collection, index);
+        }
+        match stage.with(collection, index, |tensor| tensor.lend(writable != 0)) {
+            Some(lent) => {
+                *place = lent;
+                Status::OK.0
+            }
+            None => Status::NOT_FOUND.0,
+        }
+    }
+}
+
+unsafe extern "C" fn find(
+    context: *const c_void,
+    collection: u32,
+    name: TextAbi,
+    index: *mut usize,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is of this call, in which name, index and error are borrowed.
+    unsafe {
+        let (Some(stage), Some(collection), Some(name), Some(place)) = (
+            stage(context),
+            Collection::from_number(collection),
+            name.read(),
+            index.as_mut(),
+        ) else {
+            return Status::INVALID.0;
+        };
+        match stage.index(collection, name) {
+            Ok(found) => {
+                *place = found;
+                Status::OK.0
+            }
+            Err(message) => refuse(error, Status::NOT_FOUND, &message),
+        }
+    }
+}

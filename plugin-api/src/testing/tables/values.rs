@@ -1,0 +1,157 @@
+//! What hooks publish under names, and the extra entries of checkpoints.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+
+use super::super::fake::Fake;
+use super::super::seen::Published;
+use super::super::stage::Stage;
+use super::super::values::{Entry, Value, Values};
+use super::{refuse, stage};
+use crate::Point;
+use crate::abi::{ErrorAbi, Status, TextAbi};
+use crate::ext::{Keep, TensorAbi, ValuesTable, check_name};
+use crate::tensor::Tensor;
+
+pub(super) static TABLE: ValuesTable = ValuesTable {
+    set,
+    set_tensor,
+    get,
+    remove,
+};
+
+fn values_of(stage: &Stage, keep: Keep) -> &RefCell<Values> {
+    if keep == Keep::Checkpoint {
+        &stage.entries
+    } else {
+        &stage.values
+    }
+}
+
+/// Publishes; the error is the status and the message.
+fn publish(
+    stage: &Stage,
+    keep: u32,
+    name: Option<&str>,
+    value: Result<Value, String>,
+) -> Result<(), (Status, String)> {
+    let invalid = |message: String| (Status::INVALID, message);
+    let unknown = || {
+        (
+            Status::UNSUPPORTED,
+            format!("unknown place {keep} for values"),
+        )
+    };
+    let keep = Keep::from_number(keep).ok_or_else(unknown)?;
+    let name = name.ok_or_else(|| invalid("the name is not valid UTF-8".to_owned()))?;
+    check_name("a published name", name).map_err(invalid)?;
+    if keep == Keep::Checkpoint && stage.point() != Some(Point::BeforeSaveCheckpoint) {
+        let point = stage.point().map_or("creation", Point::name);
+        let message = format!(
+            "nothing can be added to a checkpoint at `{point}`; it can at before_save_checkpoint"
+        );
+        return Err((Status::NOT_LEGAL_HERE, message));
+    }
+    let value = value.map_err(invalid)?;
+    if let Some(at) = stage.place.get() {
+        stage.seen.borrow_mut().published.push(Published {
+            at,
+            keep,
+            name: name.to_owned(),
+            json: match &value {
+                Value::Json(text) => serde_json::from_str(text).ok(),
+                Value::Tensor(_) => None,
+            },
+            tensor: match &value {
+                Value::Tensor(tensor) => Some((tensor.shape(), tensor.floats())),
+                Value::Json(_) => None,
+            },
+        });
+    }
+    values_of(stage, keep).borrow_mut().set(Entry {
+        name: name.into(),
+        keep,
+        is_own: true,
+        value,
+    });
+    Ok(())
+}
+
+unsafe extern "C" fn set(
+    context: *const c_void,
+    keep: u32,
+    name: TextAbi,
+    json: TextAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is of this call, in which name, text and error are borrowed.
+    unsafe {
+        let Some(stage) = stage(context) else {
+            return Status::INVALID.0;
+        };
+        let text = json.read().unwrap_or_default();
+        let value = serde_json::from_str::<serde::de::IgnoredAny>(text)
+            .map(|_| Value::Json(text.into()))
+            .map_err(|error| format!("the value is no JSON: {error}"));
+        match publish(stage, keep, name.read(), value) {
+            Ok(()) => Status::OK.0,
+            Err((status, message)) => refuse(error, status, &message),
+        }
+    }
+}
+
+unsafe extern "C" fn set_tensor(
+    context: *const c_void,
+    keep: u32,
+    name: TextAbi,
+    tensor: *const TensorAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is of this call, in which name, tensor and error are borrowed.
+    unsafe {
+        let (Some(stage), Some(tensor)) = (stage(context), tensor.as_ref()) else {
+            return Status::INVALID.0;
+        };
+        let copy = match Tensor::borrowed(*tensor) {
+            Ok(tensor) => Fake::copy_of(name.read().unwrap_or_default(), &tensor)
+                .map(Value::Tensor)
+                .ok_or_else(|| "its elements are of an unknown type".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        match publish(stage, keep, name.read(), copy) {
+            Ok(()) => Status::OK.0,
+            Err((status, message)) => refuse(error, status, &message),
+        }
+    }
+}
+
+unsafe extern "C" fn get(
+    context: *const c_void,
+    keep: u32,
+    name: TextAbi,
+    json: *mut TextAbi,
+) -> u32 {
+    // SAFETY: the context is of this call, in which the name and a place for a text are borrowed.
+    let (stage, name, place) = unsafe { (stage(context), name.read(), json.as_mut()) };
+    let (Some(stage), Some(name), Some(place)) = (stage, name, place) else {
+        return Status::INVALID.0;
+    };
+    let keep = Keep::from_number(keep).unwrap_or(Keep::Run);
+    // The text stays where it is until something of that name is set.
+    match values_of(stage, keep).borrow().json(name) {
+        Some(text) => {
+            *place = TextAbi::new(text);
+            Status::OK.0
+        }
+        None => Status::NOT_FOUND.0,
+    }
+}
+
+unsafe extern "C" fn remove(context: *const c_void, name: TextAbi, _error: *mut ErrorAbi) -> u32 {
+    // SAFETY: the context is of this call, in which the name is borrowed.
+    match unsafe { (stage(context), name.read()) } {
+        (Some(stage), Some(name)) if stage.values.borrow_mut().remove(name) => Status::OK.0,
+        (Some(_), Some(_)) => Status::NOT_FOUND.0,
+        _ => Status::INVALID.0,
+    }
+}

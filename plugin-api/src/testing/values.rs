@@ -1,0 +1,95 @@
+//! What is published under names, in the kit.
+
+use super::fake::Fake;
+use crate::ext::Keep;
+
+/// Values and tensors under names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values {
+    /// Places stay where they are, so that indices do.
+    pub(super) entries: Vec<Option<Entry>>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) name: Box<str>,
+    pub(super) keep: Keep,
+    /// Whether the hook under test has published it, and not the script.
+    pub(super) is_own: bool,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Json(Box<str>),
+    Tensor(Fake),
+}
+
+impl Values {
+    pub(super) fn set(&mut self, entry: Entry) {
+        self.remove(&entry.name);
+        match self.entries.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(entry),
+            None => self.entries.push(Some(entry)),
+        }
+    }
+
+    /// Whether there was anything.
+    pub(super) fn remove(&mut self, name: &str) -> bool {
+        let is_it = |entry: &Entry| &*entry.name == name;
+        let mut places = self.entries.iter_mut();
+        let place = places.find(|place| place.as_ref().is_some_and(is_it));
+        place.is_some_and(|place| place.take().is_some())
+    }
+
+    pub(super) fn forget(&mut self, keep: Keep) {
+        for place in &mut self.entries {
+            place.take_if(|entry| entry.keep == keep);
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Entry> {
+        let mut entries = self.entries.iter().flatten();
+        entries.find(|entry| &*entry.name == name)
+    }
+
+    pub(super) fn json(&self, name: &str) -> Option<&str> {
+        match &self.get(name)?.value {
+            Value::Json(text) => Some(text),
+            Value::Tensor(_) => None,
+        }
+    }
+
+    pub(super) fn tensor(&self, name: &str) -> Option<&Fake> {
+        match &self.get(name)?.value {
+            Value::Tensor(tensor) => Some(tensor),
+            Value::Json(_) => None,
+        }
+    }
+
+    pub(super) fn tensor_at(&mut self, index: usize) -> Option<&mut Fake> {
+        match &mut self.entries.get_mut(index)?.as_mut()?.value {
+            Value::Tensor(tensor) => Some(tensor),
+            Value::Json(_) => None,
+        }
+    }
+
+    pub(super) fn tensor_index(&self, name: &str) -> Option<usize> {
+        let is_it = |entry: &Entry| &*entry.name == name && matches!(entry.value, Value::Tensor(_));
+        let mut places = self.entries.iter();
+        places.position(|place| place.as_ref().is_some_and(is_it))
+    }
+
+    /// Why the hook can't write to the tensor at an index, or nothing where it can.
+    pub(super) fn why_not_writable(&self, index: usize) -> Option<String> {
+        let entry = self.entries.get(index)?.as_ref()?;
+        let name = &entry.name;
+        if !entry.is_own {
+            return Some(format!(
+                "`{name}` was published by another hook: only that one can change it"
+            ));
+        }
+        (entry.keep == Keep::Batch)
+            .then(|| format!("`{name}` is kept for the batch alone: publish it again to change it"))
+    }
+}
