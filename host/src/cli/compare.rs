@@ -72,9 +72,12 @@ fn labels(runs: &[PastRun]) -> Vec<String> {
     let names: BTreeSet<&str> = runs.iter().map(PastRun::name).collect();
     let are_own = names.len() == runs.len();
     runs.iter()
-        .map(|run| match are_own {
-            true => run.name().to_owned(),
-            false => run.directory.display().to_string(),
+        .map(|run| {
+            if are_own {
+                run.name().to_owned()
+            } else {
+                run.directory.display().to_string()
+            }
         })
         .collect()
 }
@@ -227,7 +230,7 @@ fn difference_rows(
     for (path, values) in differences {
         let cell = |value: &Value| match value {
             Value::Null => "–".to_owned(),
-            value => crate::diagnostic::shortened(&value.to_string()).to_string(),
+            value => crate::diagnostic::shortened(&value.to_string()).clone(),
         };
         rows.push(
             std::iter::once(path.clone())
