@@ -68,7 +68,7 @@ fn record(task: &TaskView<'_>, detail: &str) {
         .metrics_of(task.phase())
         .map(|(name, _)| name)
         .collect();
-    line.push_str(&format!(" {batch:?} {metrics:?} {detail}"));
+    let line = format!("{line} {batch:?} {metrics:?} {detail}");
     CALLS.lock().expect("no panic").push(line);
 }
 
