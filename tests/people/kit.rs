@@ -1,6 +1,5 @@
 //! The test kit: what it plays is what the host does.
 
-use std::fmt::Write;
 use std::sync::Mutex;
 
 use sconce::optim::{AdamW, Optimizer};
@@ -69,7 +68,7 @@ fn record(task: &TaskView<'_>, detail: &str) {
         .metrics_of(task.phase())
         .map(|(name, _)| name)
         .collect();
-    let _ = write!(line, " {batch:?} {metrics:?} {detail}");
+    let line = format!("{line} {batch:?} {metrics:?} {detail}");
     CALLS.lock().expect("no panic").push(line);
 }
 

@@ -8,6 +8,7 @@
 //! | `layers` | manifests over manifests, and the environment |
 //! | `validate` | the conformance suite: good plugins pass, bad ones fail where they should |
 //! | `kit` | a run scripted by `sconce_plugin_api::testing` is called as a real one |
+//! | `scaffolds` | what `new-plugin` and `new-run` write builds, passes its tests and runs |
 #![allow(
     clippy::too_many_lines,
     reason = "tables of cases read best as they are"
@@ -22,4 +23,5 @@ mod commands;
 mod first_looks;
 mod kit;
 mod layers;
+mod scaffolds;
 mod validate;

@@ -247,22 +247,7 @@ fn ask(shared: &Shared<'_>, request: Request, number: f64, text: &str) -> Result
         }
         Request::ListenAtModules => requests.ask(Asked::Listen(number > 0.0), shared.hook_name()),
         Request::SetMomentum => set_momentum(shared, number, text)?,
-        Request::Freeze => {
-            let index = shared.tensors.parameter_index(text)?;
-            if !number.is_finite() || number < 0.0 {
-                return Err(format!(
-                    "a share of the learning rate is finite and not negative, found {number}"
-                ));
-            }
-            let is_whole = number == 0.0 || (number - 1.0).abs() < f64::EPSILON;
-            if !is_whole && shared.is_buffer(Collection::Parameters, index) {
-                return Err(format!(
-                    "`{text}` is a buffer, which no learning rate moves: its share is 0 or 1, \
-                     found {number}"
-                ));
-            }
-            requests.ask(Asked::Freeze(text.to_owned(), number), shared.hook_name());
-        }
+        Request::Freeze => freeze(shared, number, text)?,
         Request::SetAccumulation => {
             let batches = whole(number).filter(|batches| *batches > 0);
             let batches = batches.ok_or_else(|| {
@@ -278,6 +263,26 @@ fn ask(shared: &Shared<'_>, request: Request, number: f64, text: &str) -> Result
         }
         other => return Err(format!("this host does not serve `{}`", other.name())),
     }
+    Ok(())
+}
+
+fn freeze(shared: &Shared<'_>, number: f64, text: &str) -> Result<(), String> {
+    let index = shared.tensors.parameter_index(text)?;
+    if !number.is_finite() || number < 0.0 {
+        return Err(format!(
+            "a share of the learning rate is finite and not negative, found {number}"
+        ));
+    }
+    let is_whole = number == 0.0 || (number - 1.0).abs() < f64::EPSILON;
+    if !is_whole && shared.is_buffer(Collection::Parameters, index) {
+        return Err(format!(
+            "`{text}` is a buffer, which no learning rate moves: its share is 0 or 1, \
+                     found {number}"
+        ));
+    }
+    shared
+        .requests
+        .ask(Asked::Freeze(text.to_owned(), number), shared.hook_name());
     Ok(())
 }
 

@@ -9,6 +9,9 @@ mod eval;
 mod first_look;
 mod hooks_table;
 mod inspect;
+mod manifest_text;
+mod new_plugin;
+mod new_run;
 mod output;
 mod past_run;
 mod plugins;
@@ -46,6 +49,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Writes a crate with a hook, its tests, and a manifest that uses it.
+    NewPlugin(new_plugin::NewPluginArgs),
+    /// Writes a manifest to begin with, by questions or arguments.
+    NewRun(new_run::NewRunArgs),
     /// Trains what a manifest says.
     Run(run::RunArgs),
     /// Checks a manifest, its plugins and its data without training, and prints the order of hooks.
@@ -144,6 +151,8 @@ pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
     trial::enable();
     signals::let_writes_fail();
     let result = match command {
+        Command::NewPlugin(arguments) => new_plugin::new_plugin(&arguments),
+        Command::NewRun(arguments) => new_run::new_run(&arguments),
         Command::Run(arguments) => run::run(&arguments, tasks),
         Command::Check(arguments) => check::check(&arguments, tasks),
         Command::Summary(arguments) => summary::summary(&arguments, tasks),

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::Value;
 
 use super::output;
+use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::manifest::{self, KnownHook, LimitsConfig, Manifest, Overlay, TaskSource};
 use crate::plugin::catalogue::{self, Described};
@@ -34,22 +36,36 @@ pub(super) fn schema(arguments: &SchemaArgs, tasks: TaskSource) -> Result<u8, Fa
     }
     directories.extend(search::from_environment());
     let inventory = Inventory::search(&directories);
-    let limit = LimitsConfig::default().load_limit();
-    let (described, problems) = catalogue::describe(&inventory, limit);
+    let (hooks, problems) = hooks_of(&inventory);
     output::diagnostics(&inventory.problems);
     output::diagnostics(&problems);
-    let hooks = known(described);
     let schema = if let Some(name) = &arguments.hook {
         let found = hooks.iter().find(|hook| hook.name == *name);
         let schema = found.and_then(|hook| hook.config.clone());
         schema.ok_or_else(|| unknown(name, &hooks))?
     } else {
-        let mut schema = manifest::json_schema(tasks);
-        manifest::add_hooks(&mut schema, &hooks);
-        schema
+        with(&hooks, tasks)
     };
     output::line(&format!("{schema:#}"));
     Ok(exit::DONE)
+}
+
+/// The manifest's schema with the hooks of the plugins found, and what is wrong with some of these.
+pub(super) fn with_hooks(inventory: &Inventory, tasks: TaskSource) -> (Value, Vec<Diagnostic>) {
+    let (hooks, problems) = hooks_of(inventory);
+    (with(&hooks, tasks), problems)
+}
+
+fn with(hooks: &[KnownHook], tasks: TaskSource) -> Value {
+    let mut schema = manifest::json_schema(tasks);
+    manifest::add_hooks(&mut schema, hooks);
+    schema
+}
+
+fn hooks_of(inventory: &Inventory) -> (Vec<KnownHook>, Vec<Diagnostic>) {
+    let limit = LimitsConfig::default().load_limit();
+    let (described, problems) = catalogue::describe(inventory, limit);
+    (known(described), problems)
 }
 
 /// The hooks as manifests name them: those of two plugins by their plugins too.
@@ -76,7 +92,6 @@ fn known(described: Vec<Described>) -> Vec<KnownHook> {
 }
 
 fn unknown(name: &str, hooks: &[KnownHook]) -> Failure {
-    use crate::diagnostic::Diagnostic;
     let names = hooks.iter().map(|hook| hook.name.as_str());
     let problem = Diagnostic::new(format!(
         "no plugin that was found has a hook `{name}` with a schema"

@@ -1,0 +1,189 @@
+//! `sconce new-run`: a manifest to begin with, by questions or arguments.
+
+mod explain;
+mod questions;
+mod start;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::new_plugin::{standard_plugins, this_program};
+use super::{manifest_text, output, schema};
+use crate::diagnostic::Diagnostic;
+use crate::exit;
+use crate::manifest::{self, TaskSource};
+use crate::plugin::search::{self, Inventory};
+use crate::session::Failure;
+use questions::Questions;
+use start::Start;
+
+/// The arguments of `sconce new-run`.
+#[derive(Debug, Args)]
+pub(super) struct NewRunArgs {
+    /// The manifest to write.
+    #[arg(default_value = "run.json")]
+    file: PathBuf,
+    /// What the data is. On a terminal it is asked for.
+    #[arg(long, value_enum)]
+    task: Option<TaskKind>,
+    /// The data: a directory of images or of IDX files, a table, a text.
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// The column of a table to be learned. Default: its last one.
+    #[arg(long, value_name = "COLUMN")]
+    target: Option<String>,
+    /// The model. Default: one that suits the data.
+    #[arg(long, value_enum)]
+    model: Option<ModelKind>,
+    /// A directory with plugins. Default: the standard plugins, where they lie beside this program.
+    #[arg(long = "plugins", value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// How many passes over the training data.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    epochs: Option<u64>,
+    /// Asks nothing: takes the defaults for what is not said.
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// What the data is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum TaskKind {
+    /// Images to classify: a directory for each class, or the IDX files of MNIST.
+    Image,
+    /// A table: a line per sample, a column to be learned.
+    Table,
+    /// A text, of which each next byte is learned.
+    Text,
+    /// Digits drawn from the seed: nothing to download.
+    Digits,
+}
+
+/// The models that are offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ModelKind {
+    /// A multi-layer perceptron.
+    Mlp,
+    /// A convolutional network for images.
+    Convnet,
+    /// A residual network for images.
+    Resnet,
+    /// A decoder-only transformer for text.
+    Gpt,
+}
+
+/// The hooks that a run begins with, as far as their plugins are there.
+const HOOKS: [&str; 3] = ["console", "csv", "checkpoint"];
+
+/// Writes the manifest, its schema and what its keys mean.
+pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, Failure> {
+    let usage = |problem| Failure::usage(vec![problem]);
+    let file = &arguments.file;
+    if file.exists() {
+        let problem = Diagnostic::new(format!("`{}` is there already", file.display()));
+        return Err(usage(
+            problem.hint("name another file: `sconce new-run OTHER.json`"),
+        ));
+    }
+    let asks = !arguments.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let mut questions = Questions::new(std::io::stdin().lock(), std::io::stderr(), asks);
+    let start = Start::choose(arguments, &mut questions).map_err(usage)?;
+
+    let mut directories = arguments.plugins.clone();
+    if directories.is_empty() {
+        directories.extend(standard_plugins());
+    }
+    let mut searched = directories.clone();
+    searched.extend(search::from_environment());
+    let inventory = Inventory::search(&searched);
+    output::diagnostics(&inventory.problems);
+    let has = |name: &&&str| {
+        let mut plugins = inventory.plugins.iter();
+        plugins.any(|plugin| plugin.metadata.hooks.iter().any(|hook| hook.name == **name))
+    };
+    let hooks: Vec<&str> = HOOKS.iter().filter(has).copied().collect();
+
+    let base = file.parent().unwrap_or(Path::new(""));
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let schema_file = format!("{stem}.schema.json");
+    let mut manifest = json!({
+        "$schema": schema_file,
+        "name": name_of(&stem),
+        "seed": 1,
+    });
+    if !directories.is_empty() {
+        let seen: Vec<Value> = directories
+            .iter()
+            .map(|directory| json!(from(base, directory)))
+            .collect();
+        manifest["plugins"] = json!(seen);
+    }
+    start.fill(&mut manifest, |path| from(base, path));
+    manifest["hooks"] = json!(hooks);
+
+    let (schema, problems) = schema::with_hooks(&inventory, TaskSource::Manifest);
+    output::diagnostics(&problems);
+    let notes = explain::notes(&manifest, &schema, &file.display().to_string());
+    let texts = [
+        (file.clone(), manifest_text::text(&manifest)),
+        (base.join(&schema_file), format!("{schema:#}\n")),
+        (base.join(format!("{stem}.md")), notes),
+    ];
+    for (path, text) in &texts {
+        write(path, text).map_err(|error| {
+            usage(Diagnostic::new(format!(
+                "the manifest can't be written: {error}"
+            )))
+        })?;
+    }
+    // What is written is right, or this says where it is not.
+    manifest::load(file, &manifest::Overlay::default(), TaskSource::Manifest)
+        .map_err(Failure::usage)?;
+
+    for ((path, _), what) in texts.iter().zip([
+        "the manifest",
+        "its schema: editors complete and check by it",
+        "what its keys mean, and which there are besides",
+    ]) {
+        output::line(&format!("{}  {what}", path.display()));
+    }
+    if hooks.is_empty() {
+        output::line(
+            "No plugins were found: say where they are by `--plugins DIR`, and list hooks.",
+        );
+    }
+    let program = this_program();
+    output::line(&format!("\nNext:\n  {program} check {}", file.display()));
+    output::line(&format!("  {program} run {}", file.display()));
+    Ok(exit::DONE)
+}
+
+/// A run's name, made of the file's.
+fn name_of(stem: &str) -> String {
+    let plain = |c: char| {
+        if c.is_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    stem.chars().map(plain).collect()
+}
+
+/// A path as the manifest has to say it: relative ones start at its directory.
+fn from(base: &Path, path: &Path) -> PathBuf {
+    if base.as_os_str().is_empty() || path.is_absolute() {
+        return path.to_owned();
+    }
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs_err::create_dir_all(directory)?;
+    }
+    fs_err::write(path, text)
+}

@@ -1,0 +1,279 @@
+//! What `sconce new-plugin` and `sconce new-run` write: it builds, passes its own tests, and runs.
+
+use std::path::Path;
+use std::process::Command;
+
+use sconce_tests::{Finished, Workplace, artifacts, workspace};
+use serde_json::Value;
+
+const STANDARD: [&str; 3] = [
+    "sconce-plugin-checkpoints",
+    "sconce-plugin-console",
+    "sconce-plugin-csv",
+];
+
+/// Runs the cargo of these tests in the new crate, without a network; says what it printed.
+fn cargo(place: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(place)
+        .env("CARGO_NET_OFFLINE", "true")
+        .env("CARGO_TARGET_DIR", place.join("target"))
+        .env_remove("RUSTFLAGS")
+        .output()
+        .expect("cargo can be run");
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.status.success(), "cargo {arguments:?}: {text}");
+    text
+}
+
+fn refused(place: &Workplace, arguments: &[&str], words: &[&str]) {
+    let finished: Finished = place.sconce(arguments);
+    finished.expect(2, words);
+}
+
+#[test]
+fn a_new_plugin_builds_passes_its_tests_and_runs() {
+    let place = Workplace::new(&STANDARD);
+    let finished = place.sconce(&["new-plugin", "best-epoch"]);
+    let finished = finished.expect(0, &[]);
+    for line in [
+        "src/lib.rs",
+        "is not on crates.io yet",
+        "cargo test",
+        "run run.json",
+    ] {
+        assert!(finished.stdout.contains(line), "{}", finished.stdout);
+    }
+    let made = place.path("best-epoch");
+    // The versions that this workspace was built with are on this machine.
+    std::fs::copy(
+        workspace().join("examples/outside-plugin/Cargo.lock"),
+        made.join("Cargo.lock"),
+    )
+    .expect("copied");
+    cargo(&made, &["fmt", "--check"]);
+    let tested = cargo(&made, &["test"]);
+    assert!(tested.contains("test result: ok. 4 passed"), "{tested}");
+    cargo(
+        &made,
+        &[
+            "clippy",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+            "-W",
+            "clippy::pedantic",
+            "-A",
+            "clippy::cast_possible_truncation",
+        ],
+    );
+    // The profile that `cargo test` has built most of already.
+    cargo(&made, &["build"]);
+    let library = format!("--plugins={}", made.join("target/debug").display());
+    let standard = format!("--plugins={}", place.path("plugins").display());
+    let manifest = made.join("run.json");
+    let manifest = manifest.to_str().expect("plain");
+    let own = "plugins=[]";
+    let arguments = [manifest, "--set", own, &library, &standard];
+    place
+        .sconce(&[&["check"], &arguments[..]].concat())
+        .expect(0, &[]);
+    let finished = place.sconce(&[&["run"], &arguments[..]].concat());
+    let finished = finished.expect(0, &[]);
+    assert!(
+        finished
+            .stdout
+            .contains("`accuracy` got no better for 2 epochs")
+            || finished.stdout.contains("10 epochs"),
+        "{}",
+        finished.stdout
+    );
+    assert!(made.join("runs/best-epoch/checkpoints/best").is_dir());
+}
+
+#[test]
+fn a_new_plugin_is_refused_where_it_can_not_be() {
+    let place = Workplace::new(&[]);
+    refused(
+        &place,
+        &["new-plugin", "2nd best"],
+        &["is no name for a crate", "try `nd-best`"],
+    );
+    refused(
+        &place,
+        &["new-plugin", "match"],
+        &["one of Rust's own words", "try `match-hook`"],
+    );
+    refused(
+        &place,
+        &["new-plugin", "a", "--hook", "A b"],
+        &["no name for a hook", "try `a-b`"],
+    );
+    refused(
+        &place,
+        &["new-plugin", "a", "--path", "plugins/.."],
+        &["not empty", "--path DIR"],
+    );
+    refused(
+        &place,
+        &["new-plugin", "a", "--api", "nowhere"],
+        &["neither a version nor", "--api"],
+    );
+    assert!(!place.path("a").exists());
+    let arguments = [
+        "new-plugin",
+        "phase",
+        "--path",
+        "made/here",
+        "--hook",
+        "phase",
+        "--api",
+        "1.2",
+    ];
+    place.sconce(&arguments).expect(0, &[]);
+    assert!(
+        place
+            .read("made/here/src/lib.rs")
+            .contains("struct PhaseHook {")
+    );
+    let cargo = place.read("made/here/Cargo.toml");
+    assert!(
+        cargo.contains("sconce-plugin-api = { version = \"1.2\" }"),
+        "{cargo}"
+    );
+}
+
+/// Writes a manifest and checks it; gives it back.
+fn new_run(place: &Workplace, arguments: &[&str]) -> Value {
+    let all = [&["new-run", "--yes", "--plugins", "plugins"], arguments].concat();
+    let finished = place.sconce(&all).expect(0, &[]);
+    assert!(
+        finished.stdout.contains("run.schema.json"),
+        "{}",
+        finished.stdout
+    );
+    place.sconce(&["check", "run.json"]).expect(0, &[]);
+    let manifest = serde_json::from_str(&place.read("run.json")).expect("JSON");
+    for file in ["run.json", "run.schema.json", "run.md"] {
+        std::fs::remove_file(place.path(file)).expect("it was there");
+    }
+    manifest
+}
+
+#[test]
+fn new_runs_pass_the_check() {
+    let place = Workplace::new(&STANDARD);
+    let manifest = new_run(&place, &[]);
+    assert_eq!(manifest["data"]["kind"], "synthetic-digits");
+    assert_eq!(
+        manifest["hooks"],
+        serde_json::json!(["console", "csv", "checkpoint"])
+    );
+    let manifest = new_run(
+        &place,
+        &["--task", "digits", "--model", "convnet", "--epochs", "2"],
+    );
+    assert_eq!(
+        (&manifest["model"]["kind"], &manifest["train"]["epochs"]),
+        (&"convnet".into(), &2.into())
+    );
+    new_run(&place, &["--model", "resnet"]);
+
+    let rows: Vec<String> = (0..40)
+        .map(|row| {
+            format!(
+                "{};{};{}\n",
+                row,
+                40 - row,
+                if row % 2 == 0 { "even" } else { "odd" }
+            )
+        })
+        .collect();
+    place.write_text(
+        "table.csv",
+        &format!("up;down;\"which\"\n{}", rows.concat()),
+    );
+    let manifest = new_run(&place, &["--data", "table.csv"]);
+    assert_eq!(manifest["data"]["target"], "which");
+    assert_eq!(manifest["data"]["delimiter"], ";");
+    let manifest = new_run(
+        &place,
+        &["--task", "table", "--data", "table.csv", "--target", "up"],
+    );
+    assert_eq!(manifest["data"]["target"], "up");
+
+    place.write_text("words.txt", &"the quick brown fox\n".repeat(200));
+    let manifest = new_run(&place, &["--data", "words.txt"]);
+    assert_eq!(manifest["model"]["kind"], "gpt");
+}
+
+#[test]
+fn a_new_run_trains_and_is_explained() {
+    let place = Workplace::new(&STANDARD);
+    let arguments = [
+        "new-run",
+        "deep/first.json",
+        "--yes",
+        "--epochs",
+        "1",
+        "--plugins",
+        "plugins",
+    ];
+    place.sconce(&arguments).expect(0, &[]);
+    let notes = place.read("deep/first.md");
+    for words in [
+        "- `epochs`: ",
+        "## `optimizer`",
+        "Adam with decoupled weight decay",
+        "- `threads`: ",
+    ] {
+        assert!(notes.contains(words), "{words}: {notes}");
+    }
+    let schema: Value = serde_json::from_str(&place.read("deep/first.schema.json")).expect("JSON");
+    let checkpoint = &schema["$defs"]["config of checkpoint"]["properties"];
+    assert!(checkpoint["keep_last"].is_object());
+    let small = "data={\"kind\":\"synthetic-digits\",\"train\":200,\"val\":50,\"test\":10}";
+    let run = ["run", "deep/first.json", "--set", small];
+    place.sconce(&run).expect(0, &[]);
+    refused(&place, &arguments, &["`deep/first.json` is there already"]);
+}
+
+#[test]
+fn a_new_run_says_what_it_lacks() {
+    let place = Workplace::new(&[]);
+    let cases: [(&[&str], &str); 5] = [
+        (&["--task", "image"], "say `--data PATH`"),
+        (
+            &["--task", "table", "--data", "none.csv"],
+            "there is no `none.csv`",
+        ),
+        (
+            &["--task", "image", "--data", "plugins"],
+            "neither IDX files nor a directory",
+        ),
+        (
+            &["--task", "digits", "--model", "gpt"],
+            "choose `mlp` or `convnet` or `resnet`",
+        ),
+        (&["--epochs", "0"], "0 is not in 1.."),
+    ];
+    for (arguments, words) in cases {
+        refused(&place, &[&["new-run"], arguments].concat(), &[words]);
+        assert!(!place.path("run.json").exists());
+    }
+    place.write_text("t.csv", "a,b\n1,2\n");
+    let arguments = ["new-run", "--data", "t.csv", "--target", "c"];
+    refused(
+        &place,
+        &arguments,
+        &["the table has no column `c`; it has: a, b"],
+    );
+    // Beside this program lie the plugins that it was built with.
+    assert!(artifacts().directory().is_dir());
+}
