@@ -27,7 +27,6 @@ OPTIONS = {
     "swa": {"start": 0.5},
     "early-stopping": {"patience": 1000},
     "stop-on-nan": {"watch": ["loss", "gradients"]},
-    "overfit-check": {"below": 1e9, "iterations": 1000000},
     "save-file": {"files": [str(ROOT / "README.md")]},
     "output-mask": {"present": [str(digit) for digit in range(10)], "phases": ["val"]},
     "accumulate": {"variables": ["outputs", "targets"], "phases": ["val"], "save": "npy"},
@@ -35,7 +34,7 @@ OPTIONS = {
     "plot-lines": {"metrics": ["loss", "val/accuracy"]},
 }
 # They speak to a server of their own, or need what this model has not.
-LEFT_OUT = {"mlflow": "as `webhook`", "precise-batchnorm": "a pass over its samples per call"}
+LEFT_OUT = {"overfit-check": "ends its run; one look at the loss", "mlflow": "as `webhook`", "precise-batchnorm": "a pass over its samples per call"}
 
 
 def server():

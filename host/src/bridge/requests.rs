@@ -174,7 +174,6 @@ unsafe extern "C" fn request(
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm a request")]
 fn ask(shared: &Shared<'_>, request: Request, number: f64, text: &str) -> Result<(), String> {
     let requests = &shared.requests;
     match request {

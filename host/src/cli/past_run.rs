@@ -161,7 +161,8 @@ fn curve(path: &Path) -> Option<Vec<(u64, Metrics)>> {
             .map(|(name, value)| (name.to_owned(), value))
             .collect();
         let epoch = metrics.remove("epoch").unwrap_or(0.0) as u64;
-        for counter in ["iteration", "update"] {
+        // Columns of the table that are no metrics.
+        for counter in ["iteration", "update", "learning_rate"] {
             metrics.remove(counter);
         }
         (epoch, metrics)

@@ -122,7 +122,7 @@ mod tests {
         schema
     }
 
-    fn accepts(hooks: Value) -> bool {
+    fn accepts(hooks: &Value) -> bool {
         let manifest = json!({
             "model": {"kind": "mlp"},
             "data": {"kind": "two-moons"},
@@ -137,18 +137,18 @@ mod tests {
 
     #[test]
     fn configurations_are_checked_by_their_hooks_schemas() {
-        let config = |config| json!([{"hook": "a/stop", "config": config}]);
-        assert!(accepts(config(json!({"rule": "less"}))));
-        assert!(!accepts(config(json!({"rule": "fewer"}))));
-        assert!(!accepts(config(json!({"rules": "less"}))));
+        let config = |config: Value| json!([{"hook": "a/stop", "config": config}]);
+        assert!(accepts(&config(json!({"rule": "less"}))));
+        assert!(!accepts(&config(json!({"rule": "fewer"}))));
+        assert!(!accepts(&config(json!({"rules": "less"}))));
     }
 
     #[test]
     fn names_are_offered_and_others_allowed() {
         assert!(accepts(
-            json!(["plain", "later", {"hook": "later", "config": {"x": 1}}])
+            &json!(["plain", "later", {"hook": "later", "config": {"x": 1}}])
         ));
-        assert!(!accepts(json!([{"hook": ""}])));
+        assert!(!accepts(&json!([{"hook": ""}])));
         let text = schema().to_string();
         assert!(
             text.contains(r#"{"const":"plain","description":"Tries."}"#),

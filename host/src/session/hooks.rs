@@ -57,6 +57,20 @@ impl HookPlan {
     }
 }
 
+/// The plugins in all directories where the manifest's hooks are looked for; none where it has no hooks.
+/// No plugin's code runs.
+pub fn inventory(manifest: &Manifest, directories: &[PathBuf]) -> Inventory {
+    if manifest.hooks.is_empty() {
+        return Inventory::default();
+    }
+    let from_environment = search::from_environment();
+    let all = directories
+        .iter()
+        .chain(&manifest.plugins)
+        .chain(&from_environment);
+    Inventory::search(all)
+}
+
 /// Finds and opens the libraries of the manifest's hooks, and checks each configuration against its
 /// hook's schema.
 ///
@@ -65,18 +79,12 @@ impl HookPlan {
 /// Every problem of every entry. No plugin's code runs while an entry can't be found.
 pub fn plan_hooks(
     manifest: &Manifest,
-    directories: &[PathBuf],
+    inventory: Inventory,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<HookPlan>, Failure> {
     if manifest.hooks.is_empty() {
         return Ok(Vec::new());
     }
-    let from_environment = search::from_environment();
-    let all = directories
-        .iter()
-        .chain(&manifest.plugins)
-        .chain(&from_environment);
-    let inventory = Inventory::search(all);
     let mut problems = Vec::new();
     let mut found = Vec::new();
     for entry in &manifest.hooks {
