@@ -5,7 +5,7 @@
 //! is a test that failed, with its reason, and the next one begins. The tests of a group are in one
 //! file; `docs/validating.md` lists them all.
 //!
-//! A test that needs a run plays one on a small [`stage`]: the manifest, the plugin's gates, the loop
+//! A test that needs a run plays one on a small `stage`: the manifest, the plugin's gates, the loop
 //! and the checkpoints of a real run, with a witness among the hooks.
 
 mod child;
