@@ -11,6 +11,7 @@
 //! | `report` | `report`: one HTML file of the whole run |
 //! | `saving` | `save-file`, and the rarer options of `checkpoint` |
 //! | `schedules` | `lr-range-test`, `accumulation-schedule`, `loss-scale`, and momentum in `lr-schedule` |
+//! | `together` | many at once, stopped and resumed |
 //! | `tracking` | `tensorboard`, `webhook`, `mlflow` |
 //! | `weights` | `freeze`, `prune`, `grad-noise`, `weight-constraint`, `precise-batchnorm` |
 #![allow(
@@ -32,5 +33,6 @@ mod profiling;
 mod report;
 mod saving;
 mod schedules;
+mod together;
 mod tracking;
 mod weights;
