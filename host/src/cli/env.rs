@@ -50,7 +50,7 @@ pub(super) fn environment(arguments: &EnvArgs) -> u8 {
                 "api": plugin.metadata.api_version,
                 "compiler": plugin.metadata.rustc,
                 "file": plugin.path,
-                "sha256": plugin.sha256,
+                "sha256": plugin.sha256(),
             })
         })
         .collect();
@@ -77,7 +77,7 @@ pub(super) fn environment(arguments: &EnvArgs) -> u8 {
                     metadata.api_version,
                     metadata.rustc,
                     plugin.path.display(),
-                    plugin.sha256
+                    plugin.sha256()
                 ),
             ]);
         }

@@ -47,7 +47,7 @@ pub(super) fn object(plugin: &Inspected) -> Value {
     let mut object = json!(plugin.metadata);
     object["file"] = json!(plugin.path);
     object["bytes"] = json!(plugin.size);
-    object["sha256"] = json!(plugin.sha256);
+    object["sha256"] = json!(plugin.sha256());
     object["needs"] = json!(plugin.needed);
     object
 }
@@ -61,7 +61,7 @@ fn plugin_rows(plugin: &Inspected) -> Vec<Vec<String>> {
             "file",
             format!("{}, {} bytes", plugin.path.display(), plugin.size),
         ),
-        ("sha256", plugin.sha256.clone()),
+        ("sha256", plugin.sha256().to_owned()),
         (
             "API",
             format!(

@@ -15,6 +15,16 @@ pub(crate) trait Number: WithDType + Float {
 
     /// The error function; in `f32` within 4e-7.
     fn fast_erf(self) -> Self;
+
+    /// A small whole number in the last bits: to be chosen among beside numbers, as wide as they are. Nothing
+    /// is to be computed with it.
+    fn mark(place: u8) -> Self;
+
+    /// What [`Number::mark`] was given.
+    fn marked(self) -> u8;
+
+    /// Itself where `is_kept` is 1, zero where it is 0: by its bits, without a comparison.
+    fn kept(self, is_kept: u8) -> Self;
 }
 
 impl Number for f32 {
@@ -66,6 +76,21 @@ impl Number for f32 {
         let q = q * z + 1.0;
         x * p / q
     }
+
+    #[inline(always)]
+    fn mark(place: u8) -> Self {
+        Self::from_bits(place.into())
+    }
+
+    #[inline(always)]
+    fn marked(self) -> u8 {
+        self.to_bits() as u8
+    }
+
+    #[inline(always)]
+    fn kept(self, is_kept: u8) -> Self {
+        Self::from_bits(self.to_bits() & 0_u32.wrapping_sub(is_kept.into()))
+    }
 }
 
 impl Number for f64 {
@@ -79,6 +104,21 @@ impl Number for f64 {
     #[inline(always)]
     fn fast_erf(self) -> f64 {
         erf_f64(self)
+    }
+
+    #[inline(always)]
+    fn mark(place: u8) -> Self {
+        Self::from_bits(place.into())
+    }
+
+    #[inline(always)]
+    fn marked(self) -> u8 {
+        self.to_bits() as u8
+    }
+
+    #[inline(always)]
+    fn kept(self, is_kept: u8) -> Self {
+        Self::from_bits(self.to_bits() & 0_u64.wrapping_sub(is_kept.into()))
     }
 }
 
@@ -138,28 +178,26 @@ fn total<T: Number>(mut lanes: [T; LANES]) -> T {
 /// The largest of some numbers; NaN where one of them is.
 #[inline(always)]
 pub(crate) fn largest<T: Number>(x: &[T]) -> T {
+    // A NaN stays: nothing is larger than it.
+    let larger = |most: T, x: T| if x > most || x.is_nan() { x } else { most };
     let mut lanes = [T::neg_infinity(); LANES];
-    let mut is_nan = [false; LANES];
     let chunks = x.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    let mut keep = |lane: usize, x: T| {
-        lanes[lane] = if x > lanes[lane] { x } else { lanes[lane] };
-        is_nan[lane] |= x.is_nan();
-    };
+    for (most, &x) in lanes.iter_mut().zip(chunks.remainder()) {
+        *most = larger(*most, x);
+    }
     for chunk in chunks {
-        for (lane, &x) in chunk.iter().enumerate() {
-            keep(lane, x);
+        for (most, &x) in lanes.iter_mut().zip(chunk) {
+            *most = larger(*most, x);
         }
     }
-    for (lane, &x) in rest.iter().enumerate() {
-        keep(lane, x);
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] = larger(lanes[lane], lanes[lane + width]);
+        }
+        width /= 2;
     }
-    if is_nan.contains(&true) {
-        return T::nan();
-    }
-    lanes
-        .into_iter()
-        .fold(T::neg_infinity(), |most, x| if x > most { x } else { most })
+    lanes[0]
 }
 
 #[cfg(test)]

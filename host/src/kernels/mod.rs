@@ -15,6 +15,7 @@ pub(crate) mod math;
 mod matrix;
 mod product;
 pub(crate) mod region;
+pub(crate) mod strokes;
 
 pub(crate) use finite::all_finite;
 pub(crate) use fresh::{Fresh, written, zeros};

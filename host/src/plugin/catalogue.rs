@@ -31,7 +31,7 @@ pub fn describe(inventory: &Inventory, limit: Duration) -> (Vec<Described>, Vec<
         match copy::of(plugin) {
             Ok(source) => {
                 let candidate = Candidate {
-                    sha256: plugin.sha256.clone(),
+                    sha256: plugin.sha256().to_owned(),
                     file: source.file,
                 };
                 tried.push((plugin, candidate));
@@ -44,7 +44,7 @@ pub fn describe(inventory: &Inventory, limit: Duration) -> (Vec<Described>, Vec<
     problems.extend(verdicts.warnings.into_iter().map(Diagnostic::warning));
     let mut described = Vec::new();
     for (plugin, candidate) in tried {
-        let fault = verdicts.faults.get(&plugin.sha256).cloned();
+        let fault = verdicts.faults.get(plugin.sha256()).cloned();
         let hooks = match fault {
             Some(fault) => Err(Refusal::new(&plugin.path, Cause::Trial(fault))),
             None => hooks(plugin, &candidate),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::{Cause, Inspected, Refusal, fingerprint};
+use super::{Cause, Inspected, Refusal};
 
 /// The files to load in place of plugins' files, by their fingerprints.
 static COPIES: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
@@ -32,15 +32,23 @@ pub(crate) fn of(plugin: &Inspected) -> Result<Source, Refusal> {
         Ok(copies) => copies,
         Err(poisoned) => poisoned.into_inner(),
     };
-    if let Some(file) = copies.get(&plugin.sha256) {
-        return Ok(Source {
+    let known = |copies: &BTreeMap<String, PathBuf>| {
+        let file = copies.get(plugin.known_sha256()?)?;
+        Some(Source {
             file: file.clone(),
             warning: None,
-        });
+        })
+    };
+    if let Some(source) = known(&copies) {
+        return Ok(source);
     }
     let bytes = std::fs::read(&plugin.path).map_err(|e| refuse(Cause::Read(e.to_string())))?;
-    if fingerprint::fingerprint(&bytes) != plugin.sha256 {
+    if !plugin.has(&bytes) {
         return Err(refuse(Cause::Changed));
+    }
+    // Another file may have had the same bytes.
+    if let Some(source) = known(&copies) {
+        return Ok(source);
     }
     // The system's loader looks a bare file name up in its own directories.
     let own = std::fs::canonicalize(&plugin.path)
@@ -53,7 +61,7 @@ pub(crate) fn of(plugin: &Inspected) -> Result<Source, Refusal> {
     }
     match in_memory(&plugin.path, &bytes) {
         Ok(file) => {
-            copies.insert(plugin.sha256.clone(), file.clone());
+            copies.insert(plugin.sha256().to_owned(), file.clone());
             Ok(Source {
                 file,
                 warning: None,

@@ -21,7 +21,7 @@ pub struct Request {
 }
 
 /// A hook kind and the plugin that has it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Resolved {
     /// The plugin.
     pub plugin: Inspected,
@@ -115,16 +115,19 @@ fn from_inventory(
     if let Some(pinned) = &request.sha256
         && candidates
             .iter()
-            .any(|plugin| plugin.sha256.eq_ignore_ascii_case(pinned))
+            .any(|plugin| plugin.sha256().eq_ignore_ascii_case(pinned))
     {
-        candidates.retain(|plugin| plugin.sha256.eq_ignore_ascii_case(pinned));
+        candidates.retain(|plugin| plugin.sha256().eq_ignore_ascii_case(pinned));
     }
     let mut found: Vec<&Inspected> = Vec::new();
     let mut shadowed = Vec::new();
     for plugin in candidates {
         // The same bytes are no second plugin; another build of the same plugin in a later
         // directory gives way to the first, as in any search path.
-        if found.iter().any(|earlier| earlier.sha256 == plugin.sha256) {
+        if found
+            .iter()
+            .any(|earlier| earlier.sha256() == plugin.sha256())
+        {
             continue;
         }
         if found.iter().any(|earlier| is_shadowed(earlier, plugin)) {

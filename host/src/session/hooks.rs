@@ -59,7 +59,7 @@ impl HookPlan {
 
 /// The plugins in all directories where the manifest's hooks are looked for; none where it has no hooks.
 /// No plugin's code runs.
-pub fn inventory(manifest: &Manifest, directories: &[PathBuf]) -> Inventory {
+fn inventory(manifest: &Manifest, directories: &[PathBuf]) -> Inventory {
     if manifest.hooks.is_empty() {
         return Inventory::default();
     }
@@ -71,26 +71,31 @@ pub fn inventory(manifest: &Manifest, directories: &[PathBuf]) -> Inventory {
     Inventory::search(all)
 }
 
-/// Finds and opens the libraries of the manifest's hooks, and checks each configuration against its
-/// hook's schema.
+/// The manifest's hooks with the plugins that have them, and where these are loaded from.
+#[derive(Default)]
+pub struct FoundHooks {
+    hooks: Vec<(usize, Resolved, Source)>,
+    /// What the user should know.
+    warnings: Vec<Diagnostic>,
+}
+
+/// Finds the libraries of the manifest's hooks, and tries each in a process of its own. No plugin's code runs
+/// in this process.
 ///
 /// # Errors
 ///
-/// Every problem of every entry. No plugin's code runs while an entry can't be found.
-pub fn plan_hooks(
-    manifest: &Manifest,
-    inventory: Inventory,
-    warnings: &mut Vec<Diagnostic>,
-) -> Result<Vec<HookPlan>, Failure> {
+/// Every problem of every entry. No plugin's code runs anywhere while an entry can't be found.
+pub fn find_hooks(manifest: &Manifest, directories: &[PathBuf]) -> Result<FoundHooks, Failure> {
     if manifest.hooks.is_empty() {
-        return Ok(Vec::new());
+        return Ok(FoundHooks::default());
     }
+    let inventory = inventory(manifest, directories);
     let mut problems = Vec::new();
     let mut found = Vec::new();
     for entry in &manifest.hooks {
         let json_path = format!("hooks[{}]", entry.index);
         match resolve(&request(entry), &inventory) {
-            Ok(resolved) => found.push((entry.index, entry, resolved)),
+            Ok(resolved) => found.push((entry.index, resolved)),
             Err(problem) => problems.push(placed(problem, manifest, &json_path)),
         }
     }
@@ -98,11 +103,33 @@ pub fn plan_hooks(
         problems.extend(inventory.problems);
         return Err(Failure::plugin(problems));
     }
-    warnings.extend(inventory.problems.into_iter().map(as_warning));
-    let sources = sources(&found, manifest, warnings)?;
+    let mut warnings: Vec<Diagnostic> = inventory.problems.into_iter().map(as_warning).collect();
+    let sources = sources(&found, manifest, &mut warnings)?;
+    let hooks = found.into_iter().zip(sources);
+    Ok(FoundHooks {
+        hooks: hooks
+            .map(|((index, resolved), source)| (index, resolved, source))
+            .collect(),
+        warnings,
+    })
+}
+
+/// Opens the libraries of the hooks that were found, and checks each configuration against its hook's
+/// schema.
+///
+/// # Errors
+///
+/// Every problem of every entry.
+pub fn plan_hooks(
+    manifest: &Manifest,
+    found: FoundHooks,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<Vec<HookPlan>, Failure> {
+    warnings.extend(found.warnings);
     let mut plans = Vec::new();
     let mut failure = Failure::none();
-    for ((index, entry, resolved), source) in found.into_iter().zip(sources) {
+    let entries = manifest.hooks.iter().zip(found.hooks);
+    for (entry, (index, resolved, source)) in entries {
         match plan(index, entry, &resolved, &source, manifest, warnings) {
             Ok(plan) => plans.push(plan),
             Err(problem) => failure = failure.and(problem),
@@ -117,7 +144,7 @@ pub fn plan_hooks(
 
 /// Where the libraries are loaded from: private copies, each tried in another process.
 fn sources(
-    found: &[(usize, &HookEntry, Resolved)],
+    found: &[(usize, Resolved)],
     manifest: &Manifest,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Source>, Failure> {
@@ -126,7 +153,7 @@ fn sources(
     let place = |refusal: Refusal, index: usize| {
         placed(refusal.diagnostic(), manifest, &format!("hooks[{index}]"))
     };
-    for (index, _, resolved) in found {
+    for (index, resolved) in found {
         match copy::of(&resolved.plugin) {
             Ok(source) => sources.push(source),
             Err(refusal) => problems.push(place(refusal, *index)),
@@ -143,15 +170,15 @@ fn sources(
     warnings.extend(known);
     let tried = found.iter().zip(&sources);
     let candidates: Vec<Candidate> = tried
-        .map(|((_, _, resolved), source)| Candidate {
-            sha256: resolved.plugin.sha256.clone(),
+        .map(|((_, resolved), source)| Candidate {
+            sha256: resolved.plugin.sha256().to_owned(),
             file: source.file.clone(),
         })
         .collect();
     let verdicts = trial::of(&candidates, manifest.limits.load_limit());
     warnings.extend(verdicts.warnings.into_iter().map(Diagnostic::warning));
-    for (index, _, resolved) in found {
-        if let Some(fault) = verdicts.faults.get(&resolved.plugin.sha256) {
+    for (index, resolved) in found {
+        if let Some(fault) = verdicts.faults.get(resolved.plugin.sha256()) {
             let cause = Cause::Trial(fault.clone());
             problems.push(place(Refusal::new(&resolved.plugin.path, cause), *index));
         }
@@ -237,7 +264,7 @@ fn plan(
             kind: resolved.hook.name.clone(),
             plugin: resolved.plugin.metadata.name.clone(),
             version: resolved.plugin.metadata.version.clone(),
-            sha256: resolved.plugin.sha256.clone(),
+            sha256: resolved.plugin.sha256().to_owned(),
             library: resolved.plugin.path.clone(),
             priority: entry.priority().unwrap_or(default),
             on_error: entry.on_error(),

@@ -13,7 +13,7 @@ mod selection;
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
 pub use changes::{changes, data_changes, data_of};
 pub use failure::Failure;
-pub use hooks::{HookPlan, create_hooks, inventory, plan_hooks};
+pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, plan_hooks};
 pub use output::{Output, is_in_use};
 pub use references::check_references;
 pub use selection::Selection;
@@ -53,10 +53,11 @@ pub fn check(
     let mut manifest = manifest::load(file, overlay, tasks).map_err(Failure::usage)?;
     selection.apply(&mut manifest).map_err(Failure::usage)?;
     let mut warnings = Vec::new();
-    // Plugins' files are looked at beside the reading of the data; their code runs once both are done.
-    let (inventory, data) = std::thread::scope(|scope| {
+    // Plugins are looked at, and tried in another process, beside the reading of the data; their code runs in
+    // this one when both are done.
+    let (found, data) = std::thread::scope(|scope| {
         let data = std::thread::Builder::new().spawn_scoped(scope, || read_data(&manifest));
-        let inventory = hooks::inventory(&manifest, plugins);
+        let found = find_hooks(&manifest, plugins);
         let data = match data {
             Ok(data) => data
                 .join()
@@ -64,9 +65,9 @@ pub fn check(
             // The system gives no thread: one after the other, then.
             Err(_) => read_data(&manifest),
         };
-        (inventory, data)
+        (found, data)
     });
-    let hooks = plan_hooks(&manifest, inventory, &mut warnings);
+    let hooks = found.and_then(|found| plan_hooks(&manifest, found, &mut warnings));
     match (hooks, data) {
         (Ok(hooks), Ok(data)) => Ok(Checked {
             manifest,

@@ -7,9 +7,14 @@
 mod render;
 mod shapes;
 
+use std::num::NonZero;
+
 use super::{Error, Images, SyntheticDigitsConfig};
 use crate::random::{self, Stream};
 use render::{Canvas, Pose};
+
+/// Images for which a thread more is worth starting.
+const LEAST_OF_A_THREAD: usize = 64;
 
 /// Whether the numbers are in their ranges.
 pub(super) fn check(config: &SyntheticDigitsConfig) -> Result<(), Error> {
@@ -38,22 +43,41 @@ pub(super) fn check(config: &SyntheticDigitsConfig) -> Result<(), Error> {
     range("noise", "from 0 to 1", noise, (0.0..=1.0).contains(&noise))
 }
 
-/// Draws the samples of a split.
+/// Draws the samples of a split, on as many threads as there are cores.
 pub(super) fn draw(config: &SyntheticDigitsConfig, seed: u64, split: &str, count: usize) -> Images {
     let size = config.size;
     let purpose = format!("synthetic-digits/{split}");
-    let mut pixels = Vec::with_capacity(count * size * size);
-    let mut labels = Vec::with_capacity(count);
-    for index in 0..count {
-        let mut stream = random::stream(seed, &purpose, 0, index as u64);
-        let digit = stream.below(10) as u8;
-        sample(config, digit, &mut stream, &mut pixels);
-        labels.push(u32::from(digit));
-    }
+    let mut pixels = vec![0; count * size * size];
+    let mut labels = vec![0; count];
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let each = count.div_ceil(threads).max(LEAST_OF_A_THREAD);
+    std::thread::scope(|scope| {
+        let parts = pixels
+            .chunks_mut(each * size * size)
+            .zip(labels.chunks_mut(each));
+        for (part, (pixels, labels)) in parts.enumerate() {
+            let purpose = &purpose;
+            let draw = move || {
+                let images = pixels.chunks_exact_mut(size * size).zip(labels);
+                for (index, (image, label)) in images.enumerate() {
+                    let index = (part * each + index) as u64;
+                    let mut stream = random::stream(seed, purpose, 0, index);
+                    let digit = stream.below(10) as u8;
+                    sample(config, digit, &mut stream, image);
+                    *label = u32::from(digit);
+                }
+            };
+            if (part + 1) * each < count {
+                scope.spawn(draw);
+            } else {
+                draw();
+            }
+        }
+    });
     Images::new(pixels, [1, size, size], labels)
 }
 
-fn sample(config: &SyntheticDigitsConfig, digit: u8, stream: &mut Stream, pixels: &mut Vec<u8>) {
+fn sample(config: &SyntheticDigitsConfig, digit: u8, stream: &mut Stream, image: &mut [u8]) {
     let bend = 0.05 * config.distortion;
     let strokes = shapes::strokes(digit, |()| stream.uniform(-bend, bend));
     let pose = Pose::draw(config.distortion, stream);
@@ -65,7 +89,7 @@ fn sample(config: &SyntheticDigitsConfig, digit: u8, stream: &mut Stream, pixels
         brightness,
         noise: config.noise,
     };
-    canvas.paint(&pose.place(&strokes), stream, pixels);
+    canvas.paint(&pose.place(&strokes), stream, image);
 }
 
 #[cfg(test)]

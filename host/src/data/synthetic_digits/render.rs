@@ -1,6 +1,6 @@
 //! Placing strokes on a canvas and painting them.
 
-use super::shapes::Point;
+use crate::kernels::strokes::{Point, ink, lower_to_segment};
 use crate::random::Stream;
 
 /// Where and how a digit lies: rotated, sheared, stretched and shifted about its middle.
@@ -65,13 +65,8 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// Paints segments, and appends the pixels row by row.
-    pub(super) fn paint(
-        &self,
-        segments: &[(Point, Point)],
-        stream: &mut Stream,
-        pixels: &mut Vec<u8>,
-    ) {
+    /// Paints segments: an image of pixels, row by row.
+    pub(super) fn paint(&self, segments: &[(Point, Point)], stream: &mut Stream, image: &mut [u8]) {
         let pixel = 1.0 / self.size as f64;
         let mut nearest = vec![f64::INFINITY; self.size * self.size];
         let centre = |index: usize| (index as f64 + 0.5) * pixel;
@@ -82,14 +77,7 @@ impl Canvas {
         let noise: Vec<f64> = (nearest.iter())
             .map(|_| stream.uniform(-self.noise, self.noise))
             .collect();
-        pixels.extend(nearest.iter().zip(&noise).map(|(square, noise)| {
-            // How much of the pixel is covered: 1 inside a stroke, falling to 0 over a pixel at its
-            // edge.
-            let beyond = square.sqrt() - self.width;
-            let ink = (0.5 - beyond / pixel).clamp(0.0, 1.0);
-            let value = (ink * self.brightness + noise).clamp(0.0, 1.0);
-            (value * 255.0 + 0.5) as i32 as u8
-        }));
+        ink(image, &nearest, &noise, self.width, pixel, self.brightness);
     }
 
     /// Lowers the square of each pixel's distance from the nearest segment to that from this one,
@@ -102,46 +90,13 @@ impl Canvas {
             let index = |at: f64| ((at / pixel).max(0.0) as usize).min(self.size);
             index(a.min(b) - reach)..index(a.max(b) + reach + pixel)
         };
-        let segment = Segment::new(segment);
         let columns = range(x1, x2);
         let xs = centres.get(columns.clone()).unwrap_or_default();
         let rows = range(y1, y2);
         for (row, y) in centres.iter().enumerate().take(rows.end).skip(rows.start) {
             let start = row * self.size;
             let reached = nearest.get_mut(start + columns.start..start + columns.end);
-            for (nearest, x) in reached.unwrap_or_default().iter_mut().zip(xs) {
-                *nearest = nearest.min(segment.square_distance((*x, *y)));
-            }
+            lower_to_segment(reached.unwrap_or_default(), xs, *y, (x1, y1), (x2, y2));
         }
-    }
-}
-
-/// A segment, with what all points' distances from it share.
-struct Segment {
-    from: Point,
-    direction: Point,
-    /// The square of its length; 1 for a single point, where any number does.
-    length: f64,
-}
-
-impl Segment {
-    fn new((from, to): (Point, Point)) -> Segment {
-        let direction = (to.0 - from.0, to.1 - from.1);
-        let length = direction.0 * direction.0 + direction.1 * direction.1;
-        Segment {
-            from,
-            direction,
-            length: if length > 0.0 { length } else { 1.0 },
-        }
-    }
-
-    /// The square of a point's distance.
-    #[inline]
-    fn square_distance(&self, point: Point) -> f64 {
-        let (x, y) = self.direction;
-        let (px, py) = (point.0 - self.from.0, point.1 - self.from.1);
-        let along = ((px * x + py * y) / self.length).clamp(0.0, 1.0);
-        let (dx, dy) = (px - along * x, py - along * y);
-        dx * dx + dy * dy
     }
 }

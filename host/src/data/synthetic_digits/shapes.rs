@@ -1,7 +1,7 @@
 //! The shapes of the digits: strokes in a unit square, x to the right and y down.
 
 /// A point of the unit square.
-pub(super) type Point = (f64, f64);
+pub(super) use crate::kernels::strokes::Point;
 
 /// A line of points, and whether its corners are rounded.
 struct Shape {

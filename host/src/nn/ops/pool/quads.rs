@@ -27,17 +27,21 @@ impl<T: Number, const LANES: usize> Quads<T, LANES> {
     #[inline(always)]
     fn largest(&self) -> ([T; LANES], [u8; LANES]) {
         let Quads([a, b, c, d]) = self;
-        let (mut most, mut places) = ([T::ZERO; LANES], [0; LANES]);
+        let (mut most, mut marks) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+        // Places as wide as the numbers are chosen with them; bytes would be, one by one.
+        let [first, second, third, fourth] = [0, 1, 2, 3].map(T::mark);
         for lane in 0..LANES {
             let is_right = is_next(b[lane], a[lane]);
-            let (upper, above) = if is_right { (b[lane], 1) } else { (a[lane], 0) };
+            let upper = if is_right { b[lane] } else { a[lane] };
+            let above = if is_right { second } else { first };
             let is_right = is_next(d[lane], c[lane]);
-            let (lower, below) = if is_right { (d[lane], 3) } else { (c[lane], 2) };
+            let lower = if is_right { d[lane] } else { c[lane] };
+            let below = if is_right { fourth } else { third };
             let is_lower = is_next(lower, upper);
             most[lane] = if is_lower { lower } else { upper };
-            places[lane] = if is_lower { below } else { above };
+            marks[lane] = if is_lower { below } else { above };
         }
-        (most, places)
+        (most, marks.map(T::marked))
     }
 }
 
@@ -52,19 +56,18 @@ fn spread<T: Number, const LANES: usize>(
 ) {
     let upper = &mut upper[2 * column..2 * (column + LANES)];
     let lower = &mut lower[2 * column..2 * (column + LANES)];
-    // Two choices one after the other: comparing with each of the four numbers is not vectorised.
-    let choose = |is_here: bool, x: T| if is_here { x } else { T::ZERO };
-    let is_right: [bool; LANES] = from_fn(|lane| places[lane] & 1 == 1);
-    let is_lower: [bool; LANES] = from_fn(|lane| places[lane] >= 2);
-    let above: [T; LANES] = from_fn(|lane| choose(!is_lower[lane], g[lane]));
-    let below: [T; LANES] = from_fn(|lane| choose(is_lower[lane], g[lane]));
+    // By their bits: comparisons with a place are not vectorised.
+    let is_right: [u8; LANES] = from_fn(|lane| places[lane] & 1);
+    let is_lower: [u8; LANES] = from_fn(|lane| places[lane] >> 1);
+    let above: [T; LANES] = from_fn(|lane| g[lane].kept(is_lower[lane] ^ 1));
+    let below: [T; LANES] = from_fn(|lane| g[lane].kept(is_lower[lane]));
     for lane in 0..LANES {
-        upper[2 * lane] = choose(!is_right[lane], above[lane]);
-        upper[2 * lane + 1] = choose(is_right[lane], above[lane]);
+        upper[2 * lane] = above[lane].kept(is_right[lane] ^ 1);
+        upper[2 * lane + 1] = above[lane].kept(is_right[lane]);
     }
     for lane in 0..LANES {
-        lower[2 * lane] = choose(!is_right[lane], below[lane]);
-        lower[2 * lane + 1] = choose(is_right[lane], below[lane]);
+        lower[2 * lane] = below[lane].kept(is_right[lane] ^ 1);
+        lower[2 * lane + 1] = below[lane].kept(is_right[lane]);
     }
 }
 
@@ -166,8 +169,9 @@ vectorised! {
         for ((slopes, places), g) in lines.zip(g.chunks_exact(columns.max(1))) {
             let (up, low) = slopes.split_at_mut(width);
             side_by_side!(columns, |column, LANES| {
-                let places: [u8; LANES] = from_fn(|lane| places[column + lane]);
-                spread(&places, &g[column..][..LANES], up, low, column);
+                let mut here = [0; LANES];
+                here.copy_from_slice(&places[column..][..LANES]);
+                spread(&here, &g[column..][..LANES], up, low, column);
             });
         }
     }
