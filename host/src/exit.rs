@@ -4,7 +4,7 @@
 pub const DONE: u8 = 0;
 /// The manifest, the data or the command line is wrong; nothing was trained.
 pub const USAGE: u8 = 2;
-/// A plugin was refused; nothing was trained.
+/// A plugin was refused, or none has a hook of the manifest; nothing was trained.
 pub const PLUGIN: u8 = 3;
 /// A hook failed.
 pub const HOOK: u8 = 4;

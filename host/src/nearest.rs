@@ -3,19 +3,51 @@
 /// What is longer was not meant as any name.
 const LONGEST: usize = 1000;
 
-/// The known name that is nearest to `wanted`, if one is near: at most a third of its letters
-/// differ, or it begins or ends alike.
+/// What other systems call things that have another name here: PyTorch, Lightning, Keras, MMEngine.
+const ELSEWHERE: [(&str, &str); 20] = [
+    ("betas", "beta1"),
+    ("bs", "batch_size"),
+    ("callback", "hooks"),
+    ("callbacks", "hooks"),
+    ("criterion", "loss"),
+    ("dataset", "data"),
+    ("eps", "epsilon"),
+    ("gradient-clipping", "grad-clip"),
+    ("logger", "console"),
+    ("lr", "learning_rate"),
+    ("max_epochs", "epochs"),
+    ("model-ema", "ema"),
+    ("num_workers", "loader_threads"),
+    ("optim", "optimizer"),
+    ("train_cfg", "train"),
+    ("transforms", "augment"),
+    ("val_interval", "validate_every"),
+    ("wd", "weight_decay"),
+    ("work_dir", "output"),
+    ("workers", "loader_threads"),
+];
+
+/// The known name that is nearest to `wanted`, if one is near: what other systems call so, or at most a third of
+/// its letters differ, or it begins or ends alike.
 ///
 /// ```
 /// use sconce::nearest::nearest;
 ///
 /// assert_eq!(nearest("epohcs", ["epochs", "batch_size"]), Some("epochs"));
+/// assert_eq!(nearest("lr", ["kind", "learning_rate"]), Some("learning_rate"));
 /// assert_eq!(nearest("colour", ["epochs", "batch_size"]), None);
 /// ```
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // No name is as long, and the distance takes time and memory by the length.
     if wanted.len() > LONGEST {
         return None;
+    }
+    let known: Vec<&str> = known.into_iter().collect();
+    let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == wanted);
+    if let Some((_, ours)) = elsewhere
+        && let Some(name) = known.iter().find(|name| *name == ours)
+    {
+        return Some(name);
     }
     known
         .into_iter()

@@ -21,9 +21,14 @@ fn value(manifest: &Value) -> Finished {
 #[test]
 fn a_file_that_is_no_manifest_is_told() {
     let place = Workplace::new(&[]);
-    place
-        .sconce(&["run", "nowhere.json"])
-        .expect(2, &["can't read the manifest `nowhere.json`", "file: /"]);
+    place.sconce(&["run", "nowhere.json"]).expect(
+        2,
+        &[
+            "can't read the manifest `nowhere.json`",
+            "file: /",
+            "`sconce new-run` writes a manifest",
+        ],
+    );
     place
         .sconce(&["run", "plugins"])
         .expect(2, &["`plugins`", "a directory"]);

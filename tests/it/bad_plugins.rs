@@ -84,9 +84,13 @@ fn a_hook_that_nobody_has_is_told_with_the_nearest_and_where_it_was_looked_for()
         .expect(3, &["no directory was searched", "SCONCE_PLUGIN_PATH"]);
     let missing = edit(tiny(), "/plugins", json!(["plugns"]));
     let missing = edit(missing, "/hooks", json!(["recorder"]));
-    place
-        .run(&missing)
-        .expect(3, &["the plugin directory `plugns` can't be searched"]);
+    place.run(&missing).expect(
+        3,
+        &[
+            "see which directories can't be searched, below",
+            "the plugin directory `plugns` can't be searched",
+        ],
+    );
 }
 
 #[test]

@@ -138,3 +138,35 @@ fn words_can_be_json() {
     );
     assert!(first["time"].as_f64().is_some_and(|time| time > 1e9));
 }
+
+#[test]
+fn a_loss_that_is_no_number_is_warned_of_once() {
+    let (place, _) = with_csv();
+    let arguments = [
+        "run",
+        "manifest.json",
+        "--set",
+        "optimizer.learning_rate=1e38",
+    ];
+    let finished = place.sconce(&arguments).expect(
+        0,
+        &[
+            "in train, epoch 0",
+            "`stop-on-nan`",
+            "a lower learning rate",
+        ],
+    );
+    let warnings = finished.stderr.matches("will hardly recover").count();
+    assert_eq!(warnings, 1, "{}", finished.stderr);
+}
+
+#[test]
+fn names_of_other_systems_are_understood() {
+    let place = Workplace::new(&[]);
+    let mut manifest = edit(tiny(), "/optimizer", json!({"kind": "adamw", "lr": 0.01}));
+    manifest["callbacks"] = json!([]);
+    place.run(&manifest).expect(
+        2,
+        &["did you mean `learning_rate`?", "did you mean `hooks`?"],
+    );
+}

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// The order of keys, wherever they stand; others come behind, as they are.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 14] = [
     "$schema",
     "name",
     "seed",
@@ -14,6 +14,8 @@ const ORDER: [&str; 12] = [
     "data",
     "optimizer",
     "train",
+    "epochs",
+    "batch_size",
     "hooks",
     "config",
 ];

@@ -17,11 +17,16 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 pub(super) fn text(path: &Path) -> Result<String, Diagnostic> {
     bytes(path).and_then(decoded).map_err(|reason| {
         let message = format!("can't read the manifest `{}`: {reason}", path.display());
-        match std::path::absolute(path) {
+        let problem = match std::path::absolute(path) {
             Ok(absolute) if absolute != path => {
                 Diagnostic::new(message).note(format!("file: {}", absolute.display()))
             }
             _ => Diagnostic::new(message),
+        };
+        if path.exists() {
+            problem
+        } else {
+            problem.hint("`sconce new-run` writes a manifest to begin with")
         }
     })
 }

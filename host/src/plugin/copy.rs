@@ -109,3 +109,38 @@ fn in_memory(path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
 fn in_memory(_path: &Path, _bytes: &[u8]) -> std::io::Result<PathBuf> {
     Err(std::io::Error::other("this system has no files in memory"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::inspect;
+    use super::super::test_libraries::{has_compiler, plugin};
+    use super::*;
+
+    #[test]
+    fn what_was_looked_at_is_what_is_loaded() {
+        if !has_compiler() {
+            return;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("plugin.so");
+        let write = |name: &str| plugin(&path, name, &["one"]);
+        // Asked for or not, before the file is another.
+        for is_known in [false, true] {
+            write("first");
+            let looked_at = inspect(&path).expect("a plugin");
+            assert_eq!(looked_at.known_sha256(), None, "nobody needs it yet");
+            if is_known {
+                assert_eq!(looked_at.sha256().len(), 64);
+            }
+            write("other");
+            let refusal = of(&looked_at).expect_err("another file");
+            assert_eq!(refusal.cause, Cause::Changed);
+        }
+        write("first");
+        let looked_at = inspect(&path).expect("a plugin");
+        let source = of(&looked_at).expect("the same file");
+        assert!(looked_at.known_sha256().is_some(), "it is known by now");
+        write("other");
+        assert_eq!(of(&looked_at).expect("the copy is there"), source);
+    }
+}

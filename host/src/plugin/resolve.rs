@@ -153,7 +153,9 @@ fn nobody_has(wanted: &str, hook_name: &str, inventory: &Inventory) -> Diagnosti
     for directory in &inventory.directories {
         diagnostic = diagnostic.note(format!("searched: {}", directory.display()));
     }
-    if inventory.directories.is_empty() {
+    if !inventory.problems.is_empty() {
+        diagnostic = diagnostic.hint("see which directories can't be searched, below");
+    } else if inventory.directories.is_empty() {
         diagnostic = diagnostic.hint(
             "no directory was searched: name one under `plugins`, with `--plugins`, or in \
              SCONCE_PLUGIN_PATH",

@@ -119,7 +119,7 @@ impl RunError {
 }
 
 /// When, as counted by the view: "in train, epoch 1, iteration 20".
-fn moment(view: &ViewAbi) -> String {
+pub(super) fn moment(view: &ViewAbi) -> String {
     match Moment::of(view) {
         Moment::Point {
             phase,

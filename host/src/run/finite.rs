@@ -1,12 +1,14 @@
 //! Numbers gone bad: the first loss or gradient that is not finite ends the run before it reaches a
 //! parameter, and the batch is gone through once more to say where it began.
 //!
-//! Only with `train.check_finite`. The loss is read anyway; the gradients cost a pass over them.
+//! Only with `train.check_finite`; without it, the first such loss is warned of. The loss is read anyway; the
+//! gradients cost a pass over them.
 
 use candle_core::backprop::GradStore;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
+use super::failure::moment;
 use super::modules::{Slot, content, watched};
 use super::{RunError, Trainer};
 use crate::data::Batch;
@@ -14,9 +16,22 @@ use crate::gradients::Gradients;
 use crate::nn::{ModuleInfo, Pass, Taps, ops};
 
 impl Trainer<'_> {
-    /// Refuses a training loss that is not finite.
+    /// Refuses a training loss that is not finite, or warns of the first.
     pub(super) fn check_loss(&mut self, batch: &Batch) -> std::result::Result<(), RunError> {
-        if !self.plan.check_finite || self.view.loss.is_finite() {
+        if self.view.loss.is_finite() {
+            return Ok(());
+        }
+        if !self.plan.check_finite {
+            if !self.warned_of_loss {
+                self.warned_of_loss = true;
+                self.shared.warn(&format!(
+                    "{}: the loss is {}, and will hardly recover: `\"check_finite\": true` under `train` \
+                     tells where that comes from, the hook `stop-on-nan` ends such runs; a lower \
+                     learning rate may help",
+                    moment(&self.view),
+                    self.view.loss
+                ));
+            }
             return Ok(());
         }
         let what = format!("the loss is {}", self.view.loss);

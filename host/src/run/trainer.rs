@@ -39,6 +39,8 @@ pub struct Trainer<'run> {
     /// A place for the values of the task's metrics.
     pub(super) values: Vec<f64>,
     pub(super) audited: bool,
+    /// A training loss that is not finite has been told.
+    pub(super) warned_of_loss: bool,
     /// What the training does next, for checkpoints.
     pub(super) stage: Stage,
     /// The batches finished of the training epoch under way.
@@ -120,6 +122,7 @@ impl<'run> Trainer<'run> {
             accumulated: None,
             values,
             audited: false,
+            warned_of_loss: false,
             stage: Stage::Start,
             trained: 0,
             update_of: 0..0,
