@@ -5,6 +5,7 @@
 //! | `book` | every page of the documentation is in the book |
 //! | `commands` | `runs`, `compare`, `env`, `schema`, completions and manual say what is so |
 //! | `first_looks` | a part of the data, a dry run, quiet and loud runs |
+//! | `installing` | installed plugins are found without being named, and named ones come first |
 //! | `layers` | manifests over manifests, and the environment |
 //! | `validate` | the conformance suite: good plugins pass, bad ones fail where they should |
 //! | `kit` | a run scripted by `sconce_plugin_api::testing` is called as a real one |
@@ -21,6 +22,7 @@
 mod book;
 mod commands;
 mod first_looks;
+mod installing;
 mod kit;
 mod layers;
 mod scaffolds;

@@ -130,6 +130,8 @@ impl Workplace {
             .args(arguments)
             .current_dir(self.directory.path())
             .env_remove("SCONCE_PLUGIN_PATH")
+            // What whoever runs the tests has installed is none of their business.
+            .env("XDG_DATA_HOME", self.directory.path().join("data-home"))
             .env("NO_COLOR", "1");
         command
     }

@@ -38,7 +38,7 @@ const VARIABLES: [&str; 7] = [
 pub(super) fn environment(arguments: &EnvArgs) -> u8 {
     let mut directories = arguments.plugins.clone();
     directories.extend(search::from_environment());
-    let inventory = Inventory::search(&directories);
+    let inventory = Inventory::search(&directories).with_installed();
     let facts = facts();
     let plugins: Vec<Value> = inventory
         .plugins
@@ -59,6 +59,8 @@ pub(super) fn environment(arguments: &EnvArgs) -> u8 {
             .into_iter()
             .map(|(key, value)| (key.to_owned(), Value::String(value)))
             .collect();
+        all.insert("directories".to_owned(), json!(inventory.directories));
+        all.insert("absent".to_owned(), json!(inventory.absent));
         all.insert("plugins".to_owned(), Value::Array(plugins));
         output::line(&format!("{:#}", Value::Object(all)));
     } else {
@@ -66,6 +68,14 @@ pub(super) fn environment(arguments: &EnvArgs) -> u8 {
             .into_iter()
             .map(|(key, value)| vec![key.to_owned(), value])
             .collect();
+        for directory in &inventory.directories {
+            let text = directory.display().to_string();
+            rows.push(vec!["plugins in".to_owned(), text]);
+        }
+        for directory in &inventory.absent {
+            let text = format!("{}, which is not there", directory.display());
+            rows.push(vec!["plugins in".to_owned(), text]);
+        }
         for plugin in &inventory.plugins {
             let metadata = &plugin.metadata;
             rows.push(vec![

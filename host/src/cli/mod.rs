@@ -9,6 +9,7 @@ mod eval;
 mod first_look;
 mod hooks_table;
 mod inspect;
+mod install_plugins;
 mod manifest_text;
 mod new_plugin;
 mod new_run;
@@ -67,6 +68,8 @@ enum Command {
     Plugins(plugins::PluginsArgs),
     /// Shows what one library is and has.
     Inspect(inspect::InspectArgs),
+    /// Puts plugins where every run finds them: the standard ones, or others.
+    InstallPlugins(install_plugins::InstallPluginsArgs),
     /// Prints the manifest's JSON Schema with the hooks of the plugins found, for editors.
     Schema(schema::SchemaArgs),
     /// Lists the runs in a directory, with their states, best metrics and checkpoints.
@@ -104,7 +107,8 @@ struct ManifestArgs {
     /// Sets a value of the manifest, after what `SCONCE_SET` and the variables `SCONCE_SET_…` set: `train.epochs=3`, `hooks[0].config.every=5`.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// A directory to look for plugins in, before the manifest's and those of `SCONCE_PLUGIN_PATH`.
+    /// A directory to look for plugins in, before the manifest's, those of `SCONCE_PLUGIN_PATH`, and
+    /// those where plugins are installed.
     #[arg(long = "plugins", value_name = "DIR")]
     plugins: Vec<PathBuf>,
 }
@@ -160,6 +164,7 @@ pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
         Command::Predict(arguments) => predict::predict(&arguments, tasks),
         Command::Plugins(arguments) => return plugins::plugins(&arguments).into(),
         Command::Inspect(arguments) => return inspect::inspect_library(&arguments).into(),
+        Command::InstallPlugins(arguments) => install_plugins::install_plugins(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments, tasks.source()),
         Command::Runs(arguments) => return runs::runs(&arguments).into(),
         Command::Compare(arguments) => return compare::compare(&arguments).into(),

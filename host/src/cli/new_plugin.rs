@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{manifest_text, output};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
+use crate::plugin::search;
 use crate::session::Failure;
 use api::Api;
 
@@ -68,6 +69,7 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, Failure> {
     check_empty(directory).map_err(usage)?;
 
     let plugins = standard_plugins();
+    let has_console = plugins.is_some() || are_installed();
     let library = arguments.name.replace('-', "_");
     let library = format!("{DLL_PREFIX}{library}{DLL_SUFFIX}");
     let words = [
@@ -89,7 +91,7 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, Failure> {
     }
     written.push((
         "run.json",
-        manifest_text::text(&manifest(&hook, plugins.as_deref())),
+        manifest_text::text(&manifest(&hook, plugins.as_deref(), has_console)),
     ));
     for (file, text) in &written {
         write(&directory.join(file), text).map_err(|error| {
@@ -107,9 +109,10 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, Failure> {
         output::line(&format!("  {file}"));
     }
     output::line(&api.in_words());
-    if plugins.is_none() {
+    if !has_console {
         output::line(
-            "The standard plugins were not found beside this program: run.json does without them.",
+            "The standard plugins were found neither beside this program nor where plugins are installed: \
+             run.json does without them.",
         );
     }
     output::line("\nNext:");
@@ -120,12 +123,14 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// A manifest with the hook, and with those that show a run where they were found.
-fn manifest(hook: &str, plugins: Option<&Path>) -> Value {
+/// A manifest with the hook, and with one that shows a run where there is one.
+fn manifest(hook: &str, plugins: Option<&Path>, has_console: bool) -> Value {
     let mut directories = vec![json!("target/release")];
     let mut hooks = vec![json!({"hook": hook, "config": {"metric": "accuracy", "patience": 2}})];
     if let Some(plugins) = plugins {
         directories.push(json!(plugins));
+    }
+    if has_console {
         hooks.insert(0, json!("console"));
     }
     json!({
@@ -140,18 +145,24 @@ fn manifest(hook: &str, plugins: Option<&Path>) -> Value {
     })
 }
 
-/// The directory of the standard plugins, where they lie beside this program.
+/// The directory of the standard plugins, where they lie beside this program and are not installed with it.
 pub(super) fn standard_plugins() -> Option<PathBuf> {
     let program = std::env::current_exe()
         .and_then(std::fs::canonicalize)
         .ok()?;
     let beside = program.parent()?;
-    let places = [beside.join("../lib/sconce/plugins"), beside.to_owned()];
+    has_standard(beside).then(|| beside.to_owned())
+}
+
+/// Whether the standard plugins are found without being asked for.
+fn are_installed() -> bool {
+    let places = search::installed_directories();
+    places.iter().any(|place| has_standard(place))
+}
+
+fn has_standard(directory: &Path) -> bool {
     let console = format!("{DLL_PREFIX}sconce_plugin_console{DLL_SUFFIX}");
-    let found = places
-        .into_iter()
-        .find(|place| place.join(&console).is_file())?;
-    std::fs::canonicalize(found).ok()
+    directory.join(console).is_file()
 }
 
 /// How this program is called: by its name where it is on the path, else by its file.

@@ -38,7 +38,8 @@ pub(super) struct NewRunArgs {
     /// The model. Default: one that suits the data.
     #[arg(long, value_enum)]
     model: Option<ModelKind>,
-    /// A directory with plugins. Default: the standard plugins, where they lie beside this program.
+    /// A directory with plugins. Default: the standard plugins, where they lie beside this program;
+    /// installed ones are found without.
     #[arg(long = "plugins", value_name = "DIR")]
     plugins: Vec<PathBuf>,
     /// How many passes over the training data.
@@ -98,7 +99,9 @@ pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, Failure> {
     }
     let mut searched = directories.clone();
     searched.extend(search::from_environment());
-    let inventory = Inventory::search(&searched);
+    let inventory = Inventory::search(&searched)
+        .with_installed()
+        .without_shadowed();
     output::diagnostics(&inventory.problems);
     let has = |name: &&&str| {
         let mut plugins = inventory.plugins.iter();

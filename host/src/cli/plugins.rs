@@ -13,7 +13,8 @@ use crate::plugin::search::{self, Inventory};
 /// The arguments of `sconce plugins`.
 #[derive(Debug, Args)]
 pub(super) struct PluginsArgs {
-    /// Directories with plugins, before those of `SCONCE_PLUGIN_PATH`. Default: the current one.
+    /// Directories with plugins, before those of `SCONCE_PLUGIN_PATH`. Default: the current one, and
+    /// those where plugins are installed.
     directories: Vec<PathBuf>,
     /// Prints one JSON object: `plugins`, and those that were `refused`.
     #[arg(long)]
@@ -26,7 +27,10 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
     if directories.is_empty() {
         directories.push(PathBuf::from("."));
     }
-    let inventory = Inventory::search(&directories);
+    let mut inventory = Inventory::search(&directories);
+    if arguments.directories.is_empty() {
+        inventory = inventory.with_installed();
+    }
     if arguments.json {
         output::line(&format!("{:#}", object(&inventory)));
         return code(&inventory);
@@ -52,6 +56,12 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
         output::table(&rows);
     } else {
         output::line("no plugins found");
+        for directory in &inventory.directories {
+            output::line(&format!("  searched: {}", directory.display()));
+        }
+        for directory in &inventory.absent {
+            output::line(&format!("  not there: {}", directory.display()));
+        }
     }
     let refused: Vec<_> = inventory
         .refused_plugins()
@@ -81,5 +91,10 @@ fn object(inventory: &Inventory) -> Value {
             json!({"file": refusal.path, "reason": diagnostic.message, "notes": diagnostic.notes})
         })
         .collect();
-    json!({"directories": inventory.directories, "plugins": plugins, "refused": refused})
+    json!({
+        "directories": inventory.directories,
+        "absent": inventory.absent,
+        "plugins": plugins,
+        "refused": refused,
+    })
 }

@@ -35,7 +35,9 @@ pub(super) fn schema(arguments: &SchemaArgs, tasks: TaskSource) -> Result<u8, Fa
         directories.extend(plugins);
     }
     directories.extend(search::from_environment());
-    let inventory = Inventory::search(&directories);
+    let inventory = Inventory::search(&directories)
+        .with_installed()
+        .without_shadowed();
     let (hooks, problems) = hooks_of(&inventory);
     output::diagnostics(&inventory.problems);
     output::diagnostics(&problems);
@@ -68,16 +70,30 @@ fn hooks_of(inventory: &Inventory) -> (Vec<KnownHook>, Vec<Diagnostic>) {
     (known(described), problems)
 }
 
-/// The hooks as manifests name them: those of two plugins by their plugins too.
+/// The hooks as manifests name them: those of two plugins by their plugins too. What is installed only fills
+/// gaps.
 fn known(described: Vec<Described>) -> Vec<KnownHook> {
-    let mut plugins: BTreeMap<String, usize> = BTreeMap::new();
+    let mut named: BTreeMap<String, usize> = BTreeMap::new();
+    let mut installed = named.clone();
     for one in &described {
+        let plugins = if one.is_named {
+            &mut named
+        } else {
+            &mut installed
+        };
         *plugins.entry(one.hook.name.clone()).or_default() += 1;
     }
     described
         .into_iter()
         .map(|one| {
-            let is_alone = plugins.get(&one.hook.name) == Some(&1);
+            let count = |plugins: &BTreeMap<String, usize>| {
+                plugins.get(&one.hook.name).copied().unwrap_or_default()
+            };
+            let is_alone = match count(&named) {
+                0 => count(&installed) == 1,
+                1 => one.is_named,
+                _ => false,
+            };
             KnownHook {
                 name: if is_alone {
                     one.hook.name

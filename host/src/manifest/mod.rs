@@ -64,7 +64,8 @@ pub struct Manifest {
     /// The run's output directory. Default: `runs/` and the run's name.
     #[serde(default)]
     pub output: PathBuf,
-    /// Directories with plugins, in the order in which they are searched.
+    /// Directories with plugins, in the order in which they are searched; those where plugins are installed
+    /// come after them.
     #[serde(default)]
     pub plugins: Vec<PathBuf>,
     /// The model. A program with a task of its own may do without.

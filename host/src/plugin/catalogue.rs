@@ -16,6 +16,8 @@ use crate::diagnostic::Diagnostic;
 pub struct Described {
     /// The plugin's name.
     pub plugin: String,
+    /// Whether it lies in a directory that somebody named, and not where plugins are installed.
+    pub is_named: bool,
     /// The hook.
     pub hook: HookMetadata,
     /// The JSON Schema of its configuration, where the plugin gives one.
@@ -47,7 +49,7 @@ pub fn describe(inventory: &Inventory, limit: Duration) -> (Vec<Described>, Vec<
         let fault = verdicts.faults.get(plugin.sha256()).cloned();
         let hooks = match fault {
             Some(fault) => Err(Refusal::new(&plugin.path, Cause::Trial(fault))),
-            None => hooks(plugin, &candidate),
+            None => hooks(plugin, &candidate, inventory.is_named(plugin)),
         };
         match hooks {
             Ok(hooks) => described.extend(hooks),
@@ -57,11 +59,16 @@ pub fn describe(inventory: &Inventory, limit: Duration) -> (Vec<Described>, Vec<
     (described, problems)
 }
 
-fn hooks(plugin: &Inspected, candidate: &Candidate) -> Result<Vec<Described>, Refusal> {
+fn hooks(
+    plugin: &Inspected,
+    candidate: &Candidate,
+    is_named: bool,
+) -> Result<Vec<Described>, Refusal> {
     let library = Library::open_from(&plugin.path, &candidate.file)?;
     let description = library.describe()?;
     let described = plugin.metadata.hooks.iter().map(|hook| Described {
         plugin: plugin.metadata.name.clone(),
+        is_named,
         hook: hook.clone(),
         schema: config_schema(&description, hook).cloned(),
     });

@@ -12,6 +12,7 @@ mod fingerprint;
 pub(crate) use fingerprint::fingerprint;
 pub(crate) mod float_state;
 pub mod inspect;
+pub mod install;
 pub mod instance;
 pub mod library;
 pub mod refusal;

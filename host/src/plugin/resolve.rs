@@ -67,6 +67,33 @@ fn split(name: &str) -> (Option<&str>, &str) {
     }
 }
 
+/// Whether a hook has to be looked for where plugins are installed, beyond the directories searched so far.
+pub fn is_missing(request: &Request, inventory: &Inventory) -> bool {
+    let (plugin_name, hook_name) = split(&request.hook);
+    let is_meant = |plugin: &Inspected| match &request.sha256 {
+        Some(pinned) => is_pinned(plugin, pinned),
+        None => true,
+    };
+    request.library.is_none() && !candidates(inventory, plugin_name, hook_name).any(is_meant)
+}
+
+/// The plugins that have the hook.
+fn candidates<'a>(
+    inventory: &'a Inventory,
+    plugin_name: Option<&'a str>,
+    hook_name: &'a str,
+) -> impl Iterator<Item = &'a Inspected> {
+    inventory
+        .plugins
+        .iter()
+        .filter(move |plugin| plugin_name.is_none_or(|name| name == plugin.metadata.name))
+        .filter(move |plugin| plugin.hook(hook_name).is_some())
+}
+
+fn is_pinned(plugin: &Inspected, pinned: &str) -> bool {
+    plugin.sha256().eq_ignore_ascii_case(pinned)
+}
+
 fn from_library(
     library: &Path,
     plugin_name: Option<&str>,
@@ -105,19 +132,16 @@ fn from_inventory(
     plugin_name: Option<&str>,
     hook_name: &str,
 ) -> Result<(Inspected, Vec<PathBuf>), Diagnostic> {
-    let mut candidates: Vec<&Inspected> = inventory
-        .plugins
-        .iter()
-        .filter(|plugin| plugin_name.is_none_or(|name| name == plugin.metadata.name))
-        .filter(|plugin| plugin.hook(hook_name).is_some())
-        .collect();
+    let mut candidates: Vec<&Inspected> = candidates(inventory, plugin_name, hook_name).collect();
     // Of several, a pinned one is meant; that none is the pinned one is told later.
     if let Some(pinned) = &request.sha256
-        && candidates
-            .iter()
-            .any(|plugin| plugin.sha256().eq_ignore_ascii_case(pinned))
+        && candidates.iter().any(|plugin| is_pinned(plugin, pinned))
     {
-        candidates.retain(|plugin| plugin.sha256().eq_ignore_ascii_case(pinned));
+        candidates.retain(|plugin| is_pinned(plugin, pinned));
+    }
+    // What is installed only fills gaps: it makes no hook ambiguous that a named directory has.
+    if candidates.iter().any(|plugin| inventory.is_named(plugin)) {
+        candidates.retain(|plugin| inventory.is_named(plugin));
     }
     let mut found: Vec<&Inspected> = Vec::new();
     let mut shadowed = Vec::new();
@@ -153,12 +177,15 @@ fn nobody_has(wanted: &str, hook_name: &str, inventory: &Inventory) -> Diagnosti
     for directory in &inventory.directories {
         diagnostic = diagnostic.note(format!("searched: {}", directory.display()));
     }
+    for directory in &inventory.absent {
+        diagnostic = diagnostic.note(format!("not there: {}", directory.display()));
+    }
     if !inventory.problems.is_empty() {
         diagnostic = diagnostic.hint("see which directories can't be searched, below");
     } else if inventory.directories.is_empty() {
         diagnostic = diagnostic.hint(
-            "no directory was searched: name one under `plugins`, with `--plugins`, or in \
-             SCONCE_PLUGIN_PATH",
+            "no directory was searched: install the standard plugins with `sconce install-plugins`, or \
+             name a directory under `plugins`, with `--plugins`, or in SCONCE_PLUGIN_PATH",
         );
     }
     for refusal in inventory.refused_plugins() {

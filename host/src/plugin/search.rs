@@ -1,7 +1,13 @@
 //! Where plugins are looked for, and what lies there.
+//!
+//! First in the directories that somebody names: on the command line, in the manifest, in the
+//! environment. What is not found there is looked for where plugins are installed.
 
 use std::env::consts::DLL_EXTENSION;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
 
 use super::{Cause, Inspected, Refusal, inspect};
 use crate::diagnostic::Diagnostic;
@@ -14,12 +20,38 @@ pub const VARIABLE: &str = "SCONCE_PLUGIN_PATH";
 pub struct Inventory {
     /// The directories, in the order in which they were searched.
     pub directories: Vec<PathBuf>,
+    /// The directories of installed plugins that are not there.
+    pub absent: Vec<PathBuf>,
     /// The plugins, in the order in which they were found.
     pub plugins: Vec<Inspected>,
     /// Files that are named like libraries and refused.
     pub refused: Vec<Refusal>,
     /// Directories that can't be searched.
     pub problems: Vec<Diagnostic>,
+    /// How many of the plugins, the first ones, lie in directories that somebody named.
+    named: usize,
+    /// The real paths of directories and files that were looked at.
+    seen: Vec<PathBuf>,
+}
+
+/// Where plugins are installed: those that came with this program in `../lib/sconce/plugins` beside
+/// its directory, then the user's own.
+pub fn installed_directories() -> Vec<PathBuf> {
+    let with_program = || {
+        let program = std::fs::canonicalize(std::env::current_exe().ok()?).ok()?;
+        Some(program.parent()?.parent()?.join("lib/sconce/plugins"))
+    };
+    [with_program(), user_directory()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The user's directory of plugins: `sconce/plugins` in `$XDG_DATA_HOME`, which is `~/.local/share`
+/// where nothing else is said; on Windows in `%APPDATA%`.
+pub fn user_directory() -> Option<PathBuf> {
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(base.data_dir().join("sconce").join("plugins"))
 }
 
 /// The directories of the environment.
@@ -38,34 +70,68 @@ impl Inventory {
     /// Searches directories, first to last; a directory or file that comes twice counts once.
     pub fn search<'a>(directories: impl IntoIterator<Item = &'a PathBuf>) -> Inventory {
         let mut inventory = Inventory::default();
-        let mut seen: Vec<PathBuf> = Vec::new();
         for directory in directories {
-            match std::fs::canonicalize(directory) {
-                Ok(real) if seen.contains(&real) => {}
-                Ok(real) => {
-                    seen.push(real);
-                    inventory.add(directory, &mut seen);
-                }
-                Err(error) => inventory.problems.push(unreadable(directory, &error)),
+            if let Err(error) = inventory.look_into(directory) {
+                inventory.problems.push(unreadable(directory, &error));
             }
         }
+        inventory.named = inventory.plugins.len();
         inventory
     }
 
-    fn add(&mut self, directory: &Path, seen: &mut Vec<PathBuf>) {
-        self.directories.push(directory.to_owned());
-        match libraries(directory) {
-            Ok(paths) => {
-                for path in paths {
-                    let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-                    if !seen.contains(&real) {
-                        seen.push(real);
-                        self.add_file(&path);
-                    }
-                }
+    /// Searches the directories where plugins are installed, too. That one is not there is no problem.
+    #[must_use]
+    pub fn with_installed(mut self) -> Inventory {
+        for directory in installed_directories() {
+            match self.look_into(&directory) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => self.absent.push(directory),
+                Err(error) => self.problems.push(unreadable(&directory, &error)),
             }
-            Err(error) => self.problems.push(unreadable(directory, &error)),
         }
+        self
+    }
+
+    /// Without the builds of a plugin that an earlier one stands before.
+    #[must_use]
+    pub fn without_shadowed(mut self) -> Inventory {
+        let mut seen: Vec<String> = Vec::new();
+        let mut is_first = |plugin: &Inspected| {
+            let name = &plugin.metadata.name;
+            let is_new = !seen.contains(name);
+            if is_new {
+                seen.push(name.clone());
+            }
+            is_new
+        };
+        let installed = self.plugins.split_off(self.named);
+        self.plugins.retain(&mut is_first);
+        self.named = self.plugins.len();
+        self.plugins.extend(installed.into_iter().filter(is_first));
+        self
+    }
+
+    /// Whether a plugin lies in a directory that somebody named.
+    pub(super) fn is_named(&self, plugin: &Inspected) -> bool {
+        let named = self.plugins.get(..self.named).unwrap_or_default();
+        named.iter().any(|other| other.path == plugin.path)
+    }
+
+    fn look_into(&mut self, directory: &Path) -> std::io::Result<()> {
+        let real = std::fs::canonicalize(directory)?;
+        if self.seen.contains(&real) {
+            return Ok(());
+        }
+        self.seen.push(real);
+        self.directories.push(directory.to_owned());
+        for path in libraries(directory)? {
+            let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            if !self.seen.contains(&real) {
+                self.seen.push(real);
+                self.add_file(&path);
+            }
+        }
+        Ok(())
     }
 
     fn add_file(&mut self, path: &Path) {
@@ -84,7 +150,7 @@ impl Inventory {
 }
 
 /// The files of a directory that are named like libraries, sorted.
-fn libraries(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub(crate) fn libraries(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();

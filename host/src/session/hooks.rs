@@ -19,7 +19,7 @@ use crate::plugin::catalogue;
 use crate::plugin::copy::{self, Source};
 use crate::plugin::instance::{EntryError, Instance};
 use crate::plugin::library::Library;
-use crate::plugin::resolve::{Request, Resolved, resolve};
+use crate::plugin::resolve::{Request, Resolved, is_missing, resolve};
 use crate::plugin::search::{self, Inventory};
 use crate::plugin::trial::{self, Candidate};
 use crate::plugin::{Cause, Refusal};
@@ -57,18 +57,21 @@ impl HookPlan {
     }
 }
 
-/// The plugins in all directories where the manifest's hooks are looked for; none where it has no hooks.
-/// No plugin's code runs.
+/// The plugins in all directories where the manifest's hooks are looked for. Where plugins are installed is
+/// looked at for the sake of hooks that are nowhere else. No plugin's code runs.
 fn inventory(manifest: &Manifest, directories: &[PathBuf]) -> Inventory {
-    if manifest.hooks.is_empty() {
-        return Inventory::default();
-    }
     let from_environment = search::from_environment();
     let all = directories
         .iter()
         .chain(&manifest.plugins)
         .chain(&from_environment);
-    Inventory::search(all)
+    let inventory = Inventory::search(all);
+    let mut requests = manifest.hooks.iter().map(request);
+    if requests.any(|request| is_missing(&request, &inventory)) {
+        inventory.with_installed()
+    } else {
+        inventory
+    }
 }
 
 /// The manifest's hooks with the plugins that have them, and where these are loaded from.

@@ -1,0 +1,279 @@
+//! `sconce install-plugins`: puts plugins where every run finds them. Runs none of their code.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::output;
+use crate::diagnostic::Diagnostic;
+use crate::exit;
+use crate::plugin::install::{self, Plan, Step};
+use crate::plugin::search;
+use crate::session::Failure;
+
+/// The arguments of `sconce install-plugins`.
+#[derive(Debug, Args)]
+pub(super) struct InstallPluginsArgs {
+    /// A directory with plugins, or one library. Default: the standard plugins that lie beside this
+    /// program.
+    #[arg(long, value_name = "PATH")]
+    from: Vec<PathBuf>,
+    /// Where they go. Default: the user's directory of plugins, where every run looks for them.
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+    /// Removes these plugins from there instead, by their names: `sconce-plugin-csv`.
+    #[arg(long, value_name = "PLUGIN", num_args = 1.., conflicts_with = "from")]
+    remove: Vec<String>,
+    /// Says what would be done, and does nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the names of the standard plugins begin with: other libraries beside this program stay there.
+const STANDARD: &str = "sconce-plugin-";
+
+pub(super) fn install_plugins(arguments: &InstallPluginsArgs) -> Result<u8, Failure> {
+    let to = match &arguments.to {
+        Some(to) => to.clone(),
+        None => search::user_directory().ok_or_else(|| {
+            let problem = Diagnostic::new("this user has no home directory to install plugins in");
+            Failure::usage(vec![problem.hint("say where they go: `--to DIR`")])
+        })?,
+    };
+    if arguments.remove.is_empty() {
+        install(arguments, &to)
+    } else {
+        remove(arguments, &to)
+    }
+}
+
+fn install(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
+    let libraries = if arguments.from.is_empty() {
+        standard()?
+    } else {
+        named(&arguments.from)?
+    };
+    let plan = Plan::new(&libraries, to);
+    output::diagnostics(&plan.refused);
+    output::diagnostics(&plan.warnings);
+    if plan.steps.is_empty() && plan.refused.is_empty() {
+        let places: Vec<String> = arguments
+            .from
+            .iter()
+            .map(|place| format!("`{}`", place.display()))
+            .collect();
+        let problem = format!("there is no plugin in {}", places.join(", "));
+        return Err(Failure::plugin(vec![Diagnostic::new(problem)]));
+    }
+    if !arguments.dry_run {
+        for step in &plan.steps {
+            step.carry_out()
+                .map_err(|problem| Failure::usage(vec![problem]))?;
+        }
+    }
+    if arguments.json {
+        output::line(&format!("{:#}", object(&plan.steps, to, arguments.dry_run)));
+    } else {
+        print(&plan.steps, to, arguments.dry_run);
+    }
+    output::diagnostics(&notes(&plan.steps, to));
+    Ok(if plan.refused.is_empty() {
+        exit::DONE
+    } else {
+        exit::PLUGIN
+    })
+}
+
+/// The libraries of the standard plugins beside this program.
+fn standard() -> Result<Vec<PathBuf>, Failure> {
+    let program = std::env::current_exe().and_then(std::fs::canonicalize);
+    let program = program.unwrap_or_default();
+    let beside = program.parent().unwrap_or(Path::new("."));
+    let plugins = install::installed(beside);
+    let libraries: Vec<PathBuf> = plugins
+        .into_iter()
+        .filter(|plugin| plugin.metadata.name.starts_with(STANDARD))
+        .map(|plugin| plugin.path)
+        .collect();
+    if libraries.is_empty() {
+        let problem = format!(
+            "there are no standard plugins beside this program, in `{}`",
+            beside.display()
+        );
+        let problem = Diagnostic::new(problem).hint(
+            "build them by `cargo build --release` in a checkout, and say where they are: \
+             `--from target/release`",
+        );
+        return Err(Failure::plugin(vec![problem]));
+    }
+    Ok(libraries)
+}
+
+/// The libraries that are named, and those in directories that are.
+fn named(places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut libraries = Vec::new();
+    for place in places {
+        if place.is_dir() {
+            let found = search::libraries(place).map_err(|error| {
+                let problem = format!("`{}` can't be searched: {error}", place.display());
+                Failure::usage(vec![Diagnostic::new(problem)])
+            })?;
+            libraries.extend(found);
+        } else {
+            libraries.push(place.clone());
+        }
+    }
+    Ok(libraries)
+}
+
+/// What was done with a plugin, in a word, and the versions that were there before.
+fn outcome(step: &Step) -> (&'static str, Vec<&str>) {
+    let versions = step.previous.iter();
+    let versions: Vec<&str> = versions
+        .map(|other| other.metadata.version.as_str())
+        .collect();
+    match (step.is_there, versions.is_empty()) {
+        (true, _) => ("unchanged", versions),
+        (false, true) => ("new", versions),
+        (false, false) => ("replaced", versions),
+    }
+}
+
+fn print(steps: &[Step], to: &Path, is_dry: bool) {
+    let mut rows = vec![
+        ["PLUGIN", "VERSION", "HOOKS", ""]
+            .map(String::from)
+            .to_vec(),
+    ];
+    for step in steps {
+        let metadata = &step.plugin.metadata;
+        let (what, versions) = outcome(step);
+        let what = if what == "replaced" {
+            format!("replaces {}", versions.join(", "))
+        } else {
+            what.to_owned()
+        };
+        rows.push(vec![
+            metadata.name.clone(),
+            metadata.version.clone(),
+            metadata.hooks.len().to_string(),
+            what,
+        ]);
+    }
+    output::table(&rows);
+    let count = match steps.len() {
+        1 => "1 plugin".to_owned(),
+        count => format!("{count} plugins"),
+    };
+    let verb = if is_dry {
+        "would be installed in"
+    } else {
+        "installed in"
+    };
+    output::line(&format!("{count} {verb} {}", to.display()));
+}
+
+fn object(steps: &[Step], to: &Path, is_dry: bool) -> Value {
+    let plugins: Vec<Value> = steps
+        .iter()
+        .map(|step| {
+            let (what, versions) = outcome(step);
+            json!({
+                "name": step.plugin.metadata.name,
+                "version": step.plugin.metadata.version,
+                "file": step.target,
+                "sha256": step.plugin.sha256(),
+                "outcome": what,
+                "previous": versions,
+            })
+        })
+        .collect();
+    json!({"to": to, "dry_run": is_dry, "plugins": plugins})
+}
+
+/// What keeps the plugins from being found in the new place.
+fn notes(steps: &[Step], to: &Path) -> Vec<Diagnostic> {
+    let same = |place: &Path| {
+        place == to
+            || matches!(
+                (std::fs::canonicalize(place), std::fs::canonicalize(to)),
+                (Ok(place), Ok(to)) if place == to
+            )
+    };
+    let searched = search::installed_directories();
+    let Some(index) = searched.iter().position(|place| same(place)) else {
+        let problem = format!(
+            "runs don't look for plugins in `{}` of themselves",
+            to.display()
+        );
+        let hint =
+            "name it under `plugins` of the manifest, with `--plugins`, or in SCONCE_PLUGIN_PATH";
+        return vec![Diagnostic::warning(problem).hint(hint)];
+    };
+    let earlier = searched.get(..index).unwrap_or_default();
+    let mut notes = Vec::new();
+    for place in earlier {
+        let there = install::installed(place);
+        let is_before = |step: &&Step| {
+            let name = &step.plugin.metadata.name;
+            there.iter().any(|other| other.metadata.name == *name)
+        };
+        let hidden = steps.iter().filter(is_before).count();
+        if hidden > 0 {
+            notes.push(Diagnostic::warning(format!(
+                "{hidden} of these lie in `{}` too, where this program looks first",
+                place.display()
+            )));
+        }
+    }
+    notes
+}
+
+fn remove(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
+    let there = install::installed(to);
+    let mut files = Vec::new();
+    let mut problems = Vec::new();
+    for name in &arguments.remove {
+        let before = files.len();
+        files.extend(
+            there
+                .iter()
+                .filter(|plugin| plugin.metadata.name == *name)
+                .map(|plugin| &plugin.path),
+        );
+        if files.len() == before {
+            let problem = format!("there is no plugin `{name}` in `{}`", to.display());
+            let names = there.iter().map(|plugin| plugin.metadata.name.as_str());
+            problems.push(match crate::nearest::nearest(name, names) {
+                Some(near) => Diagnostic::new(problem).hint(format!("did you mean `{near}`?")),
+                None => Diagnostic::new(problem),
+            });
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Failure::usage(problems));
+    }
+    for file in &files {
+        if !arguments.dry_run {
+            fs_err::remove_file(file)
+                .map_err(|error| Failure::usage(vec![Diagnostic::new(error.to_string())]))?;
+        }
+        if !arguments.json {
+            let verb = if arguments.dry_run {
+                "would be removed"
+            } else {
+                "removed"
+            };
+            output::line(&format!("{}  {verb}", file.display()));
+        }
+    }
+    if arguments.json {
+        let object = json!({"from": to, "dry_run": arguments.dry_run, "removed": files});
+        output::line(&format!("{object:#}"));
+    }
+    Ok(exit::DONE)
+}

@@ -1,0 +1,142 @@
+//! Plugins' libraries put where they are found without being named: copied whole, one build of each.
+
+use std::path::{Path, PathBuf};
+
+use super::{Cause, Inspected, Refusal, inspect, search};
+use crate::diagnostic::Diagnostic;
+use crate::files;
+
+/// What an installation does with one plugin.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The plugin, as it lies at its source.
+    pub plugin: Inspected,
+    /// Where its file goes.
+    pub target: PathBuf,
+    /// The builds of it that lie there already.
+    pub previous: Vec<Inspected>,
+    /// Whether the same bytes are at the target already.
+    pub is_there: bool,
+}
+
+/// What an installation does, before it does it.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The plugins that go in.
+    pub steps: Vec<Step>,
+    /// The files that stay out.
+    pub refused: Vec<Diagnostic>,
+    /// What the user should know.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Plan {
+    /// Looks at libraries, each a file, that shall go into a directory. No plugin's code runs, nothing is
+    /// written. Libraries that are no plugins are passed over.
+    pub fn new(libraries: &[PathBuf], to: &Path) -> Plan {
+        let mut plan = Plan::default();
+        let installed = installed(to);
+        for library in libraries {
+            match inspect(library) {
+                Ok(plugin) => plan.add(plugin, to, &installed),
+                Err(refusal) if refusal.cause == Cause::NoMetadata => {}
+                Err(refusal) => plan.refused.push(refusal.diagnostic()),
+            }
+        }
+        plan
+    }
+
+    fn add(&mut self, plugin: Inspected, to: &Path, installed: &[Inspected]) {
+        let name = &plugin.metadata.name;
+        let mut earlier = self.steps.iter().map(|step| &step.plugin);
+        if let Some(earlier) = earlier.find(|earlier| earlier.metadata.name == *name) {
+            let problem = format!(
+                "`{}` is the plugin `{name}` as `{}` is, which is installed",
+                plugin.path.display(),
+                earlier.path.display()
+            );
+            let hint = "say which one: `--from FILE`";
+            self.refused.push(Diagnostic::new(problem).hint(hint));
+            return;
+        }
+        let Some(file) = plugin.path.file_name() else {
+            return;
+        };
+        let target = to.join(file);
+        let previous: Vec<Inspected> = installed
+            .iter()
+            .filter(|other| other.metadata.name == *name)
+            .cloned()
+            .collect();
+        let is_there = match previous.as_slice() {
+            [only] => only.path == target && only.sha256() == plugin.sha256(),
+            _ => false,
+        };
+        for library in left_behind(&plugin) {
+            self.warnings.push(Diagnostic::warning(format!(
+                "`{}` needs `{library}`, which lies beside it and is not installed: copy it to `{}`",
+                plugin.path.display(),
+                to.display()
+            )));
+        }
+        self.steps.push(Step {
+            plugin,
+            target,
+            previous,
+            is_there,
+        });
+    }
+}
+
+impl Step {
+    /// Copies the library, whole or not at all, and removes other builds of the plugin from the directory.
+    ///
+    /// # Errors
+    ///
+    /// What can't be read or written, or has changed since it was looked at.
+    pub fn carry_out(&self) -> Result<(), Diagnostic> {
+        if self.is_there {
+            return Ok(());
+        }
+        let refused = |cause| Refusal::new(&self.plugin.path, cause).diagnostic();
+        let bytes = std::fs::read(&self.plugin.path)
+            .map_err(|error| refused(Cause::Read(error.to_string())))?;
+        if !self.plugin.has(&bytes) {
+            return Err(refused(Cause::Changed));
+        }
+        let failed = |error: std::io::Error| {
+            Diagnostic::new(format!(
+                "the plugin `{}` can't be installed: {error}",
+                self.plugin.metadata.name
+            ))
+        };
+        if let Some(directory) = self.target.parent() {
+            fs_err::create_dir_all(directory).map_err(failed)?;
+        }
+        files::write_whole(&self.target, &bytes).map_err(failed)?;
+        let others = self.previous.iter().map(|other| &other.path);
+        for other in others.filter(|path| **path != self.target) {
+            fs_err::remove_file(other).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// The plugins in a directory; none where it is not there.
+pub fn installed(directory: &Path) -> Vec<Inspected> {
+    let libraries = search::libraries(directory).unwrap_or_default();
+    libraries
+        .iter()
+        .filter_map(|library| inspect(library).ok())
+        .collect()
+}
+
+/// The libraries that a plugin looks for relative to its own file, and that lie there.
+fn left_behind(plugin: &Inspected) -> Vec<&String> {
+    let beside = plugin.path.parent().unwrap_or(Path::new(""));
+    plugin
+        .needed
+        .iter()
+        .filter(|needed| plugin.looks_beside && beside.join(needed).is_file())
+        .collect()
+}
