@@ -54,5 +54,10 @@ pub mod run;
 mod screen;
 pub mod session;
 pub mod task;
+#[cfg_attr(
+    not(unix),
+    allow(dead_code, reason = "the view is drawn on Unix terminals alone")
+)]
+pub(crate) mod ui;
 pub mod validate;
 pub mod weights;

@@ -6,6 +6,7 @@
 //! | `commands` | `runs`, `compare`, `env`, `schema`, completions and manual say what is so |
 //! | `first_looks` | a part of the data, a dry run, quiet and loud runs |
 //! | `installing` | installed plugins are found without being named, and named ones come first |
+//! | `live_view` | `run --ui` trains the same bits, does what keys ask, and gives the terminal back |
 //! | `layers` | manifests over manifests, and the environment |
 //! | `validate` | the conformance suite: good plugins pass, bad ones fail where they should |
 //! | `kit` | a run scripted by `sconce_plugin_api::testing` is called as a real one |
@@ -25,5 +26,6 @@ mod first_looks;
 mod installing;
 mod kit;
 mod layers;
+mod live_view;
 mod scaffolds;
 mod validate;

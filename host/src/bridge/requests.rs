@@ -67,7 +67,7 @@ pub struct Stop {
     pub reason: String,
     /// Whether the present epoch and its validation are still finished.
     pub after_epoch: bool,
-    /// The hook that asked.
+    /// The hook that asked; empty where it was none.
     pub hook: String,
 }
 

@@ -17,7 +17,11 @@ pub(super) fn write(directory: &Path, report: &Report) -> std::io::Result<()> {
 fn record(report: &Report) -> Value {
     let (outcome, reason, hook) = match &report.outcome {
         Outcome::Completed => ("completed", None, None),
-        Outcome::Stopped { reason, hook } => ("stopped", Some(reason.clone()), Some(hook.clone())),
+        Outcome::Stopped { reason, hook } => {
+            // The user has no hook's name.
+            let hook = (!hook.is_empty()).then(|| hook.clone());
+            ("stopped", Some(reason.clone()), hook)
+        }
         Outcome::Interrupted(signal) => ("interrupted", Some(signal.name().to_owned()), None),
         Outcome::Failed(error) => {
             let hook = error.hook().map(str::to_owned);

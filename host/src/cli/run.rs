@@ -17,11 +17,12 @@ use crate::dispatch::Dispatcher;
 use crate::exit;
 use crate::faults::{self, Guard};
 use crate::files;
-use crate::log::{Level, Log};
+use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
 use crate::run::{Outcome, Profile, Report, Resume, RunError, Signal, Trainer};
 use crate::session::{self, Checked, Failure, HookPlan, Output, Selection, TaskBuilder};
 use crate::task::Task;
+use crate::ui::View;
 use crate::weights;
 
 /// The arguments of `sconce run`.
@@ -40,6 +41,10 @@ pub(super) struct RunArgs {
     look: FirstLook,
     #[command(flatten)]
     verbosity: Verbosity,
+    /// Shows the run on the whole terminal: curves, metrics, times, log. Keys stop it, save a
+    /// checkpoint, validate; `?` lists them. Where there is no terminal: lines, as without it.
+    #[arg(long)]
+    ui: bool,
 }
 
 pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
@@ -147,15 +152,21 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
 
     // Until everything of the run is written.
     let guard = watch(&output.path, &manifest, &hooks, task.as_ref());
-    let log = arguments.verbosity.log();
-    let shared = Shared::new(&log).with_trail(guard.trail());
+    let lines = arguments.verbosity.log();
+    let view = arguments.view(&manifest.name, &lines);
+    let log: Box<dyn Log> = match &view {
+        Some(view) => Box::new(view.log(lines)),
+        None => Box::new(lines),
+    };
+    let log = log.as_ref();
+    let shared = Shared::new(log).with_trail(guard.trail());
     if let Some(resume) = &resume {
         shared.resume(resume.checkpoint.hooks.iter().map(|hook| hook.name.clone()));
     }
     let hooks = session::create_hooks(hooks, &manifest, &output.path, &shared)?;
-    announce(&log, &manifest.name, &output.path, task.as_ref());
+    announce(log, &manifest.name, &output.path, task.as_ref());
     if let Some(resume) = &resume {
-        announce_resume(&log, resume);
+        announce_resume(log, resume);
     }
     log.log(Level::Info, "sconce", &hooks_table::text(&hooks));
     let hooks = Dispatcher::new(hooks);
@@ -169,12 +180,42 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
         Some(resume) => trainer.resuming(resume),
         None => trainer,
     };
-    let report = trainer.run();
+    let report = match &view {
+        Some(view) => run_in_view(trainer, view, log),
+        None => trainer.run(),
+    };
     Ok(Ended {
         is_written: write_results(&output.path, &report, task.as_ref()),
         store: output.store.clone(),
         report,
     })
+}
+
+impl RunArgs {
+    /// The live view, where it is wanted and can be had; why it can't is told.
+    fn view(&self, name: &str, log: &StderrLog) -> Option<View> {
+        let view = self.ui.then(|| View::of(name, log))?;
+        match view {
+            Ok(view) => Some(view),
+            Err(reason) => {
+                log.log(Level::Info, "sconce", &reason.message());
+                None
+            }
+        }
+    }
+}
+
+/// Runs while the view has the terminal, from here to the run's end.
+fn run_in_view<'run>(trainer: Trainer<'run>, view: &'run View, log: &dyn Log) -> Report {
+    let trainer = trainer.asked_by(view.remote()).watched_by(view.observer());
+    let drawing = view.begin();
+    if let Err(error) = &drawing {
+        let warning = format!("lines instead of the live view: {error}");
+        log.log(Level::Warn, "sconce", &warning);
+    }
+    let report = trainer.run();
+    drop(drawing);
+    report
 }
 
 /// Where a dry run writes; removed with the value.
@@ -267,6 +308,10 @@ fn conclude(report: &Report) -> u8 {
     let code = match &report.outcome {
         Outcome::Completed => {
             output::line(&format!("completed: {}", amount(report)));
+            exit::DONE
+        }
+        Outcome::Stopped { reason, hook } if hook.is_empty() => {
+            output::line(&format!("stopped ({reason}): {}", amount(report)));
             exit::DONE
         }
         Outcome::Stopped { reason, hook } => {

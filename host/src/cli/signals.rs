@@ -16,6 +16,7 @@ pub(super) fn install() -> Interrupt {
         let flag = interrupt.clone();
         let handler = move || {
             if flag.raise(signal) {
+                crate::ui::leave();
                 say(b"sconce: ended at once; the checkpoints that were whole are\n");
                 low_level::exit(super::run::code_of(signal).into());
             }
@@ -24,8 +25,8 @@ pub(super) fn install() -> Interrupt {
                   checkpoint; once more to end at once\n",
             );
         };
-        // SAFETY: the handler looks at an atomic, writes to a file descriptor and may end the
-        // process at once: all of it may be done in a handler of signals.
+        // SAFETY: the handler looks at atomics, writes to file descriptors, sets the terminal's modes
+        // and may end the process at once: all of it may be done in a handler of signals.
         let registered = unsafe { low_level::register(number, handler) };
         // A system that lets none be registered ends the process, as without us.
         drop(registered);

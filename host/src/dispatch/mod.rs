@@ -69,6 +69,11 @@ impl Dispatcher {
         std::mem::replace(&mut self.times, fresh)
     }
 
+    /// The hooks' times since they were taken, in the manifest's order.
+    pub fn times(&self) -> &[HookTimes] {
+        &self.times
+    }
+
     /// Calls the hooks of a point. The first fault of a hook whose policy is `fail` ends it; the
     /// other policies' faults are reported and passed over.
     #[inline]

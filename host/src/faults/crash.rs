@@ -252,6 +252,8 @@ pub(super) fn tell_hang(seconds: u64) -> bool {
 
 /// Prints the message and writes the report.
 fn tell(context: &Context, end: &End) {
+    // Words are for the terminal as it was.
+    crate::ui::leave();
     let mut text = Text::new();
     report::message(&mut text, end, context.trail, &context.suspects);
     // SAFETY: standard error may be closed, which is no reason to do otherwise.

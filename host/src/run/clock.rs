@@ -1,7 +1,7 @@
 //! Time used and time to go.
 
 use std::cell::Cell;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The clock of a run: monotonic, and it knows how much of the training is done.
 #[derive(Debug)]
@@ -46,6 +46,12 @@ impl Clock {
         self.done.set(done);
         self.training_since.set(self.elapsed_seconds());
         self.total.set(total);
+    }
+
+    /// The training has waited for so long: its pace does not count that.
+    pub fn pause(&self, time: Duration) {
+        let since = self.training_since.get() + time.as_secs_f64();
+        self.training_since.set(since);
     }
 
     /// `done` iterations are finished.

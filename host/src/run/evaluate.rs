@@ -37,6 +37,7 @@ impl Trainer<'_> {
         self.shared.metrics.borrow_mut().begin(phase);
         let size = self.plan.eval_batch_size;
         self.begin_pass(data.len().div_ceil(size) as u64);
+        self.show();
         self.call(Point::BeforeEpoch)?;
         let starts = (0..data.len()).step_by(size);
         let batches = starts
@@ -57,6 +58,7 @@ impl Trainer<'_> {
             self.view.batch += 1;
             self.call(Point::AfterIter)?;
             self.end_batch();
+            self.show();
         }
         self.end_pass(phase)?;
         self.evaluation.is_under_way = false;

@@ -88,7 +88,7 @@ impl Profile {
     }
 
     /// Adds another pass.
-    pub(super) fn add(&mut self, pass: &Profile) {
+    pub fn add(&mut self, pass: &Profile) {
         self.passes += pass.passes;
         self.total += pass.total;
         self.data += pass.data;

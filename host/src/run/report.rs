@@ -16,7 +16,7 @@ pub enum Outcome {
     Stopped {
         /// Why.
         reason: String,
-        /// The hook that asked for it.
+        /// The hook that asked for it; empty where somebody did by a [`Remote`](super::Remote).
         hook: String,
     },
     /// A signal ended it.

@@ -73,7 +73,7 @@ impl Trainer<'_> {
     }
 
     /// A validation in the middle of the training: its time is no part of the pass around it.
-    fn validate_now(&mut self) -> Result<(), RunError> {
+    pub(super) fn validate_now(&mut self) -> Result<(), RunError> {
         if self.task.data(Phase::Val).is_none() {
             return Ok(());
         }

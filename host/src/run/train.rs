@@ -29,6 +29,7 @@ impl Trainer<'_> {
         self.go_on(batches)?;
         self.midst = Midst::Between;
         self.begin()?;
+        self.grant()?;
         if self.is_interrupted()? {
             return Ok(());
         }
@@ -81,6 +82,7 @@ impl Trainer<'_> {
         }
         if self.stage == Stage::Validation && self.plan.validates_after(self.view.epoch) {
             self.validate(false)?;
+            self.grant()?;
             if self.is_interrupted()? {
                 return Ok(());
             }
@@ -100,6 +102,7 @@ impl Trainer<'_> {
         }
         self.begin_pass(batches);
         self.view.batch = done;
+        self.show();
         self.call(Point::BeforeEpoch)?;
         if self.jumped {
             return Ok(());
@@ -124,6 +127,10 @@ impl Trainer<'_> {
             }
             let batch = cut.micro_batch(batch, &self.update_of);
             self.iteration(&mut loader, &batch)?;
+            self.show();
+            if !self.jumped {
+                self.grant()?;
+            }
             if self.jumped || self.is_interrupted()? {
                 return Ok(());
             }

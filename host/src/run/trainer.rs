@@ -16,7 +16,7 @@ use super::profile::{PassTimes, Profile};
 use super::resume::Resume;
 use super::save::{Manner, Midst};
 use super::swap::Swapped;
-use super::{Interrupt, Outcome, Plan, Report, RunError, Signal};
+use super::{Interrupt, Observer, Outcome, Plan, Remote, Report, RunError, Signal};
 use crate::bridge::Shared;
 use crate::checkpoint::{HookRecord, Stage, Store};
 use crate::dispatch::{Dispatcher, HookFault};
@@ -83,6 +83,10 @@ pub struct Trainer<'run> {
     pub(super) interrupt: Interrupt,
     /// What has asked for it, once the run has heard.
     pub(super) interrupted_by: Option<Signal>,
+    /// Asks other things of the run.
+    pub(super) remote: Remote,
+    /// Watches the run.
+    pub(super) observer: Option<&'run dyn Observer>,
     /// The hooks of earlier parts of the run that are no more, with their states.
     pub(super) absent: Vec<HookRecord>,
     /// The clock readings of the pass under way.
@@ -145,6 +149,8 @@ impl<'run> Trainer<'run> {
             is_changed: false,
             interrupt: Interrupt::default(),
             interrupted_by: None,
+            remote: Remote::default(),
+            observer: None,
             absent: Vec::new(),
             times: PassTimes::begin(),
             profiles: Vec::new(),
@@ -247,6 +253,7 @@ impl<'run> Trainer<'run> {
         for warning in self.costs.warnings(phase, &pass, &times) {
             self.shared.warn(&warning);
         }
+        self.show_end(phase, &pass);
         let entries = pass.hook_entries();
         let payload = pass.payload(&entries);
         self.view.payload = ptr::from_ref(&payload).cast();

@@ -1,0 +1,198 @@
+//! What somebody outside of the run asks of it, as by a key of the live view.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sconce_plugin_api::Phase;
+
+use super::save::Manner;
+use super::{RunError, Trainer};
+use crate::bridge::Stop;
+
+/// The tag of a checkpoint that was asked for from outside.
+pub(super) const BY_KEY: &str = "by-key";
+
+/// While the run is paused it looks so often whether a signal is to end it.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Something that is asked of a run; it is done between two training iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Save a whole checkpoint.
+    Checkpoint,
+    /// Validate.
+    Validate,
+    /// Train no more iterations until the pause ends.
+    Pause,
+    /// End the pause.
+    GoOn,
+    /// End the training, as a hook's request to stop does.
+    Stop,
+}
+
+impl Wish {
+    fn is_of_a_pause(self) -> bool {
+        matches!(self, Wish::Pause | Wish::GoOn)
+    }
+}
+
+/// Asks things of a run, from any thread. Clones ask the same run.
+#[derive(Clone, Debug, Default)]
+pub struct Remote(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    wishes: Mutex<VecDeque<Wish>>,
+    /// Whether there are any: what the run looks at after each iteration.
+    is_asked: AtomicBool,
+    changed: Condvar,
+}
+
+impl Remote {
+    /// Asks for something. What is asked for already is not asked for again, and of a pause and its
+    /// end the last one counts.
+    pub fn ask(&self, wish: Wish) {
+        let mut wishes = self.wishes();
+        if wish.is_of_a_pause() {
+            wishes.retain(|known| !known.is_of_a_pause());
+        }
+        if !wishes.contains(&wish) {
+            wishes.push_back(wish);
+        }
+        self.0.is_asked.store(true, Ordering::Release);
+        self.0.changed.notify_all();
+    }
+
+    /// What has been asked for and is not begun.
+    pub fn waiting(&self) -> Vec<Wish> {
+        self.wishes().iter().copied().collect()
+    }
+
+    #[inline]
+    fn is_asked(&self) -> bool {
+        self.0.is_asked.load(Ordering::Acquire)
+    }
+
+    fn next(&self) -> Option<Wish> {
+        let mut wishes = self.wishes();
+        let next = wishes.pop_front();
+        self.0.is_asked.store(!wishes.is_empty(), Ordering::Release);
+        next
+    }
+
+    /// Waits until something is asked for, but not for long.
+    fn wait(&self) {
+        let wishes = self.wishes();
+        if wishes.is_empty() {
+            // Whichever it was: whoever waits looks again.
+            drop(self.0.changed.wait_timeout(wishes, LOOK));
+        }
+    }
+
+    fn wishes(&self) -> MutexGuard<'_, VecDeque<Wish>> {
+        self.0.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Trainer<'_> {
+    /// A run of which things can be asked from outside.
+    pub fn asked_by(mut self, remote: &Remote) -> Self {
+        self.remote = remote.clone();
+        self
+    }
+
+    /// Does what was asked for from outside. To be called between two iterations alone.
+    #[inline]
+    pub(super) fn grant(&mut self) -> Result<(), RunError> {
+        if self.remote.is_asked() {
+            return self.grant_all();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn grant_all(&mut self) -> Result<(), RunError> {
+        let mut is_paused = false;
+        loop {
+            match self.remote.next() {
+                Some(Wish::Checkpoint) => self.save_by_key()?,
+                Some(Wish::Validate) => self.validate_by_key()?,
+                Some(Wish::Pause) => is_paused = true,
+                Some(Wish::GoOn) => is_paused = false,
+                Some(Wish::Stop) => {
+                    self.shared.requests.ask_stop(Stop {
+                        reason: "asked for at the terminal".to_owned(),
+                        after_epoch: false,
+                        hook: String::new(),
+                    });
+                    return Ok(());
+                }
+                None if !is_paused || self.interrupt.signal().is_some() => return Ok(()),
+                None => self.pause(),
+            }
+            if self.jumped {
+                // A hook has rolled back in the validation: the rest after the jump.
+                return Ok(());
+            }
+        }
+    }
+
+    fn save_by_key(&mut self) -> Result<(), RunError> {
+        if self.store.is_none() {
+            let warning = "no checkpoint: the run has no output directory";
+            self.shared.warn(warning);
+            return Ok(());
+        }
+        let iteration = self.view.iteration;
+        let message = format!("saving the checkpoint `{BY_KEY}` after iteration {iteration}");
+        self.shared.info(&message);
+        self.save(BY_KEY, "", Manner::WHOLE)
+    }
+
+    fn validate_by_key(&mut self) -> Result<(), RunError> {
+        if self.task.data(Phase::Val).is_none() {
+            self.shared.warn("no validation: there is no data for one");
+            return Ok(());
+        }
+        let iteration = self.view.iteration;
+        self.shared
+            .info(&format!("validating after iteration {iteration}"));
+        self.validate_now()
+    }
+
+    /// Waits a while, which is no part of the pass's time and of the training's pace.
+    fn pause(&mut self) {
+        let begin = Instant::now();
+        self.remote.wait();
+        let waited = begin.elapsed();
+        self.times.begin += waited;
+        self.shared.clock.pause(waited);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_come_in_their_order_and_once() {
+        let remote = Remote::default();
+        assert!(!remote.is_asked());
+        for wish in [Wish::Validate, Wish::Checkpoint, Wish::Validate] {
+            remote.clone().ask(wish);
+        }
+        assert!(remote.is_asked());
+        assert_eq!(remote.waiting(), [Wish::Validate, Wish::Checkpoint]);
+        assert_eq!(remote.next(), Some(Wish::Validate));
+        assert!(remote.is_asked());
+        assert_eq!(remote.next(), Some(Wish::Checkpoint));
+        assert!(!remote.is_asked());
+        assert_eq!(remote.next(), None);
+        for wish in [Wish::Pause, Wish::GoOn, Wish::Pause] {
+            remote.ask(wish);
+        }
+        assert_eq!(remote.waiting(), [Wish::Pause]);
+    }
+}

@@ -1,0 +1,246 @@
+//! What keys do.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use crate::run::Wish;
+
+/// The panes that a small terminal shows one at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pane {
+    #[default]
+    Curves,
+    Metrics,
+    Times,
+    Log,
+}
+
+impl Pane {
+    /// In the order of their keys.
+    pub(super) const ALL: [Pane; 4] = [Pane::Curves, Pane::Metrics, Pane::Times, Pane::Log];
+
+    /// Its name, as people read it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Pane::Curves => "curves",
+            Pane::Metrics => "metrics",
+            Pane::Times => "times",
+            Pane::Log => "log",
+        }
+    }
+
+    /// The one after it, or before it.
+    fn beside(self, step: usize) -> Pane {
+        let place = Pane::ALL.iter().position(|pane| *pane == self);
+        let next = (place.unwrap_or(0) + step) % Pane::ALL.len();
+        Pane::ALL.get(next).copied().unwrap_or_default()
+    }
+}
+
+/// What the user has chosen to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) pane: Pane,
+    /// Whether the training is to be ended: that is asked about first.
+    pub(super) asks_to_stop: bool,
+    pub(super) shows_help: bool,
+    pub(super) is_paused: bool,
+    /// The number of the line behind the log's last one that is shown; without it the newest is.
+    pub(super) log_end: Option<u64>,
+}
+
+/// The log, as far as scrolling must know of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LogExtent {
+    /// The number of the first line there is, and of the one behind the last.
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    /// How many lines are shown.
+    pub(super) height: u64,
+}
+
+/// What a key asks for that is not a matter of what is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// Something of the run.
+    Ask(Wish),
+    /// What Ctrl-C does without a view.
+    Interrupt,
+    /// All of the screen anew.
+    Redraw,
+}
+
+impl Choice {
+    /// A key was pressed.
+    pub(super) fn press(&mut self, key: KeyEvent, log: LogExtent) -> Option<Deed> {
+        if key.kind == KeyEventKind::Release {
+            return None;
+        }
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return match key.code {
+                KeyCode::Char('c') => Some(Deed::Interrupt),
+                KeyCode::Char('l') => Some(Deed::Redraw),
+                _ => None,
+            };
+        }
+        if self.asks_to_stop {
+            return self.answer(key.code);
+        }
+        if self.shows_help {
+            self.shows_help = false;
+            return None;
+        }
+        match key.code {
+            KeyCode::Char('q' | 's') => self.asks_to_stop = true,
+            KeyCode::Char('c') => return Some(Deed::Ask(Wish::Checkpoint)),
+            KeyCode::Char('v') => return Some(Deed::Ask(Wish::Validate)),
+            KeyCode::Char('p') => {
+                self.is_paused = !self.is_paused;
+                let pauses = self.is_paused;
+                return Some(Deed::Ask(if pauses { Wish::Pause } else { Wish::GoOn }));
+            }
+            KeyCode::Char('?' | 'h') => self.shows_help = true,
+            KeyCode::Tab => self.pane = self.pane.beside(1),
+            KeyCode::BackTab => self.pane = self.pane.beside(Pane::ALL.len() - 1),
+            KeyCode::Char(digit @ '1'..='4') => {
+                let place = digit as usize - '1' as usize;
+                self.pane = Pane::ALL.get(place).copied().unwrap_or_default();
+            }
+            code => self.scroll(code, log),
+        }
+        None
+    }
+
+    /// The answer to whether the training is to be ended.
+    fn answer(&mut self, code: KeyCode) -> Option<Deed> {
+        match code {
+            KeyCode::Char('y' | 'Y') => {
+                self.asks_to_stop = false;
+                self.is_paused = false;
+                Some(Deed::Ask(Wish::Stop))
+            }
+            KeyCode::Char('n' | 'N' | 'q') | KeyCode::Esc => {
+                self.asks_to_stop = false;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn scroll(&mut self, code: KeyCode, log: LogExtent) {
+        let page = log.height.saturating_sub(1).max(1);
+        let end = self.log_end.unwrap_or(log.end);
+        // The first page is full.
+        let first = (log.begin + log.height).min(log.end);
+        let end = match code {
+            KeyCode::Up => end.saturating_sub(1),
+            KeyCode::PageUp => end.saturating_sub(page),
+            KeyCode::Home => first,
+            KeyCode::Down => end + 1,
+            KeyCode::PageDown => end + page,
+            KeyCode::End | KeyCode::Esc => log.end,
+            _ => return,
+        };
+        self.log_end = (end < log.end)
+            .then_some(end.max(first))
+            .filter(|end| *end < log.end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: LogExtent = LogExtent {
+        begin: 0,
+        end: 100,
+        height: 11,
+    };
+
+    fn press(choice: &mut Choice, code: KeyCode) -> Option<Deed> {
+        choice.press(KeyEvent::new(code, KeyModifiers::NONE), LOG)
+    }
+
+    #[test]
+    fn a_stop_is_asked_about() {
+        let mut choice = Choice::default();
+        for key in ['q', 's'] {
+            assert_eq!(press(&mut choice, KeyCode::Char(key)), None);
+            assert!(choice.asks_to_stop);
+            assert_eq!(press(&mut choice, KeyCode::Char('c')), None);
+            assert!(choice.asks_to_stop);
+            assert_eq!(press(&mut choice, KeyCode::Char('n')), None);
+            assert!(!choice.asks_to_stop);
+        }
+        press(&mut choice, KeyCode::Char('q'));
+        let deed = press(&mut choice, KeyCode::Char('y'));
+        assert_eq!(deed, Some(Deed::Ask(Wish::Stop)));
+        assert!(!choice.asks_to_stop);
+    }
+
+    #[test]
+    fn keys_ask_things_of_the_run() {
+        let mut choice = Choice::default();
+        for (key, wish) in [
+            ('c', Wish::Checkpoint),
+            ('v', Wish::Validate),
+            ('p', Wish::Pause),
+            ('p', Wish::GoOn),
+        ] {
+            assert_eq!(
+                press(&mut choice, KeyCode::Char(key)),
+                Some(Deed::Ask(wish))
+            );
+        }
+        let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
+        // Whatever is asked about or shown.
+        choice.asks_to_stop = true;
+        assert_eq!(choice.press(control('c'), LOG), Some(Deed::Interrupt));
+        assert_eq!(choice.press(control('l'), LOG), Some(Deed::Redraw));
+        assert_eq!(choice.press(control('d'), LOG), None);
+    }
+
+    #[test]
+    fn panes_are_chosen_by_number_and_in_turn() {
+        let mut choice = Choice::default();
+        press(&mut choice, KeyCode::Char('3'));
+        assert_eq!(choice.pane, Pane::Times);
+        for pane in [Pane::Log, Pane::Curves] {
+            press(&mut choice, KeyCode::Tab);
+            assert_eq!(choice.pane, pane);
+        }
+        press(&mut choice, KeyCode::BackTab);
+        assert_eq!(choice.pane, Pane::Log);
+    }
+
+    #[test]
+    fn help_goes_by_any_key() {
+        let mut choice = Choice::default();
+        press(&mut choice, KeyCode::Char('?'));
+        assert!(choice.shows_help);
+        assert_eq!(press(&mut choice, KeyCode::Char('c')), None);
+        assert!(!choice.shows_help);
+    }
+
+    #[test]
+    fn the_log_scrolls_between_its_ends() {
+        let mut choice = Choice::default();
+        let mut ends = Vec::new();
+        for code in [
+            KeyCode::Up,
+            KeyCode::PageUp,
+            KeyCode::Home,
+            KeyCode::Up,
+            KeyCode::PageDown,
+            KeyCode::End,
+            KeyCode::Down,
+        ] {
+            press(&mut choice, code);
+            ends.push(choice.log_end);
+        }
+        let expected = [Some(99), Some(89), Some(11), Some(11), Some(21), None, None];
+        assert_eq!(ends, expected);
+        let short = LogExtent { end: 5, ..LOG };
+        choice.press(KeyEvent::new(KeyCode::Up, KeyModifiers::NONE), short);
+        assert_eq!(choice.log_end, None);
+    }
+}

@@ -1,0 +1,172 @@
+//! The top: which run, where it is, how far, how fast.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+use sconce_plugin_api::Phase;
+
+use super::{Picture, words};
+use crate::run::{Now, Wish};
+use crate::ui::state::part;
+
+/// So many lines it takes.
+pub(super) const HEIGHT: u16 = 3;
+
+/// Below this width the bars have no words at their right.
+const ROOMY: u16 = 60;
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
+    let [title, pass, run] = Layout::vertical([Constraint::Length(1); 3]).areas(area);
+    draw_title(frame, title, picture);
+    let Some(now) = picture.state.now else { return };
+    let pace = picture.state.pace();
+    draw_bar(
+        frame,
+        pass,
+        picture,
+        &Bar {
+            label: match now.phase {
+                Phase::Train => "epoch",
+                Phase::Val => "valid.",
+                _ => "test",
+            },
+            part: part(now.batch, now.batches),
+            amount: format!(
+                "{}/{} batches",
+                words::count(now.batch),
+                words::count(now.batches)
+            ),
+            aside: pace.map_or_else(String::new, |(_, samples)| {
+                format!("{} samples/s", words::pace(samples))
+            }),
+        },
+    );
+    let total = now.epochs.saturating_mul(picture.state.train_batches);
+    draw_bar(
+        frame,
+        run,
+        picture,
+        &Bar {
+            label: "run",
+            part: picture.state.done(),
+            amount: format!(
+                "{}/{} iterations",
+                words::count(now.iteration),
+                words::count(total)
+            ),
+            aside: format!("learning rate {}", rate(now.learning_rate)),
+        },
+    );
+}
+
+fn draw_title(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
+    let palette = picture.palette;
+    let mut left = vec![
+        Span::raw(" "),
+        Span::styled(picture.state.name.as_str(), palette.strong()),
+    ];
+    let mut right = String::new();
+    if let Some(now) = picture.state.now {
+        let epoch = (now.epoch + 1).min(now.epochs);
+        left.push(Span::raw(format!("   epoch {epoch}/{}   ", now.epochs)));
+        left.push(doing(picture, &now));
+        right = clocks(picture, &now);
+    } else {
+        left.push(Span::styled("   beginning", palette.label()));
+    }
+    let width = right.chars().count() as u16;
+    let [words_area, clock_area] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Length(width)]).areas(area);
+    frame.render_widget(Line::from(left), words_area);
+    frame.render_widget(Line::from(right), clock_area);
+}
+
+/// What the run is doing.
+fn doing(picture: &Picture<'_>, now: &Now) -> Span<'static> {
+    let palette = picture.palette;
+    let is_waiting = |wish| picture.waiting.contains(&wish);
+    if is_waiting(Wish::Stop) {
+        return Span::styled("stopping", palette.warning());
+    }
+    if picture.choice.is_paused {
+        let word = if is_waiting(Wish::Pause) {
+            "pausing"
+        } else {
+            "paused: p goes on"
+        };
+        return Span::styled(word, palette.warning());
+    }
+    match now.phase {
+        Phase::Train => Span::raw("training"),
+        Phase::Val => Span::raw("validating"),
+        Phase::Test => Span::raw("testing"),
+        other => Span::raw(other.name()),
+    }
+}
+
+/// The time so far, and to go.
+fn clocks(picture: &Picture<'_>, now: &Now) -> String {
+    let elapsed = words::clock(now.elapsed + picture.since);
+    match now.remaining {
+        Some(remaining) if picture.choice.is_paused => {
+            format!("{elapsed}   {} to go ", words::clock(remaining))
+        }
+        Some(remaining) => {
+            let remaining = (remaining - picture.since).max(0.0);
+            format!("{elapsed}   {} to go ", words::clock(remaining))
+        }
+        None => format!("{elapsed} "),
+    }
+}
+
+/// A learning rate in as few digits as it has.
+fn rate(rate: f64) -> String {
+    if rate != 0.0 && rate.abs() < 1e-3 {
+        return format!("{rate:.2e}");
+    }
+    let text = format!("{rate:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A bar with words.
+struct Bar {
+    label: &'static str,
+    part: f64,
+    amount: String,
+    aside: String,
+}
+
+fn draw_bar(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>, bar: &Bar) {
+    let palette = picture.palette;
+    let is_roomy = area.width >= ROOMY;
+    let [label, line, percent, amount, aside] = Layout::horizontal([
+        Constraint::Length(8),
+        Constraint::Fill(1),
+        Constraint::Length(7),
+        Constraint::Length(if is_roomy { 26 } else { 0 }),
+        Constraint::Length(if is_roomy { 24 } else { 0 }),
+    ])
+    .areas(area);
+    frame.render_widget(
+        Span::styled(format!(" {}", bar.label), palette.label()),
+        label,
+    );
+    let width = usize::from(line.width);
+    let done = ((bar.part * width as f64).round() as usize).min(width);
+    frame.render_widget(
+        Line::from(vec![
+            Span::styled("━".repeat(done), palette.train()),
+            Span::styled("─".repeat(width - done), palette.label()),
+        ]),
+        line,
+    );
+    // Whole only when it is.
+    let hundredths = (bar.part * 100.0).floor();
+    frame.render_widget(
+        Line::from(format!("{hundredths:.0} %")).right_aligned(),
+        percent,
+    );
+    frame.render_widget(format!("  {}", bar.amount), amount);
+    frame.render_widget(Line::from(format!("{} ", bar.aside)).right_aligned(), aside);
+}

@@ -1,0 +1,128 @@
+//! The metrics by epochs, the best of each marked.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use sconce_plugin_api::Phase;
+
+use super::{Picture, words};
+use crate::ui::state::{Row, State};
+
+/// The columns of the epoch, and of a metric at the least.
+const EPOCH: usize = 8;
+const LEAST: usize = 11;
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
+    let palette = picture.palette;
+    let block = picture.block(Line::from(" metrics  * best "));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let columns = columns(picture.state, usize::from(inner.width));
+    if columns.is_empty() {
+        let words = " none before the first epoch's end";
+        frame.render_widget(Line::styled(words, palette.label()), inner);
+        return;
+    }
+    let mut lines = vec![header(&columns).style(palette.label())];
+    // The last two lines are those of the best.
+    let room = usize::from(inner.height).saturating_sub(3);
+    let skipped = picture.state.rows.len().saturating_sub(room);
+    for row in picture.state.rows.iter().skip(skipped) {
+        let cells = columns.iter().map(|column| {
+            let value = row.value(column.phase, &column.name);
+            let best = picture.state.best_of(column.phase, &column.name);
+            let is_best = value.is_some() && best.is_some_and(|b| b.iteration == row.iteration);
+            let text = value.map_or_else(String::new, words::value);
+            let mark = if is_best { "*" } else { " " };
+            let text = format!("{text:>width$}{mark}", width = column.width - 1);
+            match is_best {
+                true => Span::styled(text, palette.best()),
+                false => Span::raw(text),
+            }
+        });
+        lines.push(line_of(words::epochs(row.epoch), cells));
+    }
+    let of_best = |text: &dyn Fn(&Column) -> Option<String>| -> Vec<Span<'static>> {
+        let cell = |column: &Column| {
+            let text = text(column).unwrap_or_default();
+            Span::raw(format!("{text:>width$} ", width = column.width - 1))
+        };
+        columns.iter().map(cell).collect()
+    };
+    let best = |column: &Column| {
+        let best = picture.state.best_of(column.phase, &column.name)?;
+        Some(words::value(best.value))
+    };
+    let at = |column: &Column| {
+        let best = picture.state.best_of(column.phase, &column.name)?;
+        let batches = picture.state.train_batches.max(1);
+        let epoch = best.iteration as f64 / batches as f64;
+        Some(format!("at {}", words::epochs(epoch)))
+    };
+    lines.push(line_of("best".to_owned(), of_best(&best).into_iter()).style(palette.strong()));
+    lines.push(line_of(String::new(), of_best(&at).into_iter()).style(palette.label()));
+    frame.render_widget(Paragraph::new(lines), inner);
+}
+
+/// A metric of a phase.
+struct Column {
+    phase: Phase,
+    name: String,
+    header: String,
+    width: usize,
+}
+
+/// As many as there is room for, the validation's first.
+fn columns(state: &State, width: usize) -> Vec<Column> {
+    let mut columns: Vec<Column> = Vec::new();
+    let mut used = EPOCH;
+    for phase in [Phase::Val, Phase::Train] {
+        // The newest row that has any knows them all.
+        let mut rows = state.rows.iter().rev();
+        let Some(row) = rows.find(|row| row.values.iter().any(|(known, _, _)| *known == phase))
+        else {
+            continue;
+        };
+        for (_, name, _) in row.values.iter().filter(|(known, _, _)| *known == phase) {
+            let header = format!("{} {name}", phase.name());
+            let width_of = (header.chars().count() + 3).clamp(LEAST, 20);
+            if used + width_of > width {
+                return columns;
+            }
+            used += width_of;
+            columns.push(Column {
+                phase,
+                name: name.clone(),
+                header: words::fitting(&header, width_of - 3),
+                width: width_of,
+            });
+        }
+    }
+    columns
+}
+
+fn header(columns: &[Column]) -> Line<'static> {
+    let cells = columns.iter().map(|column| {
+        Span::raw(format!(
+            "{:>width$} ",
+            column.header,
+            width = column.width - 1
+        ))
+    });
+    line_of("epoch".to_owned(), cells)
+}
+
+fn line_of(first: String, cells: impl Iterator<Item = Span<'static>>) -> Line<'static> {
+    let first = Span::raw(format!("{first:>width$} ", width = EPOCH - 2));
+    Line::from(std::iter::once(first).chain(cells).collect::<Vec<_>>())
+}
+
+impl Row {
+    fn value(&self, phase: Phase, name: &str) -> Option<f64> {
+        let mut values = self.values.iter();
+        let found = values.find(|(known, of, _)| *known == phase && of == name);
+        found.map(|(_, _, value)| *value)
+    }
+}

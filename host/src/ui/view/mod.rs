@@ -1,0 +1,162 @@
+//! Draws the view: everything follows from a [`Picture`].
+
+mod curves;
+mod footer;
+mod header;
+mod log;
+mod metrics;
+mod style;
+#[cfg(test)]
+mod tests;
+mod times;
+mod words;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
+
+use sconce_plugin_api::Phase;
+
+use super::keys::{Choice, Pane};
+use super::lines::Lines;
+use super::state::State;
+use crate::run::Wish;
+
+pub(super) use style::Palette;
+
+/// A terminal with fewer columns or lines shows nothing of use.
+pub(super) const LEAST: (u16, u16) = (40, 12);
+
+/// From here on there is room for all panes at once.
+const LARGE: (u16, u16) = (100, 30);
+
+/// Everything that is drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Picture<'a> {
+    pub(super) state: &'a State,
+    pub(super) choice: &'a Choice,
+    pub(super) lines: &'a Lines,
+    /// What was asked of the run and is still to be done.
+    pub(super) waiting: &'a [Wish],
+    /// Seconds since the run has told where it is.
+    pub(super) since: f64,
+    pub(super) palette: Palette,
+}
+
+impl<'a> Picture<'a> {
+    /// A pane's frame: a line above it, with a title.
+    fn block(&self, title: Line<'a>) -> Block<'a> {
+        Block::new()
+            .borders(Borders::TOP)
+            .border_style(self.palette.label())
+            .title(title)
+    }
+}
+
+/// Draws it; gives back how many lines of the log there is room for.
+pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture<'_>) -> u16 {
+    let area = frame.area();
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        let words = format!(
+            "{} columns, {} lines: too small for the view; the run goes on",
+            area.width, area.height
+        );
+        frame.render_widget(Paragraph::new(words).wrap(Wrap { trim: true }), area);
+        return 0;
+    }
+    let has_status = !picture.state.status.is_empty();
+    let [header, body, status, footer] = Layout::vertical([
+        Constraint::Length(header::HEIGHT),
+        Constraint::Fill(1),
+        Constraint::Length(u16::from(has_status)),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    header::draw(frame, header, picture);
+    let is_large = area.width >= LARGE.0 && area.height >= LARGE.1;
+    let log = if is_large {
+        draw_all(frame, body, picture)
+    } else {
+        draw_one(frame, body, picture)
+    };
+    let line: String = picture
+        .state
+        .status
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect();
+    frame.render_widget(format!(" {line}"), status);
+    footer::draw(frame, footer, picture, !is_large);
+    if picture.choice.shows_help {
+        footer::draw_help(frame, area, picture);
+    }
+    log
+}
+
+/// All panes.
+fn draw_all(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) -> u16 {
+    let [top, bottom] =
+        Layout::vertical([Constraint::Percentage(55), Constraint::Fill(1)]).areas(area);
+    let [curves, times] =
+        Layout::horizontal([Constraint::Percentage(56), Constraint::Fill(1)]).areas(top);
+    let [metrics, log] =
+        Layout::horizontal([Constraint::Percentage(50), Constraint::Fill(1)]).areas(bottom);
+    curves::draw(frame, curves, picture);
+    times::draw(frame, times, picture);
+    metrics::draw(frame, metrics, picture);
+    log::draw(frame, log, picture);
+    log.height.saturating_sub(1)
+}
+
+/// The pane that was chosen, and where there is room the log's last lines.
+fn draw_one(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) -> u16 {
+    let pane = picture.choice.pane;
+    let below = match pane {
+        Pane::Log => 0,
+        _ if area.height >= 16 => 6,
+        _ => 0,
+    };
+    let [tabs, main, log] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(below),
+    ])
+    .areas(area);
+    let mut spans = Vec::new();
+    for (place, other) in Pane::ALL.into_iter().enumerate() {
+        let style = if other == pane {
+            picture.palette.strong().reversed()
+        } else {
+            picture.palette.label()
+        };
+        spans.push(Span::raw(" "));
+        spans.push(Span::styled(
+            format!(" {} {} ", place + 1, other.name()),
+            style,
+        ));
+    }
+    frame.render_widget(Line::from(spans), tabs);
+    match pane {
+        Pane::Curves => curves::draw(frame, main, picture),
+        Pane::Metrics => metrics::draw(frame, main, picture),
+        Pane::Times => times::draw(frame, main, picture),
+        Pane::Log => {
+            log::draw(frame, main, picture);
+            return main.height.saturating_sub(1);
+        }
+    }
+    if below > 0 {
+        log::draw(frame, log, picture);
+    }
+    below.saturating_sub(1)
+}
+
+/// What a phase's passes are.
+fn of_phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Val => "validation",
+        Phase::Test => "test",
+        other => other.name(),
+    }
+}

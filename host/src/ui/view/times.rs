@@ -1,0 +1,111 @@
+//! Where the training's time goes.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use sconce_plugin_api::Phase;
+
+use super::{Picture, words};
+use crate::run::Profile;
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
+    let palette = picture.palette;
+    let training = picture.state.times_of(Phase::Train).unwrap_or_default();
+    let title = format!(" time  {} in training ", words::time(training.total));
+    let block = picture.block(Line::from(title));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let longest = training.hooks.iter().map(|hook| hook.name.chars().count());
+    let most = usize::from(inner.width) / 3;
+    let names = (longest.max().unwrap_or(0) + 5).clamp(10, most.max(10));
+    let mut lines: Vec<Line<'_>> = parts(&training)
+        .into_iter()
+        .map(|part| {
+            let share = part.seconds / training.total.max(f64::MIN_POSITIVE);
+            let name = words::fitting(&part.name, names);
+            let mut spans = vec![
+                Span::raw(format!(" {name:names$}")),
+                Span::raw(format!("{:>9}", words::time(part.seconds))),
+                Span::raw(format!("{:>8} ", format!("{:.1} %", 100.0 * share))),
+            ];
+            let each = part
+                .each
+                .map_or_else(String::new, |each| format!("{:>9} each", words::time(each)));
+            // The words behind the bar are of hooks alone; the bars of all are as long.
+            let room = usize::from(inner.width).saturating_sub(names + 20 + EACH);
+            let length = (share.clamp(0.0, 1.0) * room as f64).round() as usize;
+            spans.push(Span::styled("━".repeat(length), palette.train()));
+            spans.push(Span::raw(" ".repeat(room - length)));
+            spans.push(Span::styled(each, palette.label()));
+            Line::from(spans)
+        })
+        .collect();
+    let others: Vec<String> = [Phase::Val, Phase::Test]
+        .into_iter()
+        .filter_map(|phase| {
+            let times = picture.state.times_of(phase)?;
+            Some(format!(
+                "{} {} in {} {}",
+                words::time(times.total),
+                super::of_phase(phase),
+                times.passes,
+                if times.passes == 1 { "pass" } else { "passes" }
+            ))
+        })
+        .collect();
+    if !others.is_empty() {
+        let others = format!(" {}", others.join(", "));
+        lines.push(Line::styled(others, palette.label()));
+    }
+    frame.render_widget(Paragraph::new(lines), inner);
+}
+
+/// The width of what a hook's call takes.
+const EACH: usize = 15;
+
+/// A part of the time.
+struct Part {
+    name: String,
+    seconds: f64,
+    /// One call of a hook, in the mean.
+    each: Option<f64>,
+}
+
+/// The parts, those of the host first, then the hooks, the slowest first.
+fn parts(times: &Profile) -> Vec<Part> {
+    let of_host = [
+        ("data", times.data),
+        ("forward", times.forward),
+        ("loss", times.loss),
+        ("backward", times.backward),
+        ("update", times.update),
+    ];
+    let mut parts: Vec<Part> = of_host
+        .into_iter()
+        .map(|(name, seconds)| Part {
+            name: name.to_owned(),
+            seconds,
+            each: None,
+        })
+        .collect();
+    let mut hooks: Vec<Part> = times
+        .hooks
+        .iter()
+        .map(|hook| Part {
+            name: format!("hook {}", hook.name),
+            seconds: hook.seconds,
+            each: (hook.calls > 0).then(|| hook.seconds / hook.calls as f64),
+        })
+        .collect();
+    hooks.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    parts.extend(hooks);
+    let known: f64 = parts.iter().map(|part| part.seconds).sum();
+    parts.push(Part {
+        name: "other".to_owned(),
+        seconds: (times.total - known).max(0.0),
+        each: None,
+    });
+    parts
+}
