@@ -39,7 +39,6 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as `filter` wants it")]
 fn is_command(quoted: &&str) -> bool {
     let options = ["--limit-train ", "--overfit "];
     quoted.starts_with("sconce ") || options.iter().any(|option| quoted.starts_with(option))
