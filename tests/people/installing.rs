@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use sconce_tests::{Finished, Workplace, artifacts, edit, tiny};
 use serde_json::{Value, json};
@@ -215,39 +216,41 @@ fn what_is_no_plugin_stays_out() {
     finished.expect(3, &["`nowhere.so` is refused", "can't be read"]);
 }
 
+/// The binary at another place, and a way to run it there as [`Workplace::command`] does.
+fn elsewhere(place: &Workplace, directory: &str) -> impl Fn(&[&str]) -> Finished {
+    let directory = place.path(directory);
+    fs::create_dir_all(&directory).expect("made");
+    let name = artifacts().sconce();
+    let program = directory.join(name.file_name().expect("a name"));
+    fs::copy(artifacts().sconce(), &program).expect("copied");
+    let home = place.path("data-home");
+    let place = place.directory().to_owned();
+    move |arguments| {
+        let mut command = Command::new(&program);
+        command
+            .args(arguments)
+            .current_dir(&place)
+            .env("XDG_DATA_HOME", &home)
+            .env("NO_COLOR", "1")
+            .env_remove("SCONCE_PLUGIN_PATH");
+        Finished::from(command.output().expect("it runs"))
+    }
+}
+
 #[test]
 fn plugins_that_came_with_the_program_come_before_the_users() {
     let place = Workplace::new(&[]);
     let library = place.add_plugin(CSV, "prefix/lib/sconce/plugins");
-    fs::create_dir_all(place.path("prefix/bin")).expect("made");
-    let name = artifacts().sconce();
-    let name = name.file_name().expect("a name");
-    let program = place.path("prefix/bin").join(name);
-    fs::copy(artifacts().sconce(), &program).expect("copied");
     place.write(&bare(json!(["csv"])));
-    let run = |arguments: &[&str]| {
-        let mut command = place.command(&[""; 0]);
-        let environment: Vec<_> = command
-            .get_envs()
-            .map(|(key, value)| (key.to_owned(), value.map(ToOwned::to_owned)))
-            .collect();
-        command = std::process::Command::new(&program);
-        command.args(arguments).current_dir(place.directory());
-        for (key, value) in environment {
-            match value {
-                Some(value) => command.env(key, value),
-                None => command.env_remove(key),
-            };
-        }
-        Finished::from(command.output().expect("it runs"))
-    };
+    let run = elsewhere(&place, "prefix/bin");
     run(&["run", "manifest.json"]).expect(0, &[]);
     assert!(place.path("out/val.csv").exists());
-    let problem = [
-        "there are no standard plugins beside this program",
-        "--from target/release",
-    ];
-    run(&["install-plugins"]).expect(3, &problem);
+    let finished = run(&["install-plugins"]).expect(0, &[]);
+    assert!(
+        finished.stdout.contains("came with this program, in"),
+        "{}",
+        finished.stdout
+    );
     let from = library.to_str().expect("plain");
     let warned = ["1 of these lie in", "where this program looks first"];
     run(&["install-plugins", "--from", from]).expect(0, &warned);
@@ -257,4 +260,19 @@ fn plugins_that_came_with_the_program_come_before_the_users() {
         "{}",
         checked.stdout
     );
+}
+
+#[test]
+fn a_program_on_its_own_says_where_plugins_come_from() {
+    let place = Workplace::new(&[]);
+    let run = elsewhere(&place, "alone/bin");
+    let problem = [
+        "there are no standard plugins beside this program",
+        "--from target/release",
+    ];
+    run(&["install-plugins"]).expect(3, &problem);
+    let finished = run(&["plugins"]).expect(0, &[]);
+    for words in ["no plugins found", "not there: ", USERS] {
+        assert!(finished.stdout.contains(words), "{}", finished.stdout);
+    }
 }

@@ -2,12 +2,14 @@
 //!
 //! | module | what must hold |
 //! |---|---|
+//! | `blocks` | the pieces of manifests in the pages are right |
 //! | `book` | every page of the documentation is in the book |
 //! | `commands` | `runs`, `compare`, `env`, `schema`, completions and manual say what is so |
 //! | `first_looks` | a part of the data, a dry run, quiet and loud runs |
 //! | `installing` | installed plugins are found without being named, and named ones come first |
 //! | `live_view` | `run --ui` trains the same bits, does what keys ask, and gives the terminal back |
 //! | `layers` | manifests over manifests, and the environment |
+//! | `readme` | the commands of the README and of the first pages do what is said of them |
 //! | `validate` | the conformance suite: good plugins pass, bad ones fail where they should |
 //! | `kit` | a run scripted by `sconce_plugin_api::testing` is called as a real one |
 //! | `scaffolds` | what `new-plugin` and `new-run` write builds, passes its tests and runs |
@@ -20,6 +22,7 @@
     reason = "a test that finds its machine broken may say so by panicking"
 )]
 
+mod blocks;
 mod book;
 mod commands;
 mod first_looks;
@@ -27,5 +30,6 @@ mod installing;
 mod kit;
 mod layers;
 mod live_view;
+mod readme;
 mod scaffolds;
 mod validate;

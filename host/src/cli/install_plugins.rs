@@ -9,7 +9,7 @@ use super::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::install::{self, Plan, Step};
-use crate::plugin::search;
+use crate::plugin::{Inspected, search};
 use crate::session::Failure;
 
 /// The arguments of `sconce install-plugins`.
@@ -53,7 +53,11 @@ pub(super) fn install_plugins(arguments: &InstallPluginsArgs) -> Result<u8, Fail
 
 fn install(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
     let libraries = if arguments.from.is_empty() {
-        standard()?
+        let (beside, libraries) = standard();
+        if libraries.is_empty() {
+            return none_beside(&beside);
+        }
+        libraries
     } else {
         named(&arguments.from)?
     };
@@ -88,29 +92,42 @@ fn install(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
     })
 }
 
-/// The libraries of the standard plugins beside this program.
-fn standard() -> Result<Vec<PathBuf>, Failure> {
+/// This program's directory, and the libraries of the standard plugins in it.
+fn standard() -> (PathBuf, Vec<PathBuf>) {
     let program = std::env::current_exe().and_then(std::fs::canonicalize);
     let program = program.unwrap_or_default();
     let beside = program.parent().unwrap_or(Path::new("."));
-    let plugins = install::installed(beside);
-    let libraries: Vec<PathBuf> = plugins
+    let libraries = standard_in(beside).map(|plugin| plugin.path).collect();
+    (beside.to_owned(), libraries)
+}
+
+fn standard_in(directory: &Path) -> impl Iterator<Item = Inspected> {
+    let plugins = install::installed(directory).into_iter();
+    plugins.filter(|plugin| plugin.metadata.name.starts_with(STANDARD))
+}
+
+/// Nothing to install is well where the plugins came with the program, as in an archive.
+fn none_beside(beside: &Path) -> Result<u8, Failure> {
+    let users = search::user_directory();
+    let came = search::installed_directories()
         .into_iter()
-        .filter(|plugin| plugin.metadata.name.starts_with(STANDARD))
-        .map(|plugin| plugin.path)
-        .collect();
-    if libraries.is_empty() {
-        let problem = format!(
-            "there are no standard plugins beside this program, in `{}`",
-            beside.display()
-        );
-        let problem = Diagnostic::new(problem).hint(
-            "build them by `cargo build --release` in a checkout, and say where they are: \
-             `--from target/release`",
-        );
-        return Err(Failure::plugin(vec![problem]));
+        .find(|place| Some(place) != users.as_ref() && standard_in(place).next().is_some());
+    if let Some(came) = came {
+        output::line(&format!(
+            "nothing to install: the standard plugins came with this program, in {}",
+            came.display()
+        ));
+        return Ok(exit::DONE);
     }
-    Ok(libraries)
+    let problem = format!(
+        "there are no standard plugins beside this program, in `{}`",
+        beside.display()
+    );
+    let problem = Diagnostic::new(problem).hint(
+        "build them by `cargo build --release` in a checkout, and say where they are: \
+         `--from target/release`",
+    );
+    Err(Failure::plugin(vec![problem]))
 }
 
 /// The libraries that are named, and those in directories that are.

@@ -1,0 +1,118 @@
+//! The pieces of manifests in the pages are right: each is put into a manifest, which is checked.
+
+use std::fs;
+
+use sconce_tests::{Workplace, artifacts, edit, tiny, workspace};
+use serde_json::{Value, json};
+
+/// What a piece may lack here, and nothing else: it is its reader's.
+const LACKS: [&str; 5] = [
+    "there is no such file",
+    "has no file `data_batch_1.bin`",
+    "matches no module of the model",
+    "matches no parameter",
+    "no plugin has a hook `good-enough`",
+];
+
+/// The JSON blocks of a page, each with its line.
+fn blocks(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut block: Option<(usize, String)> = None;
+    for (index, line) in text.lines().enumerate() {
+        if let Some((begin, mut text)) = block.take() {
+            if line == "```" {
+                found.push((begin, text));
+            } else {
+                text += line;
+                text.push('\n');
+                block = Some((begin, text));
+            }
+        } else if line == "```json" {
+            block = Some((index + 1, String::new()));
+        }
+    }
+    found
+}
+
+/// A block is a value, some members of an object, or values one after the other.
+fn values(text: &str) -> Vec<Value> {
+    let stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    if let Ok(values) = stream.collect::<Result<Vec<Value>, _>>() {
+        return values;
+    }
+    for text in [format!("{{{text}}}"), format!("[{text}]")] {
+        match serde_json::from_str(&text) {
+            Ok(Value::Array(values)) => return values,
+            Ok(value) => return vec![value],
+            Err(_) => {}
+        }
+    }
+    panic!("no JSON: {text}");
+}
+
+/// A manifest with a piece of one where it belongs; none of what a run writes.
+fn around(piece: &Value) -> Option<Value> {
+    let mut manifest = edit(tiny(), "/model", json!({"kind": "convnet"}));
+    manifest["plugins"] = json!([artifacts().directory()]);
+    let has = |key: &str| piece.get(key).is_some();
+    if has("hook") {
+        manifest["hooks"] = json!([piece]);
+    } else if has("hooks") || has("model") {
+        let members = piece
+            .as_object()?
+            .iter()
+            .filter(|(key, _)| *key != "plugins");
+        for (key, value) in members {
+            manifest[key] = value.clone();
+        }
+    } else if has("kind") && has("learning_rate") {
+        manifest["optimizer"] = piece.clone();
+    } else if has("kind") {
+        manifest["data"] = piece.clone();
+    } else if has("crop") {
+        manifest["data"] =
+            json!({"kind": "idx", "images": "images", "labels": "labels", "augment": piece});
+    } else {
+        assert!(
+            has("epoch"),
+            "neither a piece of a manifest nor a record: {piece}"
+        );
+        return None;
+    }
+    Some(manifest)
+}
+
+#[test]
+fn pieces_of_manifests_pass_the_check() {
+    let place = Workplace::new(&[]);
+    let docs = fs::read_dir(workspace().join("docs")).expect("the pages");
+    let mut pages: Vec<_> = docs.map(|entry| entry.expect("an entry").path()).collect();
+    pages.push(workspace().join("README.md"));
+    let (mut passed, mut lacking) = (0, 0);
+    for page in pages {
+        let text = fs::read_to_string(&page).expect("a page");
+        for (line, block) in blocks(&text) {
+            for manifest in values(&block).iter().filter_map(around) {
+                place.write(&manifest);
+                let checked = place.sconce(&["check", "manifest.json"]);
+                let errors = checked.stderr.lines();
+                let wrong: Vec<&str> = errors
+                    .filter(|line| line.starts_with("error: "))
+                    .filter(|line| !LACKS.iter().any(|lack| line.contains(lack)))
+                    .collect();
+                let at = format!("{}:{line}", page.display());
+                assert!(wrong.is_empty(), "{at}\n{block}\n{}", checked.stderr);
+                if checked.code == 0 {
+                    passed += 1;
+                } else {
+                    assert!(checked.stderr.contains("error: "), "{at}");
+                    lacking += 1;
+                }
+            }
+        }
+    }
+    assert!(
+        passed > 4 * lacking,
+        "{passed} pass, {lacking} lack something"
+    );
+}
