@@ -71,7 +71,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         let epoch = (now.epoch + 1).min(now.epochs);
         left.push(Span::raw(format!("   epoch {epoch}/{}   ", now.epochs)));
         left.push(doing(picture, &now));
-        right = clocks(picture, &now);
+        right = clocks(picture, &now, area.width >= ROOMY);
     } else {
         left.push(Span::styled("   beginning", palette.label()));
     }
@@ -106,18 +106,18 @@ fn doing(picture: &Picture<'_>, now: &Now) -> Span<'static> {
 }
 
 /// The time so far, and to go.
-fn clocks(picture: &Picture<'_>, now: &Now) -> String {
+fn clocks(picture: &Picture<'_>, now: &Now, is_roomy: bool) -> String {
     let elapsed = words::clock(now.elapsed + picture.since);
-    match now.remaining {
-        Some(remaining) if picture.choice.is_paused => {
-            format!("{elapsed}   {} to go ", words::clock(remaining))
-        }
-        Some(remaining) => {
-            let remaining = (remaining - picture.since).max(0.0);
-            format!("{elapsed}   {} to go ", words::clock(remaining))
-        }
-        None => format!("{elapsed} "),
-    }
+    let Some(remaining) = now.remaining.filter(|_| is_roomy) else {
+        return format!("{elapsed} ");
+    };
+    let since = if picture.choice.is_paused {
+        0.0
+    } else {
+        picture.since
+    };
+    let remaining = words::clock((remaining - since).max(0.0));
+    format!("{elapsed}   {remaining} to go ")
 }
 
 /// A learning rate in as few digits as it has.

@@ -33,12 +33,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
             let each = part
                 .each
                 .map_or_else(String::new, |each| format!("{:>9} each", words::time(each)));
-            // The words behind the bar are of hooks alone; the bars of all are as long.
-            let room = usize::from(inner.width).saturating_sub(names + 20 + EACH);
+            let room = usize::from(inner.width).saturating_sub(names + 20);
             let length = (share.clamp(0.0, 1.0) * room as f64).round() as usize;
             spans.push(Span::styled("━".repeat(length), palette.train()));
-            spans.push(Span::raw(" ".repeat(room - length)));
-            spans.push(Span::styled(each, palette.label()));
+            // Where a bar is that long nobody asks for the single call.
+            if room - length >= EACH {
+                let each = format!("{each:>width$}", width = room - length);
+                spans.push(Span::styled(each, palette.label()));
+            }
             Line::from(spans)
         })
         .collect();
