@@ -7,7 +7,7 @@ use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Chart, Dataset, GraphType};
 
-use super::{Picture, words};
+use super::{Palette, Picture, words};
 use crate::ui::curve::smoothed;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
@@ -25,13 +25,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         title.push(Span::raw(format!("{} ", words::value(*loss))));
     }
     let Some(window) = Window::of(raw, &smooth, val) else {
-        frame.render_widget(picture.block(Line::from(title)), area);
+        frame.render_widget(super::block(Line::from(title)), area);
         return;
     };
     if window.is_logarithmic {
-        title.push(Span::styled(" logarithmic ", palette.label()));
+        title.push(Span::styled(" logarithmic ", Palette::label()));
     }
-    let block = picture.block(Line::from(title));
+    let block = super::block(Line::from(title));
     let [raw, smooth, val] = [raw, &smooth, val].map(|points| window.drawn(points));
     let dataset = |points, marker, graph, style: Style| {
         Dataset::default()
@@ -63,13 +63,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         .legend_position(None)
         .x_axis(
             Axis::default()
-                .style(palette.label())
+                .style(Palette::label())
                 .bounds(window.places)
                 .labels(window.place_labels()),
         )
         .y_axis(
             Axis::default()
-                .style(palette.label())
+                .style(Palette::label())
                 .bounds(window.values)
                 .labels(window.value_labels(area.height)),
         );
@@ -167,7 +167,7 @@ mod tests {
         raw[3].1 = 1e6;
         let window = Window::of(&raw, &[(1.0, 1.5)], &[(50.0, 0.5)]);
         let window = window.expect("points");
-        assert_eq!(window.places, [1.0, 100.0]);
+        assert_eq!(window.place_labels(), ["1", "51", "100"]);
         assert!((window.values[0] - 0.5).abs() < 1e-9 && window.values[1] <= 2.0);
         assert_eq!(Window::of(&[], &[], &[]), None);
         let wide = [(1.0, 10.0), (2.0, 0.01), (3.0, 0.0)];

@@ -7,14 +7,14 @@ use ratatui::widgets::Paragraph;
 
 use sconce_plugin_api::Phase;
 
-use super::{Picture, words};
+use super::{Palette, Picture, words};
 use crate::run::Profile;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     let palette = picture.palette;
     let training = picture.state.times_of(Phase::Train).unwrap_or_default();
     let title = format!(" time  {} in training ", words::time(training.total));
-    let block = picture.block(Line::from(title));
+    let block = super::block(Line::from(title));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let longest = training.hooks.iter().map(|hook| hook.name.chars().count());
@@ -39,7 +39,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
             // Where a bar is that long nobody asks for the single call.
             if room - length >= EACH {
                 let each = format!("{each:>width$}", width = room - length);
-                spans.push(Span::styled(each, palette.label()));
+                spans.push(Span::styled(each, Palette::label()));
             }
             Line::from(spans)
         })
@@ -59,7 +59,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         .collect();
     if !others.is_empty() {
         let others = format!(" {}", others.join(", "));
-        lines.push(Line::styled(others, palette.label()));
+        lines.push(Line::styled(others, Palette::label()));
     }
     frame.render_widget(Paragraph::new(lines), inner);
 }
