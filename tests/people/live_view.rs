@@ -206,7 +206,7 @@ mod on_a_terminal {
         for (how, code, words) in [
             ("segv", 5, "hook `bad` crashed (SIGSEGV)"),
             ("exit", 5, "hook `bad` called `exit`"),
-            ("panic", 4, "bad"),
+            ("nothing", 4, "nothing is called `nothing`"),
         ] {
             let place = Workplace::new(&["sconce-fixture-wrecker"]);
             let config = json!({"at": "after_iter", "how": how, "after_iteration": 2});

@@ -153,7 +153,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
     // Until everything of the run is written.
     let guard = watch(&output.path, &manifest, &hooks, task.as_ref());
     let lines = arguments.verbosity.log();
-    let view = arguments.view(&manifest.name, &lines);
+    let view = arguments.view(&manifest.name, lines);
     let log: Box<dyn Log> = match &view {
         Some(view) => Box::new(view.log(lines)),
         None => Box::new(lines),
@@ -193,7 +193,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
 
 impl RunArgs {
     /// The live view, where it is wanted and can be had; why it can't is told.
-    fn view(&self, name: &str, log: &StderrLog) -> Option<View> {
+    fn view(&self, name: &str, log: StderrLog) -> Option<View> {
         let view = self.ui.then(|| View::of(name, log))?;
         match view {
             Ok(view) => Some(view),

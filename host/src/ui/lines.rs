@@ -11,7 +11,7 @@ const LONGEST: usize = 4096;
 /// The last lines of the log.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    lines: VecDeque<String>,
+    kept: VecDeque<String>,
     /// How many were dropped from the front.
     dropped: u64,
     /// What has come since the last line's end.
@@ -25,21 +25,21 @@ impl Lines {
             if *byte == b'\n' || self.open.len() >= LONGEST {
                 let line = shown(&self.open);
                 self.open.clear();
-                self.lines.push_back(line);
+                self.kept.push_back(line);
             }
             if *byte != b'\n' {
                 self.open.push(*byte);
             }
         }
-        while self.lines.len() > MOST {
-            self.lines.pop_front();
+        while self.kept.len() > MOST {
+            self.kept.pop_front();
             self.dropped += 1;
         }
     }
 
     /// How many lines there were so far.
     pub(super) fn end(&self) -> u64 {
-        self.dropped + self.lines.len() as u64
+        self.dropped + self.kept.len() as u64
     }
 
     /// The number of the first line that is kept.
@@ -50,7 +50,7 @@ impl Lines {
     /// The lines before the `end`th, the last one first.
     pub(super) fn before(&self, end: u64) -> impl Iterator<Item = &str> {
         let count = end.saturating_sub(self.dropped) as usize;
-        self.lines.iter().take(count).rev().map(String::as_str)
+        self.kept.iter().take(count).rev().map(String::as_str)
     }
 }
 

@@ -42,7 +42,7 @@ impl NoView {
 
 impl View {
     /// A view of the run of this name, if the terminal is good for one.
-    pub(crate) fn of(run: &str, log: &StderrLog) -> Result<View, NoView> {
+    pub(crate) fn of(run: &str, log: StderrLog) -> Result<View, NoView> {
         match why_not(log) {
             Some(reason) => Err(NoView(reason)),
             None => Ok(View {
@@ -83,7 +83,7 @@ impl View {
 }
 
 #[cfg(unix)]
-fn why_not(log: &StderrLog) -> Option<String> {
+fn why_not(log: StderrLog) -> Option<String> {
     use rustix::stdio::stderr;
     use rustix::termios::tcgetwinsize;
 
@@ -114,7 +114,7 @@ fn why_not(log: &StderrLog) -> Option<String> {
 }
 
 #[cfg(not(unix))]
-fn why_not(_: &StderrLog) -> Option<String> {
+fn why_not(_: StderrLog) -> Option<String> {
     Some("it is not to be had on this system".to_owned())
 }
 

@@ -130,7 +130,7 @@ impl State {
             self.train_batches = now.batches;
             let is_new = self
                 .now
-                .is_none_or(|before| before.iteration != now.iteration);
+                .is_none_or(|before| now.iteration > before.iteration);
             if let Some(loss) = now.loss.filter(|_| is_new) {
                 self.train_loss.push(now.iteration as f64, loss);
             }

@@ -7,7 +7,7 @@ use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Chart, Dataset, GraphType};
 
-use super::{Picture, words};
+use super::{Palette, Picture, words};
 use crate::ui::curve::smoothed;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
@@ -24,11 +24,15 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         title.push(Span::styled(" • validation ", palette.val()));
         title.push(Span::raw(format!("{} ", words::value(*loss))));
     }
-    let block = picture.block(Line::from(title));
     let Some(window) = Window::of(raw, &smooth, val) else {
-        frame.render_widget(block, area);
+        frame.render_widget(super::block(Line::from(title)), area);
         return;
     };
+    if window.is_logarithmic {
+        title.push(Span::styled(" logarithmic ", Palette::label()));
+    }
+    let block = super::block(Line::from(title));
+    let [raw, smooth, val] = [raw, &smooth, val].map(|points| window.drawn(points));
     let dataset = |points, marker, graph, style: Style| {
         Dataset::default()
             .data(points)
@@ -39,7 +43,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     let mut datasets = Vec::new();
     if palette.has_colours() {
         // Without colours they would hide the curve.
-        let each = dataset(raw, Marker::Braille, GraphType::Scatter, palette.faint());
+        let each = dataset(&raw, Marker::Braille, GraphType::Scatter, palette.faint());
         datasets.push(each);
     }
     datasets.push(dataset(
@@ -48,30 +52,41 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         GraphType::Line,
         palette.train(),
     ));
-    datasets.push(dataset(val, Marker::Dot, GraphType::Scatter, palette.val()));
+    datasets.push(dataset(
+        &val,
+        Marker::Dot,
+        GraphType::Scatter,
+        palette.val(),
+    ));
     let chart = Chart::new(datasets)
         .block(block)
         .legend_position(None)
         .x_axis(
             Axis::default()
-                .style(palette.label())
+                .style(Palette::label())
                 .bounds(window.places)
                 .labels(window.place_labels()),
         )
         .y_axis(
             Axis::default()
-                .style(palette.label())
+                .style(Palette::label())
                 .bounds(window.values)
                 .labels(window.value_labels(area.height)),
         );
     frame.render_widget(chart, area);
 }
 
+/// From this ratio of the greatest to the least on, the values are shown by their logarithms: a
+/// straight scale would have room for the training's first steps alone.
+const WIDE: f64 = 30.0;
+
 /// What of the plane is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Window {
     places: [f64; 2],
+    /// The lowest and the highest, or their logarithms.
     values: [f64; 2],
+    is_logarithmic: bool,
 }
 
 impl Window {
@@ -84,7 +99,10 @@ impl Window {
         let ends = [tame.first(), tame.last()].into_iter().flatten().copied();
         let curves = smooth.iter().chain(val).map(|point| point.1);
         let (mut low, mut high) = extent(ends.chain(curves))?;
-        if high - low < f64::EPSILON * high.abs().max(1.0) {
+        let is_logarithmic = low > 0.0 && high / low >= WIDE;
+        if is_logarithmic {
+            (low, high) = (low.log10(), high.log10());
+        } else if high - low < f64::EPSILON * high.abs().max(1.0) {
             let room = (high.abs() * 0.1).max(1e-6);
             (low, high) = (low - room, high + room);
         }
@@ -93,7 +111,17 @@ impl Window {
         Some(Window {
             places: [first, last.max(first + 1.0)],
             values: [low, high],
+            is_logarithmic,
         })
+    }
+
+    /// Points as they are drawn.
+    fn drawn(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        if !self.is_logarithmic {
+            return points.to_vec();
+        }
+        let positive = points.iter().filter(|point| point.1 > 0.0);
+        positive.map(|point| (point.0, point.1.log10())).collect()
     }
 
     fn place_labels(&self) -> Vec<String> {
@@ -108,7 +136,14 @@ impl Window {
         let steps = (height / 4).clamp(1, 6);
         (0..=steps)
             .map(|step| low + (high - low) * f64::from(step) / f64::from(steps))
-            .map(|value| format!("{:>8}", words::value(value)))
+            .map(|value| {
+                let value = if self.is_logarithmic {
+                    10_f64.powf(value)
+                } else {
+                    value
+                };
+                format!("{:>8}", words::value(value))
+            })
             .collect()
     }
 }
@@ -132,9 +167,15 @@ mod tests {
         raw[3].1 = 1e6;
         let window = Window::of(&raw, &[(1.0, 1.5)], &[(50.0, 0.5)]);
         let window = window.expect("points");
-        assert_eq!(window.places, [1.0, 100.0]);
+        assert_eq!(window.place_labels(), ["1", "51", "100"]);
         assert!((window.values[0] - 0.5).abs() < 1e-9 && window.values[1] <= 2.0);
         assert_eq!(Window::of(&[], &[], &[]), None);
+        let wide = [(1.0, 10.0), (2.0, 0.01), (3.0, 0.0)];
+        let window = Window::of(&[], &wide[..2], &wide[..2]).expect("points");
+        assert!(window.is_logarithmic);
+        assert_eq!(window.drawn(&wide), [(1.0, 1.0), (2.0, -2.0)]);
+        let labels = window.value_labels(4);
+        assert_eq!(labels, ["  0.0100", " 10.0000"]);
         let flat = Window::of(&[(1.0, 2.0)], &[(1.0, 2.0)], &[]).expect("a point");
         assert!(flat.values[0] < 2.0 && flat.values[1] > 2.0);
         assert_eq!(flat.place_labels(), ["1", "2", "2"]);

@@ -5,7 +5,7 @@ use ratatui::layout::{Constraint, Flex, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
-use super::Picture;
+use super::{Palette, Picture};
 use crate::run::Wish;
 
 /// Keys and what they do, the most wanted first.
@@ -43,8 +43,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>, has
     let panes = [("tab", "pane")];
     let keys = KEYS.iter().chain(panes.iter().filter(|_| has_panes));
     for (key, what) in keys {
-        spans.push(Span::styled(format!(" {key}"), palette.strong()));
-        spans.push(Span::styled(format!(" {what} "), palette.label()));
+        spans.push(Span::styled(format!(" {key}"), Palette::strong()));
+        spans.push(Span::styled(format!(" {what} "), Palette::label()));
     }
     let waiting = waiting(picture.waiting);
     let width = waiting.chars().count() as u16;
@@ -73,12 +73,12 @@ fn waiting(wishes: &[Wish]) -> String {
 }
 
 /// The help, in the middle of everything else.
-pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
+pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect) {
     let lines: Vec<Line<'_>> = HELP
         .iter()
         .map(|(key, what)| {
             Line::from(vec![
-                Span::styled(format!(" {key:>13}  "), picture.palette.strong()),
+                Span::styled(format!(" {key:>13}  "), Palette::strong()),
                 Span::raw(*what),
             ])
         })

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use sconce_plugin_api::Phase;
 
-use super::{Picture, words};
+use super::{Palette, Picture, words};
 use crate::run::{Now, Wish};
 use crate::ui::state::part;
 
@@ -61,19 +61,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
 }
 
 fn draw_title(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
-    let palette = picture.palette;
     let mut left = vec![
         Span::raw(" "),
-        Span::styled(picture.state.name.as_str(), palette.strong()),
+        Span::styled(picture.state.name.as_str(), Palette::strong()),
     ];
     let mut right = String::new();
     if let Some(now) = picture.state.now {
         let epoch = (now.epoch + 1).min(now.epochs);
         left.push(Span::raw(format!("   epoch {epoch}/{}   ", now.epochs)));
         left.push(doing(picture, &now));
-        right = clocks(picture, &now);
+        right = clocks(picture, &now, area.width >= ROOMY);
     } else {
-        left.push(Span::styled("   beginning", palette.label()));
+        left.push(Span::styled("   beginning", Palette::label()));
     }
     let width = right.chars().count() as u16;
     let [words_area, clock_area] =
@@ -106,18 +105,18 @@ fn doing(picture: &Picture<'_>, now: &Now) -> Span<'static> {
 }
 
 /// The time so far, and to go.
-fn clocks(picture: &Picture<'_>, now: &Now) -> String {
+fn clocks(picture: &Picture<'_>, now: &Now, is_roomy: bool) -> String {
     let elapsed = words::clock(now.elapsed + picture.since);
-    match now.remaining {
-        Some(remaining) if picture.choice.is_paused => {
-            format!("{elapsed}   {} to go ", words::clock(remaining))
-        }
-        Some(remaining) => {
-            let remaining = (remaining - picture.since).max(0.0);
-            format!("{elapsed}   {} to go ", words::clock(remaining))
-        }
-        None => format!("{elapsed} "),
-    }
+    let Some(remaining) = now.remaining.filter(|_| is_roomy) else {
+        return format!("{elapsed} ");
+    };
+    let since = if picture.choice.is_paused {
+        0.0
+    } else {
+        picture.since
+    };
+    let remaining = words::clock((remaining - since).max(0.0));
+    format!("{elapsed}   {remaining} to go ")
 }
 
 /// A learning rate in as few digits as it has.
@@ -149,7 +148,7 @@ fn draw_bar(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>, bar: &Bar)
     ])
     .areas(area);
     frame.render_widget(
-        Span::styled(format!(" {}", bar.label), palette.label()),
+        Span::styled(format!(" {}", bar.label), Palette::label()),
         label,
     );
     let width = usize::from(line.width);
@@ -157,7 +156,7 @@ fn draw_bar(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>, bar: &Bar)
     frame.render_widget(
         Line::from(vec![
             Span::styled("━".repeat(done), palette.train()),
-            Span::styled("─".repeat(width - done), palette.label()),
+            Span::styled("─".repeat(width - done), Palette::label()),
         ]),
         line,
     );

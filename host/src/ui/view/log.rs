@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
-use super::{Picture, words};
+use super::{Palette, Picture, words};
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     let log = picture.lines;
@@ -18,7 +18,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
             words::count(log.end())
         ),
     };
-    let block = picture.block(Line::from(title));
+    let block = super::block(Line::from(title));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let height = usize::from(inner.height);
@@ -32,7 +32,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         let style = match line {
             line if line.starts_with("warning:") => picture.palette.warning(),
             line if line.starts_with("error:") => picture.palette.error(),
-            line if line.starts_with("debug:") => picture.palette.label(),
+            line if line.starts_with("debug:") => Palette::label(),
             _ => ratatui::style::Style::new(),
         };
         let wrapped = wrapped(line, width);

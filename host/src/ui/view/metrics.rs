@@ -7,7 +7,7 @@ use ratatui::widgets::Paragraph;
 
 use sconce_plugin_api::Phase;
 
-use super::{Picture, words};
+use super::{Palette, Picture, words};
 use crate::ui::state::{Row, State};
 
 /// The columns of the epoch, and of a metric at the least.
@@ -16,16 +16,16 @@ const LEAST: usize = 11;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     let palette = picture.palette;
-    let block = picture.block(Line::from(" metrics  * best "));
+    let block = super::block(Line::from(" metrics  * best "));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let columns = columns(picture.state, usize::from(inner.width));
     if columns.is_empty() {
         let words = " none before the first epoch's end";
-        frame.render_widget(Line::styled(words, palette.label()), inner);
+        frame.render_widget(Line::styled(words, Palette::label()), inner);
         return;
     }
-    let mut lines = vec![header(&columns).style(palette.label())];
+    let mut lines = vec![header(&columns).style(Palette::label())];
     // The last two lines are those of the best.
     let room = usize::from(inner.height).saturating_sub(3);
     let skipped = picture.state.rows.len().saturating_sub(room);
@@ -37,12 +37,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
             let text = value.map_or_else(String::new, words::value);
             let mark = if is_best { "*" } else { " " };
             let text = format!("{text:>width$}{mark}", width = column.width - 1);
-            match is_best {
-                true => Span::styled(text, palette.best()),
-                false => Span::raw(text),
+            if is_best {
+                Span::styled(text, palette.best())
+            } else {
+                Span::raw(text)
             }
         });
-        lines.push(line_of(words::epochs(row.epoch), cells));
+        lines.push(line_of(&words::epochs(row.epoch), cells));
     }
     let of_best = |text: &dyn Fn(&Column) -> Option<String>| -> Vec<Span<'static>> {
         let cell = |column: &Column| {
@@ -61,8 +62,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         let epoch = best.iteration as f64 / batches as f64;
         Some(format!("at {}", words::epochs(epoch)))
     };
-    lines.push(line_of("best".to_owned(), of_best(&best).into_iter()).style(palette.strong()));
-    lines.push(line_of(String::new(), of_best(&at).into_iter()).style(palette.label()));
+    lines.push(line_of("best", of_best(&best).into_iter()).style(Palette::strong()));
+    lines.push(line_of("", of_best(&at).into_iter()).style(Palette::label()));
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
@@ -111,10 +112,10 @@ fn header(columns: &[Column]) -> Line<'static> {
             width = column.width - 1
         ))
     });
-    line_of("epoch".to_owned(), cells)
+    line_of("epoch", cells)
 }
 
-fn line_of(first: String, cells: impl Iterator<Item = Span<'static>>) -> Line<'static> {
+fn line_of(first: &str, cells: impl Iterator<Item = Span<'static>>) -> Line<'static> {
     let first = Span::raw(format!("{first:>width$} ", width = EPOCH - 2));
     Line::from(std::iter::once(first).chain(cells).collect::<Vec<_>>())
 }

@@ -44,14 +44,12 @@ pub(super) struct Picture<'a> {
     pub(super) palette: Palette,
 }
 
-impl<'a> Picture<'a> {
-    /// A pane's frame: a line above it, with a title.
-    fn block(&self, title: Line<'a>) -> Block<'a> {
-        Block::new()
-            .borders(Borders::TOP)
-            .border_style(self.palette.label())
-            .title(title)
-    }
+/// A pane's frame: a line above it, with a title.
+fn block(title: Line<'_>) -> Block<'_> {
+    Block::new()
+        .borders(Borders::TOP)
+        .border_style(Palette::label())
+        .title(title)
 }
 
 /// Draws it; gives back how many lines of the log there is room for.
@@ -89,7 +87,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture<'_>) -> u16 {
     frame.render_widget(format!(" {line}"), status);
     footer::draw(frame, footer, picture, !is_large);
     if picture.choice.shows_help {
-        footer::draw_help(frame, area, picture);
+        footer::draw_help(frame, area);
     }
     log
 }
@@ -126,9 +124,9 @@ fn draw_one(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) -> u16 {
     let mut spans = Vec::new();
     for (place, other) in Pane::ALL.into_iter().enumerate() {
         let style = if other == pane {
-            picture.palette.strong().reversed()
+            Palette::strong().reversed()
         } else {
-            picture.palette.label()
+            Palette::label()
         };
         spans.push(Span::raw(" "));
         spans.push(Span::styled(

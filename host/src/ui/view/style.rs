@@ -27,12 +27,12 @@ impl Palette {
     }
 
     /// What says what something is.
-    pub(super) fn label(self) -> Style {
+    pub(super) fn label() -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
     /// What stands out.
-    pub(super) fn strong(self) -> Style {
+    pub(super) fn strong() -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 

@@ -36,7 +36,7 @@ fn screen(columns: u16, lines: u16, state: &State, changed: &Changed) -> Termina
     };
     let mut terminal = Terminal::new(TestBackend::new(columns, lines)).expect("a screen");
     terminal
-        .draw(|frame| drop(draw(frame, &picture)))
+        .draw(|frame| _ = draw(frame, &picture))
         .expect("drawn");
     terminal
 }
@@ -77,7 +77,7 @@ fn a_usual_terminal_shows_one_pane_and_the_log() {
     assert_eq!(
         shown[0],
         format!(
-            " digits   epoch 3/4   training{:33}0:00:06   0:00:03 to go",
+            " digits   epoch 3/4   training{:26}0:00:06   0:00:03 to go",
             ""
         )
     );
@@ -101,14 +101,21 @@ fn a_usual_terminal_shows_one_pane_and_the_log() {
     let shown = lines(80, 24, &state, &changed);
     expect(
         &shown,
-        &[
-            "val loss  val accuracy",
-            "     1      0.5000         0.7500*",
-            "     2      0.2500*        0.7000 ",
-            "  best      0.2500         0.7500",
-            "at 2           at 1",
-        ],
+        &["epoch   val loss   val accuracy   train loss   train accuracy"],
     );
+    for row in [
+        "1 0.5000 0.7500* 0.5000 0.7500*",
+        "2 0.2500* 0.7000 0.2500* 0.7000",
+        "best 0.2500 0.7500 0.2500 0.7500",
+        "at 2 at 1 at 2 at 1",
+    ] {
+        let words = |line: &String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            shown.iter().any(|line| words(line) == row),
+            "{row}\n{}",
+            shown.join("\n")
+        );
+    }
     changed.choice.pane = Pane::Times;
     let shown = lines(80, 24, &state, &changed);
     expect(
@@ -146,7 +153,7 @@ fn a_large_terminal_shows_all_panes() {
                 " metrics ",
                 " log ",
                 "line 49",
-                "train accuracy",
+                "train loss",
                 "1.0000",
             ],
         );
@@ -158,7 +165,7 @@ fn a_large_terminal_shows_all_panes() {
 fn a_tiny_terminal_says_so() {
     let state = in_the_third_epoch();
     let shown = lines(30, 5, &state, &Changed::default());
-    expect(&shown, &["too small for", "the run goes on"]);
+    expect(&shown, &["too small", "the run goes on"]);
     // The smallest has everything that matters.
     let shown = lines(40, 12, &state, &Changed::default());
     expect(&shown, &["digits", "50 %", " 1 curves ", " q stop "]);
@@ -169,10 +176,8 @@ fn a_tiny_terminal_says_so() {
 
 #[test]
 fn a_run_that_has_not_begun_is_drawn_too() {
-    let state = State {
-        name: "digits".to_owned(),
-        ..State::default()
-    };
+    let mut state = State::default();
+    "digits".clone_into(&mut state.name);
     for (columns, height) in [(80, 24), (120, 40)] {
         let shown = lines(columns, height, &state, &Changed::default());
         expect(&shown, &["digits   beginning", " loss "]);

@@ -7,14 +7,14 @@ use ratatui::widgets::Paragraph;
 
 use sconce_plugin_api::Phase;
 
-use super::{Picture, words};
+use super::{Palette, Picture, words};
 use crate::run::Profile;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     let palette = picture.palette;
     let training = picture.state.times_of(Phase::Train).unwrap_or_default();
     let title = format!(" time  {} in training ", words::time(training.total));
-    let block = picture.block(Line::from(title));
+    let block = super::block(Line::from(title));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let longest = training.hooks.iter().map(|hook| hook.name.chars().count());
@@ -33,12 +33,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
             let each = part
                 .each
                 .map_or_else(String::new, |each| format!("{:>9} each", words::time(each)));
-            // The words behind the bar are of hooks alone; the bars of all are as long.
-            let room = usize::from(inner.width).saturating_sub(names + 20 + EACH);
+            let room = usize::from(inner.width).saturating_sub(names + 20);
             let length = (share.clamp(0.0, 1.0) * room as f64).round() as usize;
             spans.push(Span::styled("━".repeat(length), palette.train()));
-            spans.push(Span::raw(" ".repeat(room - length)));
-            spans.push(Span::styled(each, palette.label()));
+            // Where a bar is that long nobody asks for the single call.
+            if room - length >= EACH {
+                let each = format!("{each:>width$}", width = room - length);
+                spans.push(Span::styled(each, Palette::label()));
+            }
             Line::from(spans)
         })
         .collect();
@@ -57,7 +59,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         .collect();
     if !others.is_empty() {
         let others = format!(" {}", others.join(", "));
-        lines.push(Line::styled(others, palette.label()));
+        lines.push(Line::styled(others, Palette::label()));
     }
     frame.render_widget(Paragraph::new(lines), inner);
 }
