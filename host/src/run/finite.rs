@@ -22,8 +22,8 @@ impl Trainer<'_> {
             return Ok(());
         }
         if !self.plan.check_finite {
-            if !self.warned_of_loss {
-                self.warned_of_loss = true;
+            if self.bad_loss.is_none() {
+                self.bad_loss = Some(self.view.iteration);
                 self.shared.warn(&format!(
                     "{}: the loss is {}, and will hardly recover: `\"check_finite\": true` under `train` \
                      tells where that comes from, the hook `stop-on-nan` ends such runs; a lower \

@@ -39,8 +39,8 @@ pub struct Trainer<'run> {
     /// A place for the values of the task's metrics.
     pub(super) values: Vec<f64>,
     pub(super) audited: bool,
-    /// A training loss that is not finite has been told.
-    pub(super) warned_of_loss: bool,
+    /// The iteration of the first training loss that was not finite, of which a warning told.
+    pub(super) bad_loss: Option<u64>,
     /// What the training does next, for checkpoints.
     pub(super) stage: Stage,
     /// The batches finished of the training epoch under way.
@@ -126,7 +126,7 @@ impl<'run> Trainer<'run> {
             accumulated: None,
             values,
             audited: false,
-            warned_of_loss: false,
+            bad_loss: None,
             stage: Stage::Start,
             trained: 0,
             update_of: 0..0,
