@@ -70,6 +70,13 @@ pub(super) const PAGES: [Page; 5] = [
                 ),
             ),
             (
+                "sconce run FILE --ui",
+                Runs(
+                    &["sconce run mine.json --ui --limit-train 2 --output watched"],
+                    &["lines instead of the live view", "val"],
+                ),
+            ),
+            (
                 "sconce summary FILE",
                 Runs(&["sconce summary mine.json"], &["linear", "parameters"]),
             ),
