@@ -67,7 +67,12 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     ];
     let mut right = String::new();
     if let Some(now) = picture.state.now {
-        let epoch = (now.epoch + 1).min(now.epochs);
+        let epoch = match now.phase {
+            Phase::Train => now.epoch + 1,
+            // That of the iterations that it is of.
+            _ => now.iteration.div_ceil(picture.state.train_batches.max(1)),
+        };
+        let epoch = epoch.clamp(1, now.epochs.max(1));
         left.push(Span::raw(format!("   epoch {epoch}/{}   ", now.epochs)));
         left.push(doing(picture, &now));
         right = clocks(picture, &now, area.width >= ROOMY);

@@ -227,7 +227,7 @@ fn a_validation_has_its_own_progress() {
     });
     expect(
         &lines(80, 24, &state, &Changed::default()),
-        &["validating", " valid. ", "  33 %  1/3 batches"],
+        &["epoch 3/4   validating", " valid. ", "  33 %  1/3 batches"],
     );
 }
 
