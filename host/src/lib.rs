@@ -54,6 +54,7 @@ pub mod run;
 mod screen;
 pub mod session;
 pub mod task;
+mod thousands;
 #[cfg_attr(
     not(unix),
     allow(dead_code, reason = "the view is drawn on Unix terminals alone")

@@ -27,6 +27,27 @@ pub(crate) trait Number: WithDType + Float {
     fn kept(self, is_kept: u8) -> Self;
 }
 
+/// What is done with a number's bits, alike for every width.
+macro_rules! by_bits {
+    ($bits:ty) => {
+        #[inline(always)]
+        fn mark(place: u8) -> Self {
+            Self::from_bits(place.into())
+        }
+
+        #[inline(always)]
+        fn marked(self) -> u8 {
+            self.to_bits() as u8
+        }
+
+        #[inline(always)]
+        fn kept(self, is_kept: u8) -> Self {
+            let none: $bits = 0;
+            Self::from_bits(self.to_bits() & none.wrapping_sub(is_kept.into()))
+        }
+    };
+}
+
 impl Number for f32 {
     const ZERO: f32 = 0.0;
 
@@ -77,20 +98,7 @@ impl Number for f32 {
         x * p / q
     }
 
-    #[inline(always)]
-    fn mark(place: u8) -> Self {
-        Self::from_bits(place.into())
-    }
-
-    #[inline(always)]
-    fn marked(self) -> u8 {
-        self.to_bits() as u8
-    }
-
-    #[inline(always)]
-    fn kept(self, is_kept: u8) -> Self {
-        Self::from_bits(self.to_bits() & 0_u32.wrapping_sub(is_kept.into()))
-    }
+    by_bits!(u32);
 }
 
 impl Number for f64 {
@@ -106,20 +114,7 @@ impl Number for f64 {
         erf_f64(self)
     }
 
-    #[inline(always)]
-    fn mark(place: u8) -> Self {
-        Self::from_bits(place.into())
-    }
-
-    #[inline(always)]
-    fn marked(self) -> u8 {
-        self.to_bits() as u8
-    }
-
-    #[inline(always)]
-    fn kept(self, is_kept: u8) -> Self {
-        Self::from_bits(self.to_bits() & 0_u64.wrapping_sub(is_kept.into()))
-    }
+    by_bits!(u64);
 }
 
 /// A constant as one of the numbers of a tensor.

@@ -124,16 +124,19 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("plugin.so");
         let write = |name: &str| plugin(&path, name, &["one"]);
-        // Asked for or not, before the file is another.
-        for is_known in [false, true] {
+        // Its fingerprint is asked for while the file is the one that was looked at, when it is another, or never.
+        for asked in ["before", "after", "never"] {
             write("first");
             let looked_at = inspect(&path).expect("a plugin");
             assert_eq!(looked_at.known_sha256(), None, "nobody needs it yet");
-            if is_known {
+            if asked == "before" {
                 assert_eq!(looked_at.sha256().len(), 64);
             }
             write("other");
-            let refusal = of(&looked_at).expect_err("another file");
+            if asked == "after" {
+                assert_eq!(looked_at.sha256().len(), 64);
+            }
+            let refusal = of(&looked_at).expect_err(asked);
             assert_eq!(refusal.cause, Cause::Changed);
         }
         write("first");

@@ -38,13 +38,10 @@ impl Inspected {
         self.fingerprint.get().map(String::as_str)
     }
 
-    /// Whether these bytes, read again, are those that were looked at: by their fingerprint where that is
-    /// known, and by all that the look found.
+    /// Whether these bytes, read again, are those that were looked at: they pass the gates, all that the look
+    /// found is so, and the fingerprint is theirs where that is known. It may be younger than the look.
     pub(super) fn has(&self, bytes: &[u8]) -> bool {
         let found = fingerprint::fingerprint(bytes);
-        if let Some(known) = self.known_sha256() {
-            return known == found;
-        }
         let is_alike = inspect_bytes(&self.path, bytes).is_ok_and(|again| {
             (again.size, &again.metadata) == (self.size, &self.metadata)
                 && (&again.needed, again.looks_beside) == (&self.needed, self.looks_beside)

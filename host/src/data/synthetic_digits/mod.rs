@@ -8,13 +8,14 @@ mod render;
 mod shapes;
 
 use std::num::NonZero;
+use std::sync::{Mutex, PoisonError};
 
 use super::{Error, Images, SyntheticDigitsConfig};
 use crate::random::{self, Stream};
 use render::{Canvas, Pose};
 
-/// Images for which a thread more is worth starting.
-const LEAST_OF_A_THREAD: usize = 64;
+/// So many images are one thread's work, before it takes more.
+const PART: usize = 64;
 
 /// Whether the numbers are in their ranges.
 pub(super) fn check(config: &SyntheticDigitsConfig) -> Result<(), Error> {
@@ -45,36 +46,39 @@ pub(super) fn check(config: &SyntheticDigitsConfig) -> Result<(), Error> {
 
 /// Draws the samples of a split, on as many threads as there are cores.
 pub(super) fn draw(config: &SyntheticDigitsConfig, seed: u64, split: &str, count: usize) -> Images {
-    let size = config.size;
+    let pixels_of_one = config.size * config.size;
     let purpose = format!("synthetic-digits/{split}");
-    let mut pixels = vec![0; count * size * size];
+    let mut pixels = vec![0; count * pixels_of_one];
     let mut labels = vec![0; count];
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let each = count.div_ceil(threads).max(LEAST_OF_A_THREAD);
-    std::thread::scope(|scope| {
-        let parts = pixels
-            .chunks_mut(each * size * size)
-            .zip(labels.chunks_mut(each));
-        for (part, (pixels, labels)) in parts.enumerate() {
-            let purpose = &purpose;
-            let draw = move || {
-                let images = pixels.chunks_exact_mut(size * size).zip(labels);
-                for (index, (image, label)) in images.enumerate() {
-                    let index = (part * each + index) as u64;
-                    let mut stream = random::stream(seed, purpose, 0, index);
-                    let digit = stream.below(10) as u8;
-                    sample(config, digit, &mut stream, image);
-                    *label = u32::from(digit);
-                }
-            };
-            if (part + 1) * each < count {
-                scope.spawn(draw);
-            } else {
-                draw();
+    let parts = pixels
+        .chunks_mut(PART * pixels_of_one)
+        .zip(labels.chunks_mut(PART));
+    let waiting = Mutex::new(parts.enumerate());
+    let next = || {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.next()
+    };
+    let work = || {
+        while let Some((part, (pixels, labels))) = next() {
+            let images = pixels.chunks_exact_mut(pixels_of_one).zip(labels);
+            for (index, (image, label)) in images.enumerate() {
+                let index = (part * PART + index) as u64;
+                let mut stream = random::stream(seed, &purpose, 0, index);
+                let digit = stream.below(10) as u8;
+                sample(config, digit, &mut stream, image);
+                *label = u32::from(digit);
             }
         }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(count.div_ceil(PART)) {
+            // Where the system gives no thread, the others do its part.
+            drop(std::thread::Builder::new().spawn_scoped(scope, work));
+        }
+        work();
     });
-    Images::new(pixels, [1, size, size], labels)
+    Images::new(pixels, [1, config.size, config.size], labels)
 }
 
 fn sample(config: &SyntheticDigitsConfig, digit: u8, stream: &mut Stream, image: &mut [u8]) {

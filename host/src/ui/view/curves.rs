@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Chart, Dataset, GraphType};
 
 use super::{Palette, Picture, words};
+use crate::thousands::grouped;
 use crate::ui::curve::smoothed;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
@@ -126,7 +127,7 @@ impl Window {
 
     fn place_labels(&self) -> Vec<String> {
         let [first, last] = self.places;
-        let label = |place: f64| words::count(place.round().max(0.0) as u64);
+        let label = |place: f64| grouped(place.round().max(0.0) as u64);
         vec![label(first), label(f64::midpoint(first, last)), label(last)]
     }
 

@@ -8,6 +8,7 @@ use sconce_plugin_api::Phase;
 
 use super::{Palette, Picture, words};
 use crate::run::{Now, Wish};
+use crate::thousands::grouped;
 use crate::ui::state::part;
 
 /// So many lines it takes.
@@ -32,11 +33,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
                 _ => "test",
             },
             part: part(now.batch, now.batches),
-            amount: format!(
-                "{}/{} batches",
-                words::count(now.batch),
-                words::count(now.batches)
-            ),
+            amount: format!("{}/{} batches", grouped(now.batch), grouped(now.batches)),
             aside: pace.map_or_else(String::new, |(_, samples)| {
                 format!("{} samples/s", words::pace(samples))
             }),
@@ -50,11 +47,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         &Bar {
             label: "run",
             part: picture.state.done(),
-            amount: format!(
-                "{}/{} iterations",
-                words::count(now.iteration),
-                words::count(total)
-            ),
+            amount: format!("{}/{} iterations", grouped(now.iteration), grouped(total)),
             aside: format!("learning rate {}", rate(now.learning_rate)),
         },
     );

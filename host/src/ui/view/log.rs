@@ -6,6 +6,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::{Palette, Picture, words};
+use crate::thousands::grouped;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     let log = picture.lines;
@@ -14,8 +15,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         None => " log ".to_owned(),
         Some(end) => format!(
             " log  to line {} of {}, End: newest ",
-            words::count(end),
-            words::count(log.end())
+            grouped(end),
+            grouped(log.end())
         ),
     };
     let block = super::block(Line::from(title));

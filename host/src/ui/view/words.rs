@@ -1,5 +1,7 @@
 //! Numbers and times as people read them.
 
+use crate::thousands::grouped;
+
 /// Seconds as `1:02:03`.
 pub(super) fn clock(seconds: f64) -> String {
     if !seconds.is_finite() {
@@ -30,23 +32,10 @@ pub(super) fn value(value: f64) -> String {
     format!("{value:.4}")
 }
 
-/// A count, its thousands apart.
-pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// An amount per second.
 pub(super) fn pace(per_second: f64) -> String {
     if per_second >= 100.0 {
-        return count(per_second.round() as u64);
+        return grouped(per_second.round() as u64);
     }
     format!("{per_second:.1}")
 }
@@ -54,7 +43,7 @@ pub(super) fn pace(per_second: f64) -> String {
 /// Epochs: whole ones as such, others with one digit.
 pub(super) fn epochs(epochs: f64) -> String {
     if (epochs - epochs.round()).abs() < 1e-6 {
-        return count(epochs.round() as u64);
+        return grouped(epochs.round() as u64);
     }
     format!("{epochs:.1}")
 }
@@ -81,7 +70,7 @@ mod tests {
         assert_eq!(times, ["0", "2.5 µs", "12.3 ms", "2.0 s", "0:12:34"]);
         let values = [0.25, 0.0, 12_345.678, 2.5e-5, f64::INFINITY].map(value);
         assert_eq!(values, ["0.2500", "0.0000", "12345.6780", "2.50e-5", "inf"]);
-        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(pace(1_234_567.0), "1,234,567");
         assert_eq!([12.34, 1234.5].map(pace), ["12.3", "1,235"]);
         assert_eq!([3.0, 2.5].map(epochs), ["3", "2.5"]);
         assert_eq!(fitting("accuracy", 5), "accu…");
