@@ -3,7 +3,8 @@
 # the number is the same whatever else the machine is doing. Fails above the limits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo build --quiet --release -p sconce-tests -p sconce-fixture-noop
+# Beside the packages of `cargo build`: so none of them is built again with other features.
+cargo build --quiet --release --locked -p sconce -p 'sconce-plugin-*' -p sconce-dispatch -p sconce-fixture-noop
 program=target/release/dispatch-calls
 library=target/release/libsconce_fixture_noop.so
 scratch=$(mktemp -d)

@@ -8,15 +8,12 @@ cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo 'skipped: no valgrind'; exit; }
 place=$PWD/target/valgrind
 
-# The features of the tests' build, so that nothing but the host is built anew; the copies are the
-# runs', and what the tests use comes back.
 rm -rf "$place"
 mkdir -p "$place/plugins"
-cargo build --quiet --locked --workspace --no-default-features --features sconce/avx512
-cp target/debug/sconce "$place/"
+cargo build --quiet --locked --workspace
+cp target/debug/sconce-plain "$place/sconce"
 cp target/debug/libsconce_plugin_*.so "$place/plugins/"
 cp target/debug/libsconce_fixture_{recorder,noop,tensors,giver,taker,faults}.so "$place/plugins/"
-cargo build --quiet --locked --workspace
 if [ "$(nm "$place/sconce" | grep -c ' mi_malloc')" != 0 ]; then
   echo 'the host was built with mimalloc: memcheck would see nothing' >&2
   exit 1

@@ -1,22 +1,20 @@
 //! What benchmarks need: hooks that do nothing, and a task to train.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use candle_core::{DType, Device};
 use sconce::bridge::Shared;
 use sconce::data::{self, DataConfig, SyntheticDigitsConfig};
-use sconce::dispatch::{Dispatcher, Hook, HookSpec};
+use sconce::dispatch::Dispatcher;
 use sconce::log::MemoryLog;
 use sconce::optim::AdamW;
 use sconce::parameters::Parameters;
-use sconce::plugin::inspect;
-use sconce::plugin::library::Library;
 use sconce::run::{Plan, Report, Trainer};
 use sconce::task::Supervised;
-use sconce_plugin_api::{Point, Priority};
+use sconce_dispatch::noop_hooks_of;
 
 use crate::artifacts;
-use crate::in_process::{create, mlp};
+use crate::in_process::mlp;
 
 /// A dispatcher over so many no-op hooks of the fixture plugin, built by cargo here and now.
 ///
@@ -25,37 +23,6 @@ use crate::in_process::{create, mlp};
 /// Where the plugin can't be built or loaded.
 pub fn noop_hooks(count: usize, shared: &Shared<'_>) -> Dispatcher {
     noop_hooks_of(&artifacts().plugin("sconce-fixture-noop"), count, shared)
-}
-
-/// A dispatcher over so many no-op hooks of the fixture plugin in `library`.
-///
-/// # Panics
-///
-/// Where the plugin can't be loaded.
-pub fn noop_hooks_of(library: &Path, count: usize, shared: &Shared<'_>) -> Dispatcher {
-    let metadata = inspect(library).expect("the plugin is right").metadata;
-    let kind = metadata.hooks.first().expect("it has a hook").clone();
-    let points = kind
-        .points
-        .iter()
-        .filter_map(|point| Point::from_number(point.number));
-    let points: Vec<Point> = points.collect();
-    let opened = Library::open(library).expect("the plugin can be opened");
-    let hooks = (0..count).map(|index| {
-        let name = format!("noop-{index}");
-        let instance = create(&opened, &kind.name, "{}", shared).expect("it is created");
-        let spec = HookSpec {
-            name: name.clone(),
-            kind: kind.name.clone(),
-            plugin: metadata.name.clone(),
-            library: PathBuf::from(library),
-            priority: Priority::NORMAL,
-            points: points.clone(),
-            ..HookSpec::default()
-        };
-        Hook::new(spec, instance)
-    });
-    Dispatcher::new(hooks.collect())
 }
 
 /// The MLP 784-256-10 on 100 batches of 64 synthetic digits.

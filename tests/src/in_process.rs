@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use candle_core::{DType, Device};
-use sconce::bridge::{self, Shared};
+use sconce::bridge::Shared;
 use sconce::data::{self, DataConfig, Targets};
 use sconce::dispatch::{Dispatcher, Hook, HookSpec};
 use sconce::log::MemoryLog;
@@ -12,42 +12,17 @@ use sconce::nn::{ModelConfig, Network, Signal};
 use sconce::optim::Optimizer;
 use sconce::parameters::Parameters;
 use sconce::plugin::inspect;
-use sconce::plugin::instance::{EntryError, Instance};
+use sconce::plugin::instance::Instance;
 use sconce::plugin::library::Library;
 use sconce::run::{Plan, Report, Trainer};
 use sconce::task::{Supervised, Task};
-use sconce_plugin_api::abi::{SetupAbi, TextAbi};
+pub use sconce_dispatch::create;
+use sconce_dispatch::setup;
 use sconce_plugin_api::metadata::HookMetadata;
 use sconce_plugin_api::{HookKind, Point, Priority};
 use serde_json::{Value, json};
 
 use crate::artifacts;
-
-/// A setup for hooks outside any manifest.
-fn setup(name: &str, shared: &Shared<'_>) -> SetupAbi {
-    SetupAbi {
-        host: std::ptr::from_ref(bridge::root()),
-        context: shared.context(),
-        name: TextAbi::new(name),
-        run_directory: TextAbi::new("."),
-        manifest: TextAbi::new("{}"),
-        seed: 0,
-    }
-}
-
-/// A hook of an opened plugin, outside any run.
-///
-/// # Errors
-///
-/// What the plugin says against it.
-pub fn create(
-    library: &Library,
-    kind: &str,
-    config: &str,
-    shared: &Shared<'_>,
-) -> Result<Instance, EntryError> {
-    Instance::create(library, kind, config, &setup(kind, shared))
-}
 
 /// A hook of a fixture plugin, under its kind's name.
 ///

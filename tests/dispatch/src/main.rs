@@ -8,9 +8,9 @@ use std::process::ExitCode;
 
 use sconce::bridge::Shared;
 use sconce::log::MemoryLog;
+use sconce_dispatch::noop_hooks_of;
 use sconce_plugin_api::Point;
 use sconce_plugin_api::abi::ViewAbi;
-use sconce_tests::bench::noop_hooks_of;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
