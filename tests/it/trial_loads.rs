@@ -112,7 +112,7 @@ fn what_a_constructor_changes_is_told_and_undone() {
         ),
         (
             "signal",
-            "took over the signal SIGINT when it was opened; that was undone",
+            "took over the signal SIGTERM when it was opened; that was undone",
         ),
         (
             "close",

@@ -27,7 +27,12 @@ fn runs_are_listed_with_state_and_best_metric() {
     let manifest = place.read("runs/fast/manifest.json");
     let broken_off = place.path("runs/deep/below/third");
     std::fs::create_dir_all(&broken_off).expect("made");
-    std::fs::write(broken_off.join("manifest.json"), manifest).expect("written");
+    std::fs::write(broken_off.join("manifest.json"), &manifest).expect("written");
+    let without_tables = place.path("runs/deep/fourth");
+    std::fs::create_dir_all(&without_tables).expect("made");
+    std::fs::write(without_tables.join("manifest.json"), manifest).expect("written");
+    let record = place.read("runs/fast/run.json");
+    std::fs::write(without_tables.join("run.json"), record).expect("written");
     let finished = place.sconce(&["runs"]).expect(0, &[]);
     for words in [
         "fast",
@@ -36,6 +41,8 @@ fn runs_are_listed_with_state_and_best_metric() {
         "broken off",
         "2/2",
         "val/accuracy 0.",
+        "(epoch ",
+        "(last)",
     ] {
         assert!(
             finished.stdout.contains(words),
@@ -53,7 +60,7 @@ fn runs_are_listed_with_state_and_best_metric() {
         .iter()
         .map(|run| &run["name"])
         .collect();
-    assert_eq!(names, ["fast", "fast", "slow"]);
+    assert_eq!(names, ["fast", "fast", "fast", "slow"]);
     let best = |run: &Value| run["best"]["value"].as_f64();
     let curve: Vec<f64> = place
         .read("runs/fast/val.csv")
@@ -62,7 +69,7 @@ fn runs_are_listed_with_state_and_best_metric() {
         .filter_map(|row| row.split(',').nth(4)?.parse().ok())
         .collect();
     let least = curve.iter().copied().reduce(f64::min);
-    assert_eq!(best(&runs[1]), least, "{curve:?}");
+    assert_eq!(best(&runs[2]), least, "{curve:?}");
     place
         .sconce(&["runs", "nowhere"])
         .expect(2, &["there is no directory `nowhere`"]);

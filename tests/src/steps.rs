@@ -1,6 +1,8 @@
 //! The training steps that are timed side by side with PyTorch's: the tasks of
 //! `shared/peers/torch_tasks.py`, and a small resnet.
 
+use std::cell::Cell;
+
 use candle_core::{DType, Device, Result, Tensor};
 use sconce::data::Targets;
 use sconce::gradients::Gradients;
@@ -19,6 +21,8 @@ pub struct Step {
     optimizer: AdamW,
     inputs: Tensor,
     targets: Tensor,
+    /// Of the last forward pass, for its backward pass.
+    recording: Cell<Option<ops::Recording>>,
 }
 
 /// The names of all tasks.
@@ -92,6 +96,7 @@ impl Step {
             optimizer: AdamW::new(1e-3),
             inputs,
             targets: targets.expect("targets"),
+            recording: Cell::default(),
         }
     }
 
@@ -102,6 +107,8 @@ impl Step {
 
     /// The loss.
     pub fn forward(&self) -> Result<Tensor> {
+        drop(self.recording.take());
+        self.recording.set(Some(ops::record()));
         let mut pass = Pass::new(Phase::Train);
         let outputs = self.network.forward(&self.inputs, &mut pass)?;
         cross_entropy(&outputs, &self.targets)
@@ -111,7 +118,7 @@ impl Step {
     pub fn backward(&self, loss: &Tensor) -> Result<Gradients> {
         Ok(Gradients::from_store(
             &self.parameters,
-            &ops::backward(loss)?,
+            &ops::backward(loss, 1.0)?,
         ))
     }
 

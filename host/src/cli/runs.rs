@@ -19,7 +19,7 @@ pub(super) struct RunsArgs {
     #[arg(default_value = "runs")]
     directory: PathBuf,
     /// The metric to show the best value of, as `val/accuracy`. Default: the validation's accuracy,
-    /// or else its loss.
+    /// or else its loss. Of a run without the tables of the hook `csv` its last value is shown.
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
     /// Prints one JSON array.
@@ -104,7 +104,7 @@ fn row(run: &PastRun, metric: Option<&str>) -> Vec<String> {
         seconds.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds:.1}")),
         match best {
             Some((metric, (value, Some(epoch)))) => format!("{metric} {value:.4} (epoch {epoch})"),
-            Some((metric, (value, None))) => format!("{metric} {value:.4}"),
+            Some((metric, (value, None))) => format!("{metric} {value:.4} (last)"),
             None => "–".to_owned(),
         },
         run.last_checkpoint

@@ -7,9 +7,14 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use super::quote::{steers, tamed};
 use super::{Diagnostic, Place};
+use crate::screen;
 
 /// A line longer than this is cut around what is meant: a manifest may be one line of a megabyte.
 const LONGEST_LINE: usize = 160;
+
+/// Excerpts of lines are cut to so many columns at the most, and at the least.
+const WIDEST_EXCERPT: usize = 140;
+const NARROWEST_EXCERPT: usize = 40;
 
 /// A message, note or hint has at most so many characters.
 const LONGEST_TEXT: usize = 4000;
@@ -24,13 +29,23 @@ pub fn text(diagnostics: &[Diagnostic], colour: bool) -> String {
     } else {
         Renderer::plain()
     };
-    let renderer = renderer.decor_style(DecorStyle::Ascii);
+    let renderer = renderer
+        .decor_style(DecorStyle::Ascii)
+        .term_width(excerpt_width());
     let mut text = String::new();
     for diagnostic in diagnostics {
         text.push_str(&renderer.render(&[group(diagnostic)]));
         text.push_str("\n\n");
     }
     text
+}
+
+/// How wide excerpts may be: as the terminal, where there is one.
+fn excerpt_width() -> usize {
+    match screen::columns() {
+        0 => WIDEST_EXCERPT,
+        columns => usize::from(columns).clamp(NARROWEST_EXCERPT, WIDEST_EXCERPT),
+    }
 }
 
 fn group(diagnostic: &Diagnostic) -> Group<'_> {

@@ -2,6 +2,8 @@
 
 use candle_core::{DType, Result, Tensor, bail};
 
+use crate::nn::ops;
+
 /// Logits against classes, of samples or of their positions.
 pub(crate) struct Rows {
     /// (rows, classes).
@@ -19,7 +21,7 @@ impl Rows {
         };
         match outputs.dims().split_last() {
             Some((classes, rows)) if fits(classes, rows) => Ok(Rows {
-                logits: outputs.reshape((targets.elem_count(), *classes))?,
+                logits: ops::reshape(outputs, (targets.elem_count(), *classes))?,
                 targets: classes_of(targets)?,
             }),
             _ => bail!(

@@ -5,7 +5,7 @@ use super::layers::{
     Attention, AttentionOptions, BatchNorm, BatchNormOptions, Conv1d, Conv2d, ConvOptions, Dropout,
     Embedding, LayerNorm, LinearOptions, Pool2d, PositionEmbedding, RmsNorm, Rotary, Stateless,
 };
-use super::ops::{PoolKind, Window};
+use super::ops::{self, PoolKind, Window};
 use super::{Activation, Extent, InitConfig, Layer, LayerConfig, Linear, Signal};
 use crate::data::Inputs;
 use crate::init::Init;
@@ -325,7 +325,7 @@ fn reshape(input: &Signal, shape: Vec<usize>) -> Result<Made, Problem> {
         let dims: Vec<usize> = std::iter::once(batch)
             .chain(shape.iter().copied())
             .collect();
-        x.reshape(dims)
+        ops::reshape(x, dims)
     });
     Ok(Made {
         layer: Box::new(layer),

@@ -123,7 +123,7 @@ impl Trainer<'_> {
                 "in the loss: the model's outputs are finite".to_owned(),
             ));
         }
-        let store = ops::backward(&loss)?;
+        let store = ops::backward(&loss, 1.0)?;
         self.origin_in_backward(&watch, &store)
     }
 

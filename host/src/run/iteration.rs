@@ -44,6 +44,7 @@ impl Trainer<'_> {
         self.expect_real_parameters()?;
         self.midst = Midst::Batch;
         if !self.shared.requests.take_skip_batch() {
+            let _recording = ops::record();
             let loss = self.forward(&batch, Phase::Train)?;
             self.check_loss(&batch)?;
             self.backward(&batch, &loss, micro_batch.share)?;
@@ -163,12 +164,7 @@ impl Trainer<'_> {
     /// scale that hooks asked for.
     fn differentiate(&self, loss: &Tensor, share: f64) -> candle_core::Result<GradStore> {
         let factor = share * self.shared.requests.take_loss_scale();
-        let is_whole = (factor - 1.0).abs() < f64::EPSILON;
-        if is_whole {
-            ops::backward(loss)
-        } else {
-            ops::backward(&loss.affine(factor, 0.0)?)
-        }
+        ops::backward(loss, factor)
     }
 
     /// The gradient audit: once, in the first iteration.

@@ -16,7 +16,7 @@ use super::{RunError, Trainer};
 use crate::bridge::{ModuleTensors, Shared};
 use crate::data::Batch;
 use crate::dispatch::{Dispatcher, HookFault};
-use crate::nn::{ModuleInfo, Moment, Pass, Taps};
+use crate::nn::{ModuleInfo, Moment, Pass, Taps, ops};
 
 /// Where an identity leaves the gradient that went through it.
 pub(super) type Slot = Arc<Mutex<Option<Tensor>>>;
@@ -244,10 +244,10 @@ pub(super) fn watched(tensor: &Tensor) -> Result<(Tensor, Slot)> {
     let identity = Identity {
         gradient: Arc::clone(&slot),
     };
-    Ok((tensor.contiguous()?.apply_op1(identity)?, slot))
+    Ok((ops::apply1(&tensor.contiguous()?, identity)?, slot))
 }
 
-/// Changes nothing, and keeps the gradient that passes through.
+/// Changes nothing, and keeps the gradient that passes through, which may come in parts.
 struct Identity {
     gradient: Slot,
 }
@@ -272,7 +272,12 @@ impl CustomOp1 for Identity {
     }
 
     fn bwd(&self, _input: &Tensor, _output: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
-        *self.gradient.lock().unwrap_or_else(PoisonError::into_inner) = Some(gradient.clone());
+        let mut slot = self.gradient.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = match slot.take() {
+            Some(before) => before.add(gradient)?,
+            None => gradient.clone(),
+        };
+        *slot = Some(sum);
         Ok(Some(gradient.clone()))
     }
 }

@@ -76,6 +76,7 @@ pub(crate) fn end(task: &TaskView<'_>, outcome: &Outcome<'_>) -> String {
     match outcome {
         Outcome::Completed => format!("completed in {time}: {done}"),
         Outcome::Stopped { reason } => format!("stopped after {time}: {done}: {reason}"),
+        Outcome::Interrupted { signal } => format!("ended by {signal} after {time}: {done}"),
         // The error itself is the host's to tell.
         _ => format!("failed after {time}: {done}"),
     }

@@ -2,6 +2,7 @@
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
+use super::tape::apply1;
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::math::{LANES, largest, number, sum};
 use crate::kernels::region::{self, Shared};
@@ -16,7 +17,7 @@ pub fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tensor> {
         let shape = (sizes.batch, sizes.length, sizes.width);
         return Tensor::zeros(shape, qkv.dtype(), qkv.device());
     }
-    ready(qkv)?.apply_op1(Attention { sizes, causal })
+    apply1(&ready(qkv)?, Attention { sizes, causal })
 }
 
 struct Attention {

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp3, DType, Layout, Result, Shape, Tensor, bail};
 
-use super::tape::hand_over;
+use super::aside::hand_over;
+use super::tape::apply3;
 use super::{Number, cpu, for_floats, new_tensor, number, numbers, ready, stored};
 use crate::kernels::math::{sum, sum_by};
 use crate::kernels::region::{self, Shared};
@@ -58,7 +59,7 @@ pub fn batch_norm(
         epsilon,
         of_batch,
     };
-    ready(x)?.apply_op3(&ready(weight)?, &ready(bias)?, op)
+    apply3(&ready(x)?, &ready(weight)?, &ready(bias)?, op)
 }
 
 /// (batch, channels, …), with what comes behind the channels as one.

@@ -2,6 +2,7 @@
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
 
+use super::tape::apply1;
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::math::{largest, number, sum};
 use crate::kernels::region::{self, Shared};
@@ -54,7 +55,7 @@ pub fn cross_entropy(
         divisor,
         classes,
     };
-    ready(logits)?.apply_op1(op)
+    apply1(&ready(logits)?, op)
 }
 
 struct CrossEntropyOp {

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail};
 
+use super::tape::{apply1, apply2};
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::math::number;
 use crate::kernels::region::{self, Shared};
@@ -11,18 +12,18 @@ use crate::kernels::{Fresh, vectorised};
 
 /// max(x, 0); NaN stays NaN, and the slope at 0 is 0.
 pub fn relu(x: &Tensor) -> Result<Tensor> {
-    ready(x)?.apply_op1(Function::Relu)
+    apply1(&ready(x)?, Function::Relu)
 }
 
 /// x · Φ(x) for every element (Hendrycks and Gimpel, 2016), PyTorch's default GELU. candle's has a
 /// gradient of six digits.
 pub fn gelu(x: &Tensor) -> Result<Tensor> {
-    ready(x)?.apply_op1(Function::Gelu)
+    apply1(&ready(x)?, Function::Gelu)
 }
 
 /// x · σ(x) for every element.
 pub fn silu(x: &Tensor) -> Result<Tensor> {
-    ready(x)?.apply_op1(Function::Silu)
+    apply1(&ready(x)?, Function::Silu)
 }
 
 /// A nonlinearity of ours.
@@ -188,7 +189,7 @@ pub fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if a.dims() != b.dims() {
         bail!("{:?} and {:?} can't be added", a.dims(), b.dims())
     }
-    ready(a)?.apply_op2(&ready(b)?, Add)
+    apply2(&ready(a)?, &ready(b)?, Add)
 }
 
 struct Add;

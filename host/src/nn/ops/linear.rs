@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
+use super::aside::hand_over;
 use super::elementwise::{Function, map};
-use super::tape::hand_over;
+use super::tape::{apply2, apply3};
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, Job, Matrix, Target, multiply_all, vectorised};
@@ -39,8 +40,8 @@ fn apply(
         before: OnceLock::new(),
     };
     match bias {
-        Some(bias) => x.apply_op3(&weight, &ready(bias)?, op),
-        None => x.apply_op2(&weight, op),
+        Some(bias) => apply3(&x, &weight, &ready(bias)?, op),
+        None => apply2(&x, &weight, op),
     }
 }
 

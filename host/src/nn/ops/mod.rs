@@ -7,6 +7,7 @@
     reason = "what loops call must become part of them for each set of instructions"
 )]
 
+mod aside;
 mod attention;
 mod batch_norm;
 mod conv;
@@ -32,7 +33,8 @@ pub use linear::{linear, linear_then};
 pub use pool::{PoolKind, Windows, pool2d};
 pub use row_norm::{layer_norm, rms_norm};
 pub use softmax::softmax;
-pub use tape::backward;
+pub(crate) use tape::apply1;
+pub use tape::{Recording, backward, record, reshape};
 pub use unfold::{Window, unfold2d};
 
 use crate::kernels::all_finite;

@@ -8,6 +8,7 @@ use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, WithDType, bail,
 };
 
+use super::tape::apply1;
 use super::{Number, for_floats, number, numbers, ready};
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, zeros};
@@ -73,7 +74,7 @@ impl Windows {
 
 /// Pools (…, height, width) to (…, windows along the height, windows along the width).
 pub fn pool2d(x: &Tensor, kind: PoolKind, down: Windows, across: Windows) -> Result<Tensor> {
-    ready(x)?.apply_op1(Pool { kind, down, across })
+    apply1(&ready(x)?, Pool { kind, down, across })
 }
 
 #[derive(Clone)]

@@ -4,7 +4,8 @@ use std::mem::MaybeUninit;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Tensor, bail};
 
-use super::tape::hand_over;
+use super::aside::hand_over;
+use super::tape::{apply2, apply3};
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::math::{number, sum};
 use crate::kernels::region::{self, Shared};
@@ -17,7 +18,7 @@ pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f64) -> R
         epsilon,
         centred: true,
     };
-    ready(x)?.apply_op3(&ready(weight)?, &ready(bias)?, op)
+    apply3(&ready(x)?, &ready(weight)?, &ready(bias)?, op)
 }
 
 /// x / √(mean of x² + ε) · weight over the last dimension (Zhang and Sennrich, 2019).
@@ -26,7 +27,7 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Tensor> {
         epsilon,
         centred: false,
     };
-    ready(x)?.apply_op2(&ready(weight)?, op)
+    apply2(&ready(x)?, &ready(weight)?, op)
 }
 
 #[derive(Clone, Copy)]

@@ -2,6 +2,7 @@
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, D, Layout, Result, Shape, Tensor, WithDType};
 
+use super::tape::apply1;
 use super::{Number, for_floats, numbers, ready};
 use crate::kernels::math::{largest, sum};
 use crate::kernels::region::{self, Shared};
@@ -15,7 +16,7 @@ pub fn softmax(x: &Tensor, causal: bool) -> Result<Tensor> {
     if x.elem_count() == 0 {
         return Ok(x.clone());
     }
-    ready(x)?.apply_op1(Softmax { causal })
+    apply1(&ready(x)?, Softmax { causal })
 }
 
 struct Softmax {

@@ -16,7 +16,8 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 pub use after::After;
 
 use self::bands::Bands;
-use super::tape::hand_over;
+use super::aside::hand_over;
+use super::tape::{apply2, apply3};
 use super::unfold::Sizes;
 use super::{Window, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::region;
@@ -57,8 +58,8 @@ pub fn conv2d_then(
         places: OnceLock::new(),
     };
     match bias {
-        Some(bias) => x.apply_op3(&weight, &ready(bias)?, op),
-        None => x.apply_op2(&weight, op),
+        Some(bias) => apply3(&x, &weight, &ready(bias)?, op),
+        None => apply2(&x, &weight, op),
     }
 }
 

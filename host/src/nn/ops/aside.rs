@@ -1,0 +1,64 @@
+//! The gradients of parameters past candle's store.
+//!
+//! For every gradient that an operation hands it, the store makes zeros and adds it to them: two more
+//! passes over memory. Most parameters are used once, so the operations of this module lay their
+//! gradients aside while a backward pass of ours runs, which puts them into the store at the end.
+//! Everywhere else they hand them over as usual: candle's own `backward` is as complete.
+
+use std::cell::RefCell;
+
+use candle_core::backprop::GradStore;
+use candle_core::{Result, Tensor, TensorId};
+
+thread_local! {
+    /// The parameters' gradients of the backward pass under way, if there is one.
+    static ASIDE: RefCell<Option<Vec<(TensorId, Tensor)>>> = const { RefCell::new(None) };
+}
+
+/// A backward pass under way. However it ends, also by a panic in an operation, the one around it goes on
+/// as before: gradients laid aside for nobody would be lost.
+pub(super) struct Aside {
+    outer: Option<Vec<(TensorId, Tensor)>>,
+}
+
+impl Aside {
+    pub(super) fn begin() -> Aside {
+        Aside {
+            outer: ASIDE.replace(Some(Vec::new())),
+        }
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        ASIDE.set(self.outer.take());
+    }
+}
+
+/// Adds what was laid aside to a store.
+pub(super) fn bring_back(store: &mut GradStore) -> Result<()> {
+    for (id, gradient) in ASIDE.take().unwrap_or_default() {
+        let sum = match store.get_id(id) {
+            Some(before) => before.add(&gradient)?,
+            None => gradient,
+        };
+        store.insert_id(id, sum);
+    }
+    Ok(())
+}
+
+/// The gradient of a tensor, where it is wanted, as an operation returns it: laid aside where it is a
+/// parameter's and there is a pass that asks for it afterwards.
+pub(super) fn hand_over(tensor: &Tensor, gradient: impl Into<Option<Tensor>>) -> Option<Tensor> {
+    let gradient = gradient.into()?;
+    if !tensor.is_variable() {
+        return Some(gradient);
+    }
+    ASIDE.with_borrow_mut(|aside| match aside {
+        Some(aside) => {
+            aside.push((tensor.id(), gradient));
+            None
+        }
+        None => Some(gradient),
+    })
+}
