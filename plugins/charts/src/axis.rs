@@ -41,6 +41,25 @@ pub(crate) fn range(values: impl Iterator<Item = f64>, log: bool, pad: bool) -> 
     (low - padding).max(-1e300)..(high + padding).min(1e300)
 }
 
+/// How many ticks at the most: where all values are whole, as epochs are, no tick between two of them.
+pub(crate) fn ticks(values: impl Iterator<Item = f64>) -> usize {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for value in values.filter(|value| value.is_finite()) {
+        if value.fract() != 0.0 {
+            return MOST_TICKS;
+        }
+        (low, high) = (low.min(value), high.max(value));
+    }
+    if low < high {
+        (high - low + 1.0).min(MOST_TICKS as f64) as usize
+    } else {
+        MOST_TICKS
+    }
+}
+
+/// Ticks of an axis.
+const MOST_TICKS: usize = 11;
+
 /// Whether a value has a place on the axis.
 pub(crate) fn shows(value: f64, log: bool) -> bool {
     value.is_finite() && value.abs() <= 1e300 && (!log || value >= 1e-300)
@@ -89,6 +108,17 @@ mod tests {
             "0", "0.1", "1", "2.5", "-0.3", "1234", "123456", "1e7", "2.5e-5", "0.002",
         ];
         assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn whole_numbers_have_no_ticks_between_them() {
+        let count = |values: &[f64]| ticks(values.iter().copied());
+        assert_eq!(count(&[1.0, 4.0, 2.0, f64::NAN]), 4);
+        assert_eq!(count(&[0.0, 1.0]), 2);
+        assert_eq!(count(&[0.0, 1e300]), MOST_TICKS);
+        for values in [&[][..], &[3.0], &[0.5, 2.0]] {
+            assert_eq!(count(values), MOST_TICKS);
+        }
     }
 
     #[test]

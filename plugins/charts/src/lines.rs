@@ -102,6 +102,8 @@ impl LineChart {
             let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
             area.fill(&WHITE).map_err(Error::drawing)?;
             let mut chart = ChartBuilder::on(&area);
+            let x_values = self.lines.iter().flat_map(|line| &line.points);
+            let x_ticks = axis::ticks(x_values.map(|point| point.0));
             chart.margin(12).x_label_area_size(42).y_label_area_size(64);
             if !self.title.is_empty() {
                 chart.caption(&self.title, ("sans-serif", 20, &INK));
@@ -109,6 +111,7 @@ impl LineChart {
             let mut chart = chart.build_cartesian_2d(x, y).map_err(Error::drawing)?;
             chart
                 .configure_mesh()
+                .x_labels(x_ticks)
                 .x_desc(&self.x_label)
                 .y_desc(&self.y_label)
                 .x_label_formatter(&|value| axis::number(*value))
@@ -244,6 +247,17 @@ mod tests {
         }
         assert_eq!(svg, chart.svg().unwrap());
         assert!(!svg.contains("<script") && !svg.contains("href"));
+    }
+
+    #[test]
+    fn epochs_have_a_tick_each() {
+        let mut chart = chart(&[(1.0, 2.0), (2.0, 4.0), (4.0, 3.0)]);
+        chart.lines.truncate(1);
+        let svg = chart.svg().unwrap();
+        assert!(
+            svg.contains(">\n2\n<") && !svg.contains(">\n1.5\n<"),
+            "{svg}"
+        );
     }
 
     #[test]
