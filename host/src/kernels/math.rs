@@ -141,9 +141,16 @@ pub(crate) fn sum<T: Number, const N: usize>(of: [&[T]; N], f: impl Fn([T; N]) -
         }
         start += LANES;
     }
-    let rest: [&[T]; N] = from_fn(|which| &of[which][start..count]);
-    for lane in 0..count - start {
-        lanes[lane] += f(from_fn(|which| rest[which][lane]));
+    if start < count {
+        // In lanes of its own: where some of them are picked out, they are kept in memory.
+        let mut more = [T::ZERO; LANES];
+        let rest: [&[T]; N] = from_fn(|which| &of[which][start..count]);
+        for (lane, more) in more[..count - start].iter_mut().enumerate() {
+            *more = f(from_fn(|which| rest[which][lane]));
+        }
+        for (sum, more) in lanes.iter_mut().zip(more) {
+            *sum += more;
+        }
     }
     total(lanes)
 }
@@ -177,12 +184,18 @@ pub(crate) fn largest<T: Number>(x: &[T]) -> T {
     let larger = |most: T, x: T| if x > most || x.is_nan() { x } else { most };
     let mut lanes = [T::neg_infinity(); LANES];
     let chunks = x.chunks_exact(LANES);
-    for (most, &x) in lanes.iter_mut().zip(chunks.remainder()) {
-        *most = larger(*most, x);
-    }
+    let rest = chunks.remainder();
     for chunk in chunks {
         for (most, &x) in lanes.iter_mut().zip(chunk) {
             *most = larger(*most, x);
+        }
+    }
+    if !rest.is_empty() {
+        // In lanes of its own, as above.
+        let mut more = [T::neg_infinity(); LANES];
+        more[..rest.len()].copy_from_slice(rest);
+        for (most, more) in lanes.iter_mut().zip(more) {
+            *most = larger(*most, more);
         }
     }
     let mut width = LANES / 2;

@@ -4,6 +4,8 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use super::region::Shared;
+
 /// A matrix to be read: (rows, columns), with any steps between its numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<'a, T> {
@@ -133,6 +135,50 @@ impl<'a, T> Target<'a, T> {
         Target {
             adds: false,
             ..Target::adding(numbers, rows, columns)
+        }
+    }
+
+    /// As [`Target::replacing`], with a step from row to row, at least as long as a row.
+    pub(crate) fn replacing_with_step(
+        numbers: &'a mut [T],
+        rows: usize,
+        columns: usize,
+        row_step: usize,
+    ) -> Target<'a, T> {
+        Target {
+            adds: false,
+            ..Target::adding_with_step(numbers, rows, columns, row_step)
+        }
+    }
+
+    /// Row after row in memory that other threads write to as well, from `start` on: where a matrix has lines
+    /// of several targets side by side.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else writes to these rows and columns meanwhile; what is added to has been written.
+    #[expect(unsafe_code, reason = "the caller knows that targets are disjoint")]
+    pub(crate) unsafe fn shared(
+        places: &'a Shared<'_, MaybeUninit<T>>,
+        start: usize,
+        (rows, columns): (usize, usize),
+        row_step: usize,
+        adds: bool,
+    ) -> Target<'a, T> {
+        assert!(
+            row_step >= columns,
+            "the lines of a product's target overlap"
+        );
+        let end = start + reach(rows, columns, row_step, 1);
+        Target {
+            start: places.places(start..end).cast(),
+            rows,
+            columns,
+            row_step,
+            column_step: 1,
+            adds,
+            begin: None,
+            lifetime: PhantomData,
         }
     }
 

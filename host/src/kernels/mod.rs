@@ -16,6 +16,7 @@ mod matrix;
 mod product;
 pub(crate) mod region;
 pub(crate) mod strokes;
+mod tile;
 
 pub(crate) use finite::all_finite;
 pub(crate) use fresh::{Fresh, written, zeros};
@@ -23,3 +24,4 @@ pub(crate) use level::vectorised;
 pub use level::{Level, VARIABLE, level};
 pub(crate) use matrix::{Matrix, Target};
 pub(crate) use product::{Job, multiply, multiply_all};
+pub(crate) use tile::{Depth, Left, PANEL, Right, has_tiles, multiply_tiles, transpose};

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use candle_core::utils::barrier_pool;
@@ -63,6 +64,28 @@ pub(crate) fn run(count: usize, work: impl Fn(usize) + Sync) {
     }
 }
 
+/// Does pieces `0..count` of some work, each once, on at most so many threads: whoever is ready takes the next, so
+/// that a core that is slower, or busy with something else, does less. For work whose results don't depend on who
+/// does it; `room` makes what each thread needs for itself.
+pub(crate) fn take_turns<R>(
+    threads: usize,
+    count: usize,
+    room: impl Fn() -> R + Sync,
+    work: impl Fn(&mut R, usize) + Sync,
+) {
+    let next = AtomicUsize::new(0);
+    run(threads.min(count), |_| {
+        let mut own = None;
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return;
+            }
+            work(own.get_or_insert_with(&room), index);
+        }
+    });
+}
+
 /// Marks the thread while it is inside a region.
 struct Inside(bool);
 
@@ -99,6 +122,13 @@ impl<'a, T> Shared<'a, T> {
         }
     }
 
+    /// Where a part begins, which lies inside the slice.
+    pub(crate) fn places(&self, range: Range<usize>) -> *mut T {
+        let fits = range.start <= range.end && range.end <= self.length;
+        assert!(fits, "a part reaches beyond its slice");
+        self.start.wrapping_add(range.start)
+    }
+
     /// A part; an empty one where it reaches beyond the slice.
     ///
     /// # Safety
@@ -117,8 +147,6 @@ impl<'a, T> Shared<'a, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
 
     #[test]
@@ -141,6 +169,18 @@ mod tests {
             });
         });
         assert!(done.iter().all(|count| count.load(Ordering::SeqCst) == 3));
+    }
+
+    #[test]
+    fn every_piece_is_done_once_with_room_of_its_thread() {
+        let done: Vec<AtomicUsize> = (0..50).map(|_| AtomicUsize::new(0)).collect();
+        let rooms = AtomicUsize::new(0);
+        let room = || rooms.fetch_add(1, Ordering::SeqCst);
+        take_turns(4, 50, room, |_, index| {
+            done[index].fetch_add(1, Ordering::SeqCst);
+        });
+        assert!(done.iter().all(|count| count.load(Ordering::SeqCst) == 1));
+        assert!((1..=4).contains(&rooms.into_inner()));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Embeddings of tokens and of positions.
 
-use candle_core::{DType, Result, Tensor};
+use candle_core::{Result, Tensor};
 
 use super::Layer;
 use crate::init::Init;
-use crate::nn::Pass;
+use crate::nn::{Pass, ops};
 use crate::parameters::{self, Scope};
 
 /// A vector for each token, with PyTorch's names and initialisation.
@@ -31,16 +31,7 @@ impl Embedding {
 
     /// From whole numbers (…) to (…, width).
     pub fn forward(&self, tokens: &Tensor) -> Result<Tensor> {
-        if tokens.dtype() != DType::U32 && tokens.dtype() != DType::I64 {
-            candle_core::bail!(
-                "an embedding wants whole numbers, found {:?}",
-                tokens.dtype()
-            )
-        }
-        let mut shape = tokens.dims().to_vec();
-        shape.push(self.weight.dim(1)?);
-        let rows = self.weight.index_select(&tokens.flatten_all()?, 0)?;
-        rows.reshape(shape)
+        ops::embedding(&self.weight, tokens)
     }
 }
 
@@ -74,10 +65,7 @@ impl PositionEmbedding {
 
     /// Of (…, length, width), in the same shape; the length is at most the table's.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let &[.., length, _] = x.dims() else {
-            candle_core::bail!("positions want (…, length, width), found {:?}", x.dims())
-        };
-        x.broadcast_add(&self.weight.narrow(0, 0, length)?)
+        ops::add_positions(x, &self.weight)
     }
 }
 

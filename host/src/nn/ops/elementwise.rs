@@ -60,22 +60,31 @@ impl Function {
 /// Elements that are worth a share of the work of one step of a loop over them.
 const EACH: usize = 8;
 
-/// Runs a kernel over parts of `x` (and `more`, of the same length), side by side.
+/// Elements that a thread takes at once.
+const PIECE: usize = 16 << 10;
+
+/// Runs a kernel over pieces of `x` (and `more`, of the same length), side by side.
 pub(super) fn map<T: Number>(
     x: &[T],
     more: &[T],
     kernel: impl Fn(&[T], &[T], &mut [MaybeUninit<T>]) + Sync,
 ) -> Vec<T> {
     let mut y = Fresh::new(x.len());
-    let parts = region::parts(x.len() * EACH);
+    let threads = region::parts(x.len() * EACH);
     let places = Shared::new(y.places());
-    region::run(parts, |part| {
-        let range = region::range(x.len(), 64, part, parts);
-        // SAFETY: ranges of different parts are disjoint.
-        #[expect(unsafe_code, reason = "each part has its own elements")]
-        let y = unsafe { places.part(range.clone()) };
-        kernel(&x[range.clone()], more.get(range).unwrap_or_default(), y);
-    });
+    let pieces = x.len().div_ceil(PIECE);
+    region::take_turns(
+        threads,
+        pieces,
+        || (),
+        |(), piece| {
+            let range = piece * PIECE..x.len().min((piece + 1) * PIECE);
+            // SAFETY: each piece is done by one thread.
+            #[expect(unsafe_code, reason = "each piece has its own elements")]
+            let y = unsafe { places.part(range.clone()) };
+            kernel(&x[range.clone()], more.get(range).unwrap_or_default(), y);
+        },
+    );
     // SAFETY: every kernel here writes as many elements as it is given.
     #[expect(unsafe_code, reason = "they are written")]
     unsafe {

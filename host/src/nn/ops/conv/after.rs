@@ -123,7 +123,7 @@ vectorised! {
 
 vectorised! {
     /// `ReLU`'s gradient, by its outputs.
-    fn mask<T: Number>(g: &[T], y: &[T], masked: &mut [T]) {
+    pub(super) fn mask<T: Number>(g: &[T], y: &[T], masked: &mut [T]) {
         for ((masked, &g), &y) in masked.iter_mut().zip(g).zip(y) {
             *masked = if y > T::ZERO { g } else { T::ZERO };
         }

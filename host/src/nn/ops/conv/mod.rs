@@ -7,6 +7,7 @@
 
 mod after;
 mod bands;
+mod direct;
 mod passes;
 
 use std::sync::OnceLock;
@@ -16,10 +17,11 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 pub use after::After;
 
 use self::bands::Bands;
+use self::direct::Direct;
 use super::aside::hand_over;
 use super::tape::{apply2, apply3};
 use super::unfold::Sizes;
-use super::{Window, cpu, for_floats, new_tensor, numbers, ready, stored};
+use super::{Number, Window, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::region;
 
 /// Convolution of (batch, inputs, height, width) with a weight (outputs, inputs / groups, kernel down,
@@ -156,6 +158,16 @@ impl ConvOp {
         } = self.conv;
         let (rows, columns) = self.after.outputs(image.rows, image.columns);
         let shape = (batch, outputs, rows, columns);
+        if let (CpuStorage::F32(_), Some(direct)) = (x, Direct::of(&self.conv, self.after)) {
+            let bias = bias
+                .map(|(bias, layout)| numbers(bias, layout))
+                .transpose()?;
+            let weight = numbers(weight, weight_layout)?;
+            let (y, places) = direct.forward(numbers(x, x_layout)?, weight, bias);
+            // It is called once for each operation.
+            drop(self.places.set(places));
+            return Ok((stored(y), shape.into()));
+        }
         for_floats!(x, T => {
             let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;
             let weight = numbers::<T>(weight, weight_layout)?;
@@ -180,23 +192,44 @@ impl ConvOp {
         let (weight_guard, weight_layout) = weight.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
         let storage = cpu(&x_guard)?;
+        let (wanted, places) = (x.track_op(), self.places.get());
+        let places = places.map_or(&[][..], Vec::as_slice);
+        if let (CpuStorage::F32(_), Some(direct)) = (storage, Direct::of(&self.conv, self.after)) {
+            let inputs = (
+                numbers(storage, x_layout)?,
+                numbers(cpu(&weight_guard)?, weight_layout)?,
+            );
+            let outputs = (
+                numbers(cpu(&y_guard)?, y_layout)?,
+                numbers(cpu(&gradient_guard)?, gradient_layout)?,
+            );
+            let slopes = direct.backward(inputs, outputs, places, wanted);
+            return self.tensors(x, weight, slopes);
+        }
         for_floats!(storage, T => {
             let numbers_of_x = numbers::<T>(storage, x_layout)?;
             let numbers_of_weight = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
             let y = numbers::<T>(cpu(&y_guard)?, y_layout)?;
-            let wanted = x.track_op();
-            let places = self.places.get().map_or(&[][..], Vec::as_slice);
-            let [of_x, of_weight, of_bias] = self.conv.backward(
+            self.tensors(x, weight, self.conv.backward(
                 (numbers_of_x, numbers_of_weight),
                 (y, g),
                 (self.after, places),
                 wanted,
-            );
-            let of_x = wanted.then(|| new_tensor(of_x, x.shape())).transpose()?;
-            let of_bias = new_tensor(of_bias, &self.conv.outputs.into())?;
-            Ok([of_x, Some(new_tensor(of_weight, weight.shape())?), Some(of_bias)])
+            ))
         })
+    }
+
+    fn tensors<T: Number>(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        [of_x, of_weight, of_bias]: [Vec<T>; 3],
+    ) -> Result<[Option<Tensor>; 3]> {
+        let of_x = x.track_op().then(|| new_tensor(of_x, x.shape()));
+        let of_bias = new_tensor(of_bias, &self.conv.outputs.into())?;
+        let of_weight = new_tensor(of_weight, weight.shape())?;
+        Ok([of_x.transpose()?, Some(of_weight), Some(of_bias)])
     }
 }
 

@@ -91,7 +91,7 @@ impl Conv {
     }
 
     /// Outputs of one channel of an image.
-    fn kept(&self, after: After) -> usize {
+    pub(super) fn kept(&self, after: After) -> usize {
         let (rows, columns) = after.outputs(self.image.rows, self.image.columns);
         rows * columns
     }

@@ -1,10 +1,15 @@
 //! The linear layer as one operation: product, bias, and the nonlinearity that follows; on the way back
 //! all gradients.
 
+mod tiled;
+mod turned;
+
 use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
+use self::tiled::Tiled;
+use self::turned::Turned;
 use super::aside::hand_over;
 use super::elementwise::{Function, map};
 use super::tape::{apply2, apply3};
@@ -74,6 +79,18 @@ impl Sizes {
     }
 }
 
+/// The outputs and what the function was given, where products in tiles pay.
+fn in_tiles(
+    sizes: Sizes,
+    (x, weight, bias): (&[f32], &[f32], Option<&[f32]>),
+    function: Option<Function>,
+) -> Option<(Vec<f32>, Option<Vec<f32>>)> {
+    if let Some(tiled) = Tiled::of(sizes) {
+        return Some(tiled.forward(x, weight, bias, function));
+    }
+    Some(Turned::of(sizes)?.forward(x, weight, bias, function))
+}
+
 impl LinearOp {
     fn forward(
         &self,
@@ -90,6 +107,22 @@ impl LinearOp {
         let mut shape = x_layout.dims().to_vec();
         if let Some(last) = shape.last_mut() {
             *last = outputs;
+        }
+        if let CpuStorage::F32(_) = x {
+            let bias = bias
+                .map(|(bias, layout)| numbers(bias, layout))
+                .transpose()?;
+            if bias.is_some_and(|bias: &[f32]| bias.len() != outputs) {
+                bail!("a linear layer of {outputs} outputs has a bias of another length")
+            }
+            let (x, weight) = (numbers(x, x_layout)?, numbers(weight, weight_layout)?);
+            if let Some((y, before)) = in_tiles(sizes, (x, weight, bias), self.function) {
+                if let Some(before) = before {
+                    // It is called once for each operation.
+                    drop(self.before.set(stored(before)));
+                }
+                return Ok((stored(y), shape.into()));
+            }
         }
         for_floats!(x, T => {
             let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;
@@ -282,3 +315,6 @@ impl CustomOp2 for LinearOp {
         Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,10 @@
 //! Multi-head self-attention from packed queries, keys and values as one operation.
 
+mod tiled;
+
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
 
+use self::tiled::Tiled;
 use super::tape::apply1;
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::math::{LANES, largest, number, sum};
@@ -251,6 +254,10 @@ impl CustomOp1 for Attention {
 
     fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let shape = (self.sizes.batch, self.sizes.length, self.sizes.width);
+        if let (CpuStorage::F32(_), Some(tiled)) = (storage, Tiled::of(self.sizes, self.causal)) {
+            let y = tiled.forward(numbers(storage, layout)?);
+            return Ok((stored(y), shape.into()));
+        }
         for_floats!(storage, T => {
             let y = self.forward(numbers::<T>(storage, layout)?);
             Ok((stored(y), shape.into()))
@@ -262,6 +269,11 @@ impl CustomOp1 for Attention {
         let (guard, layout) = qkv.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
         let storage = cpu(&guard)?;
+        if let (CpuStorage::F32(_), Some(tiled)) = (storage, Tiled::of(self.sizes, self.causal)) {
+            let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
+            let slopes = tiled.backward(numbers(storage, layout)?, g);
+            return Ok(Some(new_tensor(slopes, qkv.shape())?));
+        }
         for_floats!(storage, T => {
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
             let slopes = self.backward(numbers::<T>(storage, layout)?, g);

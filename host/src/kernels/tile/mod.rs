@@ -1,0 +1,454 @@
+//! Small products in registers, with no copy of what they read: where the crate `gemm` would spend its time
+//! packing, since an operation has many of them and its matrices lie well already.
+//!
+//! A tile of the target is kept in registers while both matrices are walked through: of the left one a number
+//! of each row at a time, of the right one whole registers. So the left one may lie in any way, and the right
+//! one has the numbers of a row side by side, in panels of [`PANEL`] columns. `f32` alone, and where the
+//! processor has AVX2 with FMA or AVX-512; both give the same bits.
+
+#[cfg(target_arch = "x86_64")]
+mod registers;
+mod transpose;
+
+pub(crate) use transpose::transpose;
+
+use super::Target;
+#[cfg(target_arch = "x86_64")]
+use super::{Level, level};
+
+/// Columns of a panel.
+pub(crate) const PANEL: usize = 32;
+
+/// Whether this processor can do products in tiles.
+pub(crate) fn has_tiles() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        match level() {
+            Level::Avx512 => true,
+            Level::Avx2 => is_x86_feature_detected!("fma"),
+            Level::Baseline => false,
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// The inner dimension of a product, as two loops, one in the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Depth {
+    pub(crate) outer: usize,
+    pub(crate) inner: usize,
+}
+
+impl Depth {
+    /// One loop.
+    pub(crate) fn new(count: usize) -> Depth {
+        Depth {
+            outer: 1,
+            inner: count,
+        }
+    }
+
+    /// How far steps reach, the last place included.
+    fn reach(self, steps: (usize, usize)) -> usize {
+        (self.outer - 1) * steps.0 + (self.inner - 1) * steps.1 + 1
+    }
+}
+
+/// (rows, depth).
+#[derive(Clone, Copy)]
+pub(crate) struct Left<'a> {
+    pub(crate) numbers: &'a [f32],
+    /// From row to row.
+    pub(crate) row: usize,
+    /// Along the depth: of the outer loop and of the inner one.
+    pub(crate) steps: (usize, usize),
+}
+
+/// (depth, columns).
+#[derive(Clone, Copy)]
+pub(crate) struct Right<'a> {
+    pub(crate) numbers: &'a [f32],
+    /// From a panel to the next: [`PANEL`] where rows are whole.
+    pub(crate) panel: usize,
+    /// Along the depth: of the outer loop and of the inner one.
+    pub(crate) steps: (usize, usize),
+}
+
+/// left · right into a target of rows; to be called where [`has_tiles`] says so.
+pub(crate) fn multiply_tiles(
+    target: &mut Target<'_, f32>,
+    depth: Depth,
+    left: Left<'_>,
+    right: Right<'_>,
+) {
+    let (rows, columns) = (target.rows, target.columns);
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    let panels = columns.div_ceil(PANEL);
+    let widest = if panels > 1 { PANEL } else { columns };
+    let last = columns - (panels - 1) * PANEL;
+    let fits = depth.outer > 0
+        && depth.inner > 0
+        && target.column_step == 1
+        && (rows - 1) * left.row + depth.reach(left.steps) <= left.numbers.len()
+        && (panels - 1) * right.panel + depth.reach(right.steps) + last - 1 <= right.numbers.len()
+        && panels.saturating_sub(2) * right.panel + depth.reach(right.steps) + widest - 1
+            <= right.numbers.len();
+    assert!(fits, "the matrices of a product in tiles don't fit");
+    // One loop that is long is walked through in blocks, each added to those before, so that a panel's lines
+    // stay near while all rows go past them.
+    let step = if depth.outer == 1 { NEAR } else { depth.inner };
+    for first in (0..depth.inner).step_by(step) {
+        let inner = step.min(depth.inner - first);
+        let product = Product {
+            depth: Depth { inner, ..depth },
+            left: Left {
+                numbers: &left.numbers[first * left.steps.1..],
+                ..left
+            },
+            right: Right {
+                numbers: &right.numbers[first * right.steps.1..],
+                ..right
+            },
+            target,
+            adds: target.adds || first > 0,
+        };
+        product.run();
+    }
+}
+
+/// Steps along the depth whose lines of a panel stay in the nearest cache.
+const NEAR: usize = 256;
+
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "there are no tiles")
+)]
+struct Product<'a, 'b> {
+    depth: Depth,
+    left: Left<'a>,
+    right: Right<'a>,
+    target: &'a Target<'b, f32>,
+    /// Whether the product is added to what the target has.
+    adds: bool,
+}
+
+impl Product<'_, '_> {
+    /// The product, which was found to fit its memory.
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "tiles take pointers")]
+    fn run(&self) {
+        match level() {
+            // SAFETY: the processor was found to have these instructions, and what is read and written was
+            // found to lie in its memory.
+            Level::Avx512 => unsafe { self.avx512() },
+            // SAFETY: see above.
+            _ if has_tiles() => unsafe { self.avx2() },
+            _ => panic!("a product in tiles on a processor that has none"),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn run(&self) {
+        panic!("a product in tiles on a processor that has none");
+    }
+}
+
+/// Calls `$tile::<_, ROWS, _>` for a number of rows up to the registers' own.
+#[cfg(target_arch = "x86_64")]
+macro_rules! by_rows {
+    ($self:ident, $registers:ty, $rows:expr, $at:expr, $is_whole:expr, [$($count:literal)*]) => {
+        match ($rows, $is_whole) {
+            $(
+                // SAFETY: as the caller says.
+                ($count, true) => unsafe { $self.tile::<$registers, $count, true>($at) },
+                // SAFETY: see above.
+                ($count, false) => unsafe { $self.tile::<$registers, $count, false>($at) },
+            )*
+            _ => {}
+        }
+    };
+}
+
+/// The same number, of which the compiler doesn't know how it comes from others: it would make each row's address
+/// from that of the row before, a chain as long as the products take.
+#[cfg(target_arch = "x86_64")]
+macro_rules! apart {
+    ($number:expr) => {{
+        let mut number: usize = $number;
+        std::arch::asm!("/* {0} */", inout(reg) number, options(pure, nomem, nostack, preserves_flags));
+        number
+    }};
+}
+
+/// Where a tile is: row, column, and the place of its first column in the right matrix.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct At {
+    row: usize,
+    column: usize,
+    place: usize,
+    columns: usize,
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "tiles take pointers")]
+impl Product<'_, '_> {
+    /// # Safety
+    ///
+    /// The processor has AVX-512, and the product fits its memory.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn avx512(&self) {
+        use registers::{Avx512, Registers};
+        self.each_tile(Avx512::ROWS, 2 * Avx512::LANES, |rows, at| {
+            let is_whole = at.columns == 2 * Avx512::LANES;
+            by_rows!(self, Avx512, rows, at, is_whole, [1 2 3 4 5 6 7 8 9 10 11 12]);
+        });
+    }
+
+    /// # Safety
+    ///
+    /// The processor has AVX2 and FMA, and the product fits its memory.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn avx2(&self) {
+        use registers::{Avx2, Registers};
+        self.each_tile(Avx2::ROWS, 2 * Avx2::LANES, |rows, at| {
+            let is_whole = at.columns == 2 * Avx2::LANES;
+            by_rows!(self, Avx2, rows, at, is_whole, [1 2 3 4 5 6]);
+        });
+    }
+
+    /// Calls `tile(rows, where)` for tiles of at most so many rows, about as many in each, and columns.
+    #[inline(always)]
+    fn each_tile(&self, rows: usize, columns: usize, mut tile: impl FnMut(usize, At)) {
+        let tiles = self.target.rows.div_ceil(rows);
+        let mut column = 0;
+        while column < self.target.columns {
+            let (panel, within) = (column / PANEL, column % PANEL);
+            let at = At {
+                row: 0,
+                column,
+                place: panel * self.right.panel + within,
+                columns: columns.min(self.target.columns - column),
+            };
+            for index in 0..tiles {
+                let row = index * self.target.rows / tiles;
+                let end = (index + 1) * self.target.rows / tiles;
+                tile(end - row, At { row, ..at });
+            }
+            column += columns;
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The processor has the instructions of `R`; rows and columns lie inside the product, which fits its
+    /// memory; `WHOLE` stands for two whole registers of columns.
+    #[inline(always)]
+    unsafe fn tile<R: registers::Registers, const ROWS: usize, const WHOLE: bool>(&self, at: At) {
+        let (row_step, left_row) = (self.target.row_step, self.left.row);
+        // SAFETY: by the caller's word. Pointers that go one step too far at the end are not read.
+        unsafe {
+            let masks = [
+                R::mask(at.columns),
+                R::mask(at.columns.saturating_sub(R::LANES)),
+            ];
+            let load = |from: *const f32| {
+                let second = from.wrapping_add(R::LANES);
+                if WHOLE {
+                    [R::load(from), R::load(second)]
+                } else {
+                    [R::load_some(from, masks[0]), R::load_some(second, masks[1])]
+                }
+            };
+            let target = self.target.start.add(at.row * row_step + at.column);
+            let mut sums = [[R::zero(); 2]; ROWS];
+            if self.adds {
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    *sums = load(target.add(row * row_step));
+                }
+            } else if let Some(begin) = self.target.begin {
+                sums = [load(begin.as_ptr().add(at.column)); ROWS];
+            }
+            let third = apart!(3 * left_row);
+            let groups = [0, apart!(4 * left_row), apart!(8 * left_row)];
+            let mut left_outer = self.left.numbers.as_ptr().add(at.row * left_row);
+            let mut right_outer = self.right.numbers.as_ptr().add(at.place);
+            for _ in 0..self.depth.outer {
+                let (mut left, mut right) = (left_outer, right_outer);
+                for _ in 0..self.depth.inner {
+                    let [first, second] = load(right);
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let group = left.wrapping_add(groups[row / 4]);
+                        let factor =
+                            group.wrapping_add([0, left_row, 2 * left_row, third][row % 4]);
+                        sums[0] = R::add_product(sums[0], factor, first);
+                        sums[1] = R::add_product(sums[1], factor, second);
+                    }
+                    left = left.wrapping_add(self.left.steps.1);
+                    right = right.wrapping_add(self.right.steps.1);
+                }
+                left_outer = left_outer.wrapping_add(self.left.steps.0);
+                right_outer = right_outer.wrapping_add(self.right.steps.0);
+            }
+            for (row, [first, second]) in sums.into_iter().enumerate() {
+                let to = target.add(row * row_step);
+                let next = to.wrapping_add(R::LANES);
+                if WHOLE {
+                    R::store(to, first);
+                    R::store(next, second);
+                } else {
+                    R::store_some(to, masks[0], first);
+                    R::store_some(next, masks[1], second);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(count: usize, seed: usize) -> Vec<f32> {
+        let number = |index: usize| ((index * 7 + seed * 13) % 11) as f32 - 5.0;
+        (0..count).map(number).collect()
+    }
+
+    #[test]
+    fn products_of_all_sizes_are_the_slow_ones() {
+        if !has_tiles() {
+            return;
+        }
+        for (rows, columns, outer, inner) in [
+            (1, 1, 1, 1),
+            (5, 7, 2, 3),
+            (12, 32, 1, 9),
+            (13, 33, 3, 1),
+            (40, 100, 2, 17),
+            (64, 16, 1, 64),
+            (7, 40, 1, 300),
+        ] {
+            // Rows of the left matrix stand side by side, and the inner loop's step is longer than they are.
+            let (step, outer_step) = (rows + 3, (rows + 3) * inner + 2);
+            let left = numbers(outer * outer_step, 1);
+            let (right_step, right_outer) = (columns + 1, (columns + 1) * inner + 5);
+            let right = numbers(outer * right_outer + PANEL, 2);
+            let begin = numbers(columns, 3);
+            let exact = |row: usize, column: usize| {
+                let mut sum = 0.0;
+                for o in 0..outer {
+                    for i in 0..inner {
+                        sum += left[o * outer_step + i * step + row]
+                            * right[o * right_outer + i * right_step + column];
+                    }
+                }
+                sum
+            };
+            let matrices = (
+                Left {
+                    numbers: &left,
+                    row: 1,
+                    steps: (outer_step, step),
+                },
+                Right {
+                    numbers: &right,
+                    panel: PANEL,
+                    steps: (right_outer, right_step),
+                },
+            );
+            let depth = Depth { outer, inner };
+            // Longer rows than columns: what is beside them stays.
+            let row_step = columns + 2;
+            let mut y = numbers(rows * row_step, 4);
+            let before = y.clone();
+            let mut target = Target::adding_with_step(&mut y, rows, columns, row_step);
+            multiply_tiles(&mut target, depth, matrices.0, matrices.1);
+            for (index, (y, before)) in y.iter().zip(&before).enumerate() {
+                let (row, column) = (index / row_step, index % row_step);
+                let more = if column < columns {
+                    exact(row, column)
+                } else {
+                    0.0
+                };
+                let exact = before + more;
+                assert_eq!(
+                    y.to_bits(),
+                    exact.to_bits(),
+                    "{rows} {columns} {row} {column}"
+                );
+            }
+            let mut y = vec![0.0; rows * columns];
+            let mut target = Target::replacing(&mut y, rows, columns).with_row(Some(&begin));
+            multiply_tiles(&mut target, depth, matrices.0, matrices.1);
+            for (index, y) in y.iter().enumerate() {
+                let (row, column) = (index / columns, index % columns);
+                let exact = begin[column] + exact(row, column);
+                assert_eq!(y.to_bits(), exact.to_bits());
+            }
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "each set of instructions by itself")]
+    fn both_sets_of_instructions_give_the_same_bits() {
+        if level() != Level::Avx512 || !is_x86_feature_detected!("fma") {
+            return;
+        }
+        let (rows, columns, inner) = (29, 50, 300);
+        let thirds = |count: usize, seed: usize| -> Vec<f32> {
+            numbers(count, seed).iter().map(|x| x / 3.0).collect()
+        };
+        let (left, right) = (thirds(rows * inner, 1), thirds(inner * columns, 2));
+        let mut made = [vec![0.0; rows * columns], vec![0.0; rows * columns]];
+        for (index, y) in made.iter_mut().enumerate() {
+            let product = Product {
+                depth: Depth::new(inner),
+                left: Left {
+                    numbers: &left,
+                    row: inner,
+                    steps: (0, 1),
+                },
+                right: Right {
+                    numbers: &right,
+                    panel: PANEL,
+                    steps: (0, columns),
+                },
+                target: &Target::replacing(y, rows, columns),
+                adds: false,
+            };
+            // SAFETY: the processor has both, and the matrices are as large as said.
+            unsafe {
+                if index == 0 {
+                    product.avx512();
+                } else {
+                    product.avx2();
+                }
+            }
+        }
+        let [wide, narrow] = made.map(|y| y.into_iter().map(f32::to_bits).collect::<Vec<_>>());
+        assert_eq!(wide, narrow);
+    }
+
+    #[test]
+    #[should_panic(expected = "don't fit")]
+    fn a_matrix_that_is_too_short_is_refused() {
+        let numbers = [0.0; 100];
+        let mut y = [0.0; 100];
+        let left = Left {
+            numbers: &numbers,
+            row: 10,
+            steps: (0, 1),
+        };
+        let right = Right {
+            numbers: &numbers[..99],
+            panel: PANEL,
+            steps: (0, 10),
+        };
+        let mut target = Target::replacing(&mut y, 10, 10);
+        multiply_tiles(&mut target, Depth::new(10), left, right);
+    }
+}

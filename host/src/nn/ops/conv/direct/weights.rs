@@ -1,0 +1,121 @@
+//! The weight as products in tiles want it, and its gradient back.
+
+use super::Direct;
+use crate::kernels::region::{self, Shared};
+use crate::kernels::{Fresh, PANEL};
+
+/// Outputs whose numbers fill a line of the cache.
+const LANES: usize = 16;
+
+impl Direct {
+    /// The weight (outputs, inputs, kernel) as the right matrix of the forward pass: for each group and panel of
+    /// outputs, and each row of the kernel, a line of [`PANEL`] outputs for each number that it sees.
+    pub(super) fn weight(&self, weight: &[f32]) -> Vec<f32> {
+        let (down, across) = self.conv.image.window.kernel;
+        let (outputs, channels) = (self.outputs, self.channels());
+        let panels = outputs.div_ceil(PANEL);
+        let size = channels * down * across;
+        let mut packed = vec![0.0; self.conv.groups * panels * size * PANEL];
+        let places = Shared::new(&mut packed);
+        share_out(self.conv.groups * panels, size * PANEL, |index| {
+            let (group, panel) = (index / panels, index % panels);
+            let range = index * size * PANEL..(index + 1) * size * PANEL;
+            // SAFETY: each panel is done by one thread.
+            #[expect(unsafe_code, reason = "each panel has its own places")]
+            let packed = unsafe { places.part(range) };
+            let first = group * outputs + panel * PANEL;
+            let count = PANEL.min(outputs - panel * PANEL);
+            let lines = &weight[first * size..(first + count) * size];
+            for channel in 0..channels {
+                for place in 0..down * across {
+                    let (i, j) = (place / across, place % across);
+                    let line = ((i * across + j) * channels + channel) * PANEL;
+                    let from = &lines[channel * down * across + place..];
+                    let line = packed[line..][..count].iter_mut();
+                    for (to, &x) in line.zip(from.iter().step_by(size)) {
+                        *to = x;
+                    }
+                }
+            }
+        });
+        packed
+    }
+
+    /// The same as the right matrix of the inputs' gradient: for each group, place of the kernel and panel of
+    /// inputs, a line of [`PANEL`] inputs for each output.
+    pub(super) fn turned_weight(&self, weight: &[f32]) -> Vec<f32> {
+        let (down, across) = self.conv.image.window.kernel;
+        let (outputs, channels) = (self.outputs, self.channels());
+        let panels = channels.div_ceil(PANEL);
+        let places_of_kernel = down * across;
+        let size = places_of_kernel * panels * outputs * PANEL;
+        let mut packed = vec![0.0; self.conv.groups * size];
+        let places = Shared::new(&mut packed);
+        let each = outputs * PANEL;
+        share_out(
+            self.conv.groups * places_of_kernel * panels,
+            each,
+            |index| {
+                let (rest, panel) = (index / panels, index % panels);
+                let (group, place) = (rest / places_of_kernel, rest % places_of_kernel);
+                // SAFETY: each panel is done by one thread.
+                #[expect(unsafe_code, reason = "each panel has its own places")]
+                let packed = unsafe { places.part(index * each..(index + 1) * each) };
+                let count = PANEL.min(channels - panel * PANEL);
+                let all = channels * places_of_kernel;
+                let lines = weight[group * outputs * all..].chunks_exact(all);
+                for (line, from) in packed.chunks_exact_mut(PANEL).zip(lines) {
+                    let from = from[panel * PANEL * places_of_kernel + place..].iter();
+                    for (to, &x) in line[..count].iter_mut().zip(from.step_by(places_of_kernel)) {
+                        *to = x;
+                    }
+                }
+            },
+        );
+        packed
+    }
+
+    /// The weight's gradient as the weight is, from the sums of all parts, each (groups, kernel down, kernel
+    /// across, inputs, outputs) and as long as `size`.
+    pub(super) fn weight_of(&self, sums: &[f32], size: usize) -> Vec<f32> {
+        let (down, across) = self.conv.image.window.kernel;
+        let (outputs, channels) = (self.outputs, self.channels());
+        let (kernel, all) = (down * across, channels * down * across);
+        let mut weight = Fresh::new(self.conv.groups * outputs * all);
+        let places = Shared::new(weight.places());
+        let blocks = outputs.div_ceil(LANES);
+        share_out(self.conv.groups * blocks, LANES * all, |index| {
+            let (group, first) = (index / blocks, index % blocks * LANES);
+            let count = LANES.min(outputs - first);
+            let start = (group * outputs + first) * all;
+            // SAFETY: each block is done by one thread.
+            #[expect(unsafe_code, reason = "each block has its own places")]
+            let weight = unsafe { places.part(start..start + count * all) };
+            for line in 0..all {
+                let from = group * all * outputs + line * outputs + first;
+                let mut totals = [0.0; LANES];
+                for sums in sums.chunks_exact(size) {
+                    for (total, x) in totals.iter_mut().zip(&sums[from..from + count]) {
+                        *total += x;
+                    }
+                }
+                let (place, channel) = (line / channels, line % channels);
+                let to = weight[channel * kernel + place..].iter_mut().step_by(all);
+                for (to, &total) in to.zip(&totals) {
+                    to.write(total);
+                }
+            }
+        });
+        // SAFETY: every output's were written.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            weight.written()
+        }
+    }
+}
+
+/// Calls `work` for each of `count` pieces of so many numbers to be moved.
+fn share_out(count: usize, numbers: usize, work: impl Fn(usize) + Sync) {
+    let threads = region::parts(8 * count * numbers);
+    region::take_turns(threads, count, || (), |(), index| work(index));
+}
