@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use candle_core::utils::barrier_pool;
@@ -64,26 +63,48 @@ pub(crate) fn run(count: usize, work: impl Fn(usize) + Sync) {
     }
 }
 
-/// Does pieces `0..count` of some work, each once, on at most so many threads: whoever is ready takes the next, so
-/// that a core that is slower, or busy with something else, does less. For work whose results don't depend on who
-/// does it; `room` makes what each thread needs for itself.
-pub(crate) fn take_turns<R>(
+/// Does pieces `0..count` of some work, each once, on at most so many threads. Each has a share of its own, always
+/// the same one, which it finds in its cache; who is done early takes pieces from the end of another's, so that a
+/// core that is slower, or busy with something else, does less. For work whose results don't depend on who does
+/// it; `room` makes what each thread needs for itself.
+pub(crate) fn share_out<R>(
     threads: usize,
     count: usize,
     room: impl Fn() -> R + Sync,
     work: impl Fn(&mut R, usize) + Sync,
 ) {
-    let next = AtomicUsize::new(0);
-    run(threads.min(count), |_| {
+    let threads = threads.clamp(1, count.max(1));
+    let shares: Vec<Share> = (0..threads)
+        .map(|thread| Share::new(range(count, 1, thread, threads)))
+        .collect();
+    run(threads, |thread| {
         let mut own = None;
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                return;
+        for distance in 0..threads {
+            let share = &shares[(thread + distance) % threads];
+            while let Some(index) = share.take(distance == 0) {
+                work(own.get_or_insert_with(&room), index);
             }
-            work(own.get_or_insert_with(&room), index);
         }
     });
+}
+
+/// The pieces of a share that nobody has taken yet: the first, and the one behind the last.
+struct Share(Mutex<Range<usize>>);
+
+impl Share {
+    fn new(pieces: Range<usize>) -> Share {
+        Share(Mutex::new(pieces))
+    }
+
+    /// The first piece, or the last.
+    fn take(&self, first: bool) -> Option<usize> {
+        let mut pieces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if first {
+            pieces.next()
+        } else {
+            pieces.next_back()
+        }
+    }
 }
 
 /// Marks the thread while it is inside a region.
@@ -147,6 +168,8 @@ impl<'a, T> Shared<'a, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -176,7 +199,7 @@ mod tests {
         let done: Vec<AtomicUsize> = (0..50).map(|_| AtomicUsize::new(0)).collect();
         let rooms = AtomicUsize::new(0);
         let room = || rooms.fetch_add(1, Ordering::SeqCst);
-        take_turns(4, 50, room, |_, index| {
+        share_out(4, 50, room, |_, index| {
             done[index].fetch_add(1, Ordering::SeqCst);
         });
         assert!(done.iter().all(|count| count.load(Ordering::SeqCst) == 1));

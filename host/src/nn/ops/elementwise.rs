@@ -73,7 +73,7 @@ pub(super) fn map<T: Number>(
     let threads = region::parts(x.len() * EACH);
     let places = Shared::new(y.places());
     let pieces = x.len().div_ceil(PIECE);
-    region::take_turns(
+    region::share_out(
         threads,
         pieces,
         || (),

@@ -99,7 +99,7 @@ impl Tiled {
             ..
         } = self.sizes;
         let room = || self.room(with_slopes);
-        region::take_turns(self.sizes.parts(), batch * heads, room, |room, head| {
+        region::share_out(self.sizes.parts(), batch * heads, room, |room, head| {
             for first in (0..length).step_by(BLOCK) {
                 let count = BLOCK.min(length - first);
                 work(Queries { head, first, count }, room);

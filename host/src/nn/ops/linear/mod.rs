@@ -2,14 +2,12 @@
 //! all gradients.
 
 mod tiled;
-mod turned;
 
 use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
 use self::tiled::Tiled;
-use self::turned::Turned;
 use super::aside::hand_over;
 use super::elementwise::{Function, map};
 use super::tape::{apply2, apply3};
@@ -79,18 +77,6 @@ impl Sizes {
     }
 }
 
-/// The outputs and what the function was given, where products in tiles pay.
-fn in_tiles(
-    sizes: Sizes,
-    (x, weight, bias): (&[f32], &[f32], Option<&[f32]>),
-    function: Option<Function>,
-) -> Option<(Vec<f32>, Option<Vec<f32>>)> {
-    if let Some(tiled) = Tiled::of(sizes) {
-        return Some(tiled.forward(x, weight, bias, function));
-    }
-    Some(Turned::of(sizes)?.forward(x, weight, bias, function))
-}
-
 impl LinearOp {
     fn forward(
         &self,
@@ -108,7 +94,7 @@ impl LinearOp {
         if let Some(last) = shape.last_mut() {
             *last = outputs;
         }
-        if let CpuStorage::F32(_) = x {
+        if let (CpuStorage::F32(_), Some(tiled)) = (x, Tiled::of(sizes)) {
             let bias = bias
                 .map(|(bias, layout)| numbers(bias, layout))
                 .transpose()?;
@@ -116,13 +102,12 @@ impl LinearOp {
                 bail!("a linear layer of {outputs} outputs has a bias of another length")
             }
             let (x, weight) = (numbers(x, x_layout)?, numbers(weight, weight_layout)?);
-            if let Some((y, before)) = in_tiles(sizes, (x, weight, bias), self.function) {
-                if let Some(before) = before {
-                    // It is called once for each operation.
-                    drop(self.before.set(stored(before)));
-                }
-                return Ok((stored(y), shape.into()));
+            let (y, before) = tiled.forward(x, weight, bias, self.function);
+            if let Some(before) = before {
+                // It is called once for each operation.
+                drop(self.before.set(stored(before)));
             }
+            return Ok((stored(y), shape.into()));
         }
         for_floats!(x, T => {
             let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;

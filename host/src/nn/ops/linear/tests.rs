@@ -3,7 +3,6 @@
 use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::tiled::Tiled;
-use super::turned::Turned;
 use super::*;
 use crate::kernels::has_tiles;
 use crate::nn::ops::{gelu, relu, silu};
@@ -48,13 +47,7 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
             inputs,
         };
         let is_tiled = Tiled::of(sizes).is_some();
-        let is_turned = !is_tiled && Turned::of(sizes).is_some();
         assert_eq!(is_tiled, has_tiles() && rows > 200, "{rows}");
-        assert_eq!(
-            is_turned,
-            has_tiles() && (20..=64).contains(&rows),
-            "{rows}"
-        );
         let random = |shape: &[usize]| Tensor::randn(0.0_f32, 1.0, shape, &Device::Cpu);
         let given = [
             random(&[rows, inputs])?,

@@ -49,6 +49,31 @@ impl Tiled {
         piece * AT_ONCE..self.sizes.rows.min((piece + 1) * AT_ONCE)
     }
 
+    /// The weight as panels of outputs, (panels, inputs, [`PANEL`]).
+    fn panels(&self, weight: &[f32]) -> Vec<f32> {
+        let Sizes {
+            outputs, inputs, ..
+        } = self.sizes;
+        let size = inputs * PANEL;
+        let count = outputs.div_ceil(PANEL);
+        let mut panels = Fresh::new(count * size);
+        let places = Shared::new(panels.places());
+        let fill = |panel: usize| {
+            // SAFETY: each panel is filled by one thread.
+            #[expect(unsafe_code, reason = "each panel has its own places")]
+            let place = zeros(unsafe { places.part(panel * size..(panel + 1) * size) });
+            let columns = PANEL.min(outputs - panel * PANEL);
+            let from = &weight[panel * PANEL * inputs..];
+            transpose(from, inputs, (columns, inputs), place, PANEL);
+        };
+        region::share_out(self.threads, count, || (), |(), panel| fill(panel));
+        // SAFETY: every panel was written.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            panels.written()
+        }
+    }
+
     /// The outputs, and what the function was given, where its gradient can't be told from what it gave.
     pub(super) fn forward(
         &self,
@@ -62,7 +87,7 @@ impl Tiled {
             outputs,
             inputs,
         } = self.sizes;
-        let panels = panels(weight, (outputs, inputs), self.threads);
+        let panels = self.panels(weight);
         let right = Right {
             numbers: &panels,
             panel: inputs * PANEL,
@@ -78,7 +103,7 @@ impl Tiled {
             0
         };
         let room = || Fresh::new(scratch_size);
-        region::take_turns(self.threads, self.pieces(), room, |scratch, piece| {
+        region::share_out(self.threads, self.pieces(), room, |scratch, piece| {
             let piece = self.rows(piece);
             let own = piece.start * outputs..piece.end * outputs;
             // SAFETY: each piece is done by one thread.
@@ -112,28 +137,5 @@ impl Tiled {
         unsafe {
             (y.written(), is_kept.then(|| before.written()))
         }
-    }
-}
-
-/// A matrix of so many rows and columns, such as a weight, as the right one of a product whose columns its rows
-/// are: (panels of rows, columns, [`PANEL`]).
-pub(super) fn panels(matrix: &[f32], (rows, columns): (usize, usize), threads: usize) -> Vec<f32> {
-    let size = columns * PANEL;
-    let count = rows.div_ceil(PANEL);
-    let mut panels = Fresh::new(count * size);
-    let places = Shared::new(panels.places());
-    let fill = |panel: usize| {
-        // SAFETY: each panel is filled by one thread.
-        #[expect(unsafe_code, reason = "each panel has its own places")]
-        let place = zeros(unsafe { places.part(panel * size..(panel + 1) * size) });
-        let high = PANEL.min(rows - panel * PANEL);
-        let from = &matrix[panel * PANEL * columns..];
-        transpose(from, columns, (high, columns), place, PANEL);
-    };
-    region::take_turns(threads, count, || (), |(), panel| fill(panel));
-    // SAFETY: every panel was written.
-    #[expect(unsafe_code, reason = "they are written")]
-    unsafe {
-        panels.written()
     }
 }

@@ -135,7 +135,7 @@ impl Direct {
             whole: Fresh::new(windows * outputs),
             most: vec![0.0; pooled],
         };
-        region::take_turns(self.conv.parts(), batch * groups, room, |room, index| {
+        region::share_out(self.conv.parts(), batch * groups, room, |room, index| {
             let Room { image, whole, most } = room;
             let group = index % groups;
             let size = self.conv.input_size();
@@ -261,7 +261,7 @@ impl Direct {
             slopes: Vec::new(),
             bias_sums: vec![0.0; outputs],
         };
-        region::take_turns(parts, shares, room, |room, share| {
+        region::share_out(parts, shares, room, |room, share| {
             // SAFETY: each share is done by one thread.
             #[expect(unsafe_code, reason = "each share has its own sums")]
             let sums = unsafe { sum_places.part(share * size..(share + 1) * size) };

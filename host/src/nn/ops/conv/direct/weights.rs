@@ -17,7 +17,7 @@ impl Direct {
         let size = channels * down * across;
         let mut packed = vec![0.0; self.conv.groups * panels * size * PANEL];
         let places = Shared::new(&mut packed);
-        share_out(self.conv.groups * panels, size * PANEL, |index| {
+        each_piece(self.conv.groups * panels, size * PANEL, |index| {
             let (group, panel) = (index / panels, index % panels);
             let range = index * size * PANEL..(index + 1) * size * PANEL;
             // SAFETY: each panel is done by one thread.
@@ -52,7 +52,7 @@ impl Direct {
         let mut packed = vec![0.0; self.conv.groups * size];
         let places = Shared::new(&mut packed);
         let each = outputs * PANEL;
-        share_out(
+        each_piece(
             self.conv.groups * places_of_kernel * panels,
             each,
             |index| {
@@ -84,7 +84,7 @@ impl Direct {
         let mut weight = Fresh::new(self.conv.groups * outputs * all);
         let places = Shared::new(weight.places());
         let blocks = outputs.div_ceil(LANES);
-        share_out(self.conv.groups * blocks, LANES * all, |index| {
+        each_piece(self.conv.groups * blocks, LANES * all, |index| {
             let (group, first) = (index / blocks, index % blocks * LANES);
             let count = LANES.min(outputs - first);
             let start = (group * outputs + first) * all;
@@ -115,7 +115,7 @@ impl Direct {
 }
 
 /// Calls `work` for each of `count` pieces of so many numbers to be moved.
-fn share_out(count: usize, numbers: usize, work: impl Fn(usize) + Sync) {
+fn each_piece(count: usize, numbers: usize, work: impl Fn(usize) + Sync) {
     let threads = region::parts(8 * count * numbers);
-    region::take_turns(threads, count, || (), |(), index| work(index));
+    region::share_out(threads, count, || (), |(), index| work(index));
 }
