@@ -186,11 +186,32 @@ impl LinearOp {
         let (weight_guard, weight_layout) = weight.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
         let (x_storage, weight_storage) = (cpu(&x_guard)?, cpu(&weight_guard)?);
+        let sizes = Sizes::of(x_layout.dims(), weight_layout.dims())?;
         let Sizes {
             rows,
             outputs,
             inputs,
-        } = Sizes::of(x_layout.dims(), weight_layout.dims())?;
+        } = sizes;
+        let tiled = Tiled::of(sizes)
+            .filter(|_| weight.track_op())
+            .and_then(|tiled| Some((tiled, tiled.shares()?)));
+        if let (CpuStorage::F32(_), Some((tiled, shares))) = (x_storage, tiled) {
+            let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
+            let before = self.gradient_before(y, g)?;
+            let g = before.as_deref().unwrap_or(g);
+            let inputs = (
+                numbers(x_storage, x_layout)?,
+                numbers(weight_storage, weight_layout)?,
+            );
+            let [of_x, of_weight, of_bias] = tiled.backward(inputs, g, x.track_op(), shares);
+            let of_x = x.track_op().then(|| new_tensor(of_x, x.shape()));
+            let of_bias = has_bias.then(|| new_tensor(of_bias, &outputs.into()));
+            return Ok([
+                of_x.transpose()?,
+                Some(new_tensor(of_weight, weight.shape())?),
+                of_bias.transpose()?,
+            ]);
+        }
         for_floats!(x_storage, T => {
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
             let before = self.gradient_before(y, g)?;

@@ -36,6 +36,7 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
     let shapes = [
         (768, 128, 200),
         (250, 40, 33),
+        (9000, 16, 16),
         (64, 96, 256),
         (20, 33, 130),
         (3, 40, 50),

@@ -1,14 +1,16 @@
-//! A linear layer of many rows on its way forward: some rows at a time in products of tiles, by whichever thread is ready.
+//! A linear layer of many rows, each thread with rows of its own: what it wrote on the way forward it finds in its
+//! cache on the way back.
 //!
-//! The weight is brought into panels once for all threads; rows are read where they lie, and what follows the
-//! product is done while they are in a core's own cache.
+//! Forward in products of tiles, some rows at a time: the weight is brought into panels once for all threads, rows are
+//! read where they lie, and what follows the product is done while they are near.
 
 use std::ops::Range;
 
 use super::Sizes;
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{
-    Depth, Fresh, Left, PANEL, Right, Target, has_tiles, multiply_tiles, transpose, written, zeros,
+    Depth, Fresh, Job, Left, Matrix, PANEL, Right, Target, has_tiles, multiply, multiply_tiles,
+    transpose, written, zeros,
 };
 use crate::nn::ops::elementwise::Function;
 
@@ -17,6 +19,9 @@ const WORTHWHILE: usize = 128;
 
 /// Rows that are done at once: whole tiles, and few enough for threads to end at about the same time.
 const AT_ONCE: usize = 96;
+
+/// Threads' rows end where the products' blocks do.
+const STEP: usize = 16;
 
 /// A linear layer that is done so.
 #[derive(Clone, Copy)]
@@ -137,5 +142,90 @@ impl Tiled {
         unsafe {
             (y.written(), is_kept.then(|| before.written()))
         }
+    }
+
+    /// How many threads have rows of their own on the way back: none where a weight's gradient for each takes more
+    /// memory than the rows do.
+    pub(super) fn shares(&self) -> Option<usize> {
+        let Sizes {
+            rows,
+            outputs,
+            inputs,
+        } = self.sizes;
+        let shares = self.threads.min(rows / STEP);
+        (shares * outputs * inputs <= rows * (outputs + inputs)).then_some(shares)
+    }
+
+    /// The gradients of input (empty where it isn't wanted), weight and bias, by so many [`Tiled::shares`]. Each thread sums the weight's over its
+    /// own rows, which it has read and written before.
+    pub(super) fn backward(
+        &self,
+        (x, weight): (&[f32], &[f32]),
+        g: &[f32],
+        of_input: bool,
+        shares: usize,
+    ) -> [Vec<f32>; 3] {
+        let Sizes {
+            rows,
+            outputs,
+            inputs,
+        } = self.sizes;
+        let mut x_slopes = Fresh::new(if of_input { rows * inputs } else { 0 });
+        let mut sums = Fresh::new(shares * outputs * inputs);
+        let mut bias_sums = vec![0.0; shares * outputs];
+        let (x_places, sum_places) = (Shared::new(x_slopes.places()), Shared::new(sums.places()));
+        let bias_places = Shared::new(&mut bias_sums);
+        region::run(shares, |part| {
+            let own = region::range(rows, STEP, part, shares);
+            let g = &g[own.start * outputs..own.end * outputs];
+            let of_output = Matrix::new(g, own.len(), outputs);
+            let size = outputs * inputs;
+            // SAFETY: each part has its own sums and rows.
+            #[expect(unsafe_code, reason = "each part has its own sums and rows")]
+            let (sums, bias_sums, x_slopes) = unsafe {
+                let x_range = if of_input {
+                    own.start * inputs..own.end * inputs
+                } else {
+                    0..0
+                };
+                (
+                    sum_places.part(part * size..(part + 1) * size),
+                    bias_places.part(part * outputs..(part + 1) * outputs),
+                    x_places.part(x_range),
+                )
+            };
+            let seen = Matrix::new(&x[own.start * inputs..own.end * inputs], own.len(), inputs);
+            let target = Target::fresh(sums, outputs, inputs);
+            multiply(&mut Job::new(target, of_output.t(), seen));
+            if of_input {
+                let target = Target::fresh(x_slopes, own.len(), inputs);
+                let weight = Matrix::new(weight, outputs, inputs);
+                multiply(&mut Job::new(target, of_output, weight));
+            }
+            super::add_rows(bias_sums, g, outputs, 0);
+        });
+        // SAFETY: every part has written its sums and rows.
+        #[expect(unsafe_code, reason = "they are written")]
+        let (x_slopes, mut sums) = unsafe { (x_slopes.written(), sums.written()) };
+        let (first, others) = sums.split_at_mut(outputs * inputs);
+        let places = Shared::new(first);
+        let others = &*others;
+        region::run(shares, |part| {
+            let own = region::range(outputs * inputs, 64, part, shares);
+            // SAFETY: ranges of different parts are disjoint.
+            #[expect(unsafe_code, reason = "each part has its own places")]
+            let first = unsafe { places.part(own.clone()) };
+            if own.is_empty() {
+                return;
+            }
+            for other in others.chunks_exact(outputs * inputs) {
+                super::add_rows(first, &other[own.clone()], own.len(), 0);
+            }
+        });
+        sums.truncate(outputs * inputs);
+        let (first, others) = bias_sums.split_at_mut(outputs);
+        super::add_rows(first, others, outputs, 0);
+        bias_sums.truncate(outputs);
+        [x_slopes, sums, bias_sums]
     }
 }
