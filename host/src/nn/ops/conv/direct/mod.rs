@@ -248,11 +248,17 @@ impl Direct {
             Vec::new()
         };
         let mut x_slopes = Fresh::new(if of_input { x.len() } else { 0 });
-        // The sums of some images each: of the weight, (groups, kernel, inputs, outputs), and of the bias. There are
-        // more than threads, who take turns, and their number depends on nothing but that of threads and images.
+        // The sums of some images each: of the weight, (groups, kernel, inputs, outputs), and of the bias. Where they
+        // take no more memory than twice the images, there are more of them than threads; how many depends on
+        // nothing but the number of threads and of images.
         let parts = self.conv.parts();
-        let shares = (SHARES * parts).min(batch / LEAST).max(parts);
         let size = weight.len() + self.conv.outputs;
+        let shares = (SHARES * parts).min(batch / LEAST).max(parts);
+        let shares = if shares * size <= 2 * (x.len() + g.len()) {
+            shares
+        } else {
+            parts
+        };
         let mut sums = vec![0.0; shares * size];
         let (x_places, sum_places) = (Shared::new(x_slopes.places()), Shared::new(&mut sums));
         let room = || RoomBack {
