@@ -53,7 +53,7 @@ impl Direct {
         } = conv.image;
         let outputs = conv.group_outputs();
         let is_dense = window.dilation.1 == 1 || window.kernel.1 == 1;
-        let pays = outputs >= PANEL / 2 && columns >= 4;
+        let pays = outputs >= PANEL / 2 && columns >= 4 && conv.image.channels > 0;
         (has_tiles() && is_dense && pays).then_some(Direct {
             conv: *conv,
             height: height + 2 * window.padding.0,
@@ -249,18 +249,19 @@ impl Direct {
         };
         let mut x_slopes = Fresh::new(if of_input { x.len() } else { 0 });
         // The sums of some images each: of the weight, (groups, kernel, inputs, outputs), and of the bias. Where they
-        // take no more memory than twice the images, there are more of them than threads; how many depends on
-        // nothing but the number of threads and of images.
+        // take no more memory than twice the images, there are more of them than threads. How many depends on nothing
+        // but the convolution and the number of threads: not on what follows it, which must not change a bit.
         let parts = self.conv.parts();
         let size = weight.len() + self.conv.outputs;
         let shares = (SHARES * parts).min(batch / LEAST).max(parts);
-        let shares = if shares * size <= 2 * (x.len() + g.len()) {
+        let images = x.len() + batch * groups * outputs * windows;
+        let shares = if shares * size <= 2 * images {
             shares
         } else {
             parts
         };
-        let mut sums = vec![0.0; shares * size];
-        let (x_places, sum_places) = (Shared::new(x_slopes.places()), Shared::new(&mut sums));
+        let mut sums = Fresh::new(shares * size);
+        let (x_places, sum_places) = (Shared::new(x_slopes.places()), Shared::new(sums.places()));
         let room = || RoomBack {
             image: Vec::new(),
             gradient: Gradient::new(self),
@@ -270,7 +271,7 @@ impl Direct {
         region::share_out(parts, shares, room, |room, share| {
             // SAFETY: each share is done by one thread.
             #[expect(unsafe_code, reason = "each share has its own sums")]
-            let sums = unsafe { sum_places.part(share * size..(share + 1) * size) };
+            let sums = zeros(unsafe { sum_places.part(share * size..(share + 1) * size) });
             let (weight_sums, bias_sums) = sums.split_at_mut(weight.len());
             for index in region::range(batch * groups, groups, share, shares) {
                 let group = index % groups;
@@ -296,14 +297,14 @@ impl Direct {
                 }
             }
         });
+        // SAFETY: every share's sums, and every image's gradient where it is wanted, were written.
+        #[expect(unsafe_code, reason = "they are written")]
+        let (x_slopes, sums) = unsafe { (x_slopes.written(), sums.written()) };
         let weight_slopes = self.weight_of(&sums, size);
         let mut bias_slopes = vec![0.0; self.conv.outputs];
         for sums in sums.chunks_exact(size) {
             add_lines(&mut bias_slopes, &sums[weight.len()..]);
         }
-        // SAFETY: every image's were written, where they are wanted.
-        #[expect(unsafe_code, reason = "they are written")]
-        let x_slopes = unsafe { x_slopes.written() };
         [x_slopes, weight_slopes, bias_slopes]
     }
 

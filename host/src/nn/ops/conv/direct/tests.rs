@@ -3,7 +3,7 @@
 use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::*;
-use crate::nn::ops::{Window, conv2d_then};
+use crate::nn::ops::{PoolKind, Window, Windows, conv2d, conv2d_then, pool2d, relu};
 
 /// Whether two tensors of different types differ by rounding alone.
 fn assert_close(found: &Tensor, exact: &Tensor, what: &str) -> Result<()> {
@@ -112,4 +112,44 @@ fn outputs_and_gradients_are_those_of_windows_as_a_matrix() -> Result<()> {
         window((1, 3), (1, 1), (0, 1), (1, 1)),
         1,
     )
+}
+
+/// A batch whose shares of the weight's sums would differ in number if they were counted by what pooling leaves.
+#[test]
+fn what_follows_does_not_change_a_bit() -> Result<()> {
+    let window = Window {
+        kernel: (5, 5),
+        stride: (1, 1),
+        padding: (0, 0),
+        dilation: (1, 1),
+    };
+    let random =
+        |shape: &[usize]| Var::from_tensor(&Tensor::randn(0.0_f32, 1.0, shape, &Device::Cpu)?);
+    let (x, weight, bias) = (
+        random(&[64, 16, 10, 10])?,
+        random(&[112, 16, 5, 5])?,
+        random(&[112])?,
+    );
+    let of = |y: Tensor| -> Result<Vec<Vec<u32>>> {
+        let factors =
+            (Tensor::arange(0.0_f32, y.elem_count() as f32, &Device::Cpu)? * 0.7)?.cos()?;
+        let gradients = (&y * factors.reshape(y.shape())?)?.sum_all()?.backward()?;
+        let slopes = |var: &Var| gradients.get(var).cloned().expect("a gradient");
+        let all = [y, slopes(&x), slopes(&weight), slopes(&bias)];
+        let bits = |tensor: &Tensor| -> Result<Vec<u32>> {
+            let numbers = tensor.flatten_all()?.to_vec1::<f32>()?;
+            Ok(numbers.into_iter().map(f32::to_bits).collect())
+        };
+        all.iter().map(bits).collect()
+    };
+    let after = After {
+        relu: true,
+        pool: true,
+    };
+    let together = conv2d_then(&x, &weight, Some(&bias), window, 1, after)?;
+    let apart = relu(&conv2d(&x, &weight, Some(&bias), window, 1)?)?;
+    let squares = || Windows::sliding(6, 2, 2, 0).expect("room for squares");
+    let apart = pool2d(&apart, PoolKind::Max, squares(), squares())?;
+    assert!(of(together)? == of(apart)?, "other bits");
+    Ok(())
 }
