@@ -156,14 +156,13 @@ impl<'a, T> Target<'a, T> {
     ///
     /// # Safety
     ///
-    /// Nobody else writes to these rows and columns meanwhile; what is added to has been written.
+    /// Nobody else writes to these rows and columns meanwhile.
     #[expect(unsafe_code, reason = "the caller knows that targets are disjoint")]
     pub(crate) unsafe fn shared(
         places: &'a Shared<'_, MaybeUninit<T>>,
         start: usize,
         (rows, columns): (usize, usize),
         row_step: usize,
-        adds: bool,
     ) -> Target<'a, T> {
         assert!(
             row_step >= columns,
@@ -176,10 +175,20 @@ impl<'a, T> Target<'a, T> {
             columns,
             row_step,
             column_step: 1,
-            adds,
+            adds: false,
             begin: None,
             lifetime: PhantomData,
         }
+    }
+
+    /// The same, with the product added to what is there.
+    ///
+    /// # Safety
+    ///
+    /// All of its rows and columns have been written.
+    #[expect(unsafe_code, reason = "the caller knows what is written")]
+    pub(crate) unsafe fn added(self) -> Target<'a, T> {
+        Target { adds: true, ..self }
     }
 
     /// As [`Target::adding`], with a step from row to row, at least as long as a row.

@@ -15,6 +15,7 @@ pub(crate) mod math;
 mod matrix;
 mod product;
 pub(crate) mod region;
+mod rows;
 pub(crate) mod strokes;
 mod tile;
 
@@ -24,4 +25,5 @@ pub(crate) use level::vectorised;
 pub use level::{Level, VARIABLE, level};
 pub(crate) use matrix::{Matrix, Target};
 pub(crate) use product::{Job, multiply, multiply_all};
+pub(crate) use rows::add_rows;
 pub(crate) use tile::{Depth, Left, PANEL, Right, has_tiles, multiply_tiles, transpose};

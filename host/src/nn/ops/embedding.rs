@@ -6,7 +6,7 @@ use super::aside::hand_over;
 use super::tape::apply2;
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::region::{self, Shared};
-use crate::kernels::{Fresh, vectorised, zeros};
+use crate::kernels::{Fresh, add_rows, zeros};
 
 /// Operations for each number, of which threads are worth a share.
 const EACH: usize = 8;
@@ -109,7 +109,7 @@ fn table_slopes<T: Number>(g: &[T], places: &[usize], rows: usize, width: usize)
         for (&place, g) in places.iter().zip(g.chunks_exact(width.max(1))) {
             if own.contains(&place) {
                 let start = (place - own.start) * width;
-                add(&mut slopes[start..start + width], g);
+                add_rows(&mut slopes[start..start + width], g, width, 0);
             }
         }
     });
@@ -150,7 +150,7 @@ impl CustomOp2 for Positions {
             let rows = &numbers::<T>(table, table_layout)?[..size];
             let mut y = x.to_vec();
             for y in y.chunks_exact_mut(size.max(1)) {
-                add(y, rows);
+                add_rows(y, rows, size, 0);
             }
             Ok((stored(y), x_layout.shape().clone()))
         })
@@ -165,26 +165,19 @@ impl CustomOp2 for Positions {
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let size = sequence(x.dims(), table.dims())?;
         let gradient = ready(gradient)?;
-        let slopes = {
+        let slopes = if table.track_op() {
             let (guard, layout) = gradient.storage_and_layout();
             let storage = cpu(&guard)?;
             for_floats!(storage, T => {
                 let mut slopes = vec![<T as Number>::ZERO; table.elem_count()];
-                for g in numbers::<T>(storage, layout)?.chunks_exact(size.max(1)) {
-                    add(&mut slopes[..size], g);
-                }
-                new_tensor(slopes, table.shape())?
+                let g = numbers::<T>(storage, layout)?;
+                add_rows(&mut slopes[..size], g, size, 0);
+                Some(new_tensor(slopes, table.shape())?)
             })
+        } else {
+            None
         };
         Ok((hand_over(x, gradient), hand_over(table, slopes)))
-    }
-}
-
-vectorised! {
-    fn add<T: Number>(sums: &mut [T], more: &[T]) {
-        for (sum, &x) in sums.iter_mut().zip(more) {
-            *sum += x;
-        }
     }
 }
 

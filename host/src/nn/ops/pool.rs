@@ -12,8 +12,8 @@ use super::tape::apply1;
 use super::{Number, for_floats, number, numbers, ready};
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, zeros};
+pub(super) use quads::{is_next, quads_with_places, spread_quads};
 use quads::{quad_slopes, quads};
-pub(super) use quads::{quads_with_places, spread_quads};
 
 /// What a window gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

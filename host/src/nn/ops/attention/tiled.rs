@@ -195,10 +195,10 @@ impl Tiled {
                 steps: (0, place.step),
             };
             let first = of_places.start + (queries.first + start) * of_places.step;
+            let dims = (count, each);
             // SAFETY: each head is done by one thread, and has its own places.
             #[expect(unsafe_code, reason = "each head has its own places")]
-            let mut target =
-                unsafe { Target::shared(places, first, (count, each), of_places.step, false) };
+            let mut target = unsafe { Target::shared(places, first, dims, of_places.step) };
             multiply_tiles(&mut target, Depth::new(keys), left, right);
         }
     }
@@ -234,11 +234,16 @@ impl Tiled {
             };
             let adds = queries.first > if self.causal { key } else { 0 };
             let first = of_places.start + key * of_places.step;
-            // SAFETY: each head is done by one thread, and has its own places; where the product is added, the block
-            // before has written.
+            let dims = (count, each);
+            // SAFETY: each head is done by one thread, and has its own places.
             #[expect(unsafe_code, reason = "each head has its own places")]
-            let mut target =
-                unsafe { Target::shared(places, first, (count, each), of_places.step, adds) };
+            let mut target = unsafe { Target::shared(places, first, dims, of_places.step) };
+            if adds {
+                // SAFETY: the block before has written these rows.
+                #[expect(unsafe_code, reason = "they are written")]
+                let sums = unsafe { target.added() };
+                target = sums;
+            }
             multiply_tiles(&mut target, Depth::new(queries.count - start), left, right);
         }
     }

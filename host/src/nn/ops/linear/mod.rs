@@ -13,7 +13,7 @@ use super::elementwise::{Function, map};
 use super::tape::{apply2, apply3};
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::region::{self, Shared};
-use crate::kernels::{Fresh, Job, Matrix, Target, multiply_all, vectorised};
+use crate::kernels::{Fresh, Job, Matrix, Target, add_rows, multiply_all};
 
 /// x · Wᵀ + b over the last dimension: from (…, inputs) to (…, outputs), with W (outputs, inputs) and b
 /// (outputs).
@@ -157,17 +157,6 @@ impl LinearOp {
         Ok(Some(map(x, g, |x, g, slopes| {
             function.slopes(x, g, slopes);
         })))
-    }
-}
-
-vectorised! {
-    /// Adds the rows of a matrix, of as many columns as there are sums from column `start` on.
-    fn add_rows<T: Number>(sums: &mut [T], matrix: &[T], columns: usize, start: usize) {
-        for row in matrix.chunks_exact(columns) {
-            for (sum, &x) in sums.iter_mut().zip(&row[start..]) {
-                *sum += x;
-            }
-        }
     }
 }
 

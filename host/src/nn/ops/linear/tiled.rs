@@ -9,8 +9,8 @@ use std::ops::Range;
 use super::Sizes;
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{
-    Depth, Fresh, Job, Left, Matrix, PANEL, Right, Target, has_tiles, multiply, multiply_tiles,
-    transpose, written, zeros,
+    Depth, Fresh, Job, Left, Matrix, PANEL, Right, Target, add_rows, has_tiles, multiply,
+    multiply_tiles, transpose, written, zeros,
 };
 use crate::nn::ops::elementwise::Function;
 
@@ -156,8 +156,8 @@ impl Tiled {
         (shares * outputs * inputs <= rows * (outputs + inputs)).then_some(shares)
     }
 
-    /// The gradients of input (empty where it isn't wanted), weight and bias, by so many [`Tiled::shares`]. Each thread sums the weight's over its
-    /// own rows, which it has read and written before.
+    /// The gradients of input (empty where it isn't wanted), weight and bias, by so many [`Tiled::shares`]: each
+    /// thread sums the weight's over its own rows, which it has read and written before.
     pub(super) fn backward(
         &self,
         (x, weight): (&[f32], &[f32]),
@@ -170,62 +170,63 @@ impl Tiled {
             outputs,
             inputs,
         } = self.sizes;
+        let size = outputs * inputs;
         let mut x_slopes = Fresh::new(if of_input { rows * inputs } else { 0 });
-        let mut sums = Fresh::new(shares * outputs * inputs);
+        // The first share's sums become those of all.
+        let mut weight_slopes = Fresh::new(size);
+        let mut other_sums = Fresh::new(shares.saturating_sub(1) * size);
         let mut bias_sums = vec![0.0; shares * outputs];
-        let (x_places, sum_places) = (Shared::new(x_slopes.places()), Shared::new(sums.places()));
+        let x_places = Shared::new(x_slopes.places());
+        let first_places = Shared::new(weight_slopes.places());
+        let other_places = Shared::new(other_sums.places());
         let bias_places = Shared::new(&mut bias_sums);
-        region::run(shares, |part| {
-            let own = region::range(rows, STEP, part, shares);
+        region::run(shares, |share| {
+            let own = region::range(rows, STEP, share, shares);
             let g = &g[own.start * outputs..own.end * outputs];
             let of_output = Matrix::new(g, own.len(), outputs);
-            let size = outputs * inputs;
-            // SAFETY: each part has its own sums and rows.
-            #[expect(unsafe_code, reason = "each part has its own sums and rows")]
+            // SAFETY: each share is done once, and has its own sums and rows.
+            #[expect(unsafe_code, reason = "each share has its own sums and rows")]
             let (sums, bias_sums, x_slopes) = unsafe {
-                let x_range = if of_input {
-                    own.start * inputs..own.end * inputs
-                } else {
-                    0..0
+                let sums = match share.checked_sub(1) {
+                    None => first_places.part(0..size),
+                    Some(other) => other_places.part(other * size..(other + 1) * size),
                 };
-                (
-                    sum_places.part(part * size..(part + 1) * size),
-                    bias_places.part(part * outputs..(part + 1) * outputs),
-                    x_places.part(x_range),
-                )
+                let bias_sums = bias_places.part(share * outputs..(share + 1) * outputs);
+                let x_slopes =
+                    of_input.then(|| x_places.part(own.start * inputs..own.end * inputs));
+                (sums, bias_sums, x_slopes)
             };
             let seen = Matrix::new(&x[own.start * inputs..own.end * inputs], own.len(), inputs);
             let target = Target::fresh(sums, outputs, inputs);
             multiply(&mut Job::new(target, of_output.t(), seen));
-            if of_input {
+            if let Some(x_slopes) = x_slopes {
                 let target = Target::fresh(x_slopes, own.len(), inputs);
                 let weight = Matrix::new(weight, outputs, inputs);
                 multiply(&mut Job::new(target, of_output, weight));
             }
-            super::add_rows(bias_sums, g, outputs, 0);
+            add_rows(bias_sums, g, outputs, 0);
         });
-        // SAFETY: every part has written its sums and rows.
+        // SAFETY: every share has written its sums and rows.
         #[expect(unsafe_code, reason = "they are written")]
-        let (x_slopes, mut sums) = unsafe { (x_slopes.written(), sums.written()) };
-        let (first, others) = sums.split_at_mut(outputs * inputs);
-        let places = Shared::new(first);
-        let others = &*others;
-        region::run(shares, |part| {
-            let own = region::range(outputs * inputs, 64, part, shares);
-            // SAFETY: ranges of different parts are disjoint.
-            #[expect(unsafe_code, reason = "each part has its own places")]
-            let first = unsafe { places.part(own.clone()) };
-            if own.is_empty() {
-                return;
-            }
-            for other in others.chunks_exact(outputs * inputs) {
-                super::add_rows(first, &other[own.clone()], own.len(), 0);
+        let (x_slopes, mut weight_slopes, other_sums) = unsafe {
+            (
+                x_slopes.written(),
+                weight_slopes.written(),
+                other_sums.written(),
+            )
+        };
+        let places = Shared::new(&mut weight_slopes);
+        region::run(shares, |share| {
+            let own = region::range(size, 64, share, shares);
+            // SAFETY: ranges of different shares are disjoint.
+            #[expect(unsafe_code, reason = "each share has its own places")]
+            let sums = unsafe { places.part(own.clone()) };
+            if !own.is_empty() {
+                add_rows(sums, &other_sums[..], size, own.start);
             }
         });
-        sums.truncate(outputs * inputs);
-        let (first, others) = bias_sums.split_at_mut(outputs);
-        super::add_rows(first, others, outputs, 0);
-        bias_sums.truncate(outputs);
-        [x_slopes, sums, bias_sums]
+        let mut bias_slopes = vec![0.0; outputs];
+        add_rows(&mut bias_slopes, &bias_sums, outputs, 0);
+        [x_slopes, weight_slopes, bias_slopes]
     }
 }

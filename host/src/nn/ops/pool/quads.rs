@@ -78,7 +78,7 @@ fn spread<T: Number, const LANES: usize>(
     clippy::neg_cmp_op_on_partial_ord,
     reason = "true for a NaN, and on purpose"
 )]
-fn is_next<T: Number>(value: T, before: T) -> bool {
+pub(in crate::nn::ops) fn is_next<T: Number>(value: T, before: T) -> bool {
     !(value <= before) & !before.is_nan()
 }
 

@@ -1,28 +1,9 @@
-//! What is done to outputs with all channels of a place side by side: `ReLU`, and pooling there and back.
+//! Pooling of outputs with all channels of a place side by side, there and back.
 
 use crate::kernels::vectorised;
+use crate::nn::ops::pool::is_next;
 
-vectorised! {
-    /// max(x, 0), in place.
-    pub(super) fn keep_positive(numbers: &mut [f32]) {
-        for x in numbers {
-            *x = if *x < 0.0 { 0.0 } else { *x };
-        }
-    }
-}
-
-vectorised! {
-    /// Adds matrices of as many columns as there are sums, line by line.
-    pub(super) fn add_lines(sums: &mut [f32], matrix: &[f32]) {
-        for line in matrix.chunks_exact(sums.len().max(1)) {
-            for (sum, &x) in sums.iter_mut().zip(line) {
-                *sum += x;
-            }
-        }
-    }
-}
-
-/// The first two lines of each pair: what squares of 2 × 2 lie in, and how many they are in a line.
+/// How many squares of 2 × 2 lie in lines of so many numbers.
 fn squares_of(line: usize, outputs: usize) -> usize {
     line / (2 * outputs)
 }
@@ -56,16 +37,6 @@ vectorised! {
             }
         }
     }
-}
-
-/// Whether a number takes the place of the largest before it: it is larger, or the first NaN.
-#[inline(always)]
-#[expect(
-    clippy::neg_cmp_op_on_partial_ord,
-    reason = "true for a NaN, and on purpose"
-)]
-fn is_next(value: f32, before: f32) -> bool {
-    !(value <= before) & !before.is_nan()
 }
 
 vectorised! {

@@ -136,11 +136,11 @@ fn what_follows_does_not_change_a_bit() -> Result<()> {
         let gradients = (&y * factors.reshape(y.shape())?)?.sum_all()?.backward()?;
         let slopes = |var: &Var| gradients.get(var).cloned().expect("a gradient");
         let all = [y, slopes(&x), slopes(&weight), slopes(&bias)];
-        let bits = |tensor: &Tensor| -> Result<Vec<u32>> {
+        let exactly = |tensor: &Tensor| -> Result<Vec<u32>> {
             let numbers = tensor.flatten_all()?.to_vec1::<f32>()?;
             Ok(numbers.into_iter().map(f32::to_bits).collect())
         };
-        all.iter().map(bits).collect()
+        all.iter().map(exactly).collect()
     };
     let after = After {
         relu: true,
