@@ -237,13 +237,14 @@ impl Tiled {
             let dims = (count, each);
             // SAFETY: each head is done by one thread, and has its own places.
             #[expect(unsafe_code, reason = "each head has its own places")]
-            let mut target = unsafe { Target::shared(places, first, dims, of_places.step) };
-            if adds {
+            let target = unsafe { Target::shared(places, first, dims, of_places.step) };
+            #[expect(unsafe_code, reason = "they are written")]
+            let mut target = if adds {
                 // SAFETY: the block before has written these rows.
-                #[expect(unsafe_code, reason = "they are written")]
-                let sums = unsafe { target.added() };
-                target = sums;
-            }
+                unsafe { target.added() }
+            } else {
+                target
+            };
             multiply_tiles(&mut target, Depth::new(queries.count - start), left, right);
         }
     }
