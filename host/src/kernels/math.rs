@@ -23,6 +23,9 @@ pub(crate) trait Number: WithDType + Float {
     /// What [`Number::mark`] was given.
     fn marked(self) -> u8;
 
+    /// The same numbers, where they are `f32`.
+    fn as_single(numbers: &[Self]) -> Option<&[f32]>;
+
     /// Itself where `is_kept` is 1, zero where it is 0: by its bits, without a comparison.
     fn kept(self, is_kept: u8) -> Self;
 }
@@ -98,6 +101,11 @@ impl Number for f32 {
         x * p / q
     }
 
+    #[inline(always)]
+    fn as_single(numbers: &[f32]) -> Option<&[f32]> {
+        Some(numbers)
+    }
+
     by_bits!(u32);
 }
 
@@ -112,6 +120,11 @@ impl Number for f64 {
     #[inline(always)]
     fn fast_erf(self) -> f64 {
         erf_f64(self)
+    }
+
+    #[inline(always)]
+    fn as_single(_numbers: &[f64]) -> Option<&[f32]> {
+        None
     }
 
     by_bits!(u64);

@@ -26,4 +26,6 @@ pub use level::{Level, VARIABLE, level};
 pub(crate) use matrix::{Matrix, Target};
 pub(crate) use product::{Job, multiply, multiply_all};
 pub(crate) use rows::add_rows;
-pub(crate) use tile::{Depth, Left, PANEL, Right, has_tiles, multiply_tiles, transpose};
+pub(crate) use tile::{
+    Depth, Left, PANEL, Right, has_tiles, multiply_tiles, transpose, transpose_at, transpose_fresh,
+};

@@ -7,26 +7,13 @@ use gemm::Parallelism;
 
 use super::math::Number;
 use super::matrix::{Matrix, Target};
-use super::{Fresh, region, vectorised};
+use super::{Fresh, add_rows, has_tiles, region, transpose_at, vectorised, written};
 
 vectorised! {
-    /// A row of a matrix of so many rows whose columns stand side by side, plus what rows begin with.
-    fn turn<T: Number>(
-        turned: &[T],
-        row: usize,
-        rows: usize,
-        begin: &[T],
-        line: &mut [MaybeUninit<T>],
-    ) {
-        let columns = turned.chunks_exact(rows);
-        if begin.len() == line.len() {
-            for ((place, column), &x) in line.iter_mut().zip(columns).zip(begin) {
-                place.write(column[row] + x);
-            }
-        } else {
-            for (place, column) in line.iter_mut().zip(columns) {
-                place.write(column[row]);
-            }
+    /// A row of a matrix of so many rows whose columns stand side by side.
+    fn turn<T: Number>(turned: &[T], row: usize, rows: usize, line: &mut [MaybeUninit<T>]) {
+        for (place, column) in line.iter_mut().zip(turned.chunks_exact(rows)) {
+            place.write(column[row]);
         }
     }
 }
@@ -119,11 +106,30 @@ impl<'a, T: Number> Job<'a, T> {
             self.multiply(rows.clone(), columns.clone(), start, (1, count), false);
             turned.written()
         };
-        let begin = self.target.begin.map(|begin| &begin[columns.clone()]);
+        let whole = match T::as_single(&turned).filter(|_| has_tiles()) {
+            Some(turned) => {
+                let dims = (columns.len(), count);
+                let start = rows.start * self.target.row_step + columns.start;
+                // SAFETY: as the caller says; the numbers are `f32`.
+                unsafe {
+                    let to = self.target.start.add(start).cast();
+                    transpose_at(turned, count, dims, to, self.target.row_step);
+                }
+                true
+            }
+            None => false,
+        };
         for (index, row) in rows.enumerate() {
             // SAFETY: as the caller says.
             let line = unsafe { self.target.line(row, columns.clone()) };
-            turn(&turned, index, count, begin.unwrap_or_default(), line);
+            if !whole {
+                turn(&turned, index, count, line);
+            }
+            if let Some(begin) = self.target.begin {
+                // SAFETY: it has been written just now.
+                let line = unsafe { written(line) };
+                add_rows(line, &begin[columns.clone()], columns.len(), 0);
+            }
         }
     }
 

@@ -10,7 +10,7 @@
 mod registers;
 mod transpose;
 
-pub(crate) use transpose::transpose;
+pub(crate) use transpose::{transpose, transpose_at, transpose_fresh};
 
 use super::Target;
 #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,7 @@
 //! Copies of matrices with rows and columns exchanged, eight by eight in registers.
 
+use std::mem::MaybeUninit;
+
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
     __m256, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps,
@@ -17,27 +19,66 @@ const SIDE: usize = 8;
 pub(crate) fn transpose(
     from: &[f32],
     from_step: usize,
-    (rows, columns): (usize, usize),
+    dims: (usize, usize),
     to: &mut [f32],
+    to_step: usize,
+) {
+    assert!(
+        fits(dims, to_step, to.len()),
+        "a transposed copy doesn't fit"
+    );
+    // SAFETY: it was found to fit.
+    unsafe { transpose_at(from, from_step, dims, to.as_mut_ptr(), to_step) };
+}
+
+/// [`transpose`] to places that nothing was written to.
+#[expect(unsafe_code, reason = "registers are read and written by pointers")]
+pub(crate) fn transpose_fresh(
+    from: &[f32],
+    from_step: usize,
+    dims: (usize, usize),
+    to: &mut [MaybeUninit<f32>],
+    to_step: usize,
+) {
+    assert!(
+        fits(dims, to_step, to.len()),
+        "a transposed copy doesn't fit"
+    );
+    // SAFETY: it was found to fit.
+    unsafe { transpose_at(from, from_step, dims, to.as_mut_ptr().cast(), to_step) };
+}
+
+/// Whether the columns of what is written lie in so much memory.
+fn fits((rows, columns): (usize, usize), to_step: usize, length: usize) -> bool {
+    rows == 0 || columns == 0 || (columns - 1) * to_step + rows <= length
+}
+
+/// [`transpose`] to memory of which other places are others'.
+///
+/// # Safety
+///
+/// The places that are written lie in memory, and nobody else reads or writes them meanwhile.
+#[expect(unsafe_code, reason = "registers are read and written by pointers")]
+pub(crate) unsafe fn transpose_at(
+    from: &[f32],
+    from_step: usize,
+    (rows, columns): (usize, usize),
+    to: *mut f32,
     to_step: usize,
 ) {
     if rows == 0 || columns == 0 {
         return;
     }
-    let fits = (rows - 1) * from_step + columns <= from.len()
-        && (columns - 1) * to_step + rows <= to.len();
+    let fits = (rows - 1) * from_step + columns <= from.len();
     assert!(fits && super::has_tiles(), "a transposed copy doesn't fit");
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the processor was found to have these instructions, and the matrices to lie in their memory.
+    // SAFETY: the processor was found to have these instructions, what is read lies in its memory, and what is
+    // written by the caller's word.
     unsafe {
-        all(
-            from.as_ptr(),
-            from_step,
-            (rows, columns),
-            to.as_mut_ptr(),
-            to_step,
-        );
+        all(from.as_ptr(), from_step, (rows, columns), to, to_step);
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (to, to_step);
 }
 
 /// # Safety

@@ -1,10 +1,12 @@
 //! Softmax and cross entropy as one operation.
 
+use std::sync::OnceLock;
+
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
 
 use super::tape::apply1;
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
-use crate::kernels::math::{largest, number, sum};
+use crate::kernels::math::{LANES, largest, number, sum};
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, vectorised};
 
@@ -50,6 +52,7 @@ pub fn cross_entropy(
         bail!("the class weights are not as many as the {classes} classes")
     }
     let op = CrossEntropyOp {
+        log_sums: OnceLock::new(),
         targets: targets.to_vec(),
         terms,
         divisor,
@@ -59,6 +62,8 @@ pub fn cross_entropy(
 }
 
 struct CrossEntropyOp {
+    /// log Σ exp of each row that counts, for the way back.
+    log_sums: OnceLock<CpuStorage>,
     targets: Vec<Option<u32>>,
     terms: CrossEntropyTerms,
     divisor: f64,
@@ -102,12 +107,24 @@ fn plain<T: Number>(number: T) -> f64 {
     WithDType::to_f64(number)
 }
 
+/// log Σ exp.
+#[inline(always)]
+fn log_sum_of<T: Number>(x: &[T]) -> T {
+    let most = largest(x);
+    let total = sum([x], |[x]| (x - most).fast_exp());
+    most + total.ln()
+}
+
 vectorised! {
-    /// The largest number, and log Σ exp.
-    fn log_sum<T: Number>(x: &[T]) -> (T, T) {
-        let most = largest(x);
-        let total = sum([x], |[x]| (x - most).fast_exp());
-        (most, most + total.ln())
+    /// log Σ exp.
+    fn log_sum<T: Number>(x: &[T]) -> T {
+        if x.len() < LANES {
+            // As whole registers: a rest would go one by one.
+            let mut whole = [T::neg_infinity(); LANES];
+            whole[..x.len()].copy_from_slice(x);
+            return log_sum_of(&whole);
+        }
+        log_sum_of(x)
     }
 }
 
@@ -155,16 +172,20 @@ impl CustomOp1 for CrossEntropyOp {
             let weights = self.weight_of::<T>();
             let parts = self.parts();
             let mut losses = vec![0.0_f64; self.targets.len()];
+            let mut log_sums = vec![T::ZERO; self.targets.len()];
             let places = Shared::new(&mut losses);
+            let log_places = Shared::new(&mut log_sums);
             region::run(parts, |part| {
                 let rows = region::range(self.targets.len(), 1, part, parts);
                 // SAFETY: ranges of different parts are disjoint.
                 #[expect(unsafe_code, reason = "each part has its own rows")]
-                let losses = unsafe { places.part(rows.clone()) };
-                for (row, loss) in rows.zip(losses) {
+                let (losses, log_sums) =
+                    unsafe { (places.part(rows.clone()), log_places.part(rows.clone())) };
+                for ((row, loss), kept) in rows.zip(losses).zip(log_sums) {
                     let Some(target) = self.targets[row] else { continue };
                     let x = &x[row * self.classes..(row + 1) * self.classes];
-                    let (_, log_sum) = log_sum(x);
+                    let log_sum = log_sum(x);
+                    *kept = log_sum;
                     let (own, even) = self.shares(target);
                     *loss = own * plain(log_sum - x[target as usize]);
                     if even > 0.0 {
@@ -172,6 +193,8 @@ impl CustomOp1 for CrossEntropyOp {
                     }
                 }
             });
+            // It is called once for each operation.
+            drop(self.log_sums.set(stored(log_sums)));
             let total = losses.iter().sum::<f64>() / self.divisor;
             Ok((stored(vec![number::<T>(total)]), ().into()))
         })
@@ -184,6 +207,10 @@ impl CustomOp1 for CrossEntropyOp {
             let scale = gradient.to_dtype(candle_core::DType::F64)?.to_scalar::<f64>()?;
             let scale = scale / self.divisor;
             let logits = numbers::<T>(storage, layout)?;
+            let Some(log_sums) = self.log_sums.get() else {
+                bail!("a cross entropy's gradient before its value")
+            };
+            let log_sums = log_sums.as_slice::<T>()?;
             let weights = self.weight_of::<T>();
             let all = self.all_weights();
             let parts = self.parts();
@@ -202,7 +229,7 @@ impl CustomOp1 for CrossEntropyOp {
                         }
                         continue;
                     };
-                    let (_, log_sum) = log_sum(x);
+                    let log_sum = log_sums[row];
                     let (own, even) = self.shares(target);
                     let factor = number((own + even * all) * scale);
                     row_slopes(x, log_sum, factor, number(even * scale), &weights, slopes);

@@ -10,7 +10,7 @@ use super::Sizes;
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{
     Depth, Fresh, Job, Left, Matrix, PANEL, Right, Target, add_rows, has_tiles, multiply,
-    multiply_tiles, transpose, written, zeros,
+    multiply_tiles, transpose_fresh, written, zeros,
 };
 use crate::nn::ops::elementwise::Function;
 
@@ -66,10 +66,13 @@ impl Tiled {
         let fill = |panel: usize| {
             // SAFETY: each panel is filled by one thread.
             #[expect(unsafe_code, reason = "each panel has its own places")]
-            let place = zeros(unsafe { places.part(panel * size..(panel + 1) * size) });
+            let place = unsafe { places.part(panel * size..(panel + 1) * size) };
             let columns = PANEL.min(outputs - panel * PANEL);
+            if columns < PANEL {
+                zeros(place);
+            }
             let from = &weight[panel * PANEL * inputs..];
-            transpose(from, inputs, (columns, inputs), place, PANEL);
+            transpose_fresh(from, inputs, (columns, inputs), place, PANEL);
         };
         region::share_out(self.threads, count, || (), |(), panel| fill(panel));
         // SAFETY: every panel was written.
