@@ -54,6 +54,7 @@
 //! - [`hook`](macro@hook), [`export_plugin!`]: the two macros.
 //! - [`TaskView`]: what a hook sees and may ask. [`tensor`]: parameters, gradients, the batch.
 //!   [`Module`]: a layer that has just run. [`Setup`]: what a hook learns at its creation.
+//! - [`Threads`]: the host's threads, for work that is large.
 //! - [`Keep`], [`TaskView::publish`]: what hooks tell each other. [`Monitor`]: a metric by its name, and
 //!   [`Rule`]: which of its values is better.
 //! - [`Error`], [`bail!`], [`Context`]: how it fails.
@@ -107,7 +108,7 @@ pub use sconce_plugin_macros::hook;
 pub use setup::Setup;
 pub use view::{
     Checkpoint, EpochProfile, Failure, HookTime, Metrics, Module, ModuleFacts, Origin, Outcome,
-    TaskFacts, TaskView, Tensors,
+    TaskFacts, TaskView, Tensors, Threads,
 };
 
 /// What a plugin's source begins with: `use sconce_plugin_api::prelude::*;`.

@@ -79,6 +79,13 @@ fn an_error_is_told_with_the_line_it_came_from() {
     finished.expect(4, &["invalid digit found in string", "src/lib.rs:"]);
     let (_place, finished) = run(fault("after_epoch", "panic-with-number"));
     finished.expect(4, &["a panic whose payload is no text"]);
+    let (_place, finished) = run(fault("after_iter", "panic-in-part"));
+    let told = "hook `bad` panicked at `after_iter` (train), epoch 0, iteration 1: told to panic in part 5";
+    let finished = finished.expect(4, &[told, "src/lib.rs:"]);
+    assert!(
+        !finished.stderr.contains("thread '"),
+        "printed beside the report"
+    );
     let (_place, finished) = run(fault("after_epoch", "long-error"));
     let finished = finished.expect(4, &["bytes in all"]);
     assert!(finished.stderr.len() < 20_000, "a long message is cut");

@@ -14,6 +14,7 @@ mod screen;
 mod shared;
 mod task;
 mod tensors;
+mod threads;
 mod values;
 mod witness;
 
@@ -24,7 +25,7 @@ use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use sconce_plugin_api::ext::{
     LogTable, MetricsTable, RequestsTable, ResumeTable, RunTable, ScreenTable, TaskTable,
-    TensorsTable, ValuesTable,
+    TensorsTable, ThreadsTable, ValuesTable,
 };
 
 pub use exposed::{Exposed, ModuleTensors};
@@ -35,7 +36,7 @@ pub use witness::{Deed, Witness};
 
 /// The extensions that this host has, for `sconce plugins` and for the refusal of plugins that
 /// require others.
-pub const EXTENSIONS: [&str; 9] = [
+pub const EXTENSIONS: [&str; 10] = [
     LogTable::ID,
     MetricsTable::ID,
     RequestsTable::ID,
@@ -44,6 +45,7 @@ pub const EXTENSIONS: [&str; 9] = [
     ScreenTable::ID,
     TaskTable::ID,
     TensorsTable::ID,
+    ThreadsTable::ID,
     ValuesTable::ID,
 ];
 
@@ -80,6 +82,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         ScreenTable::ID => ptr::from_ref(&screen::TABLE).cast(),
         TaskTable::ID => ptr::from_ref(&task::TABLE).cast(),
         TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
+        ThreadsTable::ID => ptr::from_ref(&threads::TABLE).cast(),
         ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),
         _ => ptr::null(),
     }

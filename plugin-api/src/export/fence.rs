@@ -4,7 +4,7 @@
 //! `abi_stable` would end the process. Inside the fence a panic becomes an error with message and place.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::{Once, OnceLock};
 use std::thread::{self, ThreadId};
@@ -17,6 +17,11 @@ use crate::{Error, Result};
 thread_local! {
     /// Where the last panic on this thread came from.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+thread_local! {
+    /// Whether this thread does a part of a hook's work, [`catch_part`].
+    static IN_PART: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The thread that the host calls on: its panics are reported, not printed.
@@ -75,6 +80,37 @@ pub(crate) unsafe fn fence_with(
             Status::PANIC.0
         }
     }
+}
+
+/// A panic in a part of a hook's work, on whichever thread.
+pub(crate) struct Caught {
+    payload: Box<dyn Any + Send>,
+    place: Option<String>,
+}
+
+impl Caught {
+    /// Goes on unwinding, on the thread that gave the work out.
+    pub(crate) fn go_on(self) -> ! {
+        PLACE.with_borrow_mut(|kept| *kept = self.place);
+        panic::resume_unwind(self.payload)
+    }
+
+    /// Leaves it: a payload's own drop may panic too.
+    pub(crate) fn forget(self) {
+        std::mem::forget(self.payload);
+    }
+}
+
+/// Does a part of a hook's work. What panics in it is kept, not printed: the hook's call will tell it.
+pub(crate) fn catch_part(part: impl FnOnce()) -> std::result::Result<(), Caught> {
+    let before = IN_PART.replace(true);
+    // Unwind safety: as for a whole call.
+    let done = panic::catch_unwind(AssertUnwindSafe(part));
+    IN_PART.set(before);
+    done.map_err(|payload| Caught {
+        payload,
+        place: PLACE.with_borrow_mut(Option::take),
+    })
 }
 
 /// Reports a panic.
@@ -147,7 +183,7 @@ fn is_kept() -> bool {
     if KEEPS.get() {
         return true;
     }
-    TRAINING_THREAD.get() == Some(&thread::current().id())
+    IN_PART.get() || TRAINING_THREAD.get() == Some(&thread::current().id())
 }
 
 #[cfg(feature = "testing")]

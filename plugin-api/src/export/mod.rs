@@ -17,5 +17,6 @@ pub use describe::describe;
 pub use fence::fence;
 #[cfg(feature = "testing")]
 pub(crate) use fence::keeping;
+pub(crate) use fence::{Caught, catch_part};
 #[doc(hidden)]
 pub use section::{Bytes, metadata, section};

@@ -13,6 +13,7 @@ mod run;
 mod screen;
 mod task;
 mod tensors;
+mod threads;
 mod values;
 
 use std::ffi::c_void;
@@ -26,12 +27,13 @@ pub use run::RunTable;
 pub use screen::ScreenTable;
 pub use task::TaskTable;
 pub use tensors::{Collection, TensorAbi, TensorsTable};
+pub use threads::ThreadsTable;
 pub use values::{Keep, ValuesTable};
 
 use crate::abi::{HostRoot, TextAbi};
 
 /// The extensions that this version of the API knows how to use.
-pub const KNOWN: [&str; 9] = [
+pub const KNOWN: [&str; 10] = [
     LogTable::ID,
     MetricsTable::ID,
     RequestsTable::ID,
@@ -40,6 +42,7 @@ pub const KNOWN: [&str; 9] = [
     ScreenTable::ID,
     TaskTable::ID,
     TensorsTable::ID,
+    ThreadsTable::ID,
     ValuesTable::ID,
 ];
 
@@ -65,6 +68,7 @@ pub(crate) struct Tables {
     pub(crate) screen: Option<&'static ScreenTable>,
     pub(crate) task: Option<&'static TaskTable>,
     pub(crate) tensors: Option<&'static TensorsTable>,
+    pub(crate) threads: Option<&'static ThreadsTable>,
     pub(crate) values: Option<&'static ValuesTable>,
 }
 
@@ -80,6 +84,7 @@ impl Tables {
             screen: query(host),
             task: query(host),
             tensors: query(host),
+            threads: query(host),
             values: query(host),
         }
     }

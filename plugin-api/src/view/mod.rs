@@ -8,6 +8,7 @@ mod payload;
 mod progress;
 mod screen;
 mod tensors;
+mod threads;
 mod values;
 
 use std::marker::PhantomData;
@@ -17,6 +18,7 @@ pub use metrics::Metrics;
 pub use module::Module;
 pub use payload::{Checkpoint, EpochProfile, Failure, HookTime, Origin, Outcome};
 pub use tensors::Tensors;
+pub use threads::Threads;
 
 use crate::abi::ViewAbi;
 use crate::ext::{Level, ResumeTable, Tables};

@@ -1,6 +1,7 @@
 //! A set of averages of the parameters, published under `SET/PARAMETER`: so every checkpoint has it,
 //! and the host can put it in the parameters' place.
 
+use sconce_plugin_api::Threads;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{BrainHalf, DType, Element, Half, Tensor, TensorMut};
 
@@ -110,12 +111,13 @@ impl Averages {
 
     /// Moves every average by `weight` of its way to the parameter: one pass over both, in place.
     pub(crate) fn update(&self, task: &mut TaskView<'_>, weight: f64) -> Result<()> {
+        let threads = task.threads();
         for member in &self.members {
             let (now, mean) =
                 task.parameter_and_published_mut(&member.parameter, &member.published)?;
             match (now.dtype(), member.is_averaged) {
-                (Some(DType::F32), true) => blend_single(&now, mean, weight as f32),
-                (Some(DType::F64), true) => blend_double(&now, mean, weight),
+                (Some(DType::F32), true) => blend_single(threads, &now, mean, weight as f32),
+                (Some(DType::F64), true) => blend_double(threads, &now, mean, weight),
                 (Some(DType::F32), false) => copy::<f32>(&now, mean),
                 (Some(DType::F64), false) => copy::<f64>(&now, mean),
                 (Some(DType::F16), _) => copy::<Half>(&now, mean),
@@ -187,19 +189,39 @@ fn publish<T: Element>(task: &mut TaskView<'_>, member: &Member, shape: &[usize]
 }
 
 // Two functions, so that each is compiled into vector instructions of its own.
-fn blend_single(now: &Tensor<'_>, mut mean: TensorMut<'_>, weight: f32) -> Result<()> {
-    let now = now.as_slice::<f32>()?;
-    for (mean, now) in mean.as_mut_slice::<f32>()?.iter_mut().zip(now) {
-        *mean += weight * (now - *mean);
-    }
+fn blend_single(
+    threads: Threads<'_>,
+    now: &Tensor<'_>,
+    mut mean: TensorMut<'_>,
+    weight: f32,
+) -> Result<()> {
+    threads.zip(
+        mean.as_mut_slice::<f32>()?,
+        now.as_slice::<f32>()?,
+        |mean, now| {
+            for (mean, now) in mean.iter_mut().zip(now) {
+                *mean += weight * (now - *mean);
+            }
+        },
+    );
     Ok(())
 }
 
-fn blend_double(now: &Tensor<'_>, mut mean: TensorMut<'_>, weight: f64) -> Result<()> {
-    let now = now.as_slice::<f64>()?;
-    for (mean, now) in mean.as_mut_slice::<f64>()?.iter_mut().zip(now) {
-        *mean += weight * (now - *mean);
-    }
+fn blend_double(
+    threads: Threads<'_>,
+    now: &Tensor<'_>,
+    mut mean: TensorMut<'_>,
+    weight: f64,
+) -> Result<()> {
+    threads.zip(
+        mean.as_mut_slice::<f64>()?,
+        now.as_slice::<f64>()?,
+        |mean, now| {
+            for (mean, now) in mean.iter_mut().zip(now) {
+                *mean += weight * (now - *mean);
+            }
+        },
+    );
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 mod plain;
 mod requests;
 mod tensors;
+mod threads;
 mod values;
 
 use std::ffi::c_void;
@@ -15,7 +16,7 @@ use super::stage::Stage;
 use crate::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use crate::ext::{
     LogTable, MetricsTable, RequestsTable, ResumeTable, RunTable, ScreenTable, TaskTable,
-    TensorsTable, ValuesTable,
+    TensorsTable, ThreadsTable, ValuesTable,
 };
 
 struct Root(HostRoot);
@@ -46,6 +47,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         ScreenTable::ID => ptr::from_ref(&plain::SCREEN).cast(),
         TaskTable::ID => ptr::from_ref(&plain::TASK).cast(),
         TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
+        ThreadsTable::ID => ptr::from_ref(&threads::TABLE).cast(),
         ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),
         _ => ptr::null(),
     }

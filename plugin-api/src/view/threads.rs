@@ -1,0 +1,279 @@
+//! Work side by side, on the threads that the host computes on.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
+
+use super::TaskView;
+use crate::abi::{Status, ViewAbi};
+use crate::export::{Caught, catch_part};
+use crate::ext::ThreadsTable;
+
+/// Fewer elements than these are not worth another thread.
+const WORTHWHILE: usize = 16_384;
+
+impl<'task> TaskView<'task> {
+    /// The threads that the host computes on, for work that is large: a pass over all parameters, say.
+    ///
+    /// A hook has the processor's cores for itself as long as it is called. Threads of its own would fight
+    /// the host's for them, which wait for their next work without sleeping.
+    pub fn threads(&self) -> Threads<'task> {
+        Threads {
+            table: self.tables.threads,
+            context: self.abi.context,
+            call: PhantomData,
+            thread: PhantomData,
+        }
+    }
+}
+
+/// The host's threads, for as long as a call takes; with a host that doesn't lend them (before 1.2) the
+/// calling thread alone.
+///
+/// ```
+/// # use sconce_plugin_api::prelude::*;
+/// fn halve(task: &mut TaskView<'_>) -> Result<()> {
+///     let threads = task.threads();
+///     let (now, mut mean) = task.parameter_and_published_mut("fc1.weight", "mean/fc1.weight")?;
+///     threads.zip(mean.as_mut_slice::<f32>()?, now.as_slice::<f32>()?, |mean, now| {
+///         for (mean, now) in mean.iter_mut().zip(now) {
+///             *mean += 0.5 * (now - *mean);
+///         }
+///     });
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Threads<'task> {
+    table: Option<&'static ThreadsTable>,
+    context: *const c_void,
+    call: PhantomData<&'task ViewAbi>,
+    /// Not `Send`, not `Sync`: a part can't begin others.
+    thread: PhantomData<*const ()>,
+}
+
+impl Threads<'_> {
+    /// How many there are, at least 1.
+    pub fn count(&self) -> usize {
+        // SAFETY: the context came with the view of this call.
+        let count = self
+            .table
+            .map_or(1, |table| unsafe { (table.count)(self.context) });
+        count.max(1) as usize
+    }
+
+    /// Calls `part` once for each number below `parts`, several at a time, and comes back when all are done.
+    /// Which thread calls which part is open, and what they write must not depend on it.
+    ///
+    /// # Panics
+    ///
+    /// Where a part does: with the first one's message and place, as if it had panicked here. Parts that had
+    /// not begun by then are left out.
+    pub fn run(&self, parts: usize, part: impl Fn(usize) + Sync) {
+        let (Some(table), Ok(count)) = (self.table, u32::try_from(parts)) else {
+            return (0..parts).for_each(part);
+        };
+        if parts <= 1 {
+            return (0..parts).for_each(part);
+        }
+        let work = Work {
+            part: &part,
+            caught: Mutex::new(None),
+        };
+        let data = (&raw const work).cast();
+        // SAFETY: the context came with the view of this call; `work` outlives the host's call, in which
+        // its threads share it.
+        let status = unsafe { (table.run)(self.context, count, one, data) };
+        let caught = work.caught.into_inner();
+        if let Some(caught) = caught.unwrap_or_else(PoisonError::into_inner) {
+            caught.go_on();
+        }
+        if status != Status::OK.0 {
+            (0..parts).for_each(part);
+        }
+    }
+
+    /// Calls `work` for pieces of both slices that lie at the same places, which together are all up to the
+    /// end of the shorter one: side by side where they are large. For work that does each element by itself;
+    /// where pieces end depends on how many threads there are.
+    ///
+    /// # Panics
+    ///
+    /// Where `work` does, as [`run`](Threads::run).
+    pub fn zip<T: Send, U: Sync>(
+        &self,
+        target: &mut [T],
+        source: &[U],
+        work: impl Fn(&mut [T], &[U]) + Sync,
+    ) {
+        let length = target.len().min(source.len());
+        let parts = self.count().min(length / WORTHWHILE).max(1);
+        let start = Start(target.as_mut_ptr());
+        self.run(parts, |part| {
+            let place = |part: usize| length / parts * part + (length % parts).min(part);
+            let range = place(part)..place(part + 1);
+            // SAFETY: the ranges of different parts are disjoint and inside the slice, which is borrowed
+            // until all are done.
+            let target = unsafe {
+                let first = start.pointer().add(range.start);
+                std::slice::from_raw_parts_mut(first, range.len())
+            };
+            work(target, &source[range]);
+        });
+    }
+}
+
+/// What all parts share.
+struct Work<'a> {
+    part: &'a (dyn Fn(usize) + Sync),
+    /// The first panic.
+    caught: Mutex<Option<Caught>>,
+}
+
+/// # Safety
+///
+/// `data` leads to a [`Work`] that is alive.
+unsafe extern "C" fn one(data: *const c_void, index: u32) {
+    // SAFETY: the caller's promise.
+    let work = unsafe { &*data.cast::<Work<'_>>() };
+    let caught = || work.caught.lock().unwrap_or_else(PoisonError::into_inner);
+    if caught().is_some() {
+        return;
+    }
+    if let Err(panic) = catch_part(|| (work.part)(index as usize)) {
+        let mut first = caught();
+        if first.is_none() {
+            *first = Some(panic);
+        } else {
+            panic.forget();
+        }
+    }
+}
+
+/// Where a slice begins whose parts several threads write.
+struct Start<T>(*mut T);
+
+// SAFETY: each thread makes a slice of its own range alone.
+unsafe impl<T: Send> Sync for Start<T> {}
+
+impl<T> Start<T> {
+    fn pointer(&self) -> *mut T {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A host that has three threads, and lends new ones.
+    static TABLE: ThreadsTable = ThreadsTable { count, run };
+
+    unsafe extern "C" fn count(_context: *const c_void) -> u32 {
+        3
+    }
+
+    unsafe extern "C" fn run(
+        _context: *const c_void,
+        parts: u32,
+        part: unsafe extern "C" fn(data: *const c_void, index: u32),
+        data: *const c_void,
+    ) -> u32 {
+        struct Data(*const c_void);
+        // SAFETY: parts may be called on any thread.
+        unsafe impl Sync for Data {}
+        impl Data {
+            fn pointer(&self) -> *const c_void {
+                self.0
+            }
+        }
+        let data = Data(data);
+        std::thread::scope(|scope| {
+            for index in 0..parts {
+                let data = &data;
+                // SAFETY: the caller's promise.
+                scope.spawn(move || unsafe { part(data.pointer(), index) });
+            }
+        });
+        Status::OK.0
+    }
+
+    unsafe extern "C" fn refusing(
+        _context: *const c_void,
+        _parts: u32,
+        _part: unsafe extern "C" fn(data: *const c_void, index: u32),
+        _data: *const c_void,
+    ) -> u32 {
+        Status::INVALID.0
+    }
+
+    fn threads(table: Option<&'static ThreadsTable>) -> Threads<'static> {
+        Threads {
+            table,
+            context: std::ptr::null(),
+            call: PhantomData,
+            thread: PhantomData,
+        }
+    }
+
+    #[test]
+    fn every_part_is_done_once_whatever_the_host_lends() {
+        static REFUSING: ThreadsTable = ThreadsTable {
+            count,
+            run: refusing,
+        };
+        for table in [None, Some(&TABLE), Some(&REFUSING)] {
+            for parts in [0, 1, 2, 7] {
+                let done: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
+                threads(table).run(parts, |part| {
+                    done[part].fetch_add(1, Ordering::SeqCst);
+                });
+                assert!(done.iter().all(|count| count.load(Ordering::SeqCst) == 1));
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_of_slices_are_all_of_the_shorter_one() {
+        for table in [None, Some(&TABLE)] {
+            for (length, more) in [(0, 5), (10, 0), (50_000, 3), (3 * WORTHWHILE + 1, 0)] {
+                let calls = AtomicUsize::new(0);
+                let mut target = vec![1_u64; length + more];
+                let source: Vec<u64> = (0..length as u64).collect();
+                threads(table).zip(&mut target, &source, |target, source| {
+                    calls.fetch_add(1, Ordering::SeqCst);
+                    for (target, source) in target.iter_mut().zip(source) {
+                        *target += source;
+                    }
+                });
+                let (done, left) = target.split_at(length);
+                assert!(
+                    done.iter()
+                        .zip(1_u64..)
+                        .all(|(found, exact)| *found == exact)
+                );
+                assert!(left.iter().all(|&untouched| untouched == 1));
+                let pieces = if table.is_some() {
+                    (length / WORTHWHILE).clamp(1, 3)
+                } else {
+                    1
+                };
+                assert_eq!(calls.into_inner(), pieces);
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_in_a_part_is_the_callers() {
+        for table in [None, Some(&TABLE)] {
+            let panicked = std::panic::catch_unwind(|| {
+                threads(table).run(4, |part| assert!(part != 2, "part {part} fails"));
+            });
+            let payload = panicked.expect_err("a part panicked");
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            assert_eq!(text, Some("part 2 fails"));
+        }
+    }
+}
