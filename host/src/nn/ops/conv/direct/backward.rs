@@ -1,10 +1,13 @@
 //! The way back: shares of a batch, each with sums of its own.
 
+use std::mem::MaybeUninit;
+
 use super::Direct;
 use super::squares::spread;
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{
-    Depth, Fresh, Left, PANEL, Right, Target, add_rows, multiply_tiles, transpose, zeros,
+    Depth, Fresh, Left, PANEL, Right, Target, add_rows, multiply_tiles, transpose, transpose_fresh,
+    zeros,
 };
 use crate::nn::ops::conv::Conv;
 use crate::nn::ops::conv::after::mask;
@@ -13,6 +16,10 @@ use crate::nn::ops::unfold::Sizes;
 /// Shares of a batch for each thread on the way back, and the least images of one.
 const SHARES: usize = 4;
 const LEAST: usize = 4;
+
+/// Bytes of the outputs' gradient that all rows of the kernel see before those behind them: half of a core's nearest
+/// cache.
+const NEAR: usize = 24 << 10;
 
 /// What a thread needs: an image with its channels side by side, the gradient of its outputs, and that of its inputs.
 struct RoomBack {
@@ -119,7 +126,7 @@ impl Direct {
                     // SAFETY: each image is in one share.
                     #[expect(unsafe_code, reason = "each image has its own inputs")]
                     let slopes = unsafe { x_places.part(inputs) };
-                    self.input_slopes(&turned, group, g, &mut room.slopes, zeros(slopes));
+                    self.input_slopes(&turned, group, g, &mut room.slopes, slopes);
                 }
             }
         });
@@ -148,18 +155,26 @@ impl Direct {
             panel: PANEL,
             steps: (columns * outputs, outputs),
         };
-        for (i, sums) in sums.chunks_exact_mut(stretch * outputs).enumerate() {
-            let left = Left {
-                numbers: &image[i * steps.kernel..],
-                row: 1,
-                steps: (steps.down, steps.across),
-            };
+        let line = columns * outputs;
+        let at_once = (NEAR / (line * size_of::<f32>())).clamp(1, rows);
+        for first in (0..rows).step_by(at_once) {
             let depth = Depth {
-                outer: rows,
+                outer: at_once.min(rows - first),
                 inner: columns,
             };
-            let mut target = Target::adding(sums, stretch, outputs);
-            multiply_tiles(&mut target, depth, left, right);
+            let right = Right {
+                numbers: &g[first * line..],
+                ..right
+            };
+            for (i, sums) in sums.chunks_exact_mut(stretch * outputs).enumerate() {
+                let left = Left {
+                    numbers: &image[first * steps.down + i * steps.kernel..],
+                    row: 1,
+                    steps: (steps.down, steps.across),
+                };
+                let mut target = Target::adding(sums, stretch, outputs);
+                multiply_tiles(&mut target, depth, left, right);
+            }
         }
     }
 
@@ -170,7 +185,7 @@ impl Direct {
         group: usize,
         g: &[f32],
         room: &mut Vec<f32>,
-        slopes: &mut [f32],
+        slopes: &mut [MaybeUninit<f32>],
     ) {
         let Sizes {
             height,
@@ -208,7 +223,7 @@ impl Direct {
         self.each_stretch(|place, padded, count| {
             let from = &room[padded * channels..];
             let to = &mut slopes[place..];
-            transpose(from, channels, (count, channels), to, height * width);
+            transpose_fresh(from, channels, (count, channels), to, height * width);
         });
     }
 }

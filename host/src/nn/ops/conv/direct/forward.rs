@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use super::Direct;
 use super::squares::largest;
 use crate::kernels::region::{self, Shared};
-use crate::kernels::{Depth, Fresh, Left, PANEL, Right, Target, multiply_tiles, transpose, zeros};
+use crate::kernels::{Depth, Fresh, Left, PANEL, Right, Target, multiply_tiles, transpose_fresh};
 use crate::nn::ops::conv::Conv;
 use crate::nn::ops::unfold::Sizes;
 
@@ -55,7 +55,7 @@ impl Direct {
             let (whole, y, squares) = unsafe {
                 (
                     whole.all_written(),
-                    zeros(places.part(own)),
+                    places.part(own),
                     square_places.part(index * pooled..(index + 1) * pooled),
                 )
             };
@@ -67,7 +67,7 @@ impl Direct {
             } else {
                 whole
             };
-            transpose(left, outputs, (kept, outputs), y, kept);
+            transpose_fresh(left, outputs, (kept, outputs), y, kept);
         });
         // SAFETY: every image's outputs were written.
         #[expect(unsafe_code, reason = "they are written")]

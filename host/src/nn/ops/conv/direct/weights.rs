@@ -2,10 +2,7 @@
 
 use super::Direct;
 use crate::kernels::region::{self, Shared};
-use crate::kernels::{Fresh, PANEL};
-
-/// Outputs whose numbers fill a line of the cache.
-const LANES: usize = 16;
+use crate::kernels::{Fresh, PANEL, add_rows, transpose_at};
 
 impl Direct {
     /// The weight (outputs, inputs, kernel) as the right matrix of the forward pass: for each group and panel of
@@ -83,30 +80,24 @@ impl Direct {
         let (kernel, all) = (down * across, channels * down * across);
         let mut weight = Fresh::new(self.conv.groups * outputs * all);
         let places = Shared::new(weight.places());
-        let blocks = outputs.div_ceil(LANES);
-        each_piece(self.conv.groups * blocks, LANES * all, |index| {
-            let (group, first) = (index / blocks, index % blocks * LANES);
-            let count = LANES.min(outputs - first);
-            let start = (group * outputs + first) * all;
-            // SAFETY: each block is done by one thread.
-            #[expect(unsafe_code, reason = "each block has its own places")]
-            let weight = unsafe { places.part(start..start + count * all) };
-            for line in 0..all {
-                let from = group * all * outputs + line * outputs + first;
-                let mut totals = [0.0; LANES];
+        each_piece(self.conv.groups * channels, kernel * outputs, |index| {
+            let (group, channel) = (index / channels, index % channels);
+            let mut totals = vec![0.0; kernel * outputs];
+            for (place, totals) in totals.chunks_exact_mut(outputs).enumerate() {
+                let from = (group * all + place * channels + channel) * outputs;
                 for sums in sums.chunks_exact(size) {
-                    for (total, x) in totals.iter_mut().zip(&sums[from..from + count]) {
-                        *total += x;
-                    }
-                }
-                let (place, channel) = (line / channels, line % channels);
-                let to = weight[channel * kernel + place..].iter_mut().step_by(all);
-                for (to, &total) in to.zip(&totals) {
-                    to.write(total);
+                    add_rows(totals, &sums[from..from + outputs], outputs, 0);
                 }
             }
+            let start = group * outputs * all + channel * kernel;
+            let to = places.places(start..start + (outputs - 1) * all + kernel);
+            // SAFETY: these places, of each output the channel's, are written here alone.
+            #[expect(unsafe_code, reason = "each channel has its own places")]
+            unsafe {
+                transpose_at(&totals, outputs, (kernel, outputs), to.cast(), all);
+            }
         });
-        // SAFETY: every output's were written.
+        // SAFETY: every channel's were written.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             weight.written()
