@@ -18,7 +18,8 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 /// points**, in the order of a run.
 ///
 /// For every method:
-/// - It is called on the training thread, never on two at once.
+/// - It is called on the training thread, never on two at once. [`TaskView::threads`](crate::TaskView::threads)
+///   has the others for work that is large.
 /// - Hooks at the same point run by priority, lower first; equal ones in the manifest's order.
 /// - An error or a panic is reported with the hook, its file, the mount point, epoch and iteration.
 ///   What happens then is the manifest's choice (`on_error`): `fail` ends the run through

@@ -131,6 +131,12 @@ fn sections() -> Vec<(&'static str, Vec<Case>)> {
                 fails("a panic in `save_state`", "save_state", "panic", ALL),
                 fails("a panic in `drop`", "drop", "panic", ALL),
                 fails("a panic in `after_run`", "after_run", "panic", ALL),
+                fails(
+                    "a panic in a part on the host's threads",
+                    "after_iter",
+                    "panic-in-part",
+                    ALL,
+                ),
                 wrecks(
                     "a panic on a thread of the hook's own",
                     "after_iter",
