@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::TaskView;
@@ -107,6 +108,23 @@ impl Threads<'_> {
         work: impl Fn(&mut [T], &[U]) + Sync,
     ) {
         let length = target.len().min(source.len());
+        self.pieces(&mut target[..length], |range, target| {
+            work(target, &source[range]);
+        });
+    }
+
+    /// As [`zip`](Threads::zip), for one slice.
+    ///
+    /// # Panics
+    ///
+    /// Where `work` does, as [`run`](Threads::run).
+    pub fn each<T: Send>(&self, target: &mut [T], work: impl Fn(&mut [T]) + Sync) {
+        self.pieces(target, |_, target| work(target));
+    }
+
+    /// Calls `work` for pieces of a slice and where they are in it.
+    fn pieces<T: Send>(&self, target: &mut [T], work: impl Fn(Range<usize>, &mut [T]) + Sync) {
+        let length = target.len();
         let parts = self.count().min(length / WORTHWHILE).max(1);
         let start = Start(target.as_mut_ptr());
         self.run(parts, |part| {
@@ -118,7 +136,7 @@ impl Threads<'_> {
                 let first = start.pointer().add(range.start);
                 std::slice::from_raw_parts_mut(first, range.len())
             };
-            work(target, &source[range]);
+            work(range, target);
         });
     }
 }
@@ -255,6 +273,8 @@ mod tests {
                         .all(|(found, exact)| *found == exact)
                 );
                 assert!(left.iter().all(|&untouched| untouched == 1));
+                threads(table).each(&mut target, |target| target.fill(7));
+                assert!(target.iter().all(|&found| found == 7));
                 let pieces = if table.is_some() {
                     (length / WORTHWHILE).clamp(1, 3)
                 } else {

@@ -8,6 +8,9 @@
 //! - `adaptive`: each unit's gradient (a row of a weight, a whole bias) is scaled so that its norm is at
 //!   most `clipping` times that of the unit's parameters (Brock et al. 2021, arXiv:2102.06171).
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use sconce_plugin_api::Threads;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{DType, Tensor};
 
@@ -95,38 +98,60 @@ impl Norm {
         Norm { order, total: 0.0 }
     }
 
-    /// Counts numbers in: in eight sums, so that the processor adds several at once.
+    /// Counts numbers in.
     fn add<T: Copy + Into<f64>>(&mut self, numbers: &[T]) {
-        let largest = self.order == 0.0;
-        let square = (self.order - 2.0).abs() < f64::EPSILON;
-        let mut sums = [0.0_f64; 8];
-        for chunk in numbers.chunks(8) {
-            for (sum, number) in sums.iter_mut().zip(chunk) {
-                let number: f64 = (*number).into();
-                if square {
-                    *sum += number * number;
-                } else if largest {
-                    *sum = if number.is_nan() {
-                        number
-                    } else {
-                        sum.max(number.abs())
-                    };
+        let more = if self.is_largest() {
+            total_of(numbers, |most, number| {
+                if number.is_nan() || most.is_nan() {
+                    f64::NAN
                 } else {
-                    *sum += number.abs().powf(self.order);
+                    most.max(number.abs())
                 }
-            }
+            })
+        } else if (self.order - 2.0).abs() < f64::EPSILON {
+            total_of(numbers, |sum, number| sum + number * number)
+        } else {
+            total_of(numbers, |sum, number| sum + number.abs().powf(self.order))
+        };
+        for more in more {
+            self.count(more);
         }
-        self.total = sums.iter().fold(self.total, |total, sum| match largest {
-            true if sum.is_nan() || total.is_nan() => f64::NAN,
-            true => total.max(*sum),
-            false => total + sum,
-        });
     }
 
-    fn add_tensor(&mut self, tensor: &Tensor<'_>) -> Result<()> {
+    fn is_largest(self) -> bool {
+        self.order == 0.0
+    }
+
+    /// Counts in what is a total itself.
+    fn count(&mut self, more: f64) {
+        self.total = if !self.is_largest() {
+            self.total + more
+        } else if more.is_nan() || self.total.is_nan() {
+            f64::NAN
+        } else {
+            self.total.max(more)
+        };
+    }
+
+    /// Counts many numbers in, side by side: in pieces of one size, so that the number of threads changes no bit.
+    fn add_all<T: Copy + Into<f64> + Sync>(&mut self, numbers: &[T], threads: Threads<'_>) {
+        let pieces: Vec<&[T]> = numbers.chunks(PIECE).collect();
+        let totals: Vec<AtomicU64> = pieces.iter().map(|_| AtomicU64::new(0)).collect();
+        let order = self.order;
+        threads.run(pieces.len(), |piece| {
+            let mut norm = Norm::new(order);
+            norm.add(pieces[piece]);
+            totals[piece].store(norm.total.to_bits(), Relaxed);
+        });
+        for total in totals {
+            self.count(f64::from_bits(total.into_inner()));
+        }
+    }
+
+    fn add_tensor(&mut self, tensor: &Tensor<'_>, threads: Threads<'_>) -> Result<()> {
         match tensor.dtype() {
-            Some(DType::F64) => self.add(&tensor.to_contiguous::<f64>()?),
-            _ => self.add(&tensor.to_contiguous::<f32>()?),
+            Some(DType::F64) => self.add_all(&tensor.to_contiguous::<f64>()?, threads),
+            _ => self.add_all(&tensor.to_contiguous::<f32>()?, threads),
         }
         Ok(())
     }
@@ -139,6 +164,25 @@ impl Norm {
         }
     }
 }
+
+/// Totals of numbers, in sixteen columns, so that the processor does several at once.
+fn total_of<T: Copy + Into<f64>>(numbers: &[T], count: impl Fn(f64, f64) -> f64) -> [f64; 16] {
+    let mut totals = [0.0; 16];
+    let chunks = numbers.chunks_exact(16);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (total, number) in totals.iter_mut().zip(chunk) {
+            *total = count(*total, (*number).into());
+        }
+    }
+    for (total, number) in totals.iter_mut().zip(rest) {
+        *total = count(*total, (*number).into());
+    }
+    totals
+}
+
+/// Numbers that one thread counts at once.
+const PIECE: usize = 16_384;
 
 /// See the [module](self).
 pub(crate) struct GradClip {
@@ -198,10 +242,23 @@ fn shrink<T: Copy + Into<f64>>(gradient: &mut [T], limits: &[f64], scale: impl F
     }
 }
 
-fn for_each_number(task: &mut TaskView<'_>, change: impl Fn(f64) -> f64) -> Result<()> {
-    task.for_each_gradient(|mut gradient| match gradient.view().dtype() {
-        Some(DType::F64) => gradient.map::<f64>(&change),
-        _ => gradient.map::<f32>(|number| change(f64::from(number)) as f32),
+fn for_each_number(task: &mut TaskView<'_>, change: impl Fn(f64) -> f64 + Sync) -> Result<()> {
+    let threads = task.threads();
+    task.for_each_gradient(|mut gradient| {
+        if gradient.view().dtype() == Some(DType::F64) {
+            threads.each(gradient.as_mut_slice::<f64>()?, |numbers| {
+                for number in numbers {
+                    *number = change(*number);
+                }
+            });
+        } else {
+            threads.each(gradient.as_mut_slice::<f32>()?, |numbers| {
+                for number in numbers {
+                    *number = change(f64::from(*number)) as f32;
+                }
+            });
+        }
+        Ok(())
     })
 }
 
@@ -236,8 +293,9 @@ impl Hook for GradClip {
     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let config = &self.config;
         let mut norm = Norm::new(config.order);
+        let threads = task.threads();
         for gradient in task.gradients() {
-            norm.add_tensor(&gradient)?;
+            norm.add_tensor(&gradient, threads)?;
         }
         let norm = norm.value();
         if !config.publish.is_empty() {
