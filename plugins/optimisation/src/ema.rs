@@ -232,3 +232,33 @@ impl Hook for Ema {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_large_parameter_is_averaged_side_by_side_as_one_after_the_other()
+    -> std::result::Result<(), Failed> {
+        let steps: Vec<f32> = (0..40_000).map(|place| (place % 17) as f32 - 8.0).collect();
+        let gradient = steps.clone();
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .iterations(2)
+            .learning_rate(1.0)
+            .empty_model()
+            .parameter("w", &[steps.len()], &vec![0.0; steps.len()])
+            .gradient("w", move |_iteration| gradient.clone());
+        let seen = run.drive::<Ema>(json!({"decay": 0.5, "warm_up": "none"}))?;
+        // The parameter goes from 0 to -g and -2 g, its average to half of the way each time.
+        for (change, share) in seen.changes().iter().zip([-0.5, -1.25]) {
+            let expected: Vec<f32> = steps.iter().map(|step| share * step).collect();
+            assert_eq!(change.after, expected);
+        }
+        assert_eq!(seen.changes().len(), 2);
+        Ok(())
+    }
+}

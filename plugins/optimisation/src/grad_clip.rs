@@ -332,7 +332,35 @@ impl Hook for GradClip {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn large_gradients_are_clipped_side_by_side_as_one_after_the_other()
+    -> std::result::Result<(), Failed> {
+        // Whole numbers, of which sums are exact in any order.
+        let numbers: Vec<f32> = (0..40_000).map(|place| (place % 17) as f32 - 8.0).collect();
+        let of_batch = numbers.clone();
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .iterations(1)
+            .empty_model()
+            .parameter("w", &[numbers.len()], &vec![0.0; numbers.len()])
+            .gradient("w", move |_iteration| of_batch.clone());
+        let squares: f64 = numbers.iter().map(|x| f64::from(x * x)).sum();
+        let norm = squares.sqrt();
+        for (config, clip) in [
+            (json!({"max_norm": 2.0}), 2.0 / (norm + 1e-6)),
+            (json!({"order": 0.0, "max_norm": 4.0}), 4.0 / (8.0 + 1e-6)),
+        ] {
+            let seen = run.drive::<GradClip>(config)?;
+            let clipped = numbers.iter().map(|x| (f64::from(*x) * clip) as f32);
+            assert_eq!(seen.changes()[0].after, clipped.collect::<Vec<_>>());
+        }
+        Ok(())
+    }
 
     #[test]
     fn norms_of_any_order() {
