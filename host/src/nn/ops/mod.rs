@@ -112,3 +112,17 @@ pub fn is_finite(tensor: &Tensor) -> Result<bool> {
     let storage = cpu(&guard)?;
     for_floats!(storage, T => Ok(all_finite(numbers::<T>(storage, layout)?)))
 }
+
+/// Numbers of the standard normal distribution for tests, always the same: with others in every run, once in a while
+/// two of a square would be so close that rounding decides which is the larger.
+#[cfg(test)]
+pub(crate) fn normal_numbers(seed: u64, shape: impl Into<Shape>) -> Result<Tensor> {
+    let shape = shape.into();
+    let mut stream = crate::random::stream(seed, "tests of operations", 0, 0);
+    let numbers = (0..shape.elem_count()).map(|_| stream.normal() as f32);
+    Tensor::from_vec(
+        numbers.collect::<Vec<_>>(),
+        shape,
+        &candle_core::Device::Cpu,
+    )
+}

@@ -369,7 +369,7 @@ vectorised! {
 mod tests {
     use candle_core::{DType, Device, Result, Tensor, Var};
 
-    use crate::nn::ops::attention;
+    use crate::nn::ops::{attention, normal_numbers};
 
     #[test]
     fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
@@ -382,7 +382,7 @@ mod tests {
             (1, 1, 1, 1, true),
         ] {
             let shape = (batch, length, 3 * heads * each);
-            let qkv = Tensor::randn(0.0_f32, 1.0, shape, &Device::Cpu)?;
+            let qkv = normal_numbers(0, shape)?;
             let of = |dtype: DType| -> Result<[Tensor; 2]> {
                 let qkv = Var::from_tensor(&qkv.to_dtype(dtype)?)?;
                 let y = attention(&qkv, heads, causal)?;

@@ -5,7 +5,7 @@ use candle_core::{DType, Device, Result, Tensor, Var};
 use super::tiled::Tiled;
 use super::*;
 use crate::kernels::has_tiles;
-use crate::nn::ops::{gelu, relu, silu};
+use crate::nn::ops::{gelu, normal_numbers, relu, silu};
 
 /// Outputs, and the gradients of input, weight and bias, of a loss in which each output has another weight.
 fn results(
@@ -49,11 +49,10 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
         };
         let is_tiled = Tiled::of(sizes).is_some();
         assert_eq!(is_tiled, has_tiles() && rows > 200, "{rows}");
-        let random = |shape: &[usize]| Tensor::randn(0.0_f32, 1.0, shape, &Device::Cpu);
         let given = [
-            random(&[rows, inputs])?,
-            random(&[outputs, inputs])?,
-            random(&[outputs])?,
+            normal_numbers(0, (rows, inputs))?,
+            normal_numbers(1, (outputs, inputs))?,
+            normal_numbers(2, outputs)?,
         ];
         for function in [
             None,

@@ -3,7 +3,9 @@
 use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::*;
-use crate::nn::ops::{PoolKind, Window, Windows, conv2d, conv2d_then, pool2d, relu};
+use crate::nn::ops::{
+    PoolKind, Window, Windows, conv2d, conv2d_then, normal_numbers, pool2d, relu,
+};
 
 /// Whether two tensors of different types differ by rounding alone.
 fn assert_close(found: &Tensor, exact: &Tensor, what: &str) -> Result<()> {
@@ -18,20 +20,15 @@ fn assert_close(found: &Tensor, exact: &Tensor, what: &str) -> Result<()> {
 fn compare(dims: [usize; 4], outputs: usize, window: Window, groups: usize) -> Result<()> {
     let [_, channels, ..] = dims;
     let (down, across) = window.kernel;
-    let x = Tensor::randn(0.0, 1.0, &dims, &Device::Cpu)?;
+    let x = normal_numbers(0, &dims)?;
     let weight = (outputs, channels / groups, down, across);
-    let weight = Tensor::randn(0.0, 1.0, weight, &Device::Cpu)?;
-    let bias = Tensor::randn(0.0, 1.0, outputs, &Device::Cpu)?;
-    // The same numbers in both: those that single ones can hold.
-    let given = [x, weight, bias].map(|x| x.to_dtype(DType::F32));
+    let given = [x, normal_numbers(1, weight)?, normal_numbers(2, outputs)?];
     for (relu, pool) in [(false, false), (true, false), (false, true), (true, true)] {
         let after = After { relu, pool };
         let of = |dtype: DType| -> Result<(Tensor, [Tensor; 3])> {
             let mut vars = Vec::new();
             for given in &given {
-                vars.push(Var::from_tensor(
-                    &given.as_ref().expect("given").to_dtype(dtype)?,
-                )?);
+                vars.push(Var::from_tensor(&given.to_dtype(dtype)?)?);
             }
             let [x, weight, bias] = &vars[..] else {
                 unreachable!("three were given")
@@ -48,13 +45,7 @@ fn compare(dims: [usize; 4], outputs: usize, window: Window, groups: usize) -> R
             let of = |var: &Var| gradients.get(var).cloned().expect("a gradient");
             Ok((y, [of(x), of(weight), of(bias)]))
         };
-        let conv = Conv::of(
-            given[0].as_ref().expect("given"),
-            given[1].as_ref().expect("given"),
-            None,
-            window,
-            groups,
-        )?;
+        let conv = Conv::of(&given[0], &given[1], None, window, groups)?;
         assert_eq!(Direct::of(&conv, after).is_some(), has_tiles());
         let (found, found_slopes) = of(DType::F32)?;
         let (exact, exact_slopes) = of(DType::F64)?;
@@ -123,12 +114,11 @@ fn what_follows_does_not_change_a_bit() -> Result<()> {
         padding: (0, 0),
         dilation: (1, 1),
     };
-    let random =
-        |shape: &[usize]| Var::from_tensor(&Tensor::randn(0.0_f32, 1.0, shape, &Device::Cpu)?);
+    let random = |seed, shape: &[usize]| Var::from_tensor(&normal_numbers(seed, shape)?);
     let (x, weight, bias) = (
-        random(&[64, 16, 10, 10])?,
-        random(&[112, 16, 5, 5])?,
-        random(&[112])?,
+        random(0, &[64, 16, 10, 10])?,
+        random(1, &[112, 16, 5, 5])?,
+        random(2, &[112])?,
     );
     let of = |y: Tensor| -> Result<Vec<Vec<u32>>> {
         let factors =
