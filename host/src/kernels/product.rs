@@ -106,7 +106,7 @@ impl<'a, T: Number> Job<'a, T> {
             self.multiply(rows.clone(), columns.clone(), start, (1, count), false);
             turned.written()
         };
-        let whole = match T::as_single(&turned).filter(|_| has_tiles()) {
+        let is_turned = match T::as_single(&turned).filter(|_| has_tiles()) {
             Some(turned) => {
                 let dims = (columns.len(), count);
                 let start = rows.start * self.target.row_step + columns.start;
@@ -122,7 +122,7 @@ impl<'a, T: Number> Job<'a, T> {
         for (index, row) in rows.enumerate() {
             // SAFETY: as the caller says.
             let line = unsafe { self.target.line(row, columns.clone()) };
-            if !whole {
+            if !is_turned {
                 turn(&turned, index, count, line);
             }
             if let Some(begin) = self.target.begin {

@@ -27,7 +27,7 @@ pub use run::RunTable;
 pub use screen::ScreenTable;
 pub use task::TaskTable;
 pub use tensors::{Collection, TensorAbi, TensorsTable};
-pub use threads::ThreadsTable;
+pub use threads::{Part, ThreadsTable};
 pub use values::{Keep, ValuesTable};
 
 use crate::abi::{HostRoot, TextAbi};

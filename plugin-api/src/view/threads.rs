@@ -33,7 +33,7 @@ impl<'task> TaskView<'task> {
 ///
 /// ```
 /// # use sconce_plugin_api::prelude::*;
-/// fn halve(task: &mut TaskView<'_>) -> Result<()> {
+/// fn follow(task: &mut TaskView<'_>) -> Result<()> {
 ///     let threads = task.threads();
 ///     let (now, mut mean) = task.parameter_and_published_mut("fc1.weight", "mean/fc1.weight")?;
 ///     threads.zip(mean.as_mut_slice::<f32>()?, now.as_slice::<f32>()?, |mean, now| {
@@ -56,10 +56,9 @@ pub struct Threads<'task> {
 impl Threads<'_> {
     /// How many there are, at least 1.
     pub fn count(&self) -> usize {
+        let Some(table) = self.table else { return 1 };
         // SAFETY: the context came with the view of this call.
-        let count = self
-            .table
-            .map_or(1, |table| unsafe { (table.count)(self.context) });
+        let count = unsafe { (table.count)(self.context) };
         count.max(1) as usize
     }
 
@@ -185,6 +184,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::ext::Part;
 
     /// A host that has three threads, and lends new ones.
     static TABLE: ThreadsTable = ThreadsTable { count, run };
@@ -199,20 +199,13 @@ mod tests {
         part: unsafe extern "C" fn(data: *const c_void, index: u32),
         data: *const c_void,
     ) -> u32 {
-        struct Data(*const c_void);
-        // SAFETY: parts may be called on any thread.
-        unsafe impl Sync for Data {}
-        impl Data {
-            fn pointer(&self) -> *const c_void {
-                self.0
-            }
-        }
-        let data = Data(data);
+        // SAFETY: the caller's promise.
+        let part = unsafe { Part::new(part, data) };
         std::thread::scope(|scope| {
             for index in 0..parts {
-                let data = &data;
-                // SAFETY: the caller's promise.
-                scope.spawn(move || unsafe { part(data.pointer(), index) });
+                let part = &part;
+                // SAFETY: each index below `parts` comes once.
+                scope.spawn(move || unsafe { part.call(index) });
             }
         });
         Status::OK.0

@@ -135,6 +135,9 @@ impl Norm {
 
     /// Counts many numbers in, side by side: in pieces of one size, so that the number of threads changes no bit.
     fn add_all<T: Copy + Into<f64> + Sync>(&mut self, numbers: &[T], threads: Threads<'_>) {
+        if numbers.len() <= PIECE {
+            return self.add(numbers);
+        }
         let pieces: Vec<&[T]> = numbers.chunks(PIECE).collect();
         let totals: Vec<AtomicU64> = pieces.iter().map(|_| AtomicU64::new(0)).collect();
         let order = self.order;

@@ -179,8 +179,10 @@ impl CustomOp1 for CrossEntropyOp {
                 let rows = region::range(self.targets.len(), 1, part, parts);
                 // SAFETY: ranges of different parts are disjoint.
                 #[expect(unsafe_code, reason = "each part has its own rows")]
-                let (losses, log_sums) =
-                    unsafe { (places.part(rows.clone()), log_places.part(rows.clone())) };
+                let losses = unsafe { places.part(rows.clone()) };
+                // SAFETY: see above.
+                #[expect(unsafe_code, reason = "each part has its own rows")]
+                let log_sums = unsafe { log_places.part(rows.clone()) };
                 for ((row, loss), kept) in rows.zip(losses).zip(log_sums) {
                     let Some(target) = self.targets[row] else { continue };
                     let x = &x[row * self.classes..(row + 1) * self.classes];

@@ -4,23 +4,12 @@ use std::ffi::c_void;
 use std::thread;
 
 use crate::abi::Status;
-use crate::ext::ThreadsTable;
+use crate::ext::{Part, ThreadsTable};
 
 pub(super) static TABLE: ThreadsTable = ThreadsTable { count, run };
 
 unsafe extern "C" fn count(_context: *const c_void) -> u32 {
     2
-}
-
-struct Data(*const c_void);
-
-// SAFETY: the hook promises that its parts may be called on any thread.
-unsafe impl Sync for Data {}
-
-impl Data {
-    fn pointer(&self) -> *const c_void {
-        self.0
-    }
 }
 
 unsafe extern "C" fn run(
@@ -29,9 +18,10 @@ unsafe extern "C" fn run(
     part: unsafe extern "C" fn(data: *const c_void, index: u32),
     data: *const c_void,
 ) -> u32 {
-    let data = Data(data);
-    // SAFETY: the hook lends data and part for this call.
-    let each = |index: u32| unsafe { part(data.pointer(), index) };
+    // SAFETY: the hook promises that its parts may be called on any thread during this call.
+    let part = unsafe { Part::new(part, data) };
+    // SAFETY: each index below `parts` comes once.
+    let each = |index: u32| unsafe { part.call(index) };
     thread::scope(|scope| {
         scope.spawn(|| (1..parts).step_by(2).for_each(each));
         (0..parts).step_by(2).for_each(each);
