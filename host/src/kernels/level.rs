@@ -7,15 +7,15 @@ use std::sync::OnceLock;
 pub enum Level {
     /// What every processor of the architecture has.
     Baseline,
-    /// AVX2: 256 bits.
+    /// AVX2 with FMA: 256 bits.
     Avx2,
     /// AVX-512: 512 bits.
     Avx512,
 }
 
 /// The environment's word for the most that may be used: `baseline`, `avx2` or `avx512`. For
-/// measurements; loops give the same bits with each, and so do products in tiles, for which `avx2` is the
-/// least. All other matrix products choose for themselves.
+/// measurements; loops give the same bits with `avx2` and `avx512`, and so do products in tiles, for which `avx2` is
+/// the least. `baseline` rounds products before it adds to them. All other matrix products choose for themselves.
 pub const VARIABLE: &str = "SCONCE_INSTRUCTIONS";
 
 /// The best that the processor has, and [`VARIABLE`] allows.
@@ -39,7 +39,7 @@ fn found() -> Level {
         && is_x86_feature_detected!("avx512vl");
     if has_avx512 {
         Level::Avx512
-    } else if is_x86_feature_detected!("avx2") {
+    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
         Level::Avx2
     } else {
         Level::Baseline
@@ -52,7 +52,8 @@ fn found() -> Level {
 }
 
 /// Defines a function whose body, a plain loop, is compiled for each [`Level`], and that runs the one
-/// for the processor at hand.
+/// for the processor at hand. `FUSED` says in the body whether that multiplies and adds in one instruction, with
+/// one rounding: both levels beyond x86-64's baseline do, and the baseline of ARM's 64 bits.
 macro_rules! vectorised {
     (
         $(#[$meta:meta])*
@@ -65,20 +66,21 @@ macro_rules! vectorised {
             #[inline(always)]
             #[allow(clippy::too_many_arguments, clippy::inline_always, reason = "as above; it is \
                     what makes the body part of each of its three surroundings")]
-            fn body $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? $body
+            fn body<const FUSED: bool $(, $($generic: $bound),+)?> ($($argument: $type),*)
+            $(-> $result)? $body
 
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
                 #[allow(clippy::too_many_arguments, reason = "as above")]
                 fn avx512 $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
-                    body($($argument),*)
+                    body::<true $(, $($generic),+)?>($($argument),*)
                 }
 
-                #[target_feature(enable = "avx2")]
+                #[target_feature(enable = "avx2,fma")]
                 #[allow(clippy::too_many_arguments, reason = "as above")]
                 fn avx2 $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
-                    body($($argument),*)
+                    body::<true $(, $($generic),+)?>($($argument),*)
                 }
 
                 match $crate::kernels::level() {
@@ -91,7 +93,7 @@ macro_rules! vectorised {
                     $crate::kernels::Level::Baseline => {}
                 }
             }
-            body($($argument),*)
+            body::<{ cfg!(target_arch = "aarch64") } $(, $($generic),+)?>($($argument),*)
         }
     };
 }

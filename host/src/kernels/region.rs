@@ -143,6 +143,11 @@ impl<'a, T> Shared<'a, T> {
         }
     }
 
+    /// How many places there are.
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
     /// Where a part begins, which lies inside the slice.
     pub(crate) fn places(&self, range: Range<usize>) -> *mut T {
         let fits = range.start <= range.end && range.end <= self.length;

@@ -23,11 +23,7 @@ pub(crate) const PANEL: usize = 32;
 pub(crate) fn has_tiles() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        match level() {
-            Level::Avx512 => true,
-            Level::Avx2 => is_x86_feature_detected!("fma"),
-            Level::Baseline => false,
-        }
+        level() > Level::Baseline
     }
     #[cfg(not(target_arch = "x86_64"))]
     false

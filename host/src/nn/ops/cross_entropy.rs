@@ -109,9 +109,9 @@ fn plain<T: Number>(number: T) -> f64 {
 
 /// log Σ exp.
 #[inline(always)]
-fn log_sum_of<T: Number>(x: &[T]) -> T {
+fn log_sum_of<const FUSED: bool, T: Number>(x: &[T]) -> T {
     let most = largest(x);
-    let total = sum([x], |[x]| (x - most).fast_exp());
+    let total = sum([x], |[x]| (x - most).fast_exp::<FUSED>());
     most + total.ln()
 }
 
@@ -122,9 +122,9 @@ vectorised! {
             // As whole registers: a rest would go one by one.
             let mut whole = [T::neg_infinity(); LANES];
             whole[..x.len()].copy_from_slice(x);
-            return log_sum_of(&whole);
+            return log_sum_of::<FUSED, T>(&whole);
         }
-        log_sum_of(x)
+        log_sum_of::<FUSED, T>(x)
     }
 }
 
@@ -151,11 +151,11 @@ vectorised! {
     ) {
         if weights.len() == x.len() {
             for ((slope, &x), &w) in slopes.iter_mut().zip(x).zip(weights) {
-                slope.write(factor * (x - log_sum).fast_exp() - even * w);
+                slope.write(factor * (x - log_sum).fast_exp::<FUSED>() - even * w);
             }
         } else {
             for (slope, &x) in slopes.iter_mut().zip(x) {
-                slope.write(factor * (x - log_sum).fast_exp() - even);
+                slope.write(factor * (x - log_sum).fast_exp::<FUSED>() - even);
             }
         }
     }

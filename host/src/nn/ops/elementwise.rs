@@ -1,12 +1,12 @@
 //! Functions of each element: the nonlinearities, and the sum of two tensors.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail};
 
 use super::tape::{apply1, apply2};
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
-use crate::kernels::math::number;
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, vectorised};
 
@@ -47,12 +47,46 @@ impl Function {
         }
     }
 
-    /// The gradients of `x`, from those of what was made of it. `x` may be the outputs for `ReLU`.
-    pub(super) fn slopes<T: Number>(self, x: &[T], g: &[T], slopes: &mut [MaybeUninit<T>]) {
+    /// Of every number, in whose place its slope there is left; `ReLU`'s outputs tell as much, and it leaves nothing.
+    pub(super) fn leaving_slopes<T: Number>(self, x: &mut [T], y: &mut [MaybeUninit<T>]) {
         match self {
-            Function::Relu => relu_slopes(x, g, slopes),
-            Function::Gelu => gelu_slopes(x, g, slopes),
-            Function::Silu => silu_slopes(x, g, slopes),
+            Function::Relu => relu_of(x, y),
+            Function::Gelu => gelu_leaving_slopes(x, y),
+            Function::Silu => silu_leaving_slopes(x, y),
+        }
+    }
+
+    /// The gradients of `x`, from those of what was made of it.
+    fn gradients<T: Number>(self, x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
+        match self {
+            Function::Relu => relu_gradients(x, g, gradients),
+            Function::Gelu => gelu_gradients(x, g, gradients),
+            Function::Silu => silu_gradients(x, g, gradients),
+        }
+    }
+}
+
+/// What is kept of a function for the way back.
+#[derive(Clone, Copy)]
+pub(super) enum Kept<'a, T> {
+    /// The outputs of `ReLU`: above zero where its inputs are.
+    Outputs(&'a [T]),
+    /// See [`Function::leaving_slopes`].
+    Slopes(&'a [T]),
+}
+
+impl<'a, T: Number> Kept<'a, T> {
+    pub(super) fn numbers(self) -> &'a [T] {
+        match self {
+            Kept::Outputs(numbers) | Kept::Slopes(numbers) => numbers,
+        }
+    }
+
+    /// The gradients of some inputs, from the numbers left of them and the gradients of their outputs.
+    pub(super) fn gradients(self, part: &[T], g: &[T], to: &mut [MaybeUninit<T>]) {
+        match self {
+            Kept::Outputs(_) => relu_gradients(part, g, to),
+            Kept::Slopes(_) => products(part, g, to),
         }
     }
 }
@@ -69,21 +103,45 @@ pub(super) fn map<T: Number>(
     more: &[T],
     kernel: impl Fn(&[T], &[T], &mut [MaybeUninit<T>]) + Sync,
 ) -> Vec<T> {
-    let mut y = Fresh::new(x.len());
-    let threads = region::parts(x.len() * EACH);
+    by_pieces(x.len(), |range, y| {
+        kernel(&x[range.clone()], more.get(range).unwrap_or_default(), y);
+    })
+}
+
+/// Runs a kernel that leaves something in the place of `x`, as [`map`] does.
+pub(super) fn map_leaving<T: Number>(
+    x: &mut [T],
+    kernel: impl Fn(&mut [T], &mut [MaybeUninit<T>]) + Sync,
+) -> Vec<T> {
+    let places = Shared::new(x);
+    by_pieces(places.len(), |range, y| {
+        // SAFETY: each piece is done by one thread.
+        #[expect(unsafe_code, reason = "each piece has its own elements")]
+        let x = unsafe { places.part(range) };
+        kernel(x, y);
+    })
+}
+
+/// So many numbers, of which `fill` writes the whole of each piece that it is given.
+fn by_pieces<T: Number>(
+    count: usize,
+    fill: impl Fn(Range<usize>, &mut [MaybeUninit<T>]) + Sync,
+) -> Vec<T> {
+    let mut y = Fresh::new(count);
+    let threads = region::parts(count * EACH);
     let places = Shared::new(y.places());
-    let pieces = x.len().div_ceil(PIECE);
+    let work = |piece: usize| {
+        let range = piece * PIECE..count.min((piece + 1) * PIECE);
+        // SAFETY: each piece is done by one thread.
+        #[expect(unsafe_code, reason = "each piece has its own elements")]
+        let y = unsafe { places.part(range.clone()) };
+        fill(range, y);
+    };
     region::share_out(
         threads,
-        pieces,
+        count.div_ceil(PIECE),
         || (),
-        |(), piece| {
-            let range = piece * PIECE..x.len().min((piece + 1) * PIECE);
-            // SAFETY: each piece is done by one thread.
-            #[expect(unsafe_code, reason = "each piece has its own elements")]
-            let y = unsafe { places.part(range.clone()) };
-            kernel(&x[range.clone()], more.get(range).unwrap_or_default(), y);
-        },
+        |(), piece| work(piece),
     );
     // SAFETY: every kernel here writes as many elements as it is given.
     #[expect(unsafe_code, reason = "they are written")]
@@ -101,60 +159,90 @@ vectorised! {
 }
 
 vectorised! {
-    fn relu_slopes<T: Number>(x: &[T], g: &[T], slopes: &mut [MaybeUninit<T>]) {
-        for ((slope, &x), &g) in slopes.iter_mut().zip(x).zip(g) {
-            slope.write(if x > T::ZERO { g } else { T::ZERO });
+    fn relu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
+        for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
+            gradient.write(if x > T::ZERO { g } else { T::ZERO });
         }
     }
 }
 
-/// Φ(x), the standard normal distribution.
+/// x · Φ(x) and its slope Φ(x) + x · φ(x).
 #[inline(always)]
-fn distribution<T: Number>(x: T) -> T {
-    let half = number::<T>(0.5);
-    half + half * (x * number(std::f64::consts::FRAC_1_SQRT_2)).fast_erf()
+fn gelu_and_slope<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    let (distribution, density) = x.normal::<FUSED>();
+    (
+        x * distribution,
+        x.times_plus::<FUSED>(density, distribution),
+    )
 }
 
 vectorised! {
     fn gelu_of<T: Number>(x: &[T], y: &mut [MaybeUninit<T>]) {
         for (y, &x) in y.iter_mut().zip(x) {
-            y.write(x * distribution(x));
+            y.write(gelu_and_slope::<FUSED, T>(x).0);
         }
     }
 }
 
 vectorised! {
-    fn gelu_slopes<T: Number>(x: &[T], g: &[T], slopes: &mut [MaybeUninit<T>]) {
-        // 1 / √(2π), for the density φ(x) of Φ.
-        let factor = number::<T>(0.398_942_280_401_432_7);
-        for ((slope, &x), &g) in slopes.iter_mut().zip(x).zip(g) {
-            let density = factor * (-x * x * number(0.5)).fast_exp();
-            slope.write(g * (distribution(x) + x * density));
+    fn gelu_leaving_slopes<T: Number>(x: &mut [T], y: &mut [MaybeUninit<T>]) {
+        for (y, x) in y.iter_mut().zip(x) {
+            let (value, slope) = gelu_and_slope::<FUSED, T>(*x);
+            y.write(value);
+            *x = slope;
         }
     }
 }
 
-/// σ(x) = 1 / (1 + e⁻ˣ), by exponentials of negative numbers alone.
+vectorised! {
+    fn gelu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
+        for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
+            gradient.write(gelu_and_slope::<FUSED, T>(x).1 * g);
+        }
+    }
+}
+
+vectorised! {
+    fn products<T: Number>(a: &[T], b: &[T], y: &mut [MaybeUninit<T>]) {
+        for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+            y.write(a * b);
+        }
+    }
+}
+
+/// x · σ(x) with σ(x) = 1 / (1 + e⁻ˣ), by exponentials of negative numbers alone, and its slope
+/// σ(x) · (1 + x · (1 − σ(x))).
 #[inline(always)]
-fn sigmoid<T: Number>(x: T) -> T {
-    let small = (-x.abs()).fast_exp();
+fn silu_and_slope<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    let small = (-x.abs()).fast_exp::<FUSED>();
     let size = T::one() / (T::one() + small);
-    if x < T::ZERO { small * size } else { size }
+    let share = if x < T::ZERO { small * size } else { size };
+    let slope = share * x.times_plus::<FUSED>(T::one() - share, T::one());
+    (x * share, slope)
 }
 
 vectorised! {
     fn silu_of<T: Number>(x: &[T], y: &mut [MaybeUninit<T>]) {
         for (y, &x) in y.iter_mut().zip(x) {
-            y.write(x * sigmoid(x));
+            y.write(silu_and_slope::<FUSED, T>(x).0);
         }
     }
 }
 
 vectorised! {
-    fn silu_slopes<T: Number>(x: &[T], g: &[T], slopes: &mut [MaybeUninit<T>]) {
-        for ((slope, &x), &g) in slopes.iter_mut().zip(x).zip(g) {
-            let share = sigmoid(x);
-            slope.write(g * share * (T::one() + x * (T::one() - share)));
+    fn silu_leaving_slopes<T: Number>(x: &mut [T], y: &mut [MaybeUninit<T>]) {
+        for (y, x) in y.iter_mut().zip(x) {
+            let (value, slope) = silu_and_slope::<FUSED, T>(*x);
+            y.write(value);
+            *x = slope;
+        }
+    }
+}
+
+vectorised! {
+    fn silu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
+        for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
+            gradient.write(silu_and_slope::<FUSED, T>(x).1 * g);
         }
     }
 }
@@ -187,8 +275,8 @@ impl CustomOp1 for Function {
             if g.len() != numbers_of_x.len() {
                 bail!("a gradient has another size than what it is the gradient of")
             }
-            let slopes = map(numbers_of_x, g, |x, g, slopes| self.slopes(x, g, slopes));
-            Ok(Some(new_tensor(slopes, x.shape())?))
+            let gradients = map(numbers_of_x, g, |x, g, gradients| self.gradients(x, g, gradients));
+            Ok(Some(new_tensor(gradients, x.shape())?))
         })
     }
 }

@@ -35,7 +35,7 @@ vectorised! {
     fn softmax_row<T: Number>(x: &[T], y: &mut [T]) {
         let most = largest(x);
         for (y, &x) in y.iter_mut().zip(x) {
-            *y = (x - most).fast_exp();
+            *y = (x - most).fast_exp::<FUSED>();
         }
         let size = T::one() / sum([&*y], |[y]| y);
         for y in y {

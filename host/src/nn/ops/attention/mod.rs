@@ -101,7 +101,7 @@ vectorised! {
             let inside = &mut row[..end];
             let most = largest(inside);
             for x in inside.iter_mut() {
-                *x = ((*x - most) * scale).fast_exp();
+                *x = ((*x - most) * scale).fast_exp::<FUSED>();
             }
             let size = T::one() / sum([&*inside], |[x]| x);
             for x in inside.iter_mut() {

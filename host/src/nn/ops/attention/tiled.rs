@@ -330,7 +330,7 @@ vectorised! {
         for index in 0..lines {
             let mut line = line(scores, index);
             for lane in 0..PANEL {
-                line[lane] = ((line[lane] - most[lane]) * scale).fast_exp();
+                line[lane] = ((line[lane] - most[lane]) * scale).fast_exp::<FUSED>();
                 sums[lane] += line[lane];
             }
             scores[index * BLOCK..index * BLOCK + PANEL].copy_from_slice(&line);

@@ -9,7 +9,7 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 
 use self::tiled::Tiled;
 use super::aside::hand_over;
-use super::elementwise::{Function, map};
+use super::elementwise::{Function, Kept, map, map_leaving};
 use super::tape::{apply2, apply3};
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::region::{self, Shared};
@@ -40,7 +40,7 @@ fn apply(
     let (x, weight) = (ready(x)?, ready(weight)?);
     let op = LinearOp {
         function,
-        before: OnceLock::new(),
+        slopes: OnceLock::new(),
     };
     match bias {
         Some(bias) => apply3(&x, &weight, &ready(bias)?, op),
@@ -50,8 +50,8 @@ fn apply(
 
 struct LinearOp {
     function: Option<Function>,
-    /// What the function was given, where its gradient can't be told from what it gave.
-    before: OnceLock<CpuStorage>,
+    /// The function's slopes at what it was given, where they can't be told from what it gave.
+    slopes: OnceLock<CpuStorage>,
 }
 
 #[derive(Clone, Copy)]
@@ -102,10 +102,10 @@ impl LinearOp {
                 bail!("a linear layer of {outputs} outputs has a bias of another length")
             }
             let (x, weight) = (numbers(x, x_layout)?, numbers(weight, weight_layout)?);
-            let (y, before) = tiled.forward(x, weight, bias, self.function);
-            if let Some(before) = before {
+            let (y, slopes) = tiled.forward(x, weight, bias, self.function);
+            if let Some(slopes) = slopes {
                 // It is called once for each operation.
-                drop(self.before.set(stored(before)));
+                drop(self.slopes.set(stored(slopes)));
             }
             return Ok((stored(y), shape.into()));
         }
@@ -127,36 +127,36 @@ impl LinearOp {
     }
 
     /// The function of the product.
-    fn then<T: Number>(&self, y: Vec<T>) -> Vec<T> {
+    fn then<T: Number>(&self, mut product: Vec<T>) -> Vec<T> {
         let Some(function) = self.function else {
-            return y;
+            return product;
         };
-        let before = y;
-        let y = map(&before, &[], |x, _, y| function.of(x, y));
+        let y = map_leaving(&mut product, |x, y| function.leaving_slopes(x, y));
         if function != Function::Relu {
             // It is called once for each operation.
-            drop(self.before.set(stored(before)));
+            drop(self.slopes.set(stored(product)));
         }
         y
     }
 
-    /// The gradient of the product, from that of the operation's output `y`.
-    fn gradient_before<T: Number>(&self, y: &Tensor, g: &[T]) -> Result<Option<Vec<T>>> {
-        let Some(function) = self.function else {
+    /// What the function has kept, given the operation's outputs and their gradients.
+    fn kept<'a, T: Number>(
+        &'a self,
+        y: &'a CpuStorage,
+        layout: &Layout,
+        g: &[T],
+    ) -> Result<Option<Kept<'a, T>>> {
+        if self.function.is_none() {
             return Ok(None);
+        }
+        let kept = match self.slopes.get() {
+            Some(slopes) => Kept::Slopes(T::cpu_storage_as_slice(slopes)?),
+            None => Kept::Outputs(numbers::<T>(y, layout)?),
         };
-        let (guard, layout) = y.storage_and_layout();
-        let x = match self.before.get() {
-            Some(before) => T::cpu_storage_as_slice(before)?,
-            // `ReLU`'s outputs are above zero where its inputs are.
-            None => numbers::<T>(cpu(&guard)?, layout)?,
-        };
-        if x.len() != g.len() {
+        if kept.numbers().len() != g.len() {
             bail!("a gradient has another size than what it is the gradient of")
         }
-        Ok(Some(map(x, g, |x, g, slopes| {
-            function.slopes(x, g, slopes);
-        })))
+        Ok(Some(kept))
     }
 }
 
@@ -173,6 +173,7 @@ impl LinearOp {
         let gradient = ready(gradient)?;
         let (x_guard, x_layout) = x.storage_and_layout();
         let (weight_guard, weight_layout) = weight.storage_and_layout();
+        let (y_guard, y_layout) = y.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
         let (x_storage, weight_storage) = (cpu(&x_guard)?, cpu(&weight_guard)?);
         let sizes = Sizes::of(x_layout.dims(), weight_layout.dims())?;
@@ -185,14 +186,14 @@ impl LinearOp {
             .filter(|_| weight.track_op())
             .and_then(|tiled| Some((tiled, tiled.shares()?)));
         if let (CpuStorage::F32(_), Some((tiled, shares))) = (x_storage, tiled) {
-            let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
-            let before = self.gradient_before(y, g)?;
-            let g = before.as_deref().unwrap_or(g);
             let inputs = (
                 numbers(x_storage, x_layout)?,
                 numbers(weight_storage, weight_layout)?,
             );
-            let [of_x, of_weight, of_bias] = tiled.backward(inputs, g, x.track_op(), shares);
+            let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
+            let kept = self.kept(cpu(&y_guard)?, y_layout, g)?;
+            let [of_x, of_weight, of_bias] =
+                tiled.backward(inputs, (g, kept), x.track_op(), shares);
             let of_x = x.track_op().then(|| new_tensor(of_x, x.shape()));
             let of_bias = has_bias.then(|| new_tensor(of_bias, &outputs.into()));
             return Ok([
@@ -203,7 +204,10 @@ impl LinearOp {
         }
         for_floats!(x_storage, T => {
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
-            let before = self.gradient_before(y, g)?;
+            let kept = self.kept(cpu(&y_guard)?, y_layout, g)?;
+            let before = kept.map(|kept| {
+                map(kept.numbers(), g, |part, g, to| kept.gradients(part, g, to))
+            });
             let g = before.as_deref().unwrap_or(g);
             let of_output = Matrix::new(g, rows, outputs);
             let of_x = Matrix::new(numbers::<T>(x_storage, x_layout)?, rows, inputs);

@@ -12,7 +12,7 @@ use crate::kernels::{
     Depth, Fresh, Job, Left, Matrix, PANEL, Right, Target, add_rows, has_tiles, multiply,
     multiply_tiles, transpose_fresh, written, zeros,
 };
-use crate::nn::ops::elementwise::Function;
+use crate::nn::ops::elementwise::{Function, Kept};
 
 /// Rows below which the weight's panels cost more than they bring.
 const WORTHWHILE: usize = 128;
@@ -82,7 +82,7 @@ impl Tiled {
         }
     }
 
-    /// The outputs, and what the function was given, where its gradient can't be told from what it gave.
+    /// The outputs, and what the function left for the way back besides them.
     pub(super) fn forward(
         &self,
         x: &[f32],
@@ -101,11 +101,11 @@ impl Tiled {
             panel: inputs * PANEL,
             steps: (0, PANEL),
         };
-        let is_kept = function.is_some_and(|function| function != Function::Relu);
+        let leaves = function.is_some_and(|function| function != Function::Relu);
         let mut y = Fresh::new(rows * outputs);
-        let mut before = Fresh::new(if is_kept { rows * outputs } else { 0 });
-        let (places, before_places) = (Shared::new(y.places()), Shared::new(before.places()));
-        let scratch_size = if function.is_some() && !is_kept {
+        let mut kept = Fresh::new(if leaves { rows * outputs } else { 0 });
+        let (places, kept_places) = (Shared::new(y.places()), Shared::new(kept.places()));
+        let scratch_size = if function.is_some() && !leaves {
             AT_ONCE * outputs
         } else {
             0
@@ -116,21 +116,21 @@ impl Tiled {
             let own = piece.start * outputs..piece.end * outputs;
             // SAFETY: each piece is done by one thread.
             #[expect(unsafe_code, reason = "each row has its own places")]
-            let (y, kept) = unsafe { (places.part(own.clone()), before_places.part(own)) };
-            let left = Left {
+            let (y, kept) = unsafe { (places.part(own.clone()), kept_places.part(own)) };
+            let seen = Left {
                 numbers: &x[piece.start * inputs..piece.end * inputs],
                 row: inputs,
                 steps: (0, 1),
             };
             let multiply = |places| {
                 let mut target = Target::fresh(places, piece.len(), outputs).with_row(bias);
-                multiply_tiles(&mut target, Depth::new(inputs), left, right);
+                multiply_tiles(&mut target, Depth::new(inputs), seen, right);
             };
             let Some(function) = function else {
                 multiply(y);
                 return;
             };
-            let product = if is_kept {
+            let product = if leaves {
                 kept
             } else {
                 &mut scratch.places()[..y.len()]
@@ -138,12 +138,12 @@ impl Tiled {
             multiply(product);
             // SAFETY: the product has written all.
             #[expect(unsafe_code, reason = "it is written")]
-            function.of(unsafe { written(product) }, y);
+            function.leaving_slopes(unsafe { written(product) }, y);
         });
         // SAFETY: every row was written.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
-            (y.written(), is_kept.then(|| before.written()))
+            (y.written(), leaves.then(|| kept.written()))
         }
     }
 
@@ -164,7 +164,7 @@ impl Tiled {
     pub(super) fn backward(
         &self,
         (x, weight): (&[f32], &[f32]),
-        g: &[f32],
+        (g, kept): (&[f32], Option<Kept<'_, f32>>),
         of_input: bool,
         shares: usize,
     ) -> [Vec<f32>; 3] {
@@ -185,7 +185,16 @@ impl Tiled {
         let bias_places = Shared::new(&mut bias_sums);
         region::run(shares, |share| {
             let own = region::range(rows, STEP, share, shares);
-            let g = &g[own.start * outputs..own.end * outputs];
+            let numbers = own.start * outputs..own.end * outputs;
+            let mut g = &g[numbers.clone()];
+            let mut before = Fresh::new(if kept.is_some() { g.len() } else { 0 });
+            if let Some(kept) = kept {
+                kept.gradients(&kept.numbers()[numbers], g, before.places());
+                // SAFETY: all are written.
+                #[expect(unsafe_code, reason = "they are written")]
+                let before = unsafe { before.all_written() };
+                g = before;
+            }
             let of_output = Matrix::new(g, own.len(), outputs);
             // SAFETY: each share is done once, and has its own sums and rows.
             #[expect(unsafe_code, reason = "each share has its own sums and rows")]
