@@ -5,7 +5,7 @@
 //! gradients aside while a backward pass of ours runs, which puts them into the store at the end.
 //! Everywhere else they hand them over as usual: candle's own `backward` is as complete.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use candle_core::backprop::GradStore;
 use candle_core::{Result, Tensor, TensorId};
@@ -61,4 +61,25 @@ pub(super) fn hand_over(tensor: &Tensor, gradient: impl Into<Option<Tensor>>) ->
         }
         None => Some(gradient),
     })
+}
+
+thread_local! {
+    /// What is known already of the gradient of what the operation at hand was given.
+    static BEFORE: Cell<Option<(TensorId, Tensor)>> = const { Cell::new(None) };
+}
+
+/// Offers an operation what is known of the gradient of a tensor, for it to be added to in the same pass over memory
+/// in which the operation's own share is computed. What nobody takes is to be [taken back](take_before).
+pub(super) fn offer_before(tensor: &Tensor, gradient: Tensor) {
+    BEFORE.set(Some((tensor.id(), gradient)));
+}
+
+/// What is known of the gradient of this tensor: whoever takes it hands over the sum. Nothing outside of a pass of ours.
+pub(super) fn take_before(tensor: &Tensor) -> Option<Tensor> {
+    let (id, gradient) = BEFORE.take()?;
+    if id == tensor.id() {
+        return Some(gradient);
+    }
+    BEFORE.set(Some((id, gradient)));
+    None
 }

@@ -1,10 +1,11 @@
 //! Layer and RMS normalisation in one pass each; candle's cut the gradient for contiguous inputs.
 
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Tensor, bail};
 
-use super::aside::hand_over;
+use super::aside::{hand_over, take_before};
 use super::tape::{apply2, apply3};
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::math::{number, sum};
@@ -14,26 +15,21 @@ use crate::kernels::{Fresh, vectorised};
 /// (x − mean) / √(variance + ε) · weight + bias over the last dimension (Ba et al., 2016). Weight
 /// and bias have that dimension's length.
 pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f64) -> Result<Tensor> {
-    let op = RowNorm {
-        epsilon,
-        centred: true,
-    };
+    let op = RowNorm::new(epsilon, true);
     apply3(&ready(x)?, &ready(weight)?, &ready(bias)?, op)
 }
 
 /// x / √(mean of x² + ε) · weight over the last dimension (Zhang and Sennrich, 2019).
 pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Tensor> {
-    let op = RowNorm {
-        epsilon,
-        centred: false,
-    };
+    let op = RowNorm::new(epsilon, false);
     apply2(&ready(x)?, &ready(weight)?, op)
 }
 
-#[derive(Clone, Copy)]
 struct RowNorm {
     epsilon: f64,
     centred: bool,
+    /// Mean and scale of each row, from the way forward.
+    rows: OnceLock<CpuStorage>,
 }
 
 /// A row's mean, or 0 where rows aren't centred, and 1 / √(variance + ε).
@@ -60,10 +56,16 @@ vectorised! {
         epsilon: T,
         centred: bool,
         y: &mut [MaybeUninit<T>],
+        kept: &mut [MaybeUninit<T>],
     ) {
         let width = weight.len();
-        for (x, y) in x.chunks_exact(width).zip(y.chunks_exact_mut(width)) {
+        let rows = x.chunks_exact(width).zip(kept.chunks_exact_mut(2));
+        for ((x, kept), y) in rows.zip(y.chunks_exact_mut(width)) {
             let (mean, scale) = of_row(x, epsilon, centred);
+            if let [mean_kept, scale_kept] = kept {
+                mean_kept.write(mean);
+                scale_kept.write(scale);
+            }
             if bias.len() == width {
                 for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(weight).zip(bias) {
                     y.write((x - mean) * scale * w + b);
@@ -80,12 +82,13 @@ vectorised! {
 vectorised! {
     /// With n = (x − mean) · s and h = g · w, the input's: s · (h − mean of h − n · mean of h · n); without
     /// centring the mean of h is left out. The sums of g · n and of g are added to the weight's and the
-    /// bias's.
+    /// bias's, and `before`, where it is given, to the input's.
     fn row_slopes<T: Number>(
         x: &[T],
+        kept: &[T],
         weight: &[T],
         g: &[T],
-        epsilon: T,
+        before: &[T],
         centred: bool,
         slopes: &mut [MaybeUninit<T>],
         weight_sums: &mut [T],
@@ -93,9 +96,11 @@ vectorised! {
     ) {
         let width = weight.len();
         let count = number::<T>(width as f64);
-        let rows = x.chunks_exact(width).zip(g.chunks_exact(width));
-        for ((x, g), slopes) in rows.zip(slopes.chunks_exact_mut(width)) {
-            let (mean, scale) = of_row(x, epsilon, centred);
+        let rows = x.chunks_exact(width).zip(kept.chunks_exact(2)).zip(g.chunks_exact(width));
+        for (index, (((x, kept), g), slopes)) in rows.zip(slopes.chunks_exact_mut(width)).enumerate() {
+            let &[mean, scale] = kept else {
+                continue;
+            };
             let of_mean = if centred {
                 sum([g, weight], |[g, weight]| g * weight) / count
             } else {
@@ -104,14 +109,29 @@ vectorised! {
             let of_scale = sum([x, g, weight], |[x, g, weight]| {
                 g * weight * ((x - mean) * scale)
             }) / count;
-            let places = slopes.iter_mut().zip(weight_sums.iter_mut()).zip(bias_sums.iter_mut());
-            for (((slope, of_weight), of_bias), ((&x, &g), &w)) in
-                places.zip(x.iter().zip(g).zip(weight))
-            {
+            let slope_of = |x, g, w| {
                 let n = (x - mean) * scale;
-                slope.write(scale * (g * w - of_mean - n * of_scale));
-                *of_weight += g * n;
-                *of_bias += g;
+                (scale * (g * w - of_mean - n * of_scale), g * n)
+            };
+            let places = slopes.iter_mut().zip(weight_sums.iter_mut()).zip(bias_sums.iter_mut());
+            let places = places.zip(x.iter().zip(g).zip(weight));
+            match before.get(index * width..(index + 1) * width) {
+                Some(before) => {
+                    for ((((slope, of_weight), of_bias), ((&x, &g), &w)), &before) in places.zip(before) {
+                        let (own, weights) = slope_of(x, g, w);
+                        slope.write(before + own);
+                        *of_weight += weights;
+                        *of_bias += g;
+                    }
+                }
+                None => {
+                    for (((slope, of_weight), of_bias), ((&x, &g), &w)) in places {
+                        let (own, weights) = slope_of(x, g, w);
+                        slope.write(own);
+                        *of_weight += weights;
+                        *of_bias += g;
+                    }
+                }
             }
         }
     }
@@ -121,8 +141,16 @@ vectorised! {
 const EACH: usize = 16;
 
 impl RowNorm {
+    fn new(epsilon: f64, centred: bool) -> RowNorm {
+        RowNorm {
+            epsilon,
+            centred,
+            rows: OnceLock::new(),
+        }
+    }
+
     fn forward(
-        self,
+        &self,
         (x, x_layout): (&CpuStorage, &Layout),
         (weight, weight_layout): (&CpuStorage, &Layout),
         bias: Option<(&CpuStorage, &Layout)>,
@@ -138,24 +166,35 @@ impl RowNorm {
             let bias = bias.unwrap_or_default();
             let parts = region::parts(x.len() * EACH);
             let mut y = Fresh::new(x.len());
-            let places = Shared::new(y.places());
+            let mut kept = Fresh::new(x.len() / width * 2);
+            let (places, kept_places) = (Shared::new(y.places()), Shared::new(kept.places()));
             region::run(parts, |part| {
                 let range = region::range(x.len(), width, part, parts);
                 // SAFETY: ranges of different parts are disjoint.
                 #[expect(unsafe_code, reason = "each part has its own rows")]
-                let y = unsafe { places.part(range.clone()) };
-                norm_rows(&x[range], weight, bias, number(self.epsilon), self.centred, y);
+                let (y, kept) = unsafe {
+                    let rows = range.start / width * 2..range.end / width * 2;
+                    (places.part(range.clone()), kept_places.part(rows))
+                };
+                norm_rows(&x[range], weight, bias, number(self.epsilon), self.centred, y, kept);
             });
             // SAFETY: every row was written.
             #[expect(unsafe_code, reason = "they are written")]
-            let y = unsafe { y.written() };
+            let (y, kept) = unsafe { (y.written(), kept.written()) };
+            // It is called once for each operation.
+            drop(self.rows.set(stored(kept)));
             Ok((stored(y), x_layout.shape().clone()))
         })
     }
 
     /// The gradients of input, weight and bias.
-    fn backward(self, x: &Tensor, weight: &Tensor, gradient: &Tensor) -> Result<[Tensor; 3]> {
+    fn backward(&self, x: &Tensor, weight: &Tensor, gradient: &Tensor) -> Result<[Tensor; 3]> {
         let gradient = ready(gradient)?;
+        let before = take_before(x).map(|before| ready(&before)).transpose()?;
+        let before = before.as_ref().map(Tensor::storage_and_layout);
+        let Some(rows) = self.rows.get() else {
+            bail!("the way back through a norm before the way forward")
+        };
         let (x_guard, x_layout) = x.storage_and_layout();
         let (weight_guard, weight_layout) = weight.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
@@ -165,6 +204,11 @@ impl RowNorm {
             let numbers_of_x = numbers::<T>(storage, x_layout)?;
             let w = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+            let before = match &before {
+                Some((guard, layout)) => numbers::<T>(cpu(guard)?, layout)?,
+                None => &[],
+            };
+            let kept = <T as candle_core::WithDType>::cpu_storage_as_slice(rows)?;
             let count = numbers_of_x.len();
             let parts = region::parts(count * EACH);
             let mut slopes = Fresh::new(count);
@@ -179,9 +223,10 @@ impl RowNorm {
                     (places.part(range.clone()), sums)
                 };
                 let (of_weight, of_bias) = sums.split_at_mut(width);
+                let kept = &kept[range.start / width * 2..range.end / width * 2];
+                let before = before.get(range.clone()).unwrap_or_default();
                 let (x, g) = (&numbers_of_x[range.clone()], &g[range]);
-                let epsilon = number(self.epsilon);
-                row_slopes(x, w, g, epsilon, self.centred, slopes, of_weight, of_bias);
+                row_slopes(x, kept, w, g, before, self.centred, slopes, of_weight, of_bias);
             });
             let (first, others) = sums.split_at_mut(2 * width);
             for other in others.chunks_exact(2 * width) {

@@ -16,7 +16,7 @@ use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, TensorId,
 };
 
-use super::aside::{Aside, bring_back, hand_over};
+use super::aside::{Aside, bring_back, hand_over, offer_before, take_before};
 
 type Op1 = Arc<Box<dyn CustomOp1 + Send + Sync>>;
 type Op2 = Arc<Box<dyn CustomOp2 + Send + Sync>>;
@@ -42,6 +42,13 @@ enum Of {
 }
 
 impl Entry {
+    /// What the operation was given first.
+    fn input(&self) -> &Tensor {
+        match &self.of {
+            Of::One(x, _) | Of::Two([x, ..], _) | Of::Three([x, ..], _) | Of::Reshaped(x) => x,
+        }
+    }
+
     /// Calls `give(tensor, gradient)` for everything that it was made of whose gradient is wanted.
     fn backward(
         &self,
@@ -190,12 +197,19 @@ pub fn backward(loss: &Tensor, factor: f64) -> Result<GradStore> {
     pending.add(loss, loss.ones_like()?.affine(factor, 0.0)?)?;
     for entry in recorded.unwrap_or_default().into_iter().rev() {
         if let Some(gradient) = pending.take(&entry.made) {
+            let input = entry.input();
+            if let Some(before) = pending.take(input) {
+                offer_before(input, before);
+            }
             entry.backward(&gradient, |tensor, gradient| {
                 match hand_over(tensor, gradient) {
                     Some(gradient) => pending.add(tensor, gradient),
                     None => Ok(()),
                 }
             })?;
+            if let Some(before) = take_before(input) {
+                pending.add(input, before)?;
+            }
         }
     }
     let mut store = pending.go_on()?;
