@@ -88,6 +88,50 @@ pub(crate) fn share_out<R>(
     });
 }
 
+/// Pieces of each thread's share of a range.
+pub(crate) const PIECES: usize = 4;
+
+/// Where they begin and end, in parts of the share: smaller and smaller, as others take from the end, so that the
+/// last piece that anybody waits for is a small one.
+const CUTS: [usize; PIECES + 1] = [0, 12, 22, 28, 32];
+
+/// The range of piece `index` of `threads` · [`PIECES`], of `length` places in whole steps of `step`.
+pub(crate) fn piece(length: usize, step: usize, index: usize, threads: usize) -> Range<usize> {
+    let share = range(length, step, index / PIECES, threads);
+    let steps = share.len().div_ceil(step.max(1));
+    let place = |cut: usize| {
+        share
+            .end
+            .min(share.start + steps * cut / CUTS[PIECES] * step)
+    };
+    place(CUTS[index % PIECES])..place(CUTS[index % PIECES + 1])
+}
+
+/// Calls `work` for ranges that cover `length` places, in whole steps of `step`, on at most so many threads, as
+/// [`share_out`] does.
+pub(crate) fn share_range(
+    threads: usize,
+    length: usize,
+    step: usize,
+    work: impl Fn(Range<usize>) + Sync,
+) {
+    if threads <= 1 {
+        work(0..length);
+        return;
+    }
+    share_out(
+        threads,
+        threads * PIECES,
+        || (),
+        |(), index| {
+            let range = piece(length, step, index, threads);
+            if !range.is_empty() {
+                work(range);
+            }
+        },
+    );
+}
+
 /// The pieces of a share that nobody has taken yet: the first, and the one behind the last.
 struct Share(Mutex<Range<usize>>);
 
@@ -185,6 +229,29 @@ mod tests {
                 .flat_map(|index| range(length, step, index, count))
                 .collect();
             assert_eq!(all, (0..length).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn pieces_cover_everything_once_and_get_smaller() {
+        for (length, step, threads) in [(64, 1, 2), (1024, 16, 3), (5, 16, 4), (0, 1, 2), (7, 1, 2)]
+        {
+            let of = |index| piece(length, step, index, threads);
+            let all: Vec<usize> = (0..threads * PIECES).flat_map(of).collect();
+            assert_eq!(all, (0..length).collect::<Vec<_>>());
+        }
+        let lengths: Vec<usize> = (0..PIECES)
+            .map(|index| piece(64, 1, index, 2).len())
+            .collect();
+        assert_eq!(lengths, [12, 10, 6, 4]);
+        for threads in [1, 3] {
+            let done: Vec<AtomicUsize> = (0..50).map(|_| AtomicUsize::new(0)).collect();
+            share_range(threads, 50, 2, |range| {
+                for index in range {
+                    done[index].fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            assert!(done.iter().all(|count| count.load(Ordering::SeqCst) == 1));
         }
     }
 

@@ -161,13 +161,12 @@ fn share_out<T: Float>(
     moments: [&mut [T]; 3],
 ) {
     let count = parameter.len().min(gradient.len());
-    let parts = region::parts(count * 16);
+    let threads = region::parts(count * 16);
     let parameter = Shared::new(parameter);
     let [first, second, third] = moments.map(Shared::new);
-    region::run(parts, |part| {
-        let range = region::range(count, 64, part, parts);
-        // SAFETY: ranges of different parts are disjoint; of moments that aren't there all are empty.
-        #[expect(unsafe_code, reason = "each part has its own elements")]
+    region::share_range(threads, count, 64, |range| {
+        // SAFETY: the ranges are disjoint; of moments that aren't there all are empty.
+        #[expect(unsafe_code, reason = "each range has its own elements")]
         let (parameter, first, second, third) = unsafe {
             (
                 parameter.part(range.clone()),

@@ -98,7 +98,7 @@ impl CrossEntropyOp {
     }
 
     /// How many threads the rows are worth.
-    fn parts(&self) -> usize {
+    fn threads(&self) -> usize {
         region::parts(self.targets.len() * self.classes * 16)
     }
 }
@@ -170,18 +170,16 @@ impl CustomOp1 for CrossEntropyOp {
         for_floats!(storage, T => {
             let x = numbers::<T>(storage, layout)?;
             let weights = self.weight_of::<T>();
-            let parts = self.parts();
             let mut losses = vec![0.0_f64; self.targets.len()];
             let mut log_sums = vec![T::ZERO; self.targets.len()];
             let places = Shared::new(&mut losses);
             let log_places = Shared::new(&mut log_sums);
-            region::run(parts, |part| {
-                let rows = region::range(self.targets.len(), 1, part, parts);
-                // SAFETY: ranges of different parts are disjoint.
-                #[expect(unsafe_code, reason = "each part has its own rows")]
+            region::share_range(self.threads(), self.targets.len(), 1, |rows| {
+                // SAFETY: the ranges are disjoint.
+                #[expect(unsafe_code, reason = "each range has its own rows")]
                 let losses = unsafe { places.part(rows.clone()) };
                 // SAFETY: see above.
-                #[expect(unsafe_code, reason = "each part has its own rows")]
+                #[expect(unsafe_code, reason = "each range has its own rows")]
                 let log_sums = unsafe { log_places.part(rows.clone()) };
                 for ((row, loss), kept) in rows.zip(losses).zip(log_sums) {
                     let Some(target) = self.targets[row] else { continue };
@@ -215,15 +213,14 @@ impl CustomOp1 for CrossEntropyOp {
             let log_sums = log_sums.as_slice::<T>()?;
             let weights = self.weight_of::<T>();
             let all = self.all_weights();
-            let parts = self.parts();
             let mut slopes = Fresh::new(logits.len());
             let places = Shared::new(slopes.places());
-            region::run(parts, |part| {
-                for row in region::range(self.targets.len(), 1, part, parts) {
+            region::share_range(self.threads(), self.targets.len(), 1, |rows| {
+                for row in rows {
                     let range = row * self.classes..(row + 1) * self.classes;
                     let x = &logits[range.clone()];
-                    // SAFETY: each row is in one part.
-                    #[expect(unsafe_code, reason = "each part has its own rows")]
+                    // SAFETY: each row is in one range.
+                    #[expect(unsafe_code, reason = "each range has its own rows")]
                     let slopes = unsafe { places.part(range) };
                     let Some(target) = self.targets[row] else {
                         for slope in slopes {

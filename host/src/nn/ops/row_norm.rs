@@ -9,7 +9,7 @@ use super::aside::{hand_over, take_before};
 use super::tape::{apply2, apply3};
 use super::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::kernels::math::{number, sum};
-use crate::kernels::region::{self, Shared};
+use crate::kernels::region::{self, PIECES, Shared};
 use crate::kernels::{Fresh, vectorised};
 
 /// (x − mean) / √(variance + ε) · weight + bias over the last dimension (Ba et al., 2016). Weight
@@ -164,14 +164,13 @@ impl RowNorm {
                 bail!("a norm over {width} numbers has a bias of another length")
             }
             let bias = bias.unwrap_or_default();
-            let parts = region::parts(x.len() * EACH);
+            let threads = region::parts(x.len() * EACH);
             let mut y = Fresh::new(x.len());
             let mut kept = Fresh::new(x.len() / width * 2);
             let (places, kept_places) = (Shared::new(y.places()), Shared::new(kept.places()));
-            region::run(parts, |part| {
-                let range = region::range(x.len(), width, part, parts);
-                // SAFETY: ranges of different parts are disjoint.
-                #[expect(unsafe_code, reason = "each part has its own rows")]
+            region::share_range(threads, x.len(), width, |range| {
+                // SAFETY: the ranges are disjoint.
+                #[expect(unsafe_code, reason = "each range has its own rows")]
                 let (y, kept) = unsafe {
                     let rows = range.start / width * 2..range.end / width * 2;
                     (places.part(range.clone()), kept_places.part(rows))
@@ -210,16 +209,17 @@ impl RowNorm {
             };
             let kept = <T as candle_core::WithDType>::cpu_storage_as_slice(rows)?;
             let count = numbers_of_x.len();
-            let parts = region::parts(count * EACH);
+            let threads = region::parts(count * EACH);
+            let pieces = threads * PIECES;
             let mut slopes = Fresh::new(count);
-            let mut sums = vec![T::ZERO; parts * 2 * width];
+            let mut sums = vec![T::ZERO; pieces * 2 * width];
             let (places, sum_places) = (Shared::new(slopes.places()), Shared::new(&mut sums));
-            region::run(parts, |part| {
-                let range = region::range(count, width, part, parts);
-                // SAFETY: ranges of different parts are disjoint, and each part has its own sums.
-                #[expect(unsafe_code, reason = "each part has its own rows and sums")]
+            region::share_out(threads, pieces, || (), |(), piece| {
+                let range = region::piece(count, width, piece, threads);
+                // SAFETY: the ranges of different pieces are disjoint, and each piece has its own sums.
+                #[expect(unsafe_code, reason = "each piece has its own rows and sums")]
                 let (slopes, sums) = unsafe {
-                    let sums = sum_places.part(part * 2 * width..(part + 1) * 2 * width);
+                    let sums = sum_places.part(piece * 2 * width..(piece + 1) * 2 * width);
                     (places.part(range.clone()), sums)
                 };
                 let (of_weight, of_bias) = sums.split_at_mut(width);

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use super::Direct;
 use super::squares::spread;
-use crate::kernels::region::{self, Shared};
+use crate::kernels::region::{self, PIECES, Shared};
 use crate::kernels::{
     Depth, Fresh, Left, PANEL, Right, Target, add_rows, multiply_tiles, transpose, transpose_fresh,
     zeros,
@@ -13,8 +13,7 @@ use crate::nn::ops::conv::Conv;
 use crate::nn::ops::conv::after::mask;
 use crate::nn::ops::unfold::Sizes;
 
-/// Shares of a batch for each thread on the way back, and the least images of one.
-const SHARES: usize = 4;
+/// The least images of a share of a batch on the way back, on average.
 const LEAST: usize = 4;
 
 /// Bytes of the outputs' gradient that all rows of the kernel see before those behind them: half of a core's nearest
@@ -88,12 +87,16 @@ impl Direct {
         // but the convolution and the number of threads: not on what follows it, which must not change a bit.
         let parts = self.conv.parts();
         let size = weight.len() + self.conv.outputs;
-        let shares = (SHARES * parts).min(batch / LEAST).max(parts);
         let images = x.len() + batch * groups * outputs * windows;
-        let shares = if shares * size <= 2 * images {
-            shares
-        } else {
-            parts
+        let shares = PIECES * parts;
+        let are_pieces = shares * LEAST <= batch && shares * size <= 2 * images;
+        let shares = if are_pieces { shares } else { parts };
+        let share_of = |share| {
+            if are_pieces {
+                region::piece(batch * groups, groups, share, parts)
+            } else {
+                region::range(batch * groups, groups, share, shares)
+            }
         };
         let mut sums = Fresh::new(shares * size);
         let (x_places, sum_places) = (Shared::new(x_slopes.places()), Shared::new(sums.places()));
@@ -108,7 +111,7 @@ impl Direct {
             #[expect(unsafe_code, reason = "each share has its own sums")]
             let sums = zeros(unsafe { sum_places.part(share * size..(share + 1) * size) });
             let (weight_sums, bias_sums) = sums.split_at_mut(weight.len());
-            for index in region::range(batch * groups, groups, share, shares) {
+            for index in share_of(share) {
                 let group = index % groups;
                 let inputs = index * self.conv.input_size()..(index + 1) * self.conv.input_size();
                 let image = self.channels_last(&x[inputs.clone()], &mut room.image);
