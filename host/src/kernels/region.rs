@@ -93,7 +93,7 @@ pub(crate) const PIECES: usize = 4;
 
 /// Where they begin and end, in parts of the share: smaller and smaller, as others take from the end, so that the
 /// last piece that anybody waits for is a small one.
-const CUTS: [usize; PIECES + 1] = [0, 12, 22, 28, 32];
+const CUTS: [usize; PIECES + 1] = [0, 16, 26, 29, 32];
 
 /// The range of piece `index` of `threads` · [`PIECES`], of `length` places in whole steps of `step`.
 pub(crate) fn piece(length: usize, step: usize, index: usize, threads: usize) -> Range<usize> {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_cover_everything_once_and_get_smaller() {
+    fn pieces_cover_everything_once_and_end_small() {
         for (length, step, threads) in [(64, 1, 2), (1024, 16, 3), (5, 16, 4), (0, 1, 2), (7, 1, 2)]
         {
             let of = |index| piece(length, step, index, threads);
@@ -243,7 +243,7 @@ mod tests {
         let lengths: Vec<usize> = (0..PIECES)
             .map(|index| piece(64, 1, index, 2).len())
             .collect();
-        assert_eq!(lengths, [12, 10, 6, 4]);
+        assert_eq!(lengths, [16, 10, 3, 3]);
         for threads in [1, 3] {
             let done: Vec<AtomicUsize> = (0..50).map(|_| AtomicUsize::new(0)).collect();
             share_range(threads, 50, 2, |range| {

@@ -13,6 +13,10 @@ use super::registers::{Avx2, Registers};
 /// Rows and columns that are exchanged at once.
 const SIDE: usize = 8;
 
+/// Rows whose blocks follow each other.
+#[cfg(target_arch = "x86_64")]
+const TOGETHER: usize = 32;
+
 /// Writes `from`, rows of so many columns from `from_step` to `from_step`, as columns: its number at (row,
 /// column) to `column * to_step + row`. To be called where [`super::has_tiles`] says so.
 #[expect(unsafe_code, reason = "registers are read and written by pointers")]
@@ -94,30 +98,60 @@ unsafe fn all(
     to: *mut f32,
     to_step: usize,
 ) {
-    for row in (0..rows).step_by(SIDE) {
+    // So many rows together that what is written comes in whole lines of the cache.
+    for first in (0..rows).step_by(TOGETHER) {
+        let last = rows.min(first + TOGETHER);
         for column in (0..columns).step_by(SIDE) {
-            let (high, wide) = (SIDE.min(rows - row), SIDE.min(columns - column));
-            // SAFETY: as the caller says; masks leave out what is beyond the last row and column.
-            unsafe {
-                let from = from.add(row * from_step + column);
-                let to = to.add(column * to_step + row);
-                let mut block = [Avx2::zero(); SIDE];
-                if high == SIDE && wide == SIDE {
-                    for (line, block) in block.iter_mut().enumerate() {
-                        *block = Avx2::load(from.add(line * from_step));
-                    }
-                    for (line, turned) in turned(block).into_iter().enumerate() {
-                        Avx2::store(to.add(line * to_step), turned);
-                    }
-                } else {
-                    let (across, down) = (Avx2::mask(wide), Avx2::mask(high));
-                    for (line, block) in block[..high].iter_mut().enumerate() {
-                        *block = Avx2::load_some(from.add(line * from_step), across);
-                    }
-                    for (line, turned) in turned(block).into_iter().take(wide).enumerate() {
-                        Avx2::store_some(to.add(line * to_step), down, turned);
-                    }
+            for row in (first..last).step_by(SIDE) {
+                let dims = (SIDE.min(last - row), SIDE.min(columns - column));
+                // SAFETY: as the caller says; the block is inside both matrices.
+                unsafe {
+                    let from = from.add(row * from_step + column);
+                    block(
+                        from,
+                        from_step,
+                        dims,
+                        to.add(column * to_step + row),
+                        to_step,
+                    );
                 }
+            }
+        }
+    }
+}
+
+/// At most eight rows of at most eight numbers.
+///
+/// # Safety
+///
+/// The processor has AVX2, and both matrices lie in their memory.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[expect(unsafe_code, reason = "registers are read and written by pointers")]
+unsafe fn block(
+    from: *const f32,
+    from_step: usize,
+    (high, wide): (usize, usize),
+    to: *mut f32,
+    to_step: usize,
+) {
+    // SAFETY: as the caller says; masks leave out what is beyond the last row and column.
+    unsafe {
+        let mut block = [Avx2::zero(); SIDE];
+        if high == SIDE && wide == SIDE {
+            for (line, block) in block.iter_mut().enumerate() {
+                *block = Avx2::load(from.add(line * from_step));
+            }
+            for (line, turned) in turned(block).into_iter().enumerate() {
+                Avx2::store(to.add(line * to_step), turned);
+            }
+        } else {
+            let (across, down) = (Avx2::mask(wide), Avx2::mask(high));
+            for (line, block) in block[..high].iter_mut().enumerate() {
+                *block = Avx2::load_some(from.add(line * from_step), across);
+            }
+            for (line, turned) in turned(block).into_iter().take(wide).enumerate() {
+                Avx2::store_some(to.add(line * to_step), down, turned);
             }
         }
     }
@@ -169,7 +203,16 @@ mod tests {
         if !super::super::has_tiles() {
             return;
         }
-        for (rows, columns) in [(1, 1), (8, 8), (3, 20), (17, 9), (32, 24), (0, 5), (5, 0)] {
+        for (rows, columns) in [
+            (1, 1),
+            (8, 8),
+            (3, 20),
+            (17, 9),
+            (32, 24),
+            (70, 20),
+            (0, 5),
+            (5, 0),
+        ] {
             let (from_step, to_step) = (columns + 2, rows + 3);
             let from: Vec<f32> = (0..rows * from_step).map(|x| x as f32).collect();
             let mut to = vec![-1.0; columns * to_step];
