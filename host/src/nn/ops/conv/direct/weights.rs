@@ -2,7 +2,7 @@
 
 use super::Direct;
 use crate::kernels::region::{self, Shared};
-use crate::kernels::{Fresh, PANEL, add_rows, transpose_at};
+use crate::kernels::{Fresh, PANEL, add_rows, transpose_at, zeros};
 
 impl Direct {
     /// The weight (outputs, inputs, kernel) as the right matrix of the forward pass: for each group and panel of
@@ -12,8 +12,8 @@ impl Direct {
         let (outputs, channels) = (self.outputs, self.channels());
         let panels = outputs.div_ceil(PANEL);
         let size = channels * down * across;
-        let mut packed = vec![0.0; self.conv.groups * panels * size * PANEL];
-        let places = Shared::new(&mut packed);
+        let mut packed = Fresh::new(self.conv.groups * panels * size * PANEL);
+        let places = Shared::new(packed.places());
         each_piece(self.conv.groups * panels, size * PANEL, |index| {
             let (group, panel) = (index / panels, index % panels);
             let range = index * size * PANEL..(index + 1) * size * PANEL;
@@ -22,6 +22,9 @@ impl Direct {
             let packed = unsafe { places.part(range) };
             let first = group * outputs + panel * PANEL;
             let count = PANEL.min(outputs - panel * PANEL);
+            if count < PANEL {
+                zeros(packed);
+            }
             let lines = &weight[first * size..(first + count) * size];
             for channel in 0..channels {
                 for place in 0..down * across {
@@ -30,12 +33,16 @@ impl Direct {
                     let from = &lines[channel * down * across + place..];
                     let line = packed[line..][..count].iter_mut();
                     for (to, &x) in line.zip(from.iter().step_by(size)) {
-                        *to = x;
+                        to.write(x);
                     }
                 }
             }
         });
-        packed
+        // SAFETY: every panel was written, with zeros where it has no outputs.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            packed.written()
+        }
     }
 
     /// The same as the right matrix of the inputs' gradient: for each group, place of the kernel and panel of
@@ -46,8 +53,8 @@ impl Direct {
         let panels = channels.div_ceil(PANEL);
         let places_of_kernel = down * across;
         let size = places_of_kernel * panels * outputs * PANEL;
-        let mut packed = vec![0.0; self.conv.groups * size];
-        let places = Shared::new(&mut packed);
+        let mut packed = Fresh::new(self.conv.groups * size);
+        let places = Shared::new(packed.places());
         let each = outputs * PANEL;
         each_piece(
             self.conv.groups * places_of_kernel * panels,
@@ -59,17 +66,24 @@ impl Direct {
                 #[expect(unsafe_code, reason = "each panel has its own places")]
                 let packed = unsafe { places.part(index * each..(index + 1) * each) };
                 let count = PANEL.min(channels - panel * PANEL);
+                if count < PANEL {
+                    zeros(packed);
+                }
                 let all = channels * places_of_kernel;
                 let lines = weight[group * outputs * all..].chunks_exact(all);
                 for (line, from) in packed.chunks_exact_mut(PANEL).zip(lines) {
                     let from = from[panel * PANEL * places_of_kernel + place..].iter();
                     for (to, &x) in line[..count].iter_mut().zip(from.step_by(places_of_kernel)) {
-                        *to = x;
+                        to.write(x);
                     }
                 }
             },
         );
-        packed
+        // SAFETY: every panel was written, with zeros where it has no inputs.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            packed.written()
+        }
     }
 
     /// The weight's gradient as the weight is, from the sums of all parts, each (groups, kernel down, kernel
