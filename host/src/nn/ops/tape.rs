@@ -285,7 +285,7 @@ impl CustomOp1 for Seed {
 mod tests {
     use candle_core::{Device, Var};
 
-    use super::super::{Function, add, linear, linear_then, relu, softmax};
+    use super::super::{Function, add, layer_norm, linear, linear_then, relu, rms_norm, softmax};
     use super::*;
 
     fn var(values: &[f64], shape: (usize, usize)) -> Var {
@@ -345,6 +345,17 @@ mod tests {
             let y = linear_then(&x, &weight, None, Function::Gelu)?;
             let y = add(&y, &linear(&y, &weight, None)?)?;
             scalar(&add(&y, &x)?)
+        });
+        // Norms, which add what came past them: known before them, after them, and not at all.
+        let scale = var(&[0.5, 2.0], (1, 2)).squeeze(0).expect("a row");
+        let scale = Var::from_tensor(&scale).expect("a variable");
+        expect_candles(&[&x, &weight, &wide, &scale], || {
+            let first = linear(&x, &weight, None)?;
+            let normed = layer_norm(&first, &scale, &scale, 1e-5)?;
+            let y = add(&linear(&normed, &weight, None)?, &first)?;
+            let normed = rms_norm(&y, &scale, 1e-5)?;
+            let y = add(&y, &linear(&normed, &weight, None)?)?;
+            scalar(&rms_norm(&y, &scale, 1e-5)?)
         });
         // candle's in the middle, ours on both sides, and a way past them.
         expect_candles(&[&x, &weight, &wide], || {
