@@ -45,14 +45,22 @@ fn write_beside(beside: &Path, files: &Files) -> io::Result<u64> {
     // A killed process of the same number may have left one.
     drop(std::fs::remove_dir_all(beside));
     fs_err::create_dir(beside)?;
-    let entries = || files.all.iter();
-    for (name, bytes) in entries() {
-        write_file(&beside.join(name), bytes)?;
-    }
-    let index = Index::of(
-        entries().map(|(name, bytes)| (*name, &**bytes)),
-        &files.host,
-    );
+    let entries = || files.all.iter().map(|(name, bytes)| (*name, &**bytes));
+    // Their fingerprints are taken while the disk works.
+    let index = std::thread::scope(|scope| {
+        let take = || Index::of(entries(), &files.host);
+        let taking = std::thread::Builder::new().spawn_scoped(scope, take);
+        for (name, bytes) in entries() {
+            write_file(&beside.join(name), bytes)?;
+        }
+        match taking {
+            Ok(taking) => taking
+                .join()
+                .map_err(|_| io::Error::other("the thread that took fingerprints panicked")),
+            // The system gives no thread.
+            Err(_) => Ok(take()),
+        }
+    })?;
     let mut text = serde_json::to_vec_pretty(&index)?;
     text.push(b'\n');
     write_file(&beside.join(index::NAME), &text)?;

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::bytes::bytes_of;
 use super::{Checkpoint, Error, Header, HookRecord};
 
 /// The model's parameters and buffers.
@@ -64,9 +65,10 @@ impl Files {
                 training.push((format!("hooks/{}", hook.name), tensor));
             }
         }
-        let tensors = |tensors| {
-            safetensors::serialize::<_, _, Vec<_>>(tensors, None)
-                .map_err(|error| failed(error.to_string()))
+        let tensors = |tensors: Vec<(&str, &Tensor)>| {
+            let named = tensors.into_iter();
+            let views = named.map(|(name, tensor)| (name, bytes_of(tensor)));
+            safetensors::serialize(views, None).map_err(|error| failed(error.to_string()))
         };
         let training = training
             .iter()

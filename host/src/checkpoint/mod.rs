@@ -4,6 +4,7 @@
 //! and which is the latest, `directory` writes and reads one whole or not at all, `form` is the
 //! way between a [`Checkpoint`] and the bytes of its files.
 
+mod bytes;
 mod directory;
 mod error;
 mod exact;

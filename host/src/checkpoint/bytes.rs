@@ -1,0 +1,102 @@
+//! A tensor's bytes for a file, read where they lie: one copy less of everything that is saved.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use bytemuck::cast_slice;
+use candle_core::{CpuStorage, Layout, Storage, Tensor};
+use safetensors::{Dtype, View};
+
+/// A tensor whose numbers nobody changes meanwhile.
+pub(super) struct Bytes<'a, S> {
+    tensor: &'a Tensor,
+    storage: S,
+    layout: &'a Layout,
+}
+
+/// The bytes of a tensor, which is locked for changes as long as they live.
+pub(super) fn bytes_of(tensor: &Tensor) -> Bytes<'_, impl Deref<Target = Storage>> {
+    let (storage, layout) = tensor.storage_and_layout();
+    Bytes {
+        tensor,
+        storage,
+        layout,
+    }
+}
+
+impl<S: Deref<Target = Storage>> Bytes<'_, S> {
+    /// Where they stand side by side in memory, as a file has them.
+    fn in_place(&self) -> Option<&[u8]> {
+        let Storage::Cpu(storage) = &*self.storage else {
+            return None;
+        };
+        let (start, end) = self.layout.contiguous_offsets()?;
+        // A file's numbers begin with their lowest byte.
+        if cfg!(target_endian = "big") {
+            return None;
+        }
+        match storage {
+            CpuStorage::U8(numbers) => numbers.get(start..end),
+            CpuStorage::U32(numbers) => numbers.get(start..end).map(cast_slice),
+            CpuStorage::I64(numbers) => numbers.get(start..end).map(cast_slice),
+            CpuStorage::F32(numbers) => numbers.get(start..end).map(cast_slice),
+            CpuStorage::F64(numbers) => numbers.get(start..end).map(cast_slice),
+            _ => None,
+        }
+    }
+}
+
+impl<S: Deref<Target = Storage>> View for Bytes<'_, S> {
+    fn dtype(&self) -> Dtype {
+        View::dtype(&self.tensor)
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.tensor.dims()
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        match self.in_place() {
+            Some(bytes) => Cow::Borrowed(bytes),
+            None => self.tensor.data(),
+        }
+    }
+
+    fn data_len(&self) -> usize {
+        self.tensor.data_len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{DType, Device, Result};
+
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_that_candle_writes() -> Result<()> {
+        let all = Tensor::arange(0_f32, 24.0, &Device::Cpu)?.reshape((4, 6))?;
+        for dtype in [
+            DType::U8,
+            DType::U32,
+            DType::I64,
+            DType::BF16,
+            DType::F32,
+            DType::F64,
+        ] {
+            let all = all.to_dtype(dtype)?;
+            // Whole, from the middle on, and in another order than in memory.
+            for tensor in [all.clone(), all.narrow(0, 1, 2)?, all.t()?] {
+                let bytes = bytes_of(&tensor);
+                assert_eq!(bytes.data(), tensor.data(), "{dtype:?}");
+                assert_eq!(bytes.data_len(), bytes.data().len());
+                assert_eq!(View::shape(&bytes), tensor.dims());
+                assert_eq!(View::dtype(&bytes), View::dtype(&tensor));
+                let is_borrowed = matches!(bytes.data(), Cow::Borrowed(_));
+                let is_expected = tensor.is_contiguous() && dtype != DType::BF16;
+                assert_eq!(is_borrowed, is_expected, "{dtype:?}");
+            }
+        }
+        Ok(())
+    }
+}
