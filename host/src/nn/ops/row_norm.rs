@@ -207,6 +207,9 @@ impl RowNorm {
                 Some((guard, layout)) => numbers::<T>(cpu(guard)?, layout)?,
                 None => &[],
             };
+            if !before.is_empty() && before.len() != numbers_of_x.len() {
+                bail!("a gradient has another size than what it is the gradient of")
+            }
             let kept = <T as candle_core::WithDType>::cpu_storage_as_slice(rows)?;
             let count = numbers_of_x.len();
             let threads = region::parts(count * EACH);
