@@ -34,9 +34,18 @@ pub(crate) trait Number: WithDType + Float {
     fn kept(self, is_kept: u8) -> Self;
 }
 
-/// What is done with a number's bits, alike for every width.
-macro_rules! by_bits {
+/// What is alike for every width, of numbers and of their bits.
+macro_rules! alike {
     ($bits:ty) => {
+        #[inline(always)]
+        fn times_plus<const FUSED: bool>(self, factor: Self, summand: Self) -> Self {
+            if FUSED {
+                self.mul_add(factor, summand)
+            } else {
+                self * factor + summand
+            }
+        }
+
         #[inline(always)]
         fn mark(place: u8) -> Self {
             Self::from_bits(place.into())
@@ -66,15 +75,6 @@ fn power_of_two(shifted: f32) -> f32 {
 
 impl Number for f32 {
     const ZERO: f32 = 0.0;
-
-    #[inline(always)]
-    fn times_plus<const FUSED: bool>(self, factor: f32, summand: f32) -> f32 {
-        if FUSED {
-            self.mul_add(factor, summand)
-        } else {
-            self * factor + summand
-        }
-    }
 
     /// e^x = 2ⁿ · e^r with n = round(x / ln 2) and |r| ≤ ln 2 / 2, where seven terms of the series are
     /// enough.
@@ -148,20 +148,11 @@ impl Number for f32 {
         Some(numbers)
     }
 
-    by_bits!(u32);
+    alike!(u32);
 }
 
 impl Number for f64 {
     const ZERO: f64 = 0.0;
-
-    #[inline(always)]
-    fn times_plus<const FUSED: bool>(self, factor: f64, summand: f64) -> f64 {
-        if FUSED {
-            self.mul_add(factor, summand)
-        } else {
-            self * factor + summand
-        }
-    }
 
     #[inline(always)]
     fn fast_exp<const FUSED: bool>(self) -> f64 {
@@ -181,7 +172,7 @@ impl Number for f64 {
         None
     }
 
-    by_bits!(u64);
+    alike!(u64);
 }
 
 /// The polynomial of the first coefficient and the others, from the highest power of `x` down.
