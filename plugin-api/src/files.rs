@@ -1,6 +1,7 @@
 //! Where hooks' files go, and how one is written whole.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use crate::{Context, Result, Setup, bail};
@@ -11,23 +12,85 @@ impl Setup<'_> {
     ///
     /// # Errors
     ///
-    /// Where it is empty, absolute, or leads out of that directory.
+    /// Where it is empty, absolute, or leads out of that directory, by `..` or by a symbolic link.
     #[track_caller]
     pub fn path_below(&self, option: &str, path: impl AsRef<Path>) -> Result<PathBuf> {
-        below(self.run_directory(), option, path.as_ref())
+        resolve(self.run_directory(), &format!("`{option}`"), path.as_ref())
     }
 }
 
+/// Resolves a name inside a directory, which is the run's or one below it. Every name that a hook did
+/// not make up itself goes through this one function: of a configuration, of a saved state, of data.
+///
+/// Links are looked at when this is called: resolve a name shortly before its file is opened.
+///
+/// ```
+/// use std::path::Path;
+/// use sconce_plugin_api::path_inside;
+///
+/// let run = Path::new("/runs/one");
+/// assert_eq!(path_inside(run, "tables/val.csv").unwrap(), run.join("tables/val.csv"));
+/// for name in ["", ".", "/etc/passwd", "../two/val.csv", "a/../../b", "a\0b"] {
+///     assert!(path_inside(run, name).is_err());
+/// }
+/// ```
+///
+/// # Errors
+///
+/// Where the name is empty, absolute or has `..` or control characters in it; where a symbolic link
+/// leads out of the directory; where something is there that is neither a file nor a directory.
 #[track_caller]
-fn below(directory: &Path, option: &str, path: &Path) -> Result<PathBuf> {
+pub fn path_inside(directory: &Path, name: impl AsRef<Path>) -> Result<PathBuf> {
+    resolve(directory, "a file's name", name.as_ref())
+}
+
+#[track_caller]
+fn resolve(directory: &Path, what: &str, name: &Path) -> Result<PathBuf> {
     let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-    if path.file_name().is_none() || !path.components().all(is_below) {
+    let is_text = !name.to_string_lossy().contains(char::is_control);
+    if name.file_name().is_none() || !is_text || !name.components().all(is_below) {
         bail!(
-            "`{option}` must be relative to the run's directory and stay below it: `{}`",
+            "{what} must be relative to the run's directory and stay below it: `{}`",
+            name.to_string_lossy().escape_debug()
+        );
+    }
+    let mut path = directory.to_owned();
+    for part in name.components() {
+        path.push(part);
+        if !is_inside(directory, &path)? {
+            // What is not there yet has nothing below it either.
+            break;
+        }
+    }
+    Ok(directory.join(name))
+}
+
+/// Whether `path` is there; an error where it is a link that leads out of `directory`, or no file.
+#[track_caller]
+fn is_inside(directory: &Path, path: &Path) -> Result<bool> {
+    let Ok(found) = fs::symlink_metadata(path) else {
+        return Ok(false);
+    };
+    if found.is_symlink() {
+        let root = fs::canonicalize(directory)
+            .with_context(|| format!("can't look at `{}`", directory.display()))?;
+        let target = fs::canonicalize(path).ok();
+        if !target.is_some_and(|target| target.starts_with(&root)) {
+            let target = fs::read_link(path).unwrap_or_default();
+            bail!(
+                "`{}` is a symbolic link to `{}`, which is not inside the run's directory: remove the \
+                 link, or choose another name",
+                path.display(),
+                target.display()
+            );
+        }
+    } else if !found.is_file() && !found.is_dir() {
+        bail!(
+            "`{}` is neither a file nor a directory: remove it, or choose another name",
             path.display()
         );
     }
-    Ok(directory.join(path))
+    Ok(true)
 }
 
 /// Writes a file whole or not at all: whoever reads it meanwhile finds the old one. Its directory is
@@ -46,12 +109,23 @@ pub fn write_whole(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<
     let mut draft = path.as_os_str().to_owned();
     draft.push(".part");
     let draft = PathBuf::from(draft);
-    let written = fs::write(&draft, content).and_then(|()| fs::rename(&draft, path));
+    let written = write_new(&draft, content.as_ref()).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         // Half a file helps nobody; that it can't be removed either is no other news.
         drop(fs::remove_file(&draft));
     }
     written.with_context(failing)
+}
+
+/// Writes a file that was not there: what a killed process left under its name is removed, and a link
+/// is never followed.
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(content)
 }
 
 #[cfg(test)]
@@ -61,15 +135,53 @@ mod tests {
     #[test]
     fn files_stay_in_the_runs_directory() {
         let run = Path::new("/run");
-        let found = below(run, "file", Path::new("logs/./a.json")).expect("a path");
+        let found = path_inside(run, "logs/./a.json").expect("a path");
         assert_eq!(found, Path::new("/run/logs/./a.json"));
-        for path in ["", ".", "..", "/tmp/a", "../a", "a/../../b"] {
-            let error = below(run, "file", Path::new(path)).expect_err(path);
-            assert!(
-                error.message().contains("`file` must be relative"),
-                "{error}"
-            );
+        for path in [
+            "",
+            ".",
+            "..",
+            "/",
+            "/tmp/a",
+            "../a",
+            "a/../../b",
+            "a/..",
+            "a\0b",
+            "a\nb",
+            "\u{1b}[2J",
+        ] {
+            let error = path_inside(run, path).expect_err(path);
+            let message = error.message();
+            assert!(message.contains("must be relative"), "{error}");
+            assert!(!message.contains(char::is_control), "{error}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_out_of_the_directory_is_never_followed() {
+        use std::os::unix::fs::symlink;
+        let place = std::env::temp_dir().join(format!("sconce-links-{}", std::process::id()));
+        drop(fs::remove_dir_all(&place));
+        let (run, other) = (place.join("run"), place.join("other"));
+        fs::create_dir_all(run.join("kept")).expect("made");
+        fs::create_dir_all(&other).expect("made");
+        fs::write(other.join("file"), "precious").expect("written");
+        symlink(&other, run.join("out")).expect("a link");
+        symlink("../other/file", run.join("file")).expect("a link");
+        symlink("../other/nothing", run.join("dangling")).expect("a link");
+        symlink("kept", run.join("in")).expect("a link");
+        for name in ["out", "out/file", "out/new", "file", "dangling", "./out"] {
+            path_inside(&run, name).expect_err(name);
+        }
+        for name in ["in", "in/new", "kept/new", "new/deep/er"] {
+            path_inside(&run, name).expect(name);
+        }
+        // What a draft's name leads to stays as it is too.
+        symlink("../other/file", run.join("a.json.part")).expect("a link");
+        write_whole(run.join("a.json"), "new").expect("written");
+        assert_eq!(fs::read(other.join("file")).expect("read"), b"precious");
+        fs::remove_dir_all(place).expect("removed");
     }
 
     #[test]

@@ -96,7 +96,7 @@ mod view;
 
 pub use error::{Context, Error, Result};
 pub use ext::Keep;
-pub use files::write_whole;
+pub use files::{path_inside, write_whole};
 pub use hook::{Hook, HookKind, NoConfig};
 pub use log_file::{LogFile, LogFileState, Restored};
 pub use monitor::{METRIC_FORMAT, Monitor};

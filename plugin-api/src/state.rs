@@ -3,7 +3,11 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Context, Result};
+use crate::{Context, Result, bail};
+
+/// The largest count that a state may have: 2^53, more than any run comes to. Sums of such counts do not
+/// overflow, and every one of them is a float too.
+pub const MOST: u64 = 1 << 53;
 
 /// Writes `state` as JSON.
 ///
@@ -27,9 +31,35 @@ pub fn to_bytes<T: Serialize>(state: &T) -> Result<Vec<u8>> {
 
 /// Reads what [`to_bytes`] wrote.
 ///
+/// A checkpoint may come from anywhere, so its states are input from outside: of the right type, but with
+/// any numbers, names and lengths. Check those before the first field of the hook is changed, counters by
+/// [`check_count`], names of files by [`path_inside`](crate::path_inside).
+///
 /// # Errors
 ///
 /// Where the bytes are no such JSON: the state of another version or of another hook.
 pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).context("the state can't be read: it is another version's")
+}
+
+/// Checks a counter of a state, which is called `name` there: it is at most [`MOST`], so that the hook can
+/// go on counting.
+///
+/// ```
+/// use sconce_plugin_api::state;
+///
+/// assert!(state::check_count("waited", 3).is_ok());
+/// let error = state::check_count("waited", u64::MAX).unwrap_err();
+/// assert!(error.message().starts_with("the state's `waited` is 18446744073709551615"));
+/// ```
+///
+/// # Errors
+///
+/// Where it is larger.
+#[track_caller]
+pub fn check_count(name: &str, count: u64) -> Result<()> {
+    if count > MOST {
+        bail!("the state's `{name}` is {count}, more than a run can count: at most {MOST}");
+    }
+    Ok(())
 }

@@ -1,12 +1,11 @@
 //! A batch as a safetensors file, for whoever looks for what was wrong with it.
 
-use std::fs;
 use std::path::Path;
 
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use sconce_plugin_api::tensor::{DType, Element, Tensor};
-use sconce_plugin_api::{Context, Result};
+use sconce_plugin_api::{Result, write_whole};
 
 /// A tensor's content, copied.
 pub(crate) struct Copied {
@@ -51,12 +50,5 @@ pub(crate) fn write(path: &Path, tensors: &[Copied]) -> Result<()> {
         })
         .collect::<Result<Vec<_>>>()?;
     let bytes = safetensors::serialize(views, None)?;
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)
-            .with_context(|| format!("can't make `{}`", directory.display()))?;
-    }
-    let beside = path.with_extension("part");
-    fs::write(&beside, bytes)
-        .and_then(|()| fs::rename(&beside, path))
-        .with_context(|| format!("can't write `{}`", path.display()))
+    write_whole(path, bytes)
 }

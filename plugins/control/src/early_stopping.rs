@@ -214,7 +214,10 @@ impl Hook for EarlyStopping {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.state = state::from_bytes(bytes)?;
+        let state: State = state::from_bytes(bytes)?;
+        state::check_count("best_epoch", state.best_epoch)?;
+        state::check_count("waited", state.waited)?;
+        self.state = state;
         Ok(())
     }
 }

@@ -228,7 +228,7 @@ impl Hook for LossSpike {
         Ok(LossSpike {
             roll_back: RollBack::new(&config.roll_back, setup, 1.0)?,
             config,
-            log: LogFile::new(setup.run_directory().join(file)),
+            log: LogFile::new(setup.path_below("name", file)?),
             losses: Losses::default(),
             skipped: BTreeSet::new(),
             wanted: None,
@@ -285,6 +285,8 @@ impl Hook for LossSpike {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let state: State = state::from_bytes(bytes)?;
+        state::check_count("losses.seen", state.losses.seen)?;
+        state::check_count("rolled_back", state.rolled_back)?;
         self.losses = state.losses;
         self.wanted = None;
         if self.roll_back.is_under_way() {

@@ -222,7 +222,9 @@ impl Hook for OnPlateau {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.state = state::from_bytes(bytes)?;
+        let state: State = state::from_bytes(bytes)?;
+        state::check_count("answered", state.answered)?;
+        self.state = state;
         Ok(())
     }
 }

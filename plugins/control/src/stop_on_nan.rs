@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use sconce_plugin_api::path_inside;
 use sconce_plugin_api::prelude::*;
 
 use crate::dump;
@@ -139,7 +140,7 @@ impl StopOnNan {
             Phase::Train => format!("{epoch}-{iteration}.safetensors"),
             phase => format!("{phase}-{epoch}-{}.safetensors", task.batch()),
         };
-        let path = self.directory.join(file);
+        let path = path_inside(&self.directory, file)?;
         dump::write(&path, &tensors)?;
         self.dumped += 1;
         task.warn(format_args!("the batch is in `{}`", path.display()));
@@ -233,7 +234,7 @@ impl Hook for StopOnNan {
             allowed: config.allowed.unwrap_or(default),
             row: 0,
             is_bad: false,
-            directory: setup.run_directory().join(setup.name()),
+            directory: setup.path_below("name", setup.name())?,
             dumped: 0,
             roll_back: RollBack::new(&config.roll_back, setup, 0.5)?,
             config,
@@ -372,6 +373,9 @@ impl Hook for StopOnNan {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let state: State = state::from_bytes(bytes)?;
+        state::check_count("row", state.row)?;
+        state::check_count("dumped", state.dumped)?;
+        state::check_count("rolled_back", state.rolled_back)?;
         self.row = state.row;
         self.is_bad = false;
         self.wanted = None;

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::state;
+use sconce_plugin_api::{path_inside, state};
 
 use config::Config;
 use row::Row;
@@ -51,7 +51,7 @@ impl Hook for Csv {
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         config.check()?;
         Ok(Csv {
-            directory: setup.run_directory().join(&config.directory),
+            directory: config.place(setup)?,
             config,
             tables: BTreeMap::new(),
         })
@@ -67,9 +67,17 @@ impl Hook for Csv {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let saved: BTreeMap<String, Saved> = state::from_bytes(bytes)?;
-        self.tables.clear();
+        let mut files = Vec::with_capacity(saved.len());
         for (name, saved) in saved {
-            let path = self.directory.join(&name);
+            if !is_file_name(&name) {
+                bail!("the state names the file {name:?}, which is no table of a phase");
+            }
+            saved.check(&name)?;
+            files.push((path_inside(&self.directory, &name)?, name, saved));
+        }
+        // Nothing is touched before all of it is known to be right.
+        self.tables.clear();
+        for (path, name, saved) in files {
             let table = Table::resume(path, &self.config, saved)?;
             self.tables.insert(name, table);
         }
@@ -98,7 +106,7 @@ impl Csv {
         if let Some(table) = self.tables.get_mut(&name) {
             return table.write(row, &self.config);
         }
-        let path = self.directory.join(&name);
+        let path = path_inside(&self.directory, &name)?;
         let mut table = Table::open(path, row, &self.config)?;
         let warnings = table.write(row, &self.config)?;
         self.tables.insert(name, table);
@@ -111,12 +119,28 @@ fn file_name(phase: &str, stream: &str) -> String {
     if stream == phase || stream.is_empty() {
         return format!("{phase}.csv");
     }
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let stream: String = stream
         .chars()
         .map(|c| if is_plain(c) { c } else { '_' })
         .collect();
     format!("{phase}-{stream}.csv")
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+/// Whether [`file_name`] gives this name for some phase and data set.
+fn is_file_name(name: &str) -> bool {
+    let Some(stem) = name.strip_suffix(".csv") else {
+        return false;
+    };
+    Phase::ALL.iter().any(|phase| {
+        let rest = stem.strip_prefix(phase.name());
+        rest.is_some_and(|rest| {
+            rest.is_empty() || rest.len() > 1 && rest.starts_with('-') && rest.chars().all(is_plain)
+        })
+    })
 }
 
 export_plugin!(Csv);
@@ -133,6 +157,19 @@ mod tests {
         ];
         for (stream, expected) in cases {
             assert_eq!(super::file_name("val", stream), expected);
+            assert!(super::is_file_name(expected), "{expected}");
+        }
+        for other in [
+            "",
+            "x.csv",
+            "val",
+            "val/x.csv",
+            "../val.csv",
+            "/val.csv",
+            "val-.csv",
+            "valx.csv",
+        ] {
+            assert!(!super::is_file_name(other), "{other}");
         }
     }
 }

@@ -25,6 +25,16 @@ pub(crate) struct Saved {
     file: LogFileState,
 }
 
+impl Saved {
+    /// Refuses what no table saves.
+    pub(crate) fn check(&self, name: &str) -> Result<()> {
+        if self.columns.is_empty() {
+            bail!("the state's table `{name}` has no columns");
+        }
+        Ok(())
+    }
+}
+
 impl Table {
     /// Opens the table that `row` will be the next one of: that of an earlier run, or a new one,
     /// with its header.

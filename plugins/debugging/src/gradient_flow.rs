@@ -132,7 +132,7 @@ impl GradientFlow {
             .iter()
             .any(|flow| flow.points.len() > MOST_POINTS)
         {
-            self.stride *= 2;
+            self.stride = self.stride.saturating_mul(2);
             for flow in &mut self.flows {
                 let mut index = 0;
                 flow.points.retain(|_| {
@@ -283,8 +283,23 @@ impl Hook for GradientFlow {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let file: Option<LogFileState>;
-        (file, self.flows, self.stride, self.looks) = state::from_bytes(bytes)?;
+        let (file, flows, stride, looks): (Option<LogFileState>, Vec<Flow>, u64, u64) =
+            state::from_bytes(bytes)?;
+        state::check_count("looks", looks)?;
+        state::check_count("stride", stride)?;
+        if stride == 0 {
+            bail!("the state's `stride` must be at least 1, found 0");
+        }
+        for flow in &flows {
+            if flow.points.len() > MOST_POINTS {
+                let (count, module) = (flow.points.len(), &flow.module);
+                bail!("the state has {count} points of `{module}`, at most {MOST_POINTS} are kept");
+            }
+            for (update, _) in &flow.points {
+                state::check_count("update", *update)?;
+            }
+        }
+        (self.flows, self.stride, self.looks) = (flows, stride, looks);
         self.is_new = true;
         if let (Some(log), Some(file)) = (&mut self.log, file) {
             log.restore(&file)?;

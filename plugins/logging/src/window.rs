@@ -29,7 +29,8 @@ impl Window {
     /// An empty window over `size` iterations, at least one.
     pub(crate) fn new(size: usize) -> Self {
         Window {
-            losses: VecDeque::with_capacity(size),
+            // As many as there are, not as many as a configuration allows.
+            losses: VecDeque::with_capacity(size.min(1024)),
             size,
             sorted: Vec::new(),
         }

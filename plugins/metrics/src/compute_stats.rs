@@ -141,6 +141,11 @@ impl Hook for ComputeStats {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let saved: BTreeMap<String, Vec<Saved>> = state::from_bytes(bytes)?;
+        for watched in &self.watched {
+            for phase in saved.get(&watched.variable.name).into_iter().flatten() {
+                Statistics::check(phase).with_context(|| format!("`{}`", watched.variable.name))?;
+            }
+        }
         for watched in &mut self.watched {
             let phases = saved.get(&watched.variable.name);
             let mut phases = phases.into_iter().flatten();

@@ -107,6 +107,8 @@ pub(crate) struct OutputMask {
     seen: BTreeSet<usize>,
     has_warned: bool,
     targets: Vec<f64>,
+    /// How many the task has, once the run has begun.
+    classes: Option<usize>,
 }
 
 /// The mask that the configuration says; nothing where it says none.
@@ -188,6 +190,7 @@ impl Hook for OutputMask {
             seen: BTreeSet::new(),
             has_warned: false,
             targets: Vec::new(),
+            classes: None,
         })
     }
 
@@ -197,6 +200,7 @@ impl Hook for OutputMask {
             bail!("the task has no classes whose outputs could be masked");
         }
         self.masked = mask(&self.config, &names)?;
+        self.classes = Some(names.len());
         Ok(())
     }
 
@@ -253,7 +257,14 @@ impl Hook for OutputMask {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let (masked, seen, has_warned) = state::from_bytes(bytes)?;
+        let (masked, seen, has_warned): (Option<Vec<bool>>, BTreeSet<usize>, bool) =
+            state::from_bytes(bytes)?;
+        if let Some(classes) = self.classes {
+            let masks = masked.as_ref().map_or(classes, Vec::len);
+            if masks != classes || seen.last().is_some_and(|class| *class >= classes) {
+                bail!("the state's mask is of other classes than the {classes} of the task");
+            }
+        }
         self.has_warned = has_warned;
         if self.learns() {
             (self.masked, self.seen) = (masked, seen);

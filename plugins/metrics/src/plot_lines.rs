@@ -249,6 +249,9 @@ impl Hook for PlotLines {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let saved: Vec<Vec<(u64, Option<f64>)>> = state::from_bytes(bytes)?;
+        for (at, _) in saved.iter().flatten() {
+            state::check_count("points", *at)?;
+        }
         for (series, points) in self.series.iter_mut().zip(saved) {
             series.points = points;
         }

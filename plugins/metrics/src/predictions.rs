@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::Tensor;
-use sconce_plugin_api::write_whole;
+use sconce_plugin_api::{path_inside, write_whole};
 
 use crate::classes::{self, Classified, Shown, sigmoid, softmax};
 use crate::numbers;
@@ -354,10 +354,8 @@ impl Hook for Predictions {
         else {
             return Ok(());
         };
-        write_whole(
-            self.directory.join(format!("predictions-{name}.csv")),
-            &*table,
-        )?;
+        let path = path_inside(&self.directory, format!("predictions-{name}.csv"))?;
+        write_whole(path, &*table)?;
         table.clear();
         Ok(())
     }

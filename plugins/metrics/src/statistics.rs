@@ -169,6 +169,17 @@ impl Statistics {
         }
     }
 
+    /// Refuses what no pass leaves: all values are kept, or none.
+    pub(crate) fn check(saved: &Saved) -> Result<()> {
+        let [count, nan_count] = saved.counts;
+        state::check_count("counts", count.max(nan_count))?;
+        let kept = saved.values.len() as u64;
+        if kept != 0 && kept != count {
+            bail!("the state has {kept} values of {count}");
+        }
+        Ok(())
+    }
+
     pub(crate) fn restore(saved: &Saved) -> Statistics {
         let [count, nan_count] = saved.counts;
         let [sum, mean, squares, min, max] = saved.numbers.map(f64::from_bits);

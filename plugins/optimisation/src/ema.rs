@@ -228,7 +228,9 @@ impl Hook for Ema {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.count = state::from_bytes(bytes)?;
+        let count = state::from_bytes(bytes)?;
+        state::check_count("count", count)?;
+        self.count = count;
         Ok(())
     }
 }

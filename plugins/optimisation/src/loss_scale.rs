@@ -209,7 +209,18 @@ impl Hook for LossScale {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.state = state::from_bytes(bytes)?;
+        let state: State = state::from_bytes(bytes)?;
+        for (name, count) in [
+            ("good", state.good),
+            ("bad", state.bad),
+            ("skipped", state.skipped),
+        ] {
+            state::check_count(name, count)?;
+        }
+        if !state.scale.is_normal() || state.scale < 0.0 {
+            bail!("the state's `scale` must be above 0, found {}", state.scale);
+        }
+        self.state = state;
         Ok(())
     }
 }

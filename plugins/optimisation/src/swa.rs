@@ -245,7 +245,12 @@ impl Hook for Swa {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.state = state::from_bytes(bytes)?;
+        let state: State = state::from_bytes(bytes)?;
+        state::check_count("count", state.count)?;
+        if let Some(rate) = state.rate.filter(|rate| *rate < 0.0) {
+            bail!("the state's `rate` must not be negative, found {rate}");
+        }
+        self.state = state;
         Ok(())
     }
 }

@@ -70,6 +70,30 @@ impl Sums {
         }
     }
 
+    /// Refuses what no run saves.
+    fn check(&self, is_again: bool) -> Result<()> {
+        if is_again || !Phase::ALL.iter().any(|phase| phase.name() == self.phase) {
+            bail!(
+                "the state's times are of the phase {:?}, which is none or there twice",
+                self.phase
+            );
+        }
+        state::check_count("passes", self.passes)?;
+        let hooks = self.hooks.iter();
+        for (_, calls, ..) in hooks.clone() {
+            state::check_count("calls", *calls)?;
+        }
+        let times = hooks.flat_map(|(_, _, seconds, longest)| [*seconds, *longest]);
+        let times = times.chain(self.parts).chain([self.total]);
+        match times
+            .into_iter()
+            .find(|seconds| !(0.0..1e15).contains(seconds))
+        {
+            Some(seconds) => bail!("the state has a time of {seconds} seconds"),
+            None => Ok(()),
+        }
+    }
+
     fn add(&mut self, pass: &Sums) {
         self.passes += pass.passes;
         self.total += pass.total;
@@ -236,7 +260,14 @@ impl Hook for ProfileHook {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        let (file, run): (Option<LogFileState>, _) = state::from_bytes(bytes)?;
+        let (file, run): (Option<LogFileState>, Vec<Sums>) = state::from_bytes(bytes)?;
+        for (index, sums) in run.iter().enumerate() {
+            let is_again = run
+                .iter()
+                .take(index)
+                .any(|other| other.phase == sums.phase);
+            sums.check(is_again)?;
+        }
         self.run = run;
         if let (Some(log), Some(file)) = (&mut self.log, file) {
             log.restore(&file)?;

@@ -1,6 +1,6 @@
 //! What the page knows of the run: the hook's state.
 
-use sconce_plugin_api::{EpochProfile, Phase, Rule};
+use sconce_plugin_api::{EpochProfile, Phase, Result, Rule, bail, state};
 use serde::{Deserialize, Serialize};
 
 use crate::confusion::Matrix;
@@ -78,6 +78,33 @@ pub(crate) struct Summary {
 }
 
 impl History {
+    /// Refuses what no run saves: counters out of all bounds, matrices that are not square.
+    pub(crate) fn check(&self) -> Result<()> {
+        state::check_count("batches", self.batches)?;
+        state::check_count("stride", self.stride)?;
+        for event in &self.events {
+            state::check_count("epoch", event.epoch)?;
+            state::check_count("iteration", event.iteration)?;
+            check_seconds(event.seconds)?;
+        }
+        for times in &self.times {
+            state::check_count("passes", times.passes)?;
+            check_seconds(times.total)?;
+            times
+                .parts
+                .iter()
+                .try_for_each(|part| check_seconds(*part))?;
+            for hook in &times.hooks {
+                state::check_count("calls", hook.calls)?;
+                check_seconds(hook.seconds)?;
+                check_seconds(hook.longest)?;
+            }
+        }
+        self.matrices
+            .iter()
+            .try_for_each(|(_, matrix)| matrix.check())
+    }
+
     /// A finished pass's metric.
     pub(crate) fn add_metric(&mut self, phase: Phase, name: &str, at: f64, value: f64) {
         push(&mut self.metrics, name, phase.name(), at, value);
@@ -103,7 +130,7 @@ impl History {
         if !self.losses.iter().chain(&self.rates).any(many) {
             return;
         }
-        self.stride = 2 * self.stride.max(1);
+        self.stride = self.stride.max(1).saturating_mul(2);
         for curve in self.losses.iter_mut().chain(&mut self.rates) {
             let mut index = 0;
             curve.points.retain(|_| {
@@ -200,6 +227,13 @@ impl Curve {
             best,
         })
     }
+}
+
+fn check_seconds(seconds: f64) -> Result<()> {
+    if !(0.0..1e15).contains(&seconds) {
+        bail!("the state has a time of {seconds} seconds");
+    }
+    Ok(())
 }
 
 fn push(curves: &mut Vec<Curve>, name: &str, phase: &str, at: f64, value: f64) {

@@ -246,7 +246,9 @@ impl Hook for Report {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.history = state::from_bytes(bytes)?;
+        let history: History = state::from_bytes(bytes)?;
+        history.check()?;
+        self.history = history;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use sconce_charts::GridRange;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::write_whole;
+use sconce_plugin_api::{path_inside, write_whole};
 
 use picture::Options;
 
@@ -93,7 +93,7 @@ impl Visualize {
     }
 
     /// `val-epoch-003-iteration-000300.png`, of the epoch under way, or that is validated.
-    fn file(&self, task: &TaskView<'_>) -> PathBuf {
+    fn file(&self, task: &TaskView<'_>) -> Result<PathBuf> {
         let (phase, stream) = (task.phase().name(), task.stream());
         let under_way = u64::from(task.phase() == Phase::Train);
         let (epoch, iteration) = (task.epoch() + under_way, task.iteration() + under_way);
@@ -105,7 +105,7 @@ impl Visualize {
             format!("{phase}-{}", plain.collect::<String>())
         };
         let file = format!("{name}-epoch-{epoch:03}-iteration-{iteration:06}.png");
-        self.directory.join(file)
+        path_inside(&self.directory, file)
     }
 }
 
@@ -160,6 +160,6 @@ impl Hook for Visualize {
             captions: self.config.captions,
         };
         let png = picture::draw(&samples, picture::size(&inputs)?, options)?;
-        write_whole(self.file(task), png)
+        write_whole(self.file(task)?, png)
     }
 }

@@ -128,6 +128,9 @@ impl Hook for TrainingTrace {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let saved: Saved = state::from_bytes(bytes)?;
+        for best in saved.best.values() {
+            state::check_count("epoch", best.epoch)?;
+        }
         self.trace.best = saved.best;
         Ok(())
     }

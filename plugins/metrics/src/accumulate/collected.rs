@@ -211,6 +211,9 @@ impl Collected {
             .map(|c| c.to_digit(16).map(|digit| digit as u8))
             .collect();
         let digits = digits.ok_or_else(|| Error::new("the state's elements can't be read"))?;
+        if digits.len() % 2 != 0 {
+            bail!("the state's elements are cut off");
+        }
         let bytes: Vec<u8> = digits
             .chunks_exact(2)
             .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit))
@@ -218,6 +221,18 @@ impl Collected {
         let mut elements = (Elements::all().into_iter())
             .find(|elements| elements.dtype().name() == saved.dtype)
             .ok_or_else(|| Error::new("the state's elements are of an unknown type"))?;
+        let row = saved
+            .shape
+            .iter()
+            .try_fold(elements.dtype().size(), |all, &size| all.checked_mul(size));
+        if row.and_then(|row| row.checked_mul(saved.rows)) != Some(bytes.len()) {
+            bail!(
+                "the state has {} bytes for {} rows of the shape {:?}, which do not fit",
+                bytes.len(),
+                saved.rows,
+                saved.shape
+            );
+        }
         elements.extend(&bytes);
         Ok(Collected {
             shape: saved.shape,

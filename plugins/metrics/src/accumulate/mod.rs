@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::write_whole;
+use sconce_plugin_api::{path_inside, write_whole};
 
 use crate::passes::{self, Keeps, Pass};
 use crate::phases::{self, ByPhase, PhaseName};
@@ -139,12 +139,12 @@ impl Files<'_> {
         match self.form {
             None => Ok(()),
             Some(Form::Safetensors) => {
-                let path = self.directory.join(format!("{name}.safetensors"));
+                let path = path_inside(self.directory, format!("{name}.safetensors"))?;
                 write_whole(path, files::safetensors(tensors)?)
             }
             Some(Form::Npy) => tensors.iter().try_for_each(|(variable, collected)| {
                 let file = format!("{name}-{}.npy", passes::plain(variable));
-                write_whole(self.directory.join(file), files::npy(collected))
+                write_whole(path_inside(self.directory, file)?, files::npy(collected))
             }),
         }
     }
@@ -231,15 +231,18 @@ impl Hook for Accumulate {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let mut saved: BTreeMap<String, Vec<Option<Saved>>> = state::from_bytes(bytes)?;
-        for watched in &mut self.watched {
+        let mut all = Vec::with_capacity(self.watched.len());
+        for watched in &self.watched {
             let phases = saved.remove(&watched.variable.name).unwrap_or_default();
+            let phases = phases.into_iter();
+            let phases = phases.map(|saved| saved.map(Collected::restore).transpose());
+            let phases: Result<Vec<_>> = phases.collect();
+            all.push(phases.with_context(|| format!("`{}`", watched.variable.name))?);
+        }
+        for (watched, phases) in self.watched.iter_mut().zip(all) {
             let mut phases = phases.into_iter();
             for place in watched.phases.iter_mut() {
-                *place = phases
-                    .next()
-                    .flatten()
-                    .map(Collected::restore)
-                    .transpose()?;
+                *place = phases.next().flatten();
             }
         }
         Ok(())

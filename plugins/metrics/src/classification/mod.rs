@@ -9,7 +9,7 @@ mod scores;
 use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::write_whole;
+use sconce_plugin_api::{path_inside, write_whole};
 
 use crate::classes::{self, Classified, Shown, is_among};
 use crate::passes::{self, Pass};
@@ -25,6 +25,18 @@ struct Decisions {
     confusion: Confusion,
     /// For each k how often the true class was among the k highest scores.
     hits: Vec<u64>,
+}
+
+impl Decisions {
+    /// Refuses what no pass leaves.
+    fn check(&self) -> Result<()> {
+        self.confusion.check()?;
+        let total = self.confusion.total();
+        match self.hits.iter().find(|hits| **hits > total) {
+            Some(hits) => bail!("the state has {hits} hits of {total} decisions"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// See the [module](self).
@@ -95,10 +107,10 @@ impl Classification {
         }
         let names = classes::names(given, confusion.classes);
         let name = Pass::of(task).name(config.files);
-        let path = |end: &str| self.directory.join(format!("confusion-{name}.{end}"));
+        let path = |end: &str| path_inside(&self.directory, format!("confusion-{name}.{end}"));
         if config.csv {
             write_whole(
-                path("csv"),
+                path("csv")?,
                 matrix::table(confusion, config.normalise, &names)?,
             )?;
         }
@@ -107,7 +119,7 @@ impl Classification {
             let title =
                 title.unwrap_or_else(|| format!("{}, epoch {}", task.phase(), task.epoch()));
             let svg = matrix::picture(confusion, config.normalise, &names, title)?;
-            write_whole(path("svg"), svg)?;
+            write_whole(path("svg")?, svg)?;
         }
         Ok(())
     }
@@ -209,6 +221,9 @@ impl Hook for Classification {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let saved: Vec<Decisions> = state::from_bytes(bytes)?;
+        for decisions in &saved {
+            decisions.check()?;
+        }
         let mut saved = saved.into_iter();
         for decisions in self.phases.iter_mut() {
             *decisions = saved.next().unwrap_or_default();

@@ -95,6 +95,19 @@ struct State {
     suggestion: Option<f64>,
 }
 
+impl State {
+    /// Refuses what no test saves.
+    fn check(&self) -> Result<()> {
+        let tried = &self.curve.tried;
+        state::check_count("losses", self.losses.1)?;
+        let rates = tried.iter().map(|tried| tried.rate).chain(self.suggestion);
+        match rates.into_iter().find(|rate| *rate < 0.0) {
+            Some(rate) => bail!("the state has the learning rate {rate}, which is negative"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// See the [module](self).
 pub(crate) struct LrRangeTest {
     config: Config,
@@ -304,6 +317,7 @@ impl Hook for LrRangeTest {
     /// What has been found stays found when the run goes back to before it.
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let loaded: State = state::from_bytes(bytes)?;
+        loaded.check()?;
         if !matches!(self.state.stage, Stage::Found | Stage::Over) {
             self.state = loaded;
         }

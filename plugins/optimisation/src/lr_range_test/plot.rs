@@ -1,10 +1,10 @@
 //! The losses over the rates, as a picture and as a table.
 
-use std::fs;
 use std::path::Path;
 
 use sconce_charts::{Line, LineChart};
 use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::{path_inside, write_whole};
 use serde_json::json;
 
 use super::curve::Curve;
@@ -50,8 +50,5 @@ fn svg(curve: &Curve, suggestion: Option<f64>) -> Result<String> {
 }
 
 fn put(directory: &Path, name: &str, text: &str) -> Result<()> {
-    let path = directory.join(name);
-    let fresh = directory.join(format!("{name}.new"));
-    let written = fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &path));
-    written.with_context(|| format!("can't write {}", path.display()))
+    write_whole(path_inside(directory, name)?, text)
 }

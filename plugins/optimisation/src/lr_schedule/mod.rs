@@ -357,7 +357,14 @@ impl Hook for LrSchedule {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        (self.state, self.validated) = state::from_bytes(bytes)?;
+        let (state, validated): (State, bool) = state::from_bytes(bytes)?;
+        state.watch.check()?;
+        for (group, rate) in &state.bases {
+            if !(0.0..=f64::MAX).contains(rate) {
+                bail!("the state has the learning rate {rate} for the group `{group}`");
+            }
+        }
+        (self.state, self.validated) = (state, validated);
         Ok(())
     }
 }

@@ -17,7 +17,23 @@ pub(crate) struct Watch {
     pub(crate) changes: u32,
 }
 
+/// More changes than any run makes.
+const MOST_CHANGES: u32 = 1_000_000;
+
 impl Watch {
+    /// Refuses what no run saves.
+    pub(crate) fn check(&self) -> Result<()> {
+        state::check_count("bad", self.bad)?;
+        state::check_count("cooling", self.cooling)?;
+        if self.changes > MOST_CHANGES {
+            bail!(
+                "the state's `changes` is {}, more than a run makes: at most {MOST_CHANGES}",
+                self.changes
+            );
+        }
+        Ok(())
+    }
+
     /// The metric's value after an epoch; whether the rate changes.
     pub(crate) fn see(&mut self, plateau: &Plateau, rule: Rule, value: f64) -> bool {
         let is_better = self.best.is_none_or(|best| {
@@ -51,9 +67,14 @@ impl Watch {
 
     /// The rate, where it was `rate` before any change.
     pub(crate) fn rate(&self, plateau: &Plateau, rate: f64) -> f64 {
-        let changed = (0..self.changes).fold(rate, |rate, _| {
-            (rate * plateau.factor).max(plateau.min_rate.min(rate))
-        });
-        if self.changes == 0 { rate } else { changed }
+        let mut rate = rate;
+        for _ in 0..self.changes {
+            let next = (rate * plateau.factor).max(plateau.min_rate.min(rate));
+            if next.to_bits() == rate.to_bits() {
+                break;
+            }
+            rate = next;
+        }
+        rate
     }
 }

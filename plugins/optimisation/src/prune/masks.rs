@@ -38,11 +38,12 @@ impl Masks {
                 .iter()
                 .filter(|mask| mask.left.len() == parameter.len());
             let known = known.find(|mask| mask.name == *name).cloned();
-            masks.push(known.unwrap_or_else(|| Mask {
+            masks.push(Mask {
                 name: name.clone(),
+                // The parameter's own, whatever a checkpoint says.
                 row: (parameter.len() / rows.max(1)).max(1),
-                left: vec![true; parameter.len()],
-            }));
+                left: known.map_or_else(|| vec![true; parameter.len()], |mask| mask.left),
+            });
         }
         self.masks = masks;
         Ok(())
@@ -130,6 +131,11 @@ impl Masks {
         let sizes: Vec<(String, usize, usize)> = state::from_bytes(head)?;
         let mut masks = Vec::with_capacity(sizes.len());
         for (name, row, length) in sizes {
+            if row == 0 || length % row != 0 {
+                bail!(
+                    "the mask of `{name}` in the checkpoint has {length} numbers in rows of {row}"
+                );
+            }
             let Some((packed, others)) = rest.split_at_checked(length.div_ceil(8)) else {
                 bail!("the mask of `{name}` in the checkpoint is cut off");
             };
@@ -142,6 +148,12 @@ impl Masks {
                 left: bits.take(length).collect(),
             });
             rest = others;
+        }
+        if !rest.is_empty() {
+            bail!(
+                "the masks of the checkpoint are followed by {} bytes of nothing",
+                rest.len()
+            );
         }
         Ok(Masks { masks })
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::write_whole;
+use sconce_plugin_api::{path_inside, write_whole};
 use serde_json::{Map, Value, json};
 
 use crate::resident::{Resident, mebibytes};
@@ -119,9 +119,7 @@ impl Trace {
         if self.timeline.is_empty() {
             return Ok(());
         }
-        let path = self
-            .directory
-            .join(format!("iterations-{first}-{last}.json"));
+        let path = path_inside(&self.directory, format!("iterations-{first}-{last}.json"))?;
         let text = self.timeline.take(&self.run);
         write_whole(&path, text)?;
         task.info(format_args!(

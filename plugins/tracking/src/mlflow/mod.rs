@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use client::{Begin, Client, Job, Metric};
 use config::Config;
-use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::{path_inside, prelude::*};
 
 use crate::http::{self, Server};
 use crate::outbox::Outbox;
@@ -55,7 +55,7 @@ impl Hook for MlFlow {
         let timeout = http::seconds("timeout", config.timeout)?;
         let server = Server::new(timeout, bearer.into_iter().collect());
         let directory = setup.run_directory().to_owned();
-        let file = directory.join(format!("{}-run.json", setup.name()));
+        let file = setup.path_below("name", format!("{}-run.json", setup.name()))?;
         let mut client = Client::new(server, uri, file);
         let work = move |jobs| client.work(jobs);
         let manifest = setup.manifest()?;
@@ -126,7 +126,7 @@ impl Hook for MlFlow {
     fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
         for file in &self.config.artifacts {
             let name = file.to_string_lossy().replace('\\', "/");
-            let job = Job::Artifact(self.directory.join(file), name);
+            let job = Job::Artifact(path_inside(&self.directory, file)?, name);
             self.outbox.hand(job, task)?;
         }
         let (word, reason) = told(outcome);

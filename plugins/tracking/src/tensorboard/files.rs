@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use prost::Message;
-use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::{path_inside, prelude::*};
 
 use super::event::{Event, SessionLog, Status, Summary, Value, What};
 use super::record;
@@ -94,6 +94,14 @@ impl EventFiles {
 
     /// Goes back to what a checkpoint keeps: what was written after it is gone.
     pub(crate) fn restore(&mut self, saved: Saved) -> Result<()> {
+        for pair in saved.numbers.windows(2) {
+            if pair.first() >= pair.last() {
+                bail!("the state's event files are not in order: {pair:?}");
+            }
+        }
+        let last = saved.numbers.last().copied();
+        state::check_count("files.numbers", last.unwrap_or(0))?;
+        let last = last.map(|last| self.path(last)).transpose()?;
         self.waiting.clear();
         self.log = None;
         let found = self.found();
@@ -106,8 +114,8 @@ impl EventFiles {
             self.remove(*number)?;
         }
         self.numbers = saved.numbers;
-        if let Some(&last) = self.numbers.last() {
-            LogFile::new(self.path(last)).restore(&saved.last)?;
+        if let Some(last) = last {
+            LogFile::new(last).restore(&saved.last)?;
         }
         Ok(())
     }
@@ -124,7 +132,7 @@ impl EventFiles {
                 self.remove(number)?;
             }
         }
-        let log = LogFile::new(self.path(self.next));
+        let log = LogFile::new(self.path(self.next)?);
         let is_resumed = !self.is_new();
         self.numbers.push(self.next);
         self.next += 1;
@@ -164,13 +172,13 @@ impl EventFiles {
         numbers
     }
 
-    fn path(&self, number: u64) -> PathBuf {
+    fn path(&self, number: u64) -> Result<PathBuf> {
         // Readers take the files in the order of their names.
-        self.directory.join(format!("{PREFIX}{number:010}{SUFFIX}"))
+        path_inside(&self.directory, format!("{PREFIX}{number:010}{SUFFIX}"))
     }
 
     fn remove(&self, number: u64) -> Result<()> {
-        let path = self.path(number);
+        let path = self.path(number)?;
         fs::remove_file(&path).with_context(|| format!("can't remove `{}`", path.display()))
     }
 }

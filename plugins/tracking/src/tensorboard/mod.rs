@@ -89,8 +89,10 @@ impl Hook for TensorBoard {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let saved: State = state::from_bytes(bytes)?;
+        state::check_count("losses", saved.losses.1)?;
+        self.files.restore(saved.files)?;
         self.losses = (f64::from_bits(saved.losses.0), saved.losses.1);
-        self.files.restore(saved.files)
+        Ok(())
     }
 
     fn after_load_checkpoint(
