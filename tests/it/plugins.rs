@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use sconce_tests::{Workplace, artifacts, edit, tiny, workspace};
+use sconce_tests::{Workplace, artifacts, cargo_outside, edit, outside_target, tiny, workspace};
 use serde_json::{Value, json};
 
 #[test]
@@ -84,15 +84,12 @@ fn directories_come_from_command_line_manifest_and_environment_in_this_order() {
 /// Builds the example as its user would: in its own folder, by its own lock file.
 fn outside_plugin() -> PathBuf {
     let example = workspace().join("examples/outside-plugin");
-    let target = artifacts().directory().join("outside-plugin");
-    let status = Command::new(env!("CARGO"))
+    let status = cargo_outside(&example)
         .args(["build", "--quiet", "--locked"])
-        .current_dir(&example)
-        .env("CARGO_TARGET_DIR", &target)
         .status()
         .expect("cargo can be run");
     assert!(status.success(), "the outside plugin builds");
-    target.join("debug")
+    outside_target().join("debug")
 }
 
 #[test]

@@ -6,10 +6,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use sconce_tests::{Finished, Workplace, artifacts, edit, tiny, workspace};
+use sconce_tests::{
+    Finished, Workplace, artifacts, cargo_outside, edit, outside_target, tiny, workspace,
+};
 use serde_json::json;
+
+/// What is built: not the name of the outside plugin's own library, which other tests build in the same place.
+const LIBRARY: &str = "libbest_loss_elsewhere.so";
 
 /// A copy of the sources that the outside plugin is built from, in a place of its own.
 struct Copy {
@@ -66,12 +70,11 @@ impl Copy {
 
     /// Builds the outside plugin; the directory with its library.
     fn build(&self) -> PathBuf {
-        let target = self.root.parent().expect("a directory").join("target");
+        let named = "[lib]\nname = \"best_loss_elsewhere\"";
+        self.change("examples/outside-plugin/Cargo.toml", "[lib]", named);
         let example = self.root.join("examples/outside-plugin");
-        let output = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--offline"])
-            .current_dir(&example)
-            .env("CARGO_TARGET_DIR", &target)
+        let output = cargo_outside(&example)
+            .args(["build", "--quiet"])
             .output()
             .expect("cargo can be run");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -82,8 +85,8 @@ impl Copy {
         // The next copy is built into the same directory, to save its dependencies' time.
         let plugins = self.root.join("plugins");
         fs::create_dir(&plugins).expect("a directory");
-        let library = "libbest_loss.so";
-        fs::copy(target.join("debug").join(library), plugins.join(library)).expect("it is there");
+        let built = outside_target().join("debug").join(LIBRARY);
+        fs::copy(built, plugins.join(LIBRARY)).expect("it is there");
         plugins
     }
 }
@@ -111,7 +114,7 @@ fn run(plugins: &Path) -> (Workplace, Finished) {
 
 fn inspected(plugins: &Path) -> String {
     let place = Workplace::new(&[]);
-    let library = plugins.join("libbest_loss.so");
+    let library = plugins.join(LIBRARY);
     let finished = place.sconce(&["inspect".as_ref(), library.as_os_str()]);
     finished.expect(0, &[]).stdout
 }

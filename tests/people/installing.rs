@@ -1,7 +1,7 @@
 //! Plugins that are installed are found without being named, and everything that is named comes first.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sconce_tests::{Finished, Workplace, artifacts, edit, tiny};
@@ -217,12 +217,17 @@ fn what_is_no_plugin_stays_out() {
 }
 
 /// The binary at another place, and a way to run it there as [`Workplace::command`] does.
-fn elsewhere(place: &Workplace, directory: &str) -> impl Fn(&[&str]) -> Finished {
+fn elsewhere(place: &Workplace, directory: &str) -> impl Fn(&[&str]) -> Finished + use<> {
     let directory = place.path(directory);
     fs::create_dir_all(&directory).expect("made");
     let name = artifacts().sconce();
     let program = directory.join(name.file_name().expect("a name"));
     fs::copy(artifacts().sconce(), &program).expect("copied");
+    run_by(place, program)
+}
+
+/// A way to run a copy of the binary.
+pub(super) fn run_by(place: &Workplace, program: PathBuf) -> impl Fn(&[&str]) -> Finished + use<> {
     let home = place.path("data-home");
     let place = place.directory().to_owned();
     move |arguments| {

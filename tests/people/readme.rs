@@ -4,10 +4,12 @@ mod known;
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use sconce_tests::{Workplace, artifacts, edit, tiny, workspace};
+use sconce_tests::{
+    Workplace, artifacts, cargo_outside, edit, lock_versions, outside_target, tiny, workspace,
+};
 use serde_json::json;
 
 use known::{Does, PAGES};
@@ -76,6 +78,9 @@ impl Checkout {
                     .expect("copied");
             }
         }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(workspace().join("plugin-api"), place.path("plugin-api"))
+            .expect("a link");
         let digits = "examples/digits/run.json";
         fs::create_dir_all(place.path("examples/digits")).expect("made");
         fs::copy(workspace().join(digits), place.path(digits)).expect("copied");
@@ -133,14 +138,9 @@ impl Checkout {
     /// Builds the crate that the page has made, with what is built of its dependencies, and puts the library
     /// where a release build has it.
     fn build(&self, command: &str) -> String {
-        let cargo = Path::new(env!("CARGO"));
-        let example = workspace().join("examples/outside-plugin/Cargo.lock");
-        fs::copy(example, self.directory.join("Cargo.lock")).expect("copied");
-        let target = artifacts().directory().join("outside-plugin");
-        let output = Command::new(cargo)
-            .args(["build", "--quiet", "--offline"])
-            .current_dir(&self.directory)
-            .env("CARGO_TARGET_DIR", &target)
+        lock_versions(&self.directory);
+        let output = cargo_outside(&self.directory)
+            .args(["build", "--quiet"])
             .output()
             .expect("cargo can be run");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -148,7 +148,11 @@ impl Checkout {
         let name = format!("{DLL_PREFIX}best_epoch{DLL_SUFFIX}");
         let release = self.directory.join("target/release");
         fs::create_dir_all(&release).expect("made");
-        fs::copy(target.join("debug").join(&name), release.join(&name)).expect("copied");
+        fs::copy(
+            outside_target().join("debug").join(&name),
+            release.join(&name),
+        )
+        .expect("copied");
         let rest = command.split_once("&& ").map_or("true", |(_, rest)| rest);
         self.run(rest)
     }

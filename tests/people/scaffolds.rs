@@ -1,10 +1,12 @@
 //! What `sconce new-plugin` and `sconce new-run` write: it builds, passes its own tests, and runs.
 
-use std::path::Path;
-use std::process::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use sconce_tests::{Finished, Workplace, artifacts, workspace};
+use sconce_tests::{Finished, Workplace, artifacts, cargo_outside, lock_versions, outside_target};
 use serde_json::Value;
+
+use super::installing::run_by;
 
 const STANDARD: [&str; 3] = [
     "sconce-plugin-checkpoints",
@@ -12,14 +14,10 @@ const STANDARD: [&str; 3] = [
     "sconce-plugin-csv",
 ];
 
-/// Runs the cargo of these tests in the new crate, without a network; says what it printed.
+/// Runs cargo in the new crate, without a network; what it printed.
 fn cargo(place: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO"))
+    let output = cargo_outside(place)
         .args(arguments)
-        .current_dir(place)
-        .env("CARGO_NET_OFFLINE", "true")
-        .env("CARGO_TARGET_DIR", place.join("target"))
-        .env_remove("RUSTFLAGS")
         .output()
         .expect("cargo can be run");
     let text = format!(
@@ -36,26 +34,41 @@ fn refused(place: &Workplace, arguments: &[&str], words: &[&str]) {
     finished.expect(2, words);
 }
 
+/// A directory as an archive's, with the standard plugins; the program in it.
+fn unpacked(place: &Workplace, root: &str) -> PathBuf {
+    for plugin in STANDARD {
+        place.add_plugin(plugin, &format!("{root}/lib/sconce/plugins"));
+    }
+    let program = place.path(root).join("bin/sconce");
+    fs::create_dir_all(place.path(root).join("bin")).expect("made");
+    fs::copy(artifacts().sconce(), &program).expect("copied");
+    program
+}
+
 #[test]
-fn a_new_plugin_builds_passes_its_tests_and_runs() {
-    let place = Workplace::new(&STANDARD);
-    let finished = place.sconce(&["new-plugin", "best-epoch"]);
-    let finished = finished.expect(0, &[]);
+fn a_new_plugin_needs_no_checkout_builds_passes_its_tests_and_runs() {
+    let place = Workplace::new(&[]);
+    let sconce = run_by(&place, unpacked(&place, "opt/sconce"));
+    // At the same place each time, beside what others have built: neither grows with every test.
+    let made = outside_target().join("made/best-of-run");
+    if made.exists() {
+        fs::remove_dir_all(&made).expect("an earlier one can be removed");
+    }
+    let path = made.to_str().expect("plain");
+    let finished = sconce(&["new-plugin", "best-of-run", "--path", path]).expect(0, &[]);
     for line in [
         "src/lib.rs",
-        "is not on crates.io yet",
+        "in sconce-plugin-api, which came with sconce",
         "cargo test",
         "run run.json",
     ] {
         assert!(finished.stdout.contains(line), "{}", finished.stdout);
     }
-    let made = place.path("best-epoch");
-    // The versions that this workspace was built with are on this machine.
-    std::fs::copy(
-        workspace().join("examples/outside-plugin/Cargo.lock"),
-        made.join("Cargo.lock"),
-    )
-    .expect("copied");
+    // What the program came with may be moved later.
+    fs::rename(place.path("opt"), place.path("moved")).expect("moved");
+    let sconce = run_by(&place, place.path("moved/sconce/bin/sconce"));
+
+    lock_versions(&made);
     cargo(&made, &["fmt", "--check"]);
     let tested = cargo(&made, &["test"]);
     assert!(tested.contains("test result: ok. 4 passed"), "{tested}");
@@ -75,17 +88,12 @@ fn a_new_plugin_builds_passes_its_tests_and_runs() {
     );
     // The profile that `cargo test` has built most of already.
     cargo(&made, &["build"]);
-    let library = format!("--plugins={}", made.join("target/debug").display());
-    let standard = format!("--plugins={}", place.path("plugins").display());
+    let library = format!("--plugins={}", outside_target().join("debug").display());
     let manifest = made.join("run.json");
     let manifest = manifest.to_str().expect("plain");
-    let own = "plugins=[]";
-    let arguments = [manifest, "--set", own, &library, &standard];
-    place
-        .sconce(&[&["check"], &arguments[..]].concat())
-        .expect(0, &[]);
-    let finished = place.sconce(&[&["run"], &arguments[..]].concat());
-    let finished = finished.expect(0, &[]);
+    let arguments = [manifest, "--set", "plugins=[]", &library];
+    sconce(&[&["check"], &arguments[..]].concat()).expect(0, &[]);
+    let finished = sconce(&[&["run"], &arguments[..]].concat()).expect(0, &[]);
     assert!(
         finished
             .stdout
@@ -94,7 +102,55 @@ fn a_new_plugin_builds_passes_its_tests_and_runs() {
         "{}",
         finished.stdout
     );
-    assert!(made.join("runs/best-epoch/checkpoints/best").is_dir());
+    assert!(made.join("runs/best-of-run/checkpoints/best").is_dir());
+}
+
+#[test]
+fn a_new_plugin_can_carry_all_sources_that_it_needs() {
+    let place = Workplace::new(&[]);
+    // In a checkout's directory a path to its sources would do.
+    place
+        .sconce(&["new-plugin", "a", "--vendor"])
+        .expect(0, &[]);
+    let manifest = place.read("a/Cargo.toml");
+    for line in [
+        "sconce-plugin-api = { path = \"sconce-plugin-api\" }",
+        "exclude = [\"sconce-plugin-api\"]",
+    ] {
+        assert!(manifest.contains(line), "{manifest}");
+    }
+    assert!(
+        place
+            .path("a/sconce-plugin-api/macros/src/lib.rs")
+            .is_file()
+    );
+
+    // An archive that nobody may write to.
+    let sconce = run_by(&place, unpacked(&place, "opt"));
+    let crates = place.path("opt/share/sconce/vendor");
+    let words = ["did not come with this program", "only archives have them"];
+    sconce(&["new-plugin", "b", "--offline"]).expect(2, &words);
+    assert!(!place.path("b").exists(), "nothing is written");
+    fs::create_dir_all(crates.join("one-1.0.0/src")).expect("made");
+    let source = crates.join("one-1.0.0/src/lib.rs");
+    fs::write(&source, "// one").expect("written");
+    let mut permissions = fs::metadata(&source).expect("it is there").permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&source, permissions).expect("set");
+    let finished = sconce(&["new-plugin", "b", "--offline"]).expect(0, &[]);
+    assert!(
+        finished.stdout.contains("builds it without a network"),
+        "{}",
+        finished.stdout
+    );
+    assert!(
+        place
+            .read("b/.cargo/config.toml")
+            .contains("directory = \"vendor\"")
+    );
+    let copy = fs::metadata(place.path("b/vendor/one-1.0.0/src/lib.rs")).expect("copied");
+    assert!(!copy.permissions().readonly(), "it is the author's");
+    sconce(&["new-plugin", "c", "--vendor", "--api", "1.2"]).expect(2, &["cannot be used with"]);
 }
 
 #[test]
@@ -161,7 +217,7 @@ fn new_run(place: &Workplace, arguments: &[&str]) -> Value {
     place.sconce(&["check", "run.json"]).expect(0, &[]);
     let manifest = serde_json::from_str(&place.read("run.json")).expect("JSON");
     for file in ["run.json", "run.schema.json", "run.md"] {
-        std::fs::remove_file(place.path(file)).expect("it was there");
+        fs::remove_file(place.path(file)).expect("it was there");
     }
     manifest
 }

@@ -12,6 +12,7 @@ pub mod in_process;
 pub mod kill;
 mod manifest;
 pub mod mutations;
+mod outside;
 mod sconce;
 pub mod steps;
 
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 
 pub use build::{Artifacts, artifacts};
 pub use manifest::{digits, edit, tiny};
+pub use outside::{cargo_outside, lock_versions, outside_target};
 pub use sconce::{Finished, Workplace};
 
 /// The workspace's root.

@@ -2,6 +2,8 @@
 
 mod api;
 mod names;
+mod offline;
+mod sources;
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::{Path, PathBuf};
@@ -27,10 +29,18 @@ pub(super) struct NewPluginArgs {
     /// The hook's name in manifests. Default: the crate's.
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// The directory of `sconce-plugin-api`, or a version of it. Default: the one beside the sources
-    /// that this program was built from.
+    /// The directory of `sconce-plugin-api`, or a version of it. Default: the checkout's in which this
+    /// program lies, else as `--vendor`.
     #[arg(long, value_name = "DIR|VERSION")]
     api: Option<String>,
+    /// Copies the sources of `sconce-plugin-api` that this program carries into the crate, which then needs
+    /// neither a checkout nor this program to build.
+    #[arg(long, conflicts_with = "api")]
+    vendor: bool,
+    /// As `--vendor`, with the sources of all other crates that it needs: `cargo` then builds it without a
+    /// network. Archives of Sconce have them.
+    #[arg(long, conflicts_with = "api")]
+    offline: bool,
 }
 
 /// Where each template goes.
@@ -63,52 +73,35 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, Failure> {
         None => arguments.name.replace('_', "-").to_lowercase(),
     };
     names::check_hook(&hook).map_err(usage)?;
-    let api = Api::find(arguments.api.as_deref()).map_err(usage)?;
+    let api = if arguments.vendor || arguments.offline {
+        Api::Copy
+    } else {
+        Api::find(arguments.api.as_deref()).map_err(usage)?
+    };
+    let others = arguments.offline.then(offline::find).transpose();
+    let others = others.map_err(usage)?;
     let default = PathBuf::from(&arguments.name);
     let directory = arguments.path.as_ref().unwrap_or(&default);
     check_empty(directory).map_err(usage)?;
 
     let plugins = standard_plugins();
     let has_console = plugins.is_some() || are_installed();
-    let library = arguments.name.replace('-', "_");
-    let library = format!("{DLL_PREFIX}{library}{DLL_SUFFIX}");
-    let words = [
-        ("{crate}", arguments.name.clone()),
-        ("{hook}", hook.clone()),
-        ("{type}", names::type_of(&hook)),
-        ("{api}", api.dependency()),
-        ("{library}", library),
-        ("{sconce}", this_program()),
-        ("{where_from}", api.in_words()),
-    ];
-    let mut written = Vec::new();
-    for (file, template) in FILES {
-        let mut text = template.to_owned();
-        for (word, value) in &words {
-            text = text.replace(word, value);
-        }
-        written.push((file, text));
-    }
-    written.push((
-        "run.json",
-        manifest_text::text(&manifest(&hook, plugins.as_deref(), has_console)),
-    ));
-    for (file, text) in &written {
-        write(&directory.join(file), text).map_err(|error| {
-            usage(Diagnostic::new(format!(
-                "the plugin can't be written: {error}"
-            )))
-        })?;
-    }
+    let mut files = from_templates(&arguments.name, &hook, &api);
+    let run = manifest(&hook, plugins.as_deref(), has_console);
+    files.push(("run.json", manifest_text::text(&run)));
+    write_all(directory, &files, &api, others.as_deref()).map_err(usage)?;
 
     output::line(&format!(
         "{} has a plugin with the hook `{hook}`:",
         directory.display()
     ));
-    for (file, _) in &written {
+    for (file, _) in &files {
         output::line(&format!("  {file}"));
     }
     output::line(&api.in_words());
+    if others.is_some() {
+        output::line(offline::IN_WORDS);
+    }
     if !has_console {
         output::line(
             "The standard plugins were found neither beside this program nor where plugins are installed: \
@@ -121,6 +114,54 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, Failure> {
     output::line("  cargo build --release");
     output::line(&format!("  {} run run.json", this_program()));
     Ok(exit::DONE)
+}
+
+/// The templates with the crate's words in them.
+fn from_templates(name: &str, hook: &str, api: &Api) -> Vec<(&'static str, String)> {
+    let library = name.replace('-', "_");
+    let words = [
+        ("{crate}", name.to_owned()),
+        ("{hook}", hook.to_owned()),
+        ("{type}", names::type_of(hook)),
+        ("{api}", api.dependency()),
+        ("{excluded}", api.excluded()),
+        ("{library}", format!("{DLL_PREFIX}{library}{DLL_SUFFIX}")),
+        ("{sconce}", this_program()),
+        ("{where_from}", api.in_words()),
+    ];
+    let fill = |(file, template): (&'static str, &str)| {
+        let mut text = template.to_owned();
+        for (word, value) in &words {
+            text = text.replace(word, value);
+        }
+        (file, text)
+    };
+    FILES.map(fill).into()
+}
+
+/// Writes the crate, and beside it the sources of others that it is to carry.
+fn write_all(
+    directory: &Path,
+    files: &[(&str, String)],
+    api: &Api,
+    others: Option<&Path>,
+) -> Result<(), Diagnostic> {
+    let failed =
+        |error: std::io::Error| Diagnostic::new(format!("the plugin can't be written: {error}"));
+    for (file, text) in files {
+        write(&directory.join(file), text).map_err(failed)?;
+    }
+    if *api == Api::Copy {
+        let copy = directory.join(api::COPY);
+        for (file, text) in sources::files()? {
+            write(&copy.join(file), &text).map_err(failed)?;
+        }
+    }
+    if let Some(others) = others {
+        offline::copy(others, &directory.join(offline::COPY)).map_err(failed)?;
+        write(&directory.join(offline::CONFIG.0), offline::CONFIG.1).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// A manifest with the hook, and with one that shows a run where there is one.

@@ -2,11 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use super::sources;
 use crate::diagnostic::Diagnostic;
+
+/// The directory of the copy, in the new crate.
+pub(super) const COPY: &str = "sconce-plugin-api";
 
 /// The dependency of the new crate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Api {
+    /// The sources that this program carries, copied into the crate.
+    Copy,
     /// A directory of sources.
     Path(PathBuf),
     /// A version on crates.io.
@@ -14,31 +20,24 @@ pub(super) enum Api {
 }
 
 impl Api {
-    /// What the user says, or the sources that this program was built from.
-    pub(super) fn find(said: Option<&str>) -> Result<Api, Diagnostic> {
-        if let Some(said) = said {
-            return Api::parse(said);
+    /// What the user names; else the checkout that this program lies in; else the program's own sources.
+    pub(super) fn find(named: Option<&str>) -> Result<Api, Diagnostic> {
+        if let Some(named) = named {
+            return Api::parse(named);
         }
         let program = std::env::current_exe().and_then(std::fs::canonicalize);
         let above = program
             .iter()
             .flat_map(|program| program.ancestors().skip(1));
-        let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-        let candidates = above
-            .chain(built_from)
-            .map(|place| place.join("plugin-api"));
-        match candidates.into_iter().find(|place| is_api(place)) {
-            Some(path) => Ok(Api::Path(path)),
-            None => Err(Diagnostic::new(
-                "`sconce-plugin-api`, which the plugin is built on, was not found",
-            )
-            .note("it is not on crates.io yet, and this program's sources are not here")
-            .hint("say where it is: `--api CHECKOUT/plugin-api`")),
-        }
+        let mut checkouts = above.map(|place| place.join("plugin-api"));
+        let checkout = checkouts.find(|place| is_api(place));
+        Ok(checkout.map_or(Api::Copy, |path| {
+            Api::Path(path.canonicalize().unwrap_or(path))
+        }))
     }
 
-    fn parse(said: &str) -> Result<Api, Diagnostic> {
-        let path = Path::new(said);
+    fn parse(named: &str) -> Result<Api, Diagnostic> {
+        let path = Path::new(named);
         let directory = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         for candidate in [directory.clone(), directory.join("plugin-api")] {
             if is_api(&candidate) {
@@ -46,27 +45,42 @@ impl Api {
             }
         }
         let is_version = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
-        if said.split('.').all(is_version) && said.split('.').count() <= 3 && !path.exists() {
-            return Ok(Api::Version(said.to_owned()));
+        if named.split('.').all(is_version) && named.split('.').count() <= 3 && !path.exists() {
+            return Ok(Api::Version(named.to_owned()));
         }
         Err(Diagnostic::new(format!(
-            "`{said}` is neither a version nor the directory of `sconce-plugin-api`"
+            "`{named}` is neither a version nor the directory of `sconce-plugin-api`"
         ))
-        .hint("say `--api CHECKOUT/plugin-api`, or a version, as `--api 1.2`"))
+        .hint("say `--api CHECKOUT/plugin-api`, or a version, as `--api 1.2`")
+        .hint("without `--api` the crate gets a copy of the sources that came with this program"))
     }
 
-    /// What stands in the braces of the dependency.
+    /// The dependency, as written between its braces in `Cargo.toml`.
     pub(super) fn dependency(&self) -> String {
         match self {
+            Api::Copy => format!("path = \"{COPY}\""),
             // A TOML text takes JSON's escapes.
             Api::Path(path) => format!("path = {}", serde_json::json!(path)),
             Api::Version(version) => format!("version = \"{version}\""),
         }
     }
 
+    /// What the new crate's workspace leaves alone.
+    pub(super) fn excluded(&self) -> String {
+        match self {
+            Api::Copy => format!("exclude = [\"{COPY}\"]\n"),
+            Api::Path(_) | Api::Version(_) => String::new(),
+        }
+    }
+
     /// Where it comes from, for the user.
     pub(super) fn in_words(&self) -> String {
         match self {
+            Api::Copy => format!(
+                "It is built on the sources of `sconce-plugin-api` {} in {COPY}, which came with sconce {}.",
+                sources::version(),
+                env!("CARGO_PKG_VERSION"),
+            ),
             Api::Path(path) => format!(
                 "It is built on the sources in {}: `sconce-plugin-api` is not on crates.io yet.",
                 path.display()
@@ -89,8 +103,12 @@ mod tests {
 
     #[test]
     fn a_version_a_directory_or_neither() {
-        let built_on = Api::find(None).expect("the checkout");
-        assert!(matches!(&built_on, Api::Path(path) if path.ends_with("plugin-api")));
+        let built_on = Api::find(None).expect("the checkout, or the program's own sources");
+        assert!(match &built_on {
+            Api::Copy => true,
+            Api::Path(path) => path.ends_with("plugin-api"),
+            Api::Version(_) => false,
+        });
         let version = Api::parse("1.2").ok();
         assert_eq!(version, Some(Api::Version("1.2".to_owned())));
         assert!(Api::parse("/nowhere").is_err());

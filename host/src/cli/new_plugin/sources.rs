@@ -1,0 +1,127 @@
+//! The sources of `sconce-plugin-api` that this program carries, as crates that build outside its workspace.
+
+use crate::diagnostic::Diagnostic;
+
+/// Every file by its path below `plugin-api`.
+const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/plugin_api_sources.rs"));
+
+/// What the crates inherit from.
+const WORKSPACE: &str = include_str!("../../../../Cargo.toml");
+
+/// Their licences: the sources go to others by themselves.
+const LICENCES: [(&str, &str); 2] = [
+    ("LICENSE-APACHE", include_str!("../../../../LICENSE-APACHE")),
+    ("LICENSE-MIT", include_str!("../../../../LICENSE-MIT")),
+];
+
+/// All files, with paths below the crate's directory and manifests that inherit nothing.
+pub(super) fn files() -> Result<Vec<(&'static str, String)>, Diagnostic> {
+    let licences = LICENCES
+        .iter()
+        .map(|&(name, text)| Ok((name, text.to_owned())));
+    let sources = FILES.iter().map(|&(name, text)| {
+        let text = match name {
+            "Cargo.toml" => standalone(text, "plugin-api/")?,
+            "macros/Cargo.toml" => standalone(text, "plugin-api/macros/")?,
+            _ => text.to_owned(),
+        };
+        Ok((name, text))
+    });
+    licences.chain(sources).collect()
+}
+
+/// The crate's version.
+pub(super) fn version() -> &'static str {
+    let manifest = FILES.iter().find(|(name, _)| *name == "Cargo.toml");
+    let mut lines = manifest.map_or("", |(_, text)| text).lines();
+    let version = lines.find_map(|line| line.strip_prefix("version = "));
+    version.unwrap_or_default().trim_matches('"')
+}
+
+/// The manifest of a crate in `directory` of the workspace, with what it inherits written out, without the
+/// lints and what its tests need.
+fn standalone(manifest: &str, directory: &str) -> Result<String, Diagnostic> {
+    let mut text = String::new();
+    let mut section = "";
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line;
+        }
+        if matches!(section, "[lints]" | "[dev-dependencies]") {
+            continue;
+        }
+        let from = match section {
+            "[package]" => "[workspace.package]",
+            _ => "[workspace.dependencies]",
+        };
+        match line.strip_suffix(".workspace = true") {
+            Some(key) => {
+                let value = inherited(from, key).ok_or_else(|| {
+                    Diagnostic::new(format!("`{key}` of {from} has no value on one line")).note(
+                        format!("in {directory}Cargo.toml of this program's sources"),
+                    )
+                })?;
+                // A path below the workspace becomes one below the crate.
+                let value = value.replace(&format!("path = \"{directory}"), "path = \"");
+                text.push_str(&format!("{key} = {value}"));
+            }
+            None => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    Ok(text.trim_end().to_owned() + "\n")
+}
+
+/// The value of a key in a section of the workspace's manifest.
+fn inherited(section: &str, key: &str) -> Option<&'static str> {
+    let (_, rest) = WORKSPACE.split_once(&format!("\n{section}\n"))?;
+    let mut lines = rest.lines().take_while(|line| !line.starts_with('['));
+    let value = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))?;
+    let is_whole = match value.chars().next()? {
+        '{' => value.ends_with('}'),
+        '[' => value.ends_with(']'),
+        _ => true,
+    };
+    is_whole.then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_inherited_and_nothing_lies_elsewhere() {
+        let files = files().expect("the manifests can be written out");
+        let of = |name: &str| {
+            let found = files.iter().find(|(other, _)| *other == name);
+            found.map_or("", |(_, text)| text.as_str())
+        };
+        for name in ["Cargo.toml", "macros/Cargo.toml"] {
+            let manifest = of(name);
+            assert!(!manifest.contains("workspace"), "{manifest}");
+            assert!(!manifest.contains("../"), "{manifest}");
+            assert!(!manifest.contains("[dev-dependencies]"), "{manifest}");
+            assert!(
+                manifest.contains("license = \"MIT OR Apache-2.0\""),
+                "{manifest}"
+            );
+        }
+        let macros = "sconce-plugin-macros = { path = \"macros\", ";
+        assert!(of("Cargo.toml").contains(macros), "{}", of("Cargo.toml"));
+        assert!(of("src/lib.rs").contains("pub mod"));
+        assert!(of("macros/src/lib.rs").contains("proc_macro"));
+        assert!(of("LICENSE-MIT").contains("MIT"));
+        assert_eq!(version(), sconce_plugin_api::abi::API_VERSION);
+    }
+
+    #[test]
+    fn what_can_not_be_inherited_is_an_error() {
+        let manifest = "[dependencies]\nno-such-crate.workspace = true\n";
+        let problem = standalone(manifest, "plugin-api/").expect_err("there is no value");
+        assert!(
+            problem.message.contains("no-such-crate"),
+            "{}",
+            problem.message
+        );
+    }
+}
