@@ -39,7 +39,15 @@ fn pages_that_are_named_are_there() {
     let root = workspace();
     let docs = fs::read_dir(root.join("docs")).expect("the pages");
     let mut files: Vec<_> = docs.map(|entry| entry.expect("an entry").path()).collect();
-    files.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)));
+    files.extend(
+        [
+            "README.md",
+            "CONTRIBUTING.md",
+            "CHANGELOG.md",
+            "SECURITY.md",
+        ]
+        .map(|name| root.join(name)),
+    );
     for file in files {
         let text = fs::read_to_string(&file).expect("a page");
         let quoted = text.split('`').skip(1).step_by(2);
