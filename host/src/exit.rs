@@ -12,7 +12,7 @@ pub const HOOK: u8 = 4;
 pub const CRASH: u8 = 5;
 /// A hook's call took longer than its time limit: `crash.json` says which.
 pub const HANG: u8 = 6;
-/// The training failed, or its results can't be written.
+/// The training failed, or its results or what is to be printed can't be written.
 pub const TRAINING: u8 = 7;
 /// `SIGINT` ended the run, after a checkpoint; at the second at once.
 pub const INTERRUPTED: u8 = 130;

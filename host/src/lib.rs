@@ -49,6 +49,7 @@ pub mod patterns;
 #[expect(unsafe_code, reason = "opens libraries and calls their entries")]
 pub mod plugin;
 pub mod predict;
+mod printable;
 pub mod random;
 pub mod run;
 mod screen;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 pub use sconce_plugin_api::ext::Level;
 
-use crate::screen;
+use crate::{printable, screen};
 
 /// Takes messages, one at a time.
 ///
@@ -40,20 +40,21 @@ pub struct StderrLog {
 /// How messages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Warnings marked with their source, everything else as it is.
+    /// Lines for people: warnings are marked, and each line of a hook's message has its name in front.
     Text,
     /// One JSON object per message: `time` (seconds since 1970), `level`, `source`, `message`.
     Json,
 }
 
+/// The source of the host's own messages.
+const HOST: &str = "sconce";
+
 impl Form {
     /// A message with its line break.
     fn line(self, level: Level, source: &str, message: &str) -> String {
-        match (self, level) {
-            (Form::Text, Level::Warn) => format!("warning: {source}: {message}\n"),
-            (Form::Text, Level::Info) => format!("{message}\n"),
-            (Form::Text, Level::Debug) => format!("debug: {source}: {message}\n"),
-            (Form::Json, _) => {
+        match self {
+            Form::Text => text(level, source, message),
+            Form::Json => {
                 let time = SystemTime::now()
                     .duration_since(UNIX_EPOCH)
                     .unwrap_or_default();
@@ -65,10 +66,38 @@ impl Form {
                 let object = json!({
                     "time": time.as_secs_f64(), "level": level, "source": source, "message": message,
                 });
-                format!("{object}\n")
+                format!("{}\n", printable::json(&object.to_string()))
             }
         }
     }
+}
+
+/// A message as lines for people. Each line of a hook's has its name in front, and each further one of
+/// the host's is indented: no text from outside can pass for a message of its own.
+fn text(level: Level, source: &str, message: &str) -> String {
+    let mark = match level {
+        Level::Warn => "warning: ",
+        Level::Info => "",
+        Level::Debug => "debug: ",
+    };
+    let first = if source == HOST && level == Level::Info {
+        String::new()
+    } else {
+        format!("{mark}{}: ", printable::one_line(source))
+    };
+    let message = printable::lines(message);
+    let mut text = String::with_capacity(message.len() + 32);
+    for (index, line) in message.split('\n').enumerate() {
+        text.push_str(match index {
+            0 => &first,
+            _ if source != HOST => &first,
+            _ if line.starts_with(' ') => "",
+            _ => "  ",
+        });
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }
 
 impl Log for StderrLog {
@@ -125,5 +154,35 @@ impl<L: Log + ?Sized> Log for &L {
 
     fn status(&self, text: &str) {
         (**self).status(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_of_a_hook_has_its_name_and_none_steers_the_terminal() {
+        let hostile = "\x1b[2J\u{9b}1m\nerror: the run failed\r\u{202e}";
+        let expected = "bad: \\u{1b}[2J\\u{9b}1m\nbad: error: the run failed\\r\\u{202e}\n";
+        assert_eq!(Form::Text.line(Level::Info, "bad", hostile), expected);
+        let warned = Form::Text.line(Level::Warn, "a\nb", "one\ntwo");
+        assert_eq!(warned, "warning: a\\nb: one\nwarning: a\\nb: two\n");
+        let json = Form::Json.line(Level::Warn, "bad", hostile);
+        assert!(
+            !json.trim_end().contains(printable::breaks_line),
+            "{json:?}"
+        );
+        let read: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(read["message"], hostile);
+    }
+
+    #[test]
+    fn further_lines_of_the_host_are_indented() {
+        let told = "hooks:\n  a\nerror: forged by a name";
+        let expected = "hooks:\n  a\n  error: forged by a name\n";
+        assert_eq!(Form::Text.line(Level::Info, HOST, told), expected);
+        let warned = Form::Text.line(Level::Warn, HOST, "one");
+        assert_eq!(warned, "warning: sconce: one\n");
     }
 }

@@ -3,6 +3,7 @@
 //! candle's `VarMap` iterates a hash map, so that already the sum behind a gradient norm changes
 //! its order from process to process. Here the order is the model's own, always the same.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -128,6 +129,8 @@ pub struct Parameters {
     dtype: DType,
     device: Device,
     entries: Vec<Parameter>,
+    /// The places of the names: a model may have tens of thousands.
+    places: HashMap<String, usize>,
 }
 
 impl Parameters {
@@ -138,6 +141,7 @@ impl Parameters {
             dtype,
             device: device.clone(),
             entries: Vec::new(),
+            places: HashMap::new(),
         }
     }
 
@@ -186,13 +190,14 @@ impl Parameters {
 
     /// The entry of this name; the error has the nearest one.
     pub fn get(&self, name: &str) -> Result<&Parameter, Error> {
-        let found = self.entries.iter().find(|entry| entry.name == name);
+        let found = self.places.get(name);
+        let found = found.and_then(|place| self.entries.get(*place));
         found.ok_or_else(|| self.unknown(name))
     }
 
     /// The place of this name in the order; the error has the nearest one.
     pub fn index_of(&self, name: &str) -> Result<usize, Error> {
-        let found = self.entries.iter().position(|entry| entry.name == name);
+        let found = self.places.get(name).copied();
         found.ok_or_else(|| self.unknown(name))
     }
 
@@ -229,7 +234,7 @@ impl Parameters {
         init: Init,
         kind: Kind,
     ) -> Result<Tensor, Error> {
-        if self.entries.iter().any(|entry| entry.name == name) {
+        if self.places.contains_key(&name) {
             return Err(Error::Duplicate(name));
         }
         // Keyed by the name: the order of construction changes nothing.
@@ -243,6 +248,7 @@ impl Parameters {
             Err(source) => return Err(Error::Tensor { name, source }),
         };
         let tensor = var.as_tensor().clone();
+        self.places.insert(name.clone(), self.entries.len());
         self.entries.push(Parameter {
             name,
             var,

@@ -3,6 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::printable;
+
 /// The line below all messages; there is one standard error.
 static STATUS: Mutex<String> = Mutex::new(String::new());
 
@@ -65,10 +67,7 @@ fn above(lines: &str, status: &str) -> String {
 /// as soon as it is filled.
 fn fitting(text: &str, columns: u16) -> String {
     let most = usize::from(columns.saturating_sub(1));
-    text.chars()
-        .filter(|c| !c.is_control())
-        .take(most)
-        .collect()
+    printable::stripped(text).chars().take(most).collect()
 }
 
 fn lock() -> MutexGuard<'static, String> {

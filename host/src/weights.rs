@@ -3,6 +3,7 @@
 //! Read from a plain file of named tensors, as PyTorch's `safetensors` writes and reads it, or from
 //! the directory of a run's checkpoint.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use candle_core::safetensors::Load;
@@ -87,22 +88,29 @@ impl Comparison {
     /// Compares a model's parameters and buffers with named tensors.
     pub fn of(parameters: &Parameters, tensors: &[(String, Tensor)]) -> Comparison {
         let mut found = Comparison::default();
+        let by_name: HashMap<&str, &Tensor> = tensors
+            .iter()
+            .map(|(name, tensor)| (name.as_str(), tensor))
+            .collect();
         for parameter in parameters.iter() {
             let name = parameter.name().to_owned();
-            match tensors.iter().find(|(known, _)| *known == name) {
+            match by_name.get(parameter.name()) {
                 None => found.missing.push((name, None)),
-                Some((_, tensor)) if tensor.dims() == parameter.tensor().dims() => {
+                Some(tensor) if tensor.dims() == parameter.tensor().dims() => {
                     found.matched.push(name);
                 }
-                Some((_, tensor)) => {
+                Some(tensor) => {
                     let wanted = parameter.tensor().dims().to_vec();
                     found.misshapen.push((name, wanted, tensor.dims().to_vec()));
                 }
             }
         }
-        let is_known = |name: &str| parameters.iter().any(|known| known.name() == name);
+        let known: HashSet<&str> = parameters.iter().map(|known| known.name()).collect();
         let names = tensors.iter().map(|(name, _)| name);
-        found.unexpected = names.filter(|name| !is_known(name)).cloned().collect();
+        found.unexpected = names
+            .filter(|name| !known.contains(name.as_str()))
+            .cloned()
+            .collect();
         for (name, hint) in &mut found.missing {
             let others = found.unexpected.iter().map(String::as_str);
             *hint = nearest(name, others).map(str::to_owned);
@@ -190,10 +198,14 @@ pub fn load(path: &Path, parameters: &Parameters, strict: bool) -> Result<Compar
             comparison,
         });
     }
-    tensors.retain(|(name, _)| comparison.matched.contains(name));
-    for (name, tensor) in &tensors {
-        let parameter = parameters.iter().find(|known| known.name() == name);
-        if let Some(parameter) = parameter {
+    let matched: HashSet<&str> = comparison.matched.iter().map(String::as_str).collect();
+    tensors.retain(|(name, _)| matched.contains(name.as_str()));
+    let by_name: HashMap<&str, &Tensor> = tensors
+        .iter()
+        .map(|(name, tensor)| (name.as_str(), tensor))
+        .collect();
+    for parameter in parameters.iter() {
+        if let Some(tensor) = by_name.get(parameter.name()) {
             parameter
                 .var()
                 .set(&tensor.to_dtype(parameter.tensor().dtype())?)?;

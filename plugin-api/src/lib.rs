@@ -85,6 +85,7 @@ mod priority;
 mod rule;
 #[expect(unsafe_code, reason = "reads the host's data")]
 mod setup;
+pub mod spreadsheet;
 pub mod state;
 #[expect(unsafe_code, reason = "reads and writes the host's tensors")]
 pub mod tensor;

@@ -295,6 +295,7 @@ fn console_counts_the_run_and_names_it_where_it_is_asked_to() {
     let lines = finished.stderr.lines();
     let lines: Vec<&str> = lines
         .filter(|line| line.contains("epoch ") && line.contains("loss "))
+        .filter_map(|line| line.strip_prefix("console: "))
         .collect();
     let begins = [
         "tiny  epoch 1/2  iteration 2/6  loss ",

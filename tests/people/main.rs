@@ -9,6 +9,7 @@
 //! | `installing` | installed plugins are found without being named, and named ones come first |
 //! | `live_view` | `run --ui` trains the same bits, does what keys ask, and gives the terminal back |
 //! | `layers` | manifests over manifests, and the environment |
+//! | `printing` | what can't be printed is reported, and no text from outside steers the terminal |
 //! | `readme` | the commands of the README and of the first pages do what is said of them |
 //! | `validate` | the conformance suite: good plugins pass, bad ones fail where they should |
 //! | `kit` | a run scripted by `sconce_plugin_api::testing` is called as a real one |
@@ -30,6 +31,7 @@ mod installing;
 mod kit;
 mod layers;
 mod live_view;
+mod printing;
 mod readme;
 mod scaffolds;
 mod validate;

@@ -1,7 +1,8 @@
 //! `sconce.values/1`: what hooks publish under names, and the extra entries of checkpoints.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::ffi::c_void;
 
 use candle_core::{Device, Shape, Tensor};
@@ -25,6 +26,8 @@ pub(super) static TABLE: ValuesTable = ValuesTable {
 pub struct Values {
     /// Places stay where they are while their name is known, so that indices do.
     places: RefCell<Vec<Option<Entry>>>,
+    /// The places that are free, the first one first.
+    free: RefCell<BinaryHeap<Reverse<usize>>>,
     names: RefCell<BTreeMap<Box<str>, usize>>,
     /// How many entries are kept for the batch alone.
     of_batch: Cell<usize>,
@@ -61,11 +64,14 @@ impl Values {
             self.of_batch.set(self.of_batch.get() + 1);
         }
         let mut places = self.places.borrow_mut();
-        let free = places.iter().position(Option::is_none);
-        let index = free.unwrap_or_else(|| {
-            places.push(None);
-            places.len() - 1
-        });
+        let free = self.free.borrow_mut().pop();
+        let index = free.map_or_else(
+            || {
+                places.push(None);
+                places.len() - 1
+            },
+            |Reverse(index)| index,
+        );
         if let Some(place) = places.get_mut(index) {
             *place = Some(entry);
         }
@@ -82,6 +88,7 @@ impl Values {
             .borrow_mut()
             .get_mut(index)
             .and_then(Option::take);
+        self.free.borrow_mut().push(Reverse(index));
         if entry.is_some_and(|entry| entry.keep == Keep::Batch) {
             self.of_batch.set(self.of_batch.get().saturating_sub(1));
         }

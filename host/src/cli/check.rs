@@ -83,7 +83,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
     }
     output::table(&rows);
     let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
-    output::line(&hooks_table::of_specs(&specs));
+    output::block(&hooks_table::of_specs(&specs));
     Ok(exit::DONE)
 }
 

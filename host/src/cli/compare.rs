@@ -7,8 +7,8 @@ use clap::Args;
 use sconce_plugin_api::Rule;
 use serde_json::{Value, json};
 
-use super::output;
 use super::past_run::PastRun;
+use super::{number, output};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::manifest::json_path;
@@ -53,10 +53,17 @@ pub(super) fn compare(arguments: &CompareArgs) -> u8 {
             "metrics": metrics,
             "differences": differences,
         });
-        output::line(&format!("{object:#}"));
+        output::json(&object);
         return exit::DONE;
     }
-    output::table(&metric_rows(&labels, &metrics));
+    let losses = losses(&runs);
+    output::table(&metric_rows(&labels, &metrics, losses.len() < 2));
+    if losses.len() > 1 {
+        output::line(&format!(
+            "the losses are of different kinds ({}): none is marked as the best",
+            losses.join(", ")
+        ));
+    }
     draw(&runs, &labels, &arguments.metrics);
     output::line("");
     if differences.is_empty() {
@@ -99,15 +106,28 @@ fn table_of_metrics(runs: &[PastRun]) -> BTreeMap<String, Vec<Option<f64>>> {
         .collect()
 }
 
+/// The kinds of the runs' losses, each once; only values of one kind can be compared.
+fn losses(runs: &[PastRun]) -> Vec<&str> {
+    let kinds: BTreeSet<&str> = runs.iter().filter_map(PastRun::loss_kind).collect();
+    kinds.into_iter().collect()
+}
+
+/// Whether a metric is the loss itself.
+fn is_loss(metric: &str) -> bool {
+    metric.rsplit('/').next() == Some("loss")
+}
+
 fn metric_rows(
     labels: &[String],
     metrics: &BTreeMap<String, Vec<Option<f64>>>,
+    are_losses_alike: bool,
 ) -> Vec<Vec<String>> {
     let mut rows = vec![heading("METRIC", labels)];
     for (name, values) in metrics {
         let rule = name
             .split_once('/')
-            .and_then(|(_, name)| Rule::of_metric(name));
+            .and_then(|(_, name)| Rule::of_metric(name))
+            .filter(|_| are_losses_alike || !is_loss(name));
         let best = rule.and_then(|rule| {
             let numbers = values.iter().flatten().copied();
             numbers.reduce(|best, other| {
@@ -120,8 +140,8 @@ fn metric_rows(
         });
         let cell = |value: &Option<f64>| match value {
             // The best is marked.
-            Some(value) if best == Some(*value) => format!("{value:.5} *"),
-            Some(value) => format!("{value:.5}"),
+            Some(value) if best == Some(*value) => format!("{} *", number::shown(*value, 5)),
+            Some(value) => number::shown(*value, 5),
             None => "–".to_owned(),
         };
         let cells = values.iter().map(cell);
@@ -141,37 +161,94 @@ fn draw(runs: &[PastRun], labels: &[String], wanted: &[String]) {
     let metrics: &[String] = if wanted.is_empty() { &usual } else { wanted };
     for metric in metrics {
         let curves: Vec<Vec<f64>> = runs.iter().map(|run| run.values(metric)).collect();
-        let finite = || curves.iter().flatten().copied().filter(|v| v.is_finite());
-        let (low, high) = (
-            finite().fold(f64::INFINITY, f64::min),
-            finite().fold(f64::NEG_INFINITY, f64::max),
-        );
-        if low > high {
+        let Some(common) = Scale::of(curves.iter().flatten()) else {
             continue;
+        };
+        let is_common = !is_loss(metric) || losses(runs).len() < 2;
+        output::line("");
+        if is_common {
+            output::line(&format!("{metric} by epoch, {}", common.in_words()));
+        } else {
+            output::line(&format!("{metric} by epoch, each by a scale of its own"));
         }
-        output::line(&format!("\n{metric} by epoch, from {low:.4} to {high:.4}"));
-        let rows: Vec<Vec<String>> = labels
-            .iter()
-            .zip(&curves)
-            .map(|(label, curve)| vec![format!("  {label}"), sparkline(curve, low, high)])
-            .collect();
+        let row = |(label, curve): (&String, &Vec<f64>)| {
+            let mut row = vec![format!("  {label}")];
+            if is_common {
+                row.push(common.sparkline(curve));
+            } else if let Some(own) = Scale::of(curve) {
+                row.extend([own.sparkline(curve), own.in_words()]);
+            }
+            row
+        };
+        let rows: Vec<Vec<String>> = labels.iter().zip(&curves).map(row).collect();
         output::table(&rows);
     }
 }
 
-/// Values as bars of eight heights.
-fn sparkline(values: &[f64], low: f64, high: f64) -> String {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let span = (high - low).max(f64::MIN_POSITIVE);
-    values
-        .iter()
-        .map(|value| {
-            let step = (value - low) / span * (BARS.len() - 1) as f64;
-            // What is no number has no bar.
-            let bar = value.is_finite().then(|| BARS.get(step.round() as usize));
-            bar.flatten().copied().unwrap_or('!')
+/// Bars of eight heights.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Values from here to there, as bars.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Scale {
+    low: f64,
+    high: f64,
+    /// By magnitudes: else a curve that falls over several of them is one bar and then flat.
+    is_logarithmic: bool,
+}
+
+impl Scale {
+    /// The scale that all of the values are on that are finite; nothing where there are none.
+    fn of<'a>(values: impl IntoIterator<Item = &'a f64>) -> Option<Scale> {
+        let finite = values
+            .into_iter()
+            .copied()
+            .filter(|value| value.is_finite());
+        let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        (low <= high).then(|| Scale {
+            low,
+            high,
+            is_logarithmic: low > 0.0 && high / low >= 30.0,
         })
-        .collect()
+    }
+
+    fn in_words(self) -> String {
+        let (low, high) = (number::shown(self.low, 4), number::shown(self.high, 4));
+        let by = if self.is_logarithmic {
+            ", logarithmic"
+        } else {
+            ""
+        };
+        format!("from {low} to {high}{by}")
+    }
+
+    fn sparkline(self, values: &[f64]) -> String {
+        let place = |value: f64| {
+            if self.is_logarithmic {
+                value.ln()
+            } else {
+                value
+            }
+        };
+        let (low, high) = (place(self.low), place(self.high));
+        let bar = |value: &f64| {
+            // What is no number has no bar.
+            if !value.is_finite() {
+                return '!';
+            }
+            // What does not change is neither low nor high.
+            let share = if high > low {
+                (place(*value) - low) / (high - low)
+            } else {
+                0.5
+            };
+            let step = (share * (BARS.len() - 1) as f64).round() as usize;
+            BARS.get(step).copied().unwrap_or('!')
+        };
+        values.iter().map(bar).collect()
+    }
 }
 
 /// The paths at which manifests differ, with each run's value.
@@ -247,8 +324,12 @@ mod tests {
 
     #[test]
     fn bars_rise_with_values() {
-        assert_eq!(sparkline(&[0.0, 0.5, 1.0, f64::NAN], 0.0, 1.0), "▁▅█!");
-        assert_eq!(sparkline(&[2.0, 2.0], 2.0, 2.0), "▁▁");
+        let drawn = |values: &[f64]| Scale::of(values).map(|scale| scale.sparkline(values));
+        assert_eq!(drawn(&[0.0, 0.5, 1.0, f64::NAN]).as_deref(), Some("▁▅█!"));
+        assert_eq!(drawn(&[2.0, 2.0]).as_deref(), Some("▅▅"));
+        // Linear, all after the first would be the lowest bar.
+        assert_eq!(drawn(&[2.3, 0.23, 0.023, 0.0023]).as_deref(), Some("█▆▃▁"));
+        assert_eq!(drawn(&[f64::NAN]), None);
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(super) fn environment(arguments: &EnvArgs) -> u8 {
         all.insert("directories".to_owned(), json!(inventory.directories));
         all.insert("absent".to_owned(), json!(inventory.absent));
         all.insert("plugins".to_owned(), Value::Array(plugins));
-        output::line(&format!("{:#}", Value::Object(all)));
+        output::json(&all);
     } else {
         let mut rows: Vec<Vec<String>> = facts
             .into_iter()

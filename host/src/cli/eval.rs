@@ -5,7 +5,7 @@ use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
 use super::prepare::{self, CheckpointArgs};
-use super::{ManifestArgs, output};
+use super::{ManifestArgs, number, output};
 use crate::bridge::Shared;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
@@ -103,10 +103,14 @@ pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, 
                 .iter()
                 .map(|(name, value)| (name.clone(), json!(value)))
                 .collect();
-            output::line(&json!({"phase": phase.name(), "metrics": metrics}).to_string());
+            output::json_line(&json!({"phase": phase.name(), "metrics": metrics}));
         } else {
             for (name, value) in metrics {
-                output::line(&format!("{}/{name} {value}", phase.name()));
+                output::line(&format!(
+                    "{}/{name} {}",
+                    phase.name(),
+                    number::exact(*value)
+                ));
             }
         }
     }

@@ -24,7 +24,7 @@ pub(super) struct InspectArgs {
 pub(super) fn inspect_library(arguments: &InspectArgs) -> u8 {
     match inspect(&arguments.library) {
         Ok(plugin) if arguments.json => {
-            output::line(&format!("{:#}", object(&plugin)));
+            output::json(&object(&plugin));
             exit::DONE
         }
         Ok(plugin) => {

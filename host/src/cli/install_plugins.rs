@@ -80,7 +80,7 @@ fn install(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
         }
     }
     if arguments.json {
-        output::line(&format!("{:#}", object(&plan.steps, to, arguments.dry_run)));
+        output::json(&object(&plan.steps, to, arguments.dry_run));
     } else {
         print(&plan.steps, to, arguments.dry_run);
     }
@@ -290,7 +290,7 @@ fn remove(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
     }
     if arguments.json {
         let object = json!({"from": to, "dry_run": arguments.dry_run, "removed": files});
-        output::line(&format!("{object:#}"));
+        output::json(&object);
     }
     Ok(exit::DONE)
 }

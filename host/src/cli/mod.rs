@@ -13,6 +13,7 @@ mod install_plugins;
 mod manifest_text;
 mod new_plugin;
 mod new_run;
+mod number;
 mod output;
 mod past_run;
 mod plugins;
@@ -25,6 +26,11 @@ mod runs;
 mod schema;
 mod shell;
 mod signals;
+#[cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "looks at standard output before `main`")
+)]
+mod stdout;
 mod summary;
 mod validate;
 mod verbosity;
@@ -147,10 +153,34 @@ pub fn main() -> ExitCode {
 /// }
 /// ```
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
-    let command = Cli::parse().command;
+    match Cli::try_parse() {
+        Ok(cli) => ExitCode::from(output::finish(obey(cli.command, tasks))),
+        Err(answer) => ExitCode::from(output::finish(tell(&answer))),
+    }
+}
+
+/// Prints help, the version, or what is wrong with the command line.
+fn tell(answer: &clap::Error) -> u8 {
+    if answer.use_stderr() {
+        // A closed standard error is no reason for more.
+        drop(answer.print());
+        return exit::USAGE;
+    }
+    let text = answer.render();
+    let text = if output::has_colour() {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    };
+    output::styled(text.trim_end());
+    exit::DONE
+}
+
+/// Runs a command; its exit code.
+fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
     if let Command::ValidateTest = command {
         // In a process of its own already: no further one for a trial load.
-        return suite::answer().into();
+        return suite::answer();
     }
     trial::enable();
     signals::let_writes_fail();
@@ -162,22 +192,21 @@ pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
         Command::Summary(arguments) => summary::summary(&arguments, tasks),
         Command::Eval(arguments) => eval::eval(&arguments, tasks),
         Command::Predict(arguments) => predict::predict(&arguments, tasks),
-        Command::Plugins(arguments) => return plugins::plugins(&arguments).into(),
-        Command::Inspect(arguments) => return inspect::inspect_library(&arguments).into(),
+        Command::Plugins(arguments) => Ok(plugins::plugins(&arguments)),
+        Command::Inspect(arguments) => Ok(inspect::inspect_library(&arguments)),
         Command::InstallPlugins(arguments) => install_plugins::install_plugins(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments, tasks.source()),
-        Command::Runs(arguments) => return runs::runs(&arguments).into(),
-        Command::Compare(arguments) => return compare::compare(&arguments).into(),
-        Command::Env(arguments) => return env::environment(&arguments).into(),
-        Command::Completions(arguments) => return shell::completions(&arguments).into(),
+        Command::Runs(arguments) => Ok(runs::runs(&arguments)),
+        Command::Compare(arguments) => Ok(compare::compare(&arguments)),
+        Command::Env(arguments) => Ok(env::environment(&arguments)),
+        Command::Completions(arguments) => Ok(shell::completions(&arguments)),
         Command::Man(arguments) => shell::manual(&arguments),
-        Command::Validate(arguments) => return validate::validate(&arguments).into(),
-        Command::ValidateTest => return exit::USAGE.into(),
-        Command::TrialLoad { libraries } => return trial::answer(&libraries).into(),
+        Command::Validate(arguments) => Ok(validate::validate(&arguments)),
+        Command::ValidateTest => Ok(exit::USAGE),
+        Command::TrialLoad { libraries } => Ok(trial::answer(&libraries)),
     };
-    let code = result.unwrap_or_else(|failure: Failure| {
+    result.unwrap_or_else(|failure: Failure| {
         output::diagnostics(&failure.diagnostics);
         failure.code
-    });
-    ExitCode::from(code)
+    })
 }

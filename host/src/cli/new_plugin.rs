@@ -98,9 +98,9 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, Failure> {
     for (file, _) in &files {
         output::line(&format!("  {file}"));
     }
-    output::line(&api.in_words());
+    output::block(&api.in_words());
     if others.is_some() {
-        output::line(offline::IN_WORDS);
+        output::block(offline::IN_WORDS);
     }
     if !has_console {
         output::line(
@@ -108,7 +108,7 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, Failure> {
              run.json does without them.",
         );
     }
-    output::line("\nNext:");
+    output::block("\nNext:");
     output::line(&format!("  cd {}", directory.display()));
     output::line("  cargo test");
     output::line("  cargo build --release");

@@ -159,7 +159,8 @@ pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, Failure> {
         );
     }
     let program = this_program();
-    output::line(&format!("\nNext:\n  {program} check {}", file.display()));
+    output::block("\nNext:");
+    output::line(&format!("  {program} check {}", file.display()));
     output::line(&format!("  {program} run {}", file.display()));
     Ok(exit::DONE)
 }

@@ -1,24 +1,125 @@
 //! Printing: results to standard output, everything else to standard error.
+//!
+//! Names and texts in what is printed come from plugins, data and checkpoints: all of it is made
+//! [printable](crate::printable) here. Writes are checked in [`stdout`](super::stdout); [`finish`] turns a
+//! failure into the exit code.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
-use crate::diagnostic::{Diagnostic, render};
+use serde::Serialize;
 
-/// Prints a line of results. A closed pipe is the reader's way to say "enough".
+use super::stdout;
+use crate::diagnostic::{Diagnostic, render};
+use crate::{exit, printable};
+
+/// Prints a line of results. What would break the line is escaped.
 pub(super) fn line(text: &str) {
-    drop(writeln!(std::io::stdout().lock(), "{text}"));
+    stdout::write(&format!("{}\n", printable::one_line(text)));
+}
+
+/// Prints a text of several lines that the program itself has put together.
+pub(super) fn block(text: &str) {
+    stdout::write(&format!("{}\n", printable::lines(text)));
+}
+
+/// Prints a text with colours, the program's own; what comes from outside in it is printable already.
+pub(super) fn styled(text: &str) {
+    stdout::write(&format!("{text}\n"));
+}
+
+/// Prints a value as JSON on one line.
+pub(super) fn json_line(value: &impl Serialize) {
+    json_text(serde_json::to_string(value));
+}
+
+/// Prints a value as JSON, indented.
+pub(super) fn json(value: &impl Serialize) {
+    json_text(serde_json::to_string_pretty(value));
+}
+
+fn json_text(text: serde_json::Result<String>) {
+    match text {
+        Ok(text) => stdout::write(&format!("{}\n", printable::json(&text))),
+        // Our values have texts as keys: it doesn't happen.
+        Err(error) => diagnostics(&[Diagnostic::new(error.to_string())]),
+    }
+}
+
+/// Whether colours are wanted on standard output.
+pub(super) fn has_colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Whether what is printed from now on arrives.
+pub(super) fn is_open() -> bool {
+    stdout::is_open()
+}
+
+/// The exit code, where all that was printed has arrived; otherwise that of results that can't be
+/// written, after a message.
+pub(super) fn finish(code: u8) -> u8 {
+    let Some(reason) = stdout::failure() else {
+        return code;
+    };
+    let problem = Diagnostic::new(format!("standard output can't be written: {reason}"))
+        .note("what was printed is cut off; files that the command wrote are complete")
+        .hint("direct it to a place with room: `sconce … > FILE`");
+    diagnostics(&[problem]);
+    if code == exit::DONE {
+        exit::TRAINING
+    } else {
+        code
+    }
 }
 
 /// Prints diagnostics to standard error, in colour on a terminal.
 pub(super) fn diagnostics(diagnostics: &[Diagnostic]) {
     let mut stderr = std::io::stderr().lock();
     let colour = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    // A closed standard error is no reason to end the command.
     drop(stderr.write_all(render::text(diagnostics, colour).as_bytes()));
 }
 
-/// Prints rows as columns, each as wide as its widest cell; the last one runs free.
+/// How many columns the terminal behind standard output has; nothing where there is none.
+#[cfg(unix)]
+fn columns_of_terminal() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    (size.ws_col > 0).then(|| size.ws_col.into())
+}
+
+#[cfg(not(unix))]
+fn columns_of_terminal() -> Option<usize> {
+    None
+}
+
+/// Below this the last column is not broken: lines of a few letters are no help.
+const NARROWEST: usize = 20;
+
+/// Breaks a text between words, into lines of so many columns.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines
+}
+
+/// Prints rows as columns, each as wide as its widest cell. The last one is broken where a terminal is
+/// too narrow for it; into a file or a pipe each row is one line.
 pub(super) fn table(rows: &[Vec<String>]) {
+    let rows: Vec<Vec<_>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| printable::one_line(cell)).collect())
+        .collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
         .map(|column| {
@@ -26,12 +127,66 @@ pub(super) fn table(rows: &[Vec<String>]) {
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         })
         .collect();
+    stdout::write(&laid_out(&rows, &widths, columns_of_terminal()));
+}
+
+/// The rows as lines, for a terminal of so many columns.
+fn laid_out(rows: &[Vec<Cow<'_, str>>], widths: &[usize], terminal: Option<usize>) -> String {
+    let (_, before) = widths.split_last().unwrap_or((&0, &[]));
+    let indent = before.iter().map(|width| width + 2).sum::<usize>();
+    // The last column of a terminal stays free: some begin the next line as soon as it is filled.
+    let room = terminal.map(|columns| columns.saturating_sub(indent + 1));
+    let room = room.filter(|room| *room >= NARROWEST);
+    let mut text = String::new();
     for row in rows {
-        let mut text = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            // Writing to a text can't fail.
-            let _ = write!(text, "{cell:width$}  ");
+        for (cell, width) in row.iter().zip(before) {
+            text.push_str(cell);
+            // Not by a format's width, which has a limit of 65,535 and then panics.
+            let blanks = width.saturating_sub(cell.chars().count()) + 2;
+            text.extend(std::iter::repeat_n(' ', blanks));
         }
-        line(text.trim_end());
+        if let Some(last) = row.get(before.len()) {
+            let lines = match room {
+                Some(room) => wrapped(last, room),
+                None => vec![last.to_string()],
+            };
+            text.push_str(&lines.join(&format!("\n{}", " ".repeat(indent))));
+        }
+        text.truncate(text.trim_end_matches(' ').len());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fits_the_terminal() {
+        let rows = [
+            vec![
+                Cow::from("a"),
+                Cow::from("one two three four five six seven"),
+            ],
+            vec![Cow::from("bcd")],
+        ];
+        let widths = [3, 33];
+        let whole = "a    one two three four five six seven\nbcd\n";
+        assert_eq!(laid_out(&rows, &widths, None), whole);
+        let narrow = "a    one two three four\n     five six seven\nbcd\n";
+        assert_eq!(laid_out(&rows, &widths, Some(27)), narrow);
+        assert_eq!(
+            laid_out(&rows, &widths, Some(10)),
+            whole,
+            "no room to break it"
+        );
+    }
+
+    #[test]
+    fn a_cell_of_any_length_is_laid_out() {
+        let long = "x".repeat(70_000);
+        let rows = [vec![Cow::from(long.as_str()), Cow::from("y")]];
+        assert_eq!(laid_out(&rows, &[70_000, 1], Some(80)).len(), 70_004);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sconce_plugin_api::Rule;
+use sconce_plugin_api::{Rule, spreadsheet};
 use serde_json::{Map, Value};
 
 use crate::checkpoint::Store;
@@ -66,6 +66,23 @@ impl PastRun {
         let recorded = self.record.get("epochs").and_then(Value::as_u64);
         let last = self.curves.get("train").and_then(|rows| rows.last());
         recorded.or(last.map(|(epoch, _)| *epoch)).unwrap_or(0)
+    }
+
+    /// The kind of the loss, as `cross-entropy`: what the manifest says, or what goes with the metrics of its
+    /// default; nothing where that is not known.
+    pub(super) fn loss_kind(&self) -> Option<&str> {
+        if let Some(kind) = self.manifest["loss"]["kind"].as_str() {
+            return Some(kind);
+        }
+        let metrics = self.metrics();
+        let has = |wanted: &[&str]| {
+            let mut names = metrics.keys().filter_map(|name| name.split_once('/'));
+            names.any(|(_, name)| wanted.contains(&name))
+        };
+        if has(&["accuracy", "perplexity"]) {
+            return Some("cross-entropy");
+        }
+        has(&["mae", "rmse"]).then_some("mse")
     }
 
     /// The last values of each phase's metrics, by `phase/metric`.
@@ -158,7 +175,7 @@ fn curve(path: &Path) -> Option<Vec<(u64, Metrics)>> {
         let cells = header.iter().zip(row.iter());
         let numbers = cells.filter_map(|(name, cell)| Some((name, cell.parse::<f64>().ok()?)));
         let mut metrics: Metrics = numbers
-            .map(|(name, value)| (name.to_owned(), value))
+            .map(|(name, value)| (spreadsheet::unescaped(name).to_owned(), value))
             .collect();
         let epoch = metrics.remove("epoch").unwrap_or(0.0) as u64;
         // Columns of the table that are no metrics.

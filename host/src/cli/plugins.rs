@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{inspect, output};
 use crate::exit;
+use crate::plugin::Inspected;
 use crate::plugin::search::{self, Inventory};
 
 /// The arguments of `sconce plugins`.
@@ -32,29 +33,19 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
         inventory = inventory.with_installed();
     }
     if arguments.json {
-        output::line(&format!("{:#}", object(&inventory)));
+        output::json(&object(&inventory));
         return code(&inventory);
     }
-    let mut rows = vec![
-        ["HOOK", "PRIORITY", "PLUGIN", "VERSION", "ABOUT", "FILE"]
-            .map(String::from)
-            .to_vec(),
-    ];
     for plugin in &inventory.plugins {
-        for hook in &plugin.metadata.hooks {
-            rows.push(vec![
-                hook.name.clone(),
-                Priority::new(hook.priority).unwrap_or_default().to_string(),
-                plugin.metadata.name.clone(),
-                plugin.metadata.version.clone(),
-                hook.about.clone(),
-                plugin.path.display().to_string(),
-            ]);
-        }
+        output::line(&format!(
+            "{} {} in {}",
+            plugin.metadata.name,
+            plugin.metadata.version,
+            plugin.path.display()
+        ));
+        output::table(&rows(plugin));
     }
-    if rows.len() > 1 {
-        output::table(&rows);
-    } else {
+    if inventory.plugins.is_empty() {
         output::line("no plugins found");
         for directory in &inventory.directories {
             output::line(&format!("  searched: {}", directory.display()));
@@ -70,6 +61,20 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
     output::diagnostics(&refused);
     output::diagnostics(&inventory.problems);
     code(&inventory)
+}
+
+/// The hooks of a plugin.
+fn rows(plugin: &Inspected) -> Vec<Vec<String>> {
+    let hooks = plugin.metadata.hooks.iter();
+    hooks
+        .map(|hook| {
+            vec![
+                format!("  {}", hook.name),
+                Priority::new(hook.priority).unwrap_or_default().to_string(),
+                hook.about.clone(),
+            ]
+        })
+        .collect()
 }
 
 fn code(inventory: &Inventory) -> u8 {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use sconce_plugin_api::Phase;
+use sconce_plugin_api::{Phase, spreadsheet};
 
 use super::eval::{DataPhase, phase_of};
 use super::prepare::{self, CheckpointArgs};
@@ -58,18 +58,22 @@ pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Resul
     let size = train.eval_batch_size.unwrap_or(train.batch_size).max(1);
     let targets = data.targets().clone();
     if arguments.format == Form::Csv {
-        output::line(&csv_line(&Prediction::header(&targets)));
+        output::block(&csv_line(&Prediction::header(&targets)));
     }
     let mut index = 0;
     for indices in order::natural(data.len()).chunks(size) {
+        if !output::is_open() {
+            // The reader has seen enough, or can't be reached.
+            break;
+        }
         let batch = data.gather(indices, 0)?;
         let outputs = task.forward(&batch, &mut Pass::new(Phase::Test))?;
         for prediction in predictions(&outputs, &targets)? {
             match arguments.format {
-                Form::Jsonl => output::line(&prediction.json(index, &targets).to_string()),
+                Form::Jsonl => output::json_line(&prediction.json(index, &targets)),
                 Form::Csv => {
                     for row in prediction.rows(index, &targets) {
-                        output::line(&csv_line(&row));
+                        output::block(&csv_line(&row));
                     }
                 }
             }
@@ -92,13 +96,14 @@ fn data(arguments: &PredictArgs, task: &dyn Task) -> Result<Arc<dyn Dataset>, Fa
         .map_err(|error| Failure::usage(vec![Diagnostic::new(error.to_string())]))
 }
 
-/// A line of CSV, as RFC 4180 has it.
+/// A line of CSV, as RFC 4180 has it; texts that a spreadsheet would run as formulas are marked.
 fn csv_line(cells: &[String]) -> String {
     let quoted = cells.iter().map(|cell| {
+        let cell = spreadsheet::escaped(cell);
         if cell.contains(['"', ',', '\n', '\r']) {
             format!("\"{}\"", cell.replace('"', "\"\""))
         } else {
-            cell.clone()
+            cell.into_owned()
         }
     });
     quoted.collect::<Vec<_>>().join(",")
@@ -110,5 +115,10 @@ mod tests {
     fn cells_are_quoted_where_they_must_be() {
         let cells = ["a", "b,c", "say \"d\""].map(str::to_owned);
         assert_eq!(super::csv_line(&cells), "a,\"b,c\",\"say \"\"d\"\"\"");
+        let cells = ["=cmd|' /C calc'!A0", "-0.5", "@a,b"].map(str::to_owned);
+        assert_eq!(
+            super::csv_line(&cells),
+            "'=cmd|' /C calc'!A0,-0.5,\"'@a,b\""
+        );
     }
 }

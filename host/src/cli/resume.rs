@@ -1,7 +1,9 @@
 //! `--resume`: which checkpoint a run goes on from, and whether it still is the same run.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use candle_core::Tensor;
 use clap::Args;
 
 use super::output;
@@ -166,9 +168,10 @@ fn parameter_changes(checkpoint: &Checkpoint, task: &dyn Task) -> Vec<String> {
     const MOST: usize = 8;
     let mut found = Vec::new();
     let parameters = task.parameters();
+    let saved: HashMap<&str, &Tensor> = checkpoint.under("parameters/").collect();
     for parameter in parameters.iter() {
         let name = parameter.name();
-        match checkpoint.tensor(&format!("parameters/{name}")) {
+        match saved.get(name) {
             None => found.push(format!("the checkpoint has no parameter `{name}`")),
             Some(tensor) if tensor.dims() != parameter.tensor().dims() => found.push(format!(
                 "`{name}` had the shape {:?}, now {:?}",
@@ -179,7 +182,7 @@ fn parameter_changes(checkpoint: &Checkpoint, task: &dyn Task) -> Vec<String> {
         }
     }
     for (name, _) in checkpoint.under("parameters/") {
-        if !parameters.iter().any(|known| known.name() == name) {
+        if parameters.get(name).is_err() {
             found.push(format!("the model has no parameter `{name}` any more"));
         }
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::first_look::FirstLook;
 use super::resume::{Found, ResumeArgs};
 use super::verbosity::Verbosity;
-use super::{ManifestArgs, hooks_table, output, prepare, record, resume, signals};
+use super::{ManifestArgs, hooks_table, number, output, prepare, record, resume, signals};
 use crate::bridge::Shared;
 use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
@@ -65,7 +65,8 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Fa
     }
     if let Some(path) = report.last_checkpoint.filter(|_| is_unfinished) {
         let command = resume::command(&path, &store);
-        output::line(&format!("go on with:\n  {command}"));
+        output::line("go on with:");
+        output::line(&format!("  {command}"));
     }
     Ok(code)
 }
@@ -338,7 +339,7 @@ fn conclude(report: &Report) -> u8 {
             metrics.iter().partition(|(name, _)| name.contains('/'));
         let plain: Vec<String> = plain
             .iter()
-            .map(|(name, value)| format!("{name} {value:.4}"))
+            .map(|(name, value)| format!("{name} {}", number::shown(*value, 4)))
             .collect();
         let rest = match tables.len() {
             0 => String::new(),
@@ -365,7 +366,8 @@ fn conclude(report: &Report) -> u8 {
 /// Where the time went, in parts of a hundred.
 fn shares(profile: &Profile) -> String {
     let hooks: f64 = profile.hooks.iter().map(|hook| hook.seconds).sum();
-    let share = |seconds: f64| 100.0 * seconds / profile.total.max(f64::MIN_POSITIVE);
+    // The sum of no hooks is -0.0.
+    let share = |seconds: f64| 100.0 * seconds / profile.total.max(f64::MIN_POSITIVE) + 0.0;
     format!(
         "{:.2} s: data {:.1} %, forward {:.1} %, loss {:.1} %, backward {:.1} %, update {:.1} %, \
          hooks {:.1} %",

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::output;
 use super::past_run::PastRun;
+use super::{number, output};
 use crate::exit;
 
 /// How deep below the given directory runs are looked for.
@@ -42,7 +42,7 @@ pub(super) fn runs(arguments: &RunsArgs) -> u8 {
             .iter()
             .map(|run| object(run, metric(run).as_deref()))
             .collect();
-        output::line(&format!("{:#}", Value::Array(all)));
+        output::json(&all);
         return exit::DONE;
     }
     if found.is_empty() {
@@ -103,8 +103,10 @@ fn row(run: &PastRun, metric: Option<&str>) -> Vec<String> {
         epochs,
         seconds.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds:.1}")),
         match best {
-            Some((metric, (value, Some(epoch)))) => format!("{metric} {value:.4} (epoch {epoch})"),
-            Some((metric, (value, None))) => format!("{metric} {value:.4} (last)"),
+            Some((metric, (value, Some(epoch)))) => {
+                format!("{metric} {} (epoch {epoch})", number::shown(value, 4))
+            }
+            Some((metric, (value, None))) => format!("{metric} {} (last)", number::shown(value, 4)),
             None => "–".to_owned(),
         },
         run.last_checkpoint

@@ -48,7 +48,7 @@ pub(super) fn schema(arguments: &SchemaArgs, tasks: TaskSource) -> Result<u8, Fa
     } else {
         with(&hooks, tasks)
     };
-    output::line(&format!("{schema:#}"));
+    output::json(&schema);
     Ok(exit::DONE)
 }
 

@@ -28,7 +28,7 @@ pub(super) struct ManArgs {
 pub(super) fn completions(arguments: &CompletionsArgs) -> u8 {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "sconce", &mut script);
-    output::line(String::from_utf8_lossy(&script).trim_end());
+    output::block(String::from_utf8_lossy(&script).trim_end());
     exit::DONE
 }
 

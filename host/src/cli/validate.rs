@@ -1,7 +1,6 @@
 //! `sconce validate`: the conformance suite, for authors of plugins.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::nearest::nearest;
 use crate::patterns::Patterns;
+use crate::printable;
 use crate::validate::{Level, Options, Suite, Test, TestRun, Verdict, tests};
 
 /// The arguments of `sconce validate`.
@@ -101,7 +101,7 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
     let mut printer = Printer {
         is_quiet: arguments.json,
         is_verbose: arguments.verbose,
-        has_colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        has_colour: output::has_colour(),
         hook: None,
     };
     printer.begin(&suite, &library, seed);
@@ -115,7 +115,7 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
         runs.push(run);
     }
     if arguments.json {
-        output::line(&format!("{:#}", object(&suite, seed, &runs)));
+        output::json(&object(&suite, seed, &runs));
     } else {
         printer.end(&library, seed, arguments.config.as_deref(), &runs);
     }
@@ -187,7 +187,7 @@ fn list(options: &Options, as_json: bool) {
         let object =
             |test: &&Test| json!({"test": test.name, "level": test.level, "about": test.about});
         let all: Vec<Value> = taken.iter().map(object).collect();
-        output::line(&format!("{:#}", Value::from(all)));
+        output::json(&all);
         return;
     }
     let row = |test: &&Test| {
@@ -254,14 +254,16 @@ impl Printer {
                 "" => "the library".to_owned(),
                 hook => format!("hook `{hook}`"),
             };
-            output::line(&format!("\n{title}"));
+            output::line("");
+            output::line(&title);
             self.hook = Some(run.hook.clone());
         }
         let verdict = run.finding.verdict;
         let name = format!("{:8}", verdict.name());
         let mut text = format!("  {} {:26}", self.coloured(verdict, &name), run.test);
         let is_told = self.is_verbose || verdict != Verdict::Passed;
-        let mut facts = run.finding.facts.lines();
+        let facts = printable::lines(&run.finding.facts);
+        let mut facts = facts.lines();
         if is_told {
             let first = facts.next().unwrap_or_default();
             let _ = write!(text, " {first}");
@@ -272,7 +274,7 @@ impl Printer {
         if self.is_verbose {
             let _ = write!(text, "  ({:.2} s)", run.seconds);
         }
-        output::line(text.trim_end());
+        output::styled(text.trim_end());
     }
 
     fn coloured(&self, verdict: Verdict, text: &str) -> String {
@@ -302,13 +304,13 @@ impl Printer {
                 }
             })
             .collect();
-        output::line(&format!("\n{} tests: {}", runs.len(), sums.join(", ")));
+        output::styled(&format!("\n{} tests: {}", runs.len(), sums.join(", ")));
         let bad = [Verdict::Failed, Verdict::Warning];
         let bad = |run: &&TestRun| bad.contains(&run.finding.verdict);
         if !runs.iter().any(|run| bad(&run)) {
             return;
         }
-        output::line("\nwhat to do:");
+        output::block("\nwhat to do:");
         for test in tests() {
             let of_test = || runs.iter().filter(bad).filter(|run| run.test == test.name);
             let Some(first) = of_test().next() else {

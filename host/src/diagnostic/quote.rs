@@ -1,5 +1,7 @@
 //! What the user wrote, as a message shows it: without characters that steer a terminal, and short.
 
+use crate::printable::{breaks_line, push, steers};
+
 /// How many characters of a name or value a message shows.
 const LONGEST: usize = 60;
 
@@ -8,7 +10,7 @@ pub(crate) fn shortened(text: &str) -> String {
     let mut left = text.chars();
     let mut shown = String::new();
     for c in left.by_ref().take(LONGEST) {
-        push(&mut shown, c, |c| steers(c) || c == '\n' || c == '\t');
+        push(&mut shown, c, breaks_line);
     }
     if left.next().is_some() {
         shown.push('…');
@@ -30,23 +32,6 @@ pub(super) fn tamed(text: &str, longest: usize) -> String {
         }
     }
     shown
-}
-
-/// Whether a character would do something to the terminal rather than be seen there: control
-/// characters but for line ends and tabs, and those that turn the direction of writing.
-pub(super) fn steers(c: char) -> bool {
-    let turns =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || c.is_control() && c != '\n' && c != '\t'
-}
-
-fn push(shown: &mut String, c: char, is_escaped: impl Fn(char) -> bool) {
-    if is_escaped(c) {
-        // `\n`, `\u{1b}`.
-        shown.extend(c.escape_default());
-    } else {
-        shown.push(c);
-    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::quote::{steers, tamed};
+use super::quote::tamed;
 use super::{Diagnostic, Place};
+use crate::printable::steers;
 use crate::screen;
 
 /// A line longer than this is cut around what is meant: a manifest may be one line of a megabyte.

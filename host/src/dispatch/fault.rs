@@ -33,6 +33,17 @@ impl HookFault {
     }
 }
 
+impl HookFault {
+    /// Whether the line of the plugin's source helps whoever reads the message. A hook that refuses to be
+    /// created says what is wrong with its surroundings: where in its source it does so tells its user
+    /// nothing, and its author can ask for it.
+    fn has_telling_place(&self) -> bool {
+        self.error.is_panic()
+            || self.moment != Moment::Create
+            || std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0")
+    }
+}
+
 impl fmt::Display for HookFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = if self.error.is_panic() {
@@ -41,8 +52,14 @@ impl fmt::Display for HookFault {
             "failed"
         };
         write!(f, "hook `{}` {how} {}", self.hook, self.moment)?;
-        write!(f, ": {}", self.error.message)?;
-        if !self.error.place.is_empty() {
+        // A further line says whose it is: it can't pass for a message of the host.
+        for (index, line) in self.error.message.split('\n').enumerate() {
+            match index {
+                0 => write!(f, ": {line}")?,
+                _ => write!(f, "\n  {}: {line}", self.hook)?,
+            }
+        }
+        if !self.error.place.is_empty() && self.has_telling_place() {
             write!(f, "\n  at {}", self.error.place)?;
         }
         write!(f, "\n  in plugin {}", self.library.display())

@@ -36,6 +36,13 @@ impl Lists {
         Lists { lists }
     }
 
+    /// Takes a hook out of all lists; the others stay in their order.
+    pub(super) fn remove(&mut self, hook: usize) {
+        for list in &mut self.lists {
+            list.retain(|slot| slot.hook != hook);
+        }
+    }
+
     #[inline]
     pub(super) fn at(&self, point: Point, phase: Phase) -> &[Slot] {
         self.list(Lists::index(point, phase))

@@ -298,8 +298,8 @@ impl Dispatcher {
 
     /// What the hook's policy makes of a fault: gives it back where it ends the run.
     #[cold]
-    fn judge(&mut self, hook: usize, fault: HookFault, shared: &Shared<'_>) -> Option<HookFault> {
-        let hook = self.hooks.get_mut(hook)?;
+    fn judge(&mut self, index: usize, fault: HookFault, shared: &Shared<'_>) -> Option<HookFault> {
+        let hook = self.hooks.get_mut(index)?;
         hook.faults += 1;
         match hook.spec.on_error {
             OnError::Fail => return Some(fault),
@@ -309,7 +309,7 @@ impl Dispatcher {
                     "{fault}\n  `{}` is off from now on",
                     hook.spec.name
                 ));
-                self.lists = Lists::new(&self.hooks);
+                self.lists.remove(index);
             }
             // At the first, second, fourth … time: a hook that fails at each call would otherwise
             // bury everything else.
@@ -330,12 +330,12 @@ impl Dispatcher {
 
     /// Switches the hook of this name off; whether there is one.
     pub fn disable(&mut self, name: &str) -> bool {
-        let mut hooks = self.hooks.iter_mut();
-        let Some(hook) = hooks.find(|hook| hook.spec.name == name) else {
+        let mut hooks = self.hooks.iter_mut().enumerate();
+        let Some((index, hook)) = hooks.find(|(_, hook)| hook.spec.name == name) else {
             return false;
         };
         hook.disabled = true;
-        self.lists = Lists::new(&self.hooks);
+        self.lists.remove(index);
         true
     }
 

@@ -1,5 +1,7 @@
 //! What hooks keep beyond a call: their states for checkpoints, and their end.
 
+use std::collections::HashMap;
+
 use super::{Dispatcher, HookFault, Moment, OnError};
 use crate::bridge::Shared;
 use crate::faults::Entry;
@@ -64,12 +66,15 @@ impl Dispatcher {
         states: &[(String, Vec<u8>)],
         shared: &Shared<'_>,
     ) -> Result<(), Box<HookFault>> {
+        let states: HashMap<&str, &[u8]> = states
+            .iter()
+            .map(|(name, state)| (name.as_str(), state.as_slice()))
+            .collect();
         for index in 0..self.hooks.len() {
             let Some(hook) = self.hooks.get_mut(index).filter(|hook| !hook.disabled) else {
                 continue;
             };
-            let state = states.iter().find(|(name, _)| *name == hook.spec.name);
-            let Some((_, state)) = state else {
+            let Some(state) = states.get(hook.spec.name.as_str()) else {
                 continue;
             };
             let load = || hook.instance.load_state(state);

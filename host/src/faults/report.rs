@@ -5,6 +5,7 @@
 
 use super::suspects::Suspects;
 use super::trail::{Crumb, Trail};
+use crate::printable::breaks_line;
 
 /// The longest report, in bytes; what is more is cut off.
 const LONGEST: usize = 16 * 1024;
@@ -97,6 +98,15 @@ impl Text {
         self.put("\"")
     }
 
+    /// A text from outside for people: what would steer the terminal is replaced.
+    fn put_shown(&mut self, text: &str) -> &mut Text {
+        for c in text.chars() {
+            let shown = if breaks_line(c) { '?' } else { c };
+            self.put(shown.encode_utf8(&mut [0; 4]));
+        }
+        self
+    }
+
     fn put_quoted_or_null(&mut self, text: Option<&str>) -> &mut Text {
         match text {
             Some(text) => self.put_quoted(text.as_bytes()),
@@ -131,7 +141,7 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
         _ => {}
     }
     if let Some(suspect) = suspect {
-        text.put("hook `").put(&suspect.name).put("`");
+        text.put("hook `").put_shown(&suspect.name).put("`");
         match end.kind {
             Kind::Crash if end.on_training_thread => {
                 text.put(" crashed (")
@@ -156,12 +166,12 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
         text.put("\n  stack overflow");
     }
     if let Some(suspect) = suspect {
-        text.put("\n  in plugin ").put(&suspect.file);
+        text.put("\n  in plugin ").put_shown(&suspect.file);
     }
     let library = end.library.and_then(|hook| suspects.hooks.get(hook));
     if let Some(library) = library {
         text.put("\n  the crash is in the code of ")
-            .put(&library.file);
+            .put_shown(&library.file);
     }
     let mut path = [0; 2048];
     let length = trail.checkpoint(&mut path);
@@ -169,12 +179,12 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
         text.put("\n  no checkpoint has been saved");
     } else {
         text.put("\n  last checkpoint: ")
-            .put_bytes(path.get(..length).unwrap_or_default());
+            .put_shown(std::str::from_utf8(path.get(..length).unwrap_or_default()).unwrap_or("?"));
     }
-    text.put("\n  report: ").put(&suspects.report_shown);
+    text.put("\n  report: ").put_shown(&suspects.report_shown);
     if let Some(suspect) = suspect.or(library) {
         text.put("\n  help: `--skip ")
-            .put(&suspect.name)
+            .put_shown(&suspect.name)
             .put("` runs without the hook");
     }
     text.put("\n");

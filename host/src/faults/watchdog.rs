@@ -17,7 +17,7 @@ use candle_core::Tensor;
 
 use super::suspects::Suspect;
 use super::trail::{Crumb, Trail};
-use crate::{exit, files};
+use crate::{exit, files, printable};
 
 /// How long the parameters may take to be saved.
 const RESCUE: Duration = Duration::from_secs(5);
@@ -128,7 +128,7 @@ fn warn(hook: &Suspect, crumb: &Crumb, time: Duration, limit: Option<Duration>) 
     };
     say(&format!(
         "warning: hook `{}` has not come back from `{}` ({}) for {:.1} s, epoch {}, iteration {}; {end}\n",
-        hook.name,
+        printable::one_line(&hook.name),
         crumb.entry(),
         crumb.phase(),
         time.as_secs_f64(),
@@ -146,11 +146,11 @@ fn end(watch: &Watch, time: Duration) {
     let words = match rescue(&watch.parameters, path.clone()) {
         Ok(()) => format!(
             "  the parameters, as the hook left them, are in {}\n",
-            path.display()
+            printable::one_line(&path.display().to_string())
         ),
         Err(reason) => format!("  the parameters could not be saved: {reason}\n"),
     };
-    say(&words);
+    say(&printable::lines(&words));
     quit();
 }
 

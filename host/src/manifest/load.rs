@@ -1,6 +1,6 @@
 //! From a file to a manifest, or to everything that is wrong with it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -127,6 +127,8 @@ fn complete(manifest: &mut Manifest, path: &Path) {
 /// Gives every hook entry its name: the written ones first, so that they stay as they are.
 fn name_hooks(hooks: &mut [HookEntry]) {
     let mut taken: BTreeSet<String> = hooks.iter().map(|hook| hook.name.clone()).collect();
+    // The last number that each kind has got: those below it stay taken.
+    let mut numbers: HashMap<String, u64> = HashMap::new();
     for (index, hook) in hooks.iter_mut().enumerate() {
         hook.index = index;
         if !hook.name.is_empty() {
@@ -134,9 +136,12 @@ fn name_hooks(hooks: &mut [HookEntry]) {
         }
         let kind = hook.hook.rsplit('/').next().unwrap_or_default().to_owned();
         let mut name = kind.clone();
-        let mut number = 1;
+        let number = numbers.entry(kind.clone()).or_insert(1);
+        if *number > 1 {
+            name = format!("{kind}-{number}");
+        }
         while taken.contains(&name) {
-            number += 1;
+            *number += 1;
             name = format!("{kind}-{number}");
         }
         taken.insert(name.clone());

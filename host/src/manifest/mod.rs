@@ -95,6 +95,7 @@ pub struct Manifest {
     pub train: TrainConfig,
     /// The hooks. At each mount point they run by priority, equal ones in this order.
     #[serde(default)]
+    #[schemars(length(max = 10_000))]
     pub hooks: Vec<HookEntry>,
     /// How much time plugins get.
     #[serde(default)]

@@ -27,23 +27,43 @@ pub struct Problem {
 
 /// All problems of `value` against `schema`; none where the schema itself is no valid one.
 pub fn check(value: &Value, schema: &Value) -> Vec<Problem> {
-    let validator = jsonschema::options()
-        .with_keyword(whole_number::KEYWORD, |parent, format, _| {
-            whole_number::keyword(parent, format)
-        })
-        .build(schema);
-    let Ok(validator) = validator else {
-        return Vec::new();
-    };
-    let mut told = Told {
-        value,
-        schema,
-        problems: Vec::new(),
-    };
-    for error in validator.iter_errors(value) {
-        told.explain(&error);
+    Checker::new(schema).check(value)
+}
+
+/// A schema made ready to check many values against it.
+#[derive(Debug)]
+pub struct Checker {
+    schema: Value,
+    /// Nothing where the schema is no valid one: then all values pass.
+    validator: Option<jsonschema::Validator>,
+}
+
+impl Checker {
+    /// Makes a schema ready.
+    pub fn new(schema: &Value) -> Checker {
+        let validator = jsonschema::options()
+            .with_keyword(whole_number::KEYWORD, |parent, format, _| {
+                whole_number::keyword(parent, format)
+            })
+            .build(schema);
+        Checker {
+            schema: schema.clone(),
+            validator: validator.ok(),
+        }
     }
-    told.problems
+
+    /// All problems of a value.
+    pub fn check(&self, value: &Value) -> Vec<Problem> {
+        let mut told = Told {
+            value,
+            schema: &self.schema,
+            problems: Vec::new(),
+        };
+        for error in self.validator.iter().flat_map(|v| v.iter_errors(value)) {
+            told.explain(&error);
+        }
+        told.problems
+    }
 }
 
 /// The place of a value.
@@ -171,7 +191,8 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
             (format!("{found} does not have the form `{pattern}`"), None)
         }
         ValidationErrorKind::MaxItems { limit } => {
-            (format!("has at most {limit} elements, found {found}"), None)
+            let count = error.instance().as_array().map_or(0, Vec::len);
+            (format!("has at most {limit} elements, found {count}"), None)
         }
         ValidationErrorKind::UniqueItems => (format!("has an element twice, found {found}"), None),
         ValidationErrorKind::Custom { message, .. } => (message.clone(), None),

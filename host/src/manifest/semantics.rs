@@ -1,6 +1,6 @@
 //! What the schema can't say about a manifest: told together with what it can.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -11,22 +11,35 @@ use super::schema_check::Problem;
 /// The units of `every`, of which an entry has exactly one.
 const UNITS: [&str; 3] = ["iterations", "updates", "epochs"];
 
-/// What is wrong with the hooks of a document, but for parts with which the schema found fault.
+/// The longest name of a run or a hook, in bytes: directories are called by it, and no file system has
+/// longer names than 255.
+const LONGEST_NAME: usize = 200;
+
+/// What is wrong with the names and hooks of a document, but for parts with which the schema found fault.
 pub(super) fn check(document: &Value, found: &[Problem]) -> Vec<Problem> {
     let hooks = document.get("hooks").and_then(Value::as_array);
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     let mut problems = Vec::new();
+    problems.extend(too_long(document.get("name"), "name", "the run's name"));
+    let found: BTreeSet<&str> = found.iter().map(|problem| problem.path.as_str()).collect();
     for (index, hook) in hooks.into_iter().flatten().enumerate() {
         let path = json_path::element("hooks", index);
         let every = json_path::member(&path, "every");
         if has_wrong_filter(hook)
+            && !found.contains(every.as_str())
             && !found
-                .iter()
-                .any(|problem| json_path::is_inside(&problem.path, &every))
+                .range(every.as_str()..)
+                .take_while(|path| path.starts_with(&every))
+                .any(|path| json_path::is_inside(path, &every))
         {
             problems.push(wrong(every, ONE_UNIT.to_owned()));
         }
         problems.extend(wrong_modules(hook, &path));
+        problems.extend(too_long(
+            hook.get("name"),
+            &json_path::member(&path, "name"),
+            "the name of the hook's entry",
+        ));
         let name = hook.get("name").and_then(Value::as_str);
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             continue;
@@ -47,6 +60,14 @@ pub(super) fn check(document: &Value, found: &[Problem]) -> Vec<Problem> {
         }
     }
     problems
+}
+
+fn too_long(name: Option<&Value>, path: &str, what: &str) -> Option<Problem> {
+    let length = name?.as_str()?.len();
+    (length > LONGEST_NAME).then(|| {
+        let message = format!("{what} has {length} bytes, at most {LONGEST_NAME} are possible");
+        wrong(path.to_owned(), message)
+    })
 }
 
 /// Whether an `every` says nothing, or two things.

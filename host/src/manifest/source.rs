@@ -108,9 +108,14 @@ impl Source {
 
     /// The keys that an object has twice: the second one's place, and the first one's line.
     pub(super) fn doubled(&self) -> impl Iterator<Item = (Place, usize)> {
-        self.doubled.iter().map(|doubled| {
-            let before = self.text.get(..doubled.first.start).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
+        let newlines = self.text.match_indices('\n').map(|(place, _)| place);
+        let newlines: Vec<usize> = if self.doubled.is_empty() {
+            Vec::new()
+        } else {
+            newlines.collect()
+        };
+        self.doubled.iter().map(move |doubled| {
+            let line = newlines.partition_point(|place| *place < doubled.first.start) + 1;
             (self.at(&doubled.path, Some(doubled.second.clone())), line)
         })
     }

@@ -1,9 +1,14 @@
 //! The metrics of every phase: means over the samples of a pass, and what hooks publish.
 
+use std::collections::HashMap;
+
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::ext::check_name;
 
 use crate::checkpoint::{Exact, PhaseState};
+
+/// So few values are looked through faster than a name is hashed; hooks may publish thousands.
+const FEW: usize = 16;
 
 /// The metrics of all phases.
 #[derive(Debug, Default)]
@@ -17,6 +22,10 @@ pub struct PhaseMetrics {
     /// All names that this phase has ever had. Plugins hold on to them until the end of the run,
     /// so none is ever removed.
     names: Vec<Box<str>>,
+    /// The indices of the names.
+    known: HashMap<Box<str>, usize>,
+    /// Where in this pass's values each name is, by its index.
+    places: Vec<Option<usize>>,
     /// The values of this pass, in the order in which they first appeared in it.
     values: Vec<Entry>,
     /// The sums behind the loss and the task's metrics.
@@ -48,7 +57,11 @@ impl MetricBoard {
     /// A pass begins: what an earlier one left is forgotten.
     pub fn begin(&mut self, phase: Phase) {
         let metrics = self.of_mut(phase);
-        metrics.values.clear();
+        for entry in metrics.values.drain(..) {
+            if let Some(place) = metrics.places.get_mut(entry.name) {
+                *place = None;
+            }
+        }
         metrics.sums.clear();
         metrics.samples = 0.0;
     }
@@ -143,19 +156,29 @@ impl PhaseMetrics {
     }
 
     fn find(&self, name: &str) -> Option<&Entry> {
-        self.values
-            .iter()
-            .find(|value| self.names.get(value.name).is_some_and(|n| **n == *name))
+        self.values.get(self.place(name)?)
+    }
+
+    /// Where in this pass's values the metric of this name is.
+    fn place(&self, name: &str) -> Option<usize> {
+        if self.values.len() > FEW {
+            let index = *self.known.get(name)?;
+            return *self.places.get(index)?;
+        }
+        let is_it = |value: &Entry| self.names.get(value.name).is_some_and(|n| **n == *name);
+        self.values.iter().position(is_it)
     }
 
     fn set(&mut self, name: &str, value: f64, from_task: bool) {
-        let names = &self.names;
-        let same = |known: &&mut Entry| names.get(known.name).is_some_and(|n| **n == *name);
-        if let Some(known) = self.values.iter_mut().find(same) {
+        let place = self.place(name);
+        if let Some(known) = place.and_then(|place| self.values.get_mut(place)) {
             known.value = value;
             return;
         }
         let name = self.intern(name);
+        if let Some(place) = self.places.get_mut(name) {
+            *place = Some(self.values.len());
+        }
         self.values.push(Entry {
             name,
             value,
@@ -164,13 +187,14 @@ impl PhaseMetrics {
     }
 
     fn intern(&mut self, name: &str) -> usize {
-        self.names
-            .iter()
-            .position(|known| **known == *name)
-            .unwrap_or_else(|| {
-                self.names.push(name.into());
-                self.names.len() - 1
-            })
+        if let Some(&index) = self.known.get(name) {
+            return index;
+        }
+        let index = self.names.len();
+        self.names.push(name.into());
+        self.places.push(None);
+        self.known.insert(name.into(), index);
+        index
     }
 }
 
@@ -218,6 +242,40 @@ mod tests {
         };
         assert_eq!(all(&board), all(&other));
         assert_eq!(board.save(), other.save());
+    }
+
+    #[test]
+    fn so_many_metrics_that_none_may_look_at_all_others() {
+        // With a look at all others for each: 10^11 comparisons of names that begin alike.
+        let names: Vec<String> = (0..200_000)
+            .map(|index| format!("layers/of/the/model/norm/{index:06}"))
+            .collect();
+        let mut board = MetricBoard::default();
+        for pass in 0..3 {
+            board.begin(Phase::Train);
+            for (index, name) in names.iter().enumerate() {
+                let value = (index + pass) as f64;
+                assert_eq!(board.publish(Phase::Train, name, value), Ok(()));
+            }
+            let metrics = board.of(Phase::Train);
+            assert_eq!(metrics.len(), names.len());
+            for (index, name) in names.iter().enumerate() {
+                let value = (index + pass) as f64;
+                assert_eq!(metrics.get(name), Some(value));
+                assert_eq!(metrics.at(index), Some((name.as_str(), value)));
+            }
+        }
+        let mut other = MetricBoard::default();
+        other.restore(&board.save());
+        assert_eq!(other.save(), board.save());
+        // What an earlier pass had is not found in the next one, few or many.
+        board.begin(Phase::Train);
+        assert_eq!(board.of(Phase::Train).get(&names[7]), None);
+        for name in names.iter().skip(20).take(40) {
+            assert_eq!(board.publish(Phase::Train, name, 0.0), Ok(()));
+        }
+        assert_eq!(board.of(Phase::Train).get(&names[7]), None);
+        assert_eq!(board.of(Phase::Train).get(&names[25]), Some(0.0));
     }
 
     #[test]

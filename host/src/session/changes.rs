@@ -3,6 +3,7 @@
 //! A run goes on bit for bit only where everything that its numbers depend on is as it was. The
 //! length of the training, the amount of preparation, names and places may change freely.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use sconce_plugin_api::Phase;
@@ -139,17 +140,27 @@ fn compare_hooks(
     let before: Vec<&HookRecord> = (checkpoint.hooks.iter())
         .filter(|hook| !hook.absent)
         .collect();
+    let known: HashSet<&str> = before.iter().map(|record| record.name.as_str()).collect();
+    let kept: HashSet<&str> = (checkpoint.hooks.iter())
+        .filter(|hook| hook.absent)
+        .map(|record| record.name.as_str())
+        .collect();
+    let now: HashMap<&str, &HookSpec> = (hooks.iter().rev())
+        .map(|hook| (hook.name.as_str(), *hook))
+        .collect();
+    let (entries_before, entries_now) = (entries(&checkpoint.manifest), entries(manifest));
     for record in &before {
         let name = &record.name;
-        match hooks.iter().find(|hook| hook.name == *name) {
+        match now.get(name.as_str()) {
             None => found.push(format!(
                 "the hook `{name}` ({} of the plugin {} {}) is not there any more; its state is kept",
                 record.kind, record.plugin, record.version
             )),
             Some(hook) => {
                 compare_plugins(record, hook, found);
-                let was = entry(&checkpoint.manifest, name);
-                let is = entry(manifest, name);
+                let was = entries_before.get(name.as_str()).copied();
+                let is = entries_now.get(name.as_str()).copied();
+                let (was, is) = (was.unwrap_or(&Value::Null), is.unwrap_or(&Value::Null));
                 let mut of_entry = Vec::new();
                 compare("", was, is, &FREE_OF_HOOK, &mut of_entry);
                 let told = of_entry.iter().map(|told| format!("of the hook `{name}` {told}"));
@@ -158,23 +169,18 @@ fn compare_hooks(
         }
     }
     for hook in hooks {
-        let is_known = before.iter().any(|record| record.name == hook.name);
-        let kept = checkpoint.hook(&hook.name).filter(|record| record.absent);
-        match kept {
-            Some(_) => found.push(format!(
-                "the hook `{}` is there again, with the state that was kept",
-                hook.name
-            )),
-            None if !is_known => found.push(format!(
-                "the hook `{}` is new: it begins without a state",
-                hook.name
-            )),
-            None => {}
+        let name = hook.name.as_str();
+        if kept.contains(name) {
+            found.push(format!(
+                "the hook `{name}` is there again, with the state that was kept"
+            ));
+        } else if !known.contains(name) {
+            found.push(format!(
+                "the hook `{name}` is new: it begins without a state"
+            ));
         }
     }
-    let common = |name: &str| {
-        before.iter().any(|record| record.name == name) && hooks.iter().any(|h| h.name == name)
-    };
+    let common = |name: &str| known.contains(name) && now.contains_key(name);
     let was: Vec<&str> = before.iter().map(|record| record.name.as_str()).collect();
     let is: Vec<&str> = hooks.iter().map(|hook| hook.name.as_str()).collect();
     let in_both = |names: Vec<&str>| -> String {
@@ -218,11 +224,12 @@ fn compare_plugins(was: &HookRecord, is: &HookSpec, found: &mut Vec<String>) {
 }
 
 /// The entry of a hook in a resolved manifest.
-fn entry<'a>(manifest: &'a Value, name: &str) -> &'a Value {
+/// The entries of a manifest's hooks by their names.
+fn entries(manifest: &Value) -> HashMap<&str, &Value> {
     let entries = manifest.get("hooks").and_then(Value::as_array);
-    let mut entries = entries.into_iter().flatten();
-    let found = entries.find(|entry| entry.get("name").and_then(Value::as_str) == Some(name));
-    found.unwrap_or(&Value::Null)
+    let entries = entries.into_iter().flatten();
+    let named = entries.filter_map(|entry| Some((entry.get("name")?.as_str()?, entry)));
+    named.collect()
 }
 
 #[cfg(test)]

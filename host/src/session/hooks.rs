@@ -1,5 +1,7 @@
 //! The manifest's hooks: found, opened, their configurations checked; then created.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as MapEntry;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::time::Duration;
@@ -14,7 +16,8 @@ use crate::bridge::{self, Shared};
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Hook, HookFault, HookSpec, Moment};
 use crate::faults::{Entry, Suspect};
-use crate::manifest::{HookEntry, Manifest, json_path, schema_check};
+use crate::manifest::schema_check::{Checker, Problem};
+use crate::manifest::{HookEntry, Manifest, json_path};
 use crate::plugin::catalogue;
 use crate::plugin::copy::{self, Source};
 use crate::plugin::instance::{EntryError, Instance};
@@ -131,9 +134,17 @@ pub fn plan_hooks(
     warnings.extend(found.warnings);
     let mut plans = Vec::new();
     let mut failure = Failure::none();
+    let mut opened = OpenedLibraries::default();
     let entries = manifest.hooks.iter().zip(found.hooks);
     for (entry, (index, resolved, source)) in entries {
-        match plan(index, entry, &resolved, &source, manifest, warnings) {
+        let refused = |refusal: Refusal| {
+            let json_path = format!("hooks[{index}]");
+            Failure::plugin(vec![placed(refusal.diagnostic(), manifest, &json_path)])
+        };
+        let library = opened.open(&resolved, &source, warnings);
+        let library = library.map_err(refused);
+        match library.and_then(|library| plan(index, entry, &resolved, library, manifest, warnings))
+        {
             Ok(plan) => plans.push(plan),
             Err(problem) => failure = failure.and(problem),
         }
@@ -214,27 +225,77 @@ fn placed(problem: Diagnostic, manifest: &Manifest, json_path: &str) -> Diagnost
     problem.at(manifest.place(json_path))
 }
 
+/// The libraries of a run with their descriptions, each opened once: a run may have thousands of hooks of
+/// one plugin.
+#[derive(Default)]
+struct OpenedLibraries {
+    by_file: BTreeMap<PathBuf, Opened>,
+}
+
+/// An opened library.
+struct Opened {
+    library: Library,
+    description: Value,
+    /// Where it was loaded from.
+    file: PathBuf,
+    /// The checks of its hooks' configurations, by the hooks' names.
+    checks: BTreeMap<String, Checker>,
+}
+
+impl OpenedLibraries {
+    /// The library of a hook; opened, if it is the first one of that library.
+    fn open(
+        &mut self,
+        resolved: &Resolved,
+        source: &Source,
+        warnings: &mut Vec<Diagnostic>,
+    ) -> Result<&mut Opened, Refusal> {
+        match self.by_file.entry(source.file.clone()) {
+            MapEntry::Occupied(known) => Ok(known.into_mut()),
+            MapEntry::Vacant(place) => {
+                let library = Library::open_from(&resolved.plugin.path, &source.file)?;
+                warnings.extend(library.warnings().iter().map(Diagnostic::warning));
+                let description = library.describe()?;
+                Ok(place.insert(Opened {
+                    library,
+                    description,
+                    file: source.file.clone(),
+                    checks: BTreeMap::new(),
+                }))
+            }
+        }
+    }
+}
+
+impl Opened {
+    /// The problems of a configuration of a hook of this library, against its schema.
+    fn problems(&mut self, config: &Value, hook: &HookMetadata) -> Vec<Problem> {
+        if !self.checks.contains_key(&hook.name) {
+            let Some(schema) = catalogue::config_schema(&self.description, hook) else {
+                return Vec::new();
+            };
+            self.checks.insert(hook.name.clone(), Checker::new(schema));
+        }
+        let check = self.checks.get(&hook.name);
+        check.map_or_else(Vec::new, |check| check.check(config))
+    }
+}
+
 fn plan(
     index: usize,
     entry: &HookEntry,
     resolved: &Resolved,
-    source: &Source,
+    opened: &mut Opened,
     manifest: &Manifest,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<HookPlan, Failure> {
     let json_path = format!("hooks[{index}]");
-    let refused = |refusal: Refusal| {
-        Failure::plugin(vec![placed(refusal.diagnostic(), manifest, &json_path)])
-    };
-    let library = Library::open_from(&resolved.plugin.path, &source.file).map_err(refused)?;
-    warnings.extend(library.warnings().iter().map(Diagnostic::warning));
-    let description = library.describe().map_err(refused)?;
     let config = Value::Object(entry.config.clone());
-    let schema = catalogue::config_schema(&description, &resolved.hook);
-    let mut problems = match schema {
-        Some(schema) => check_config(&config, schema, &resolved.hook, manifest, &json_path),
-        None => Vec::new(),
-    };
+    let found = opened.problems(&config, &resolved.hook);
+    let mut problems: Vec<Diagnostic> = found
+        .into_iter()
+        .map(|problem| told(problem, &resolved.hook, manifest, &json_path))
+        .collect();
     let modules = entry.modules().unwrap_or_else(|message| {
         let place = manifest.place(&format!("{json_path}.modules"));
         problems.push(Diagnostic::new(message).at(place));
@@ -243,7 +304,7 @@ fn plan(
     if !problems.is_empty() {
         return Err(Failure::usage(problems));
     }
-    let schema = schema.cloned();
+    let schema = catalogue::config_schema(&opened.description, &resolved.hook).cloned();
     let (points, unknown) = known_points(&resolved.hook);
     warnings.extend(unknown);
     if resolved.plugin.metadata.panic == "abort" {
@@ -279,8 +340,8 @@ fn plan(
             modules,
         },
         json_path,
-        library,
-        file: source.file.clone(),
+        library: opened.library.clone(),
+        file: opened.file.clone(),
         time_limit: entry.time_limit().or(manifest.limits.call_limit()),
         kind: resolved.hook.name.clone(),
         config,
@@ -289,31 +350,20 @@ fn plan(
     })
 }
 
-/// The configuration against the schema that the plugin gives for it.
-fn check_config(
-    config: &Value,
-    schema: &Value,
-    hook: &HookMetadata,
-    manifest: &Manifest,
-    json_path: &str,
-) -> Vec<Diagnostic> {
-    schema_check::check(config, schema)
-        .into_iter()
-        .map(|problem| {
-            let path = json_path::below(&format!("{json_path}.config"), &problem.path);
-            let place = if problem.is_key {
-                manifest.source.key_place(&path)
-            } else {
-                manifest.place(&path)
-            };
-            let message = format!("the configuration of `{}`: {}", hook.name, problem.message);
-            let diagnostic = Diagnostic::new(message).at(place);
-            match problem.hint {
-                Some(hint) => diagnostic.hint(hint),
-                None => diagnostic,
-            }
-        })
-        .collect()
+/// A problem of a hook's configuration, with its place in the manifest.
+fn told(problem: Problem, hook: &HookMetadata, manifest: &Manifest, json_path: &str) -> Diagnostic {
+    let path = json_path::below(&format!("{json_path}.config"), &problem.path);
+    let place = if problem.is_key {
+        manifest.source.key_place(&path)
+    } else {
+        manifest.place(&path)
+    };
+    let message = format!("the configuration of `{}`: {}", hook.name, problem.message);
+    let diagnostic = Diagnostic::new(message).at(place);
+    match problem.hint {
+        Some(hint) => diagnostic.hint(hint),
+        None => diagnostic,
+    }
 }
 
 /// The mount points that this host knows, and a warning of the others.

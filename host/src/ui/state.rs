@@ -41,6 +41,8 @@ pub(super) struct State {
     pub(super) rows: VecDeque<Arc<Row>>,
     /// The best value of each metric whose name says which is better, and its iteration.
     pub(super) best: Vec<Best>,
+    /// The place after the one that was compared last.
+    next_best: usize,
     /// The times of the passes that are over, by phases.
     pub(super) times: Vec<(Phase, Profile)>,
     /// Those of the passes under way, as far as they were when they were asked for: a validation may
@@ -197,8 +199,16 @@ impl State {
         let Some(rule) = Rule::of_metric(name) else {
             return;
         };
-        let mut known = self.best.iter_mut();
-        match known.find(|best| best.phase == phase && best.name == name) {
+        // They come in one order, so that almost always it is the one after the last.
+        let is_it = |best: &Best| best.phase == phase && best.name == name;
+        let next = self.next_best;
+        let index = if self.best.get(next).is_some_and(is_it) {
+            Some(next)
+        } else {
+            self.best.iter().position(is_it)
+        };
+        self.next_best = index.unwrap_or(self.best.len()) + 1;
+        match index.and_then(|index| self.best.get_mut(index)) {
             Some(best) if rule.is_better(value, best.value) || best.value.is_nan() => {
                 best.value = value;
                 best.iteration = iteration;

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! training 5 epochs
-//! epoch 1/5  batch  50/141  loss 1.2032  accuracy 0.6428  lr 1.0000e-3  61440 samples/s  eta 0:00:01
-//! epoch 1/5  train  loss 0.9713  accuracy 0.7324  0.15 s  60123 samples/s
-//! epoch 1/5  val  loss 0.5120  accuracy 0.8570  0.01 s  181241 samples/s
+//! console: epoch 1/5  batch  50/141  loss 1.2032  accuracy 0.6428  lr 1.0000e-3  61440 samples/s  eta 0:00:01
+//! console: epoch 1/5  train  loss 0.9713  accuracy 0.7324  0.15 s  60123 samples/s
+//! console: epoch 1/5  val  loss 0.5120  accuracy 0.8570  0.01 s  181241 samples/s
 //! completed in 0:00:01: 5 epochs, 705 iterations
 //! ```
 //!

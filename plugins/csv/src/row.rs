@@ -1,5 +1,6 @@
 //! Rows and columns: what stands in a table, as text.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,13 @@ pub(crate) struct Row<'task> {
     pub(crate) elapsed: f64,
     /// The pass's metrics, in the order of their first appearance.
     pub(crate) metrics: Vec<(&'task str, f64)>,
+}
+
+impl<'task> Row<'task> {
+    /// The metrics by their names: a run may have thousands.
+    pub(crate) fn by_name(&self) -> HashMap<&'task str, f64> {
+        self.metrics.iter().copied().collect()
+    }
 }
 
 /// One column of a table; its name in the header says what it holds.
@@ -46,19 +54,20 @@ impl Column {
         }
     }
 
-    /// What stands in this column; nothing for a metric without a value.
-    pub(crate) fn cell(&self, row: &Row<'_>, digits: Option<u8>) -> Option<String> {
+    /// What stands in this column; nothing for a metric without a value. `metrics` are the row's.
+    pub(crate) fn cell(
+        &self,
+        row: &Row<'_>,
+        metrics: &HashMap<&str, f64>,
+        digits: Option<u8>,
+    ) -> Option<String> {
         Some(match self {
             Column::Epoch => row.epoch.to_string(),
             Column::Iteration => row.iteration.to_string(),
             Column::Update => row.update.to_string(),
             Column::LearningRate => number(row.learning_rate, digits),
             Column::Elapsed => number(row.elapsed, digits),
-            Column::Metric(name) => {
-                let mut metrics = row.metrics.iter();
-                let &(_, value) = metrics.find(|(metric, _)| metric == name)?;
-                number(value, digits)
-            }
+            Column::Metric(name) => number(*metrics.get(name.as_str())?, digits),
         })
     }
 }
@@ -160,7 +169,8 @@ mod tests {
             ("f1", None),
         ];
         for (name, expected) in cases {
-            let cell = Column::from(name.to_owned()).cell(&row, None);
+            let metrics = row.by_name();
+            let cell = Column::from(name.to_owned()).cell(&row, &metrics, None);
             assert_eq!(cell.as_deref(), expected, "{name}");
         }
     }

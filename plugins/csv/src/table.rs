@@ -1,9 +1,10 @@
 //! One file: its columns, its rows, what is known of it when a run goes on.
 
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sconce_plugin_api::{Restored, prelude::*};
+use sconce_plugin_api::{Restored, prelude::*, spreadsheet};
 
 use crate::config::{Config, OnMissing};
 use crate::row::{Column, Row, choose};
@@ -13,14 +14,14 @@ pub(crate) struct Table {
     log: LogFile,
     columns: Vec<Column>,
     /// The metrics that have been warned of: those without a column and those without a value.
-    warned: Vec<String>,
+    warned: BTreeSet<String>,
 }
 
 /// What a checkpoint keeps of a table.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Saved {
     columns: Vec<Column>,
-    warned: Vec<String>,
+    warned: BTreeSet<String>,
     /// What a run wrote after the checkpoint it was resumed from is cut off.
     file: LogFileState,
 }
@@ -51,10 +52,10 @@ impl Table {
         let mut table = Table {
             log,
             columns,
-            warned: Vec::new(),
+            warned: BTreeSet::new(),
         };
         let header: Vec<String> = (table.columns.iter())
-            .map(|column| column.name().to_owned())
+            .map(|column| spreadsheet::escaped(column.name()).into_owned())
             .collect();
         table.log.write(line(&header, config)?)?;
         Ok(table)
@@ -70,12 +71,12 @@ impl Table {
             .context(Failing("read the header of", &path))?;
         let columns = header
             .iter()
-            .map(|name| Column::from(name.to_owned()))
+            .map(|name| Column::from(spreadsheet::unescaped(name).to_owned()))
             .collect();
         Ok(Table {
             log: LogFile::append(path)?,
             columns,
-            warned: Vec::new(),
+            warned: BTreeSet::new(),
         })
     }
 
@@ -97,8 +98,9 @@ impl Table {
     pub(crate) fn write(&mut self, row: &Row<'_>, config: &Config) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         let mut record = Vec::with_capacity(self.columns.len());
+        let metrics = row.by_name();
         for column in &self.columns {
-            if let Some(cell) = column.cell(row, config.digits) {
+            if let Some(cell) = column.cell(row, &metrics, config.digits) {
                 record.push(cell);
                 continue;
             }
@@ -125,15 +127,13 @@ impl Table {
             columns,
             warned,
         } = self;
-        let has_column = |name: &str| {
-            let mut metrics = columns
-                .iter()
-                .filter(|column| matches!(column, Column::Metric(_)));
-            metrics.any(|column| column.name() == name)
-        };
+        let metrics = columns
+            .iter()
+            .filter(|column| matches!(column, Column::Metric(_)));
+        let known: HashSet<&str> = metrics.map(Column::name).collect();
         let names = row.metrics.iter().map(|(name, _)| *name);
         names
-            .filter(|name| !has_column(name) && is_new(warned, name))
+            .filter(|name| !known.contains(name) && is_new(warned, name))
             .map(|name| {
                 let path = log.path().display();
                 format!(
@@ -165,13 +165,9 @@ fn line(cells: &[String], config: &Config) -> Result<Vec<u8>> {
         .map_err(csv::IntoInnerError::into_error)?)
 }
 
-/// Whether `name` is not yet in the list; it is then.
-fn is_new(list: &mut Vec<String>, name: &str) -> bool {
-    let is_new = !list.iter().any(|known| known == name);
-    if is_new {
-        list.push(name.to_owned());
-    }
-    is_new
+/// Whether `name` is not yet among the known; it is then.
+fn is_new(known: &mut BTreeSet<String>, name: &str) -> bool {
+    !known.contains(name) && known.insert(name.to_owned())
 }
 
 fn missing(column: &Column, path: &Path) -> String {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use sconce_charts::{Line, LineChart};
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::write_whole;
+use sconce_plugin_api::{spreadsheet, write_whole};
 
 use crate::numbers::{Magnitude, magnitude, module_of};
 
@@ -158,7 +158,7 @@ impl GradientFlow {
                 // The batch under way is not counted yet.
                 (task.iteration() + 1).to_string(),
                 (task.update() + 1).to_string(),
-                flow.module.clone(),
+                spreadsheet::escaped(&flow.module).into_owned(),
                 norm.to_string(),
                 flow.gradient.most.to_string(),
                 weight.to_string(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::Tensor;
-use sconce_plugin_api::{path_inside, write_whole};
+use sconce_plugin_api::{path_inside, spreadsheet, write_whole};
 
 use crate::classes::{self, Classified, Shown, sigmoid, softmax};
 use crate::numbers;
@@ -297,7 +297,11 @@ fn lines(rows: &[Vec<String>], delimiter: u8) -> Result<String> {
         .delimiter(delimiter)
         .from_writer(Vec::new());
     for row in rows {
-        writer.write_record(row)?;
+        // Names of classes come from the data.
+        writer.write_record(
+            row.iter()
+                .map(|cell| spreadsheet::escaped(cell).into_owned()),
+        )?;
     }
     let text = writer
         .into_inner()

@@ -1,16 +1,20 @@
 //! Rows of CSV.
 
 use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::spreadsheet;
 
-/// Rows as they stand in a file, each with the end of its line.
+/// Rows as they stand in a file, each with the end of its line; no text of them is a formula.
 pub(crate) fn rows<R, C>(rows: impl IntoIterator<Item = R>) -> Result<Vec<u8>>
 where
     R: IntoIterator<Item = C>,
-    C: AsRef<[u8]>,
+    C: AsRef<str>,
 {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for row in rows {
-        writer.write_record(row)?;
+        for cell in row {
+            writer.write_field(&*spreadsheet::escaped(cell.as_ref()))?;
+        }
+        writer.write_record(None::<&[u8]>)?;
     }
     Ok(writer
         .into_inner()
@@ -23,5 +27,7 @@ mod tests {
     fn what_needs_quotes_has_them() {
         let text = super::rows([["a", "b"], ["1,5", "2"]]).expect("rows");
         assert_eq!(text, b"a,b\n\"1,5\",2\n");
+        let text = super::rows([["=1+2", "-3"]]).expect("rows");
+        assert_eq!(text, b"'=1+2,-3\n");
     }
 }

@@ -100,8 +100,15 @@ impl Sums {
         for (sum, part) in self.parts.iter_mut().zip(pass.parts) {
             *sum += part;
         }
-        for hook in &pass.hooks {
-            match self.hooks.iter_mut().find(|(name, ..)| *name == hook.0) {
+        for (index, hook) in pass.hooks.iter().enumerate() {
+            // They come in one order, so that almost always it is the one in the same place.
+            let same = self.hooks.get(index).is_some_and(|sum| sum.0 == hook.0);
+            let index = if same {
+                Some(index)
+            } else {
+                self.hooks.iter().position(|(name, ..)| *name == hook.0)
+            };
+            match index.and_then(|index| self.hooks.get_mut(index)) {
                 Some(sum) => {
                     sum.1 += hook.1;
                     sum.2 += hook.2;
@@ -113,7 +120,11 @@ impl Sums {
     }
 
     fn hook_seconds(&self) -> f64 {
-        self.hooks.iter().map(|hook| hook.2).sum()
+        // The sum of no hooks would be -0.0.
+        self.hooks
+            .iter()
+            .map(|hook| hook.2)
+            .fold(0.0, |sum, seconds| sum + seconds)
     }
 
     /// What no part and no hook took: the loop itself. Hooks' times are estimates, so that it may be

@@ -1,5 +1,7 @@
 //! What the page knows of the run: the hook's state.
 
+use std::collections::{HashMap, HashSet};
+
 use sconce_plugin_api::{EpochProfile, Phase, Result, Rule, bail, state};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +17,9 @@ pub(crate) struct History {
     pub(crate) batches: u64,
     /// Metrics at the ends of passes, in the order of their first appearance.
     pub(crate) metrics: Vec<Curve>,
+    /// Where among them each is, by `phase/name`.
+    #[serde(skip)]
+    places: HashMap<String, usize>,
     /// The parameter groups' learning rates.
     pub(crate) rates: Vec<Curve>,
     /// Losses of batches.
@@ -107,7 +112,16 @@ impl History {
 
     /// A finished pass's metric.
     pub(crate) fn add_metric(&mut self, phase: Phase, name: &str, at: f64, value: f64) {
-        push(&mut self.metrics, name, phase.name(), at, value);
+        // A restored history comes without.
+        if self.places.len() != self.metrics.len() {
+            self.places = places_of(&self.metrics);
+        }
+        let key = format!("{phase}/{name}");
+        let known = self.places.get(&key).copied();
+        push_at(&mut self.metrics, known, name, phase.name(), (at, value));
+        if known.is_none() {
+            self.places.insert(key, self.metrics.len() - 1);
+        }
     }
 
     pub(crate) fn add_rate(&mut self, group: &str, at: f64, rate: f64) {
@@ -140,6 +154,22 @@ impl History {
         }
     }
 
+    /// Leaves out the events of checkpoints that were deleted or replaced since.
+    pub(crate) fn keep_checkpoints(&mut self, is_there: impl Fn(&str) -> bool) {
+        let mut seen = HashSet::new();
+        let mut kept: Vec<Event> = std::mem::take(&mut self.events);
+        kept.reverse();
+        kept.retain(|event| {
+            let tag = (event.kind == "checkpoint").then(|| event.text.split('`').nth(1));
+            match tag.flatten() {
+                Some(tag) => seen.insert(tag.to_owned()) && is_there(tag),
+                None => true,
+            }
+        });
+        kept.reverse();
+        self.events = kept;
+    }
+
     pub(crate) fn add_times(&mut self, phase: Phase, profile: EpochProfile<'_>) {
         let index = self.times.iter().position(|one| one.phase == phase.name());
         let index = index.unwrap_or_else(|| {
@@ -164,8 +194,9 @@ impl History {
         for (sum, part) in times.parts.iter_mut().zip(parts) {
             *sum += part;
         }
-        for hook in profile.hooks() {
-            let found = times.hooks.iter_mut().find(|known| known.name == hook.name);
+        for (index, hook) in profile.hooks().enumerate() {
+            let found = place(&times.hooks, index, hook.name);
+            let found = found.and_then(|index| times.hooks.get_mut(index));
             let new = HookTimes {
                 name: hook.name.to_owned(),
                 calls: hook.calls,
@@ -236,12 +267,38 @@ fn check_seconds(seconds: f64) -> Result<()> {
     Ok(())
 }
 
+/// The index of the hook of this name; in almost all cases the one where it was the last time.
+fn place(hooks: &[HookTimes], likely: usize, name: &str) -> Option<usize> {
+    let is_it = |hook: &HookTimes| hook.name == name;
+    if hooks.get(likely).is_some_and(is_it) {
+        return Some(likely);
+    }
+    hooks.iter().position(is_it)
+}
+
+/// The metrics' curves by their phases and names: there may be thousands.
+fn places_of(curves: &[Curve]) -> HashMap<String, usize> {
+    let curves = curves.iter().enumerate();
+    curves
+        .map(|(index, curve)| (format!("{}/{}", curve.phase, curve.name), index))
+        .collect()
+}
+
 fn push(curves: &mut Vec<Curve>, name: &str, phase: &str, at: f64, value: f64) {
+    let mut known = curves.iter();
+    let known = known.position(|curve| curve.name == name && curve.phase == phase);
+    push_at(curves, known, name, phase, (at, value));
+}
+
+fn push_at(
+    curves: &mut Vec<Curve>,
+    known: Option<usize>,
+    name: &str,
+    phase: &str,
+    (at, value): (f64, f64),
+) {
     let point = (at, value.is_finite().then_some(value));
-    let known = curves
-        .iter_mut()
-        .find(|curve| curve.name == name && curve.phase == phase);
-    if let Some(curve) = known {
+    if let Some(curve) = known.and_then(|index| curves.get_mut(index)) {
         curve.points.push(point);
         return;
     }
@@ -255,6 +312,31 @@ fn push(curves: &mut Vec<Curve>, name: &str, phase: &str, at: f64, value: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checkpoints_that_are_gone_or_replaced_are_not_listed() {
+        let mut history = History::default();
+        for (epoch, kind, text) in [
+            (1, "checkpoint", "`latest`, 1 kB"),
+            (1, "checkpoint", "`epoch-1`, 1 kB"),
+            (2, "back", "back to `epoch-1`"),
+            (3, "checkpoint", "`latest`, 1 kB, by `saver`"),
+            (3, "end", "completed"),
+        ] {
+            history.events.push(Event {
+                epoch,
+                iteration: 0,
+                seconds: 0.0,
+                kind: kind.to_owned(),
+                text: text.to_owned(),
+            });
+        }
+        history.keep_checkpoints(|tag| tag == "latest");
+        let left: Vec<(u64, &str)> = (history.events.iter())
+            .map(|event| (event.epoch, event.kind.as_str()))
+            .collect();
+        assert_eq!(left, [(2, "back"), (3, "checkpoint"), (3, "end")]);
+    }
 
     #[test]
     fn many_points_are_thinned_and_the_first_and_the_rhythm_stay() {

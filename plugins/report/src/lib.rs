@@ -35,6 +35,8 @@ use page::{Page, Standing};
 struct Report {
     config: Config,
     path: PathBuf,
+    /// The directory of the run's checkpoints.
+    checkpoints: PathBuf,
     /// The run's manifest; null where the page is not to show it.
     manifest: Value,
     environment: Environment,
@@ -66,7 +68,10 @@ impl Report {
     }
 
     /// Writes the page.
-    fn write(&self, task: &TaskView<'_>, standing: &Standing<'_>) -> Result<()> {
+    fn write(&mut self, task: &TaskView<'_>, standing: &Standing<'_>) -> Result<()> {
+        let checkpoints = &self.checkpoints;
+        let is_there = |tag: &str| !tag.contains('/') && checkpoints.join(tag).is_dir();
+        self.history.keep_checkpoints(is_there);
         let page = Page {
             config: &self.config,
             facts: &self.facts,
@@ -105,6 +110,7 @@ impl Hook for Report {
         let manifest = setup.manifest()?;
         Ok(Report {
             path: setup.path_below("file", &config.file)?,
+            checkpoints: setup.run_directory().join("checkpoints"),
             environment: Environment::of(setup, &manifest),
             manifest: if config.manifest {
                 json::without_secrets(manifest)

@@ -12,6 +12,7 @@ fn plain(config: &Value) -> Vec<String> {
     let lines = finished.stderr.lines();
     lines
         .filter(|line| line.contains("  loss ") || line.contains("  accuracy "))
+        .filter_map(|line| line.strip_prefix("progress: "))
         .filter(|line| line.starts_with("epoch ") || line.starts_with("test "))
         .map(str::to_owned)
         .collect()
@@ -124,13 +125,16 @@ mod on_a_terminal {
         assert_eq!(console.len(), 6, "{lines:#?}");
         for line in console {
             assert!(
-                line.starts_with("epoch ") && line.contains("  lr 1.0000e-2"),
+                line.starts_with("console: epoch ") && line.contains("  lr 1.0000e-2"),
                 "{line}"
             );
         }
         assert_eq!(lines.last().map(String::as_str), Some(""));
         // Between the two a bar was on the screen, and was put back below the message.
-        assert!(text.contains("\r\x1b[Kepoch 1/2  batch 1/3"), "{text:?}");
+        assert!(
+            text.contains("\r\x1b[Kconsole: epoch 1/2  batch 1/3"),
+            "{text:?}"
+        );
     }
 
     #[test]
@@ -147,6 +151,7 @@ mod on_a_terminal {
         ];
         assert_eq!(bars.len(), begins.len(), "{lines:#?}");
         for (line, begin) in bars.iter().zip(begins) {
+            let line = line.strip_prefix("progress: ").expect("the hook's name");
             assert!(line.starts_with(begin), "{line}");
         }
     }

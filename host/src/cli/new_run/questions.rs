@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, Write};
 
+use crate::printable;
+
 /// Asks, or takes the defaults.
 pub(super) struct Questions<R, W> {
     reader: R,
@@ -38,7 +40,10 @@ impl<R: BufRead, W: Write> Questions<R, W> {
             } else {
                 format!(" [{default}]")
             };
-            drop(write!(self.writer, "{question}{shown} ").and_then(|()| self.writer.flush()));
+            // The defaults may come from data: names of columns.
+            let asked = format!("{question}{shown} ");
+            let asked = printable::lines(&asked);
+            drop(write!(self.writer, "{asked}").and_then(|()| self.writer.flush()));
             let mut line = String::new();
             if !matches!(self.reader.read_line(&mut line), Ok(length) if length > 0) {
                 self.asks = false;
@@ -47,7 +52,9 @@ impl<R: BufRead, W: Write> Questions<R, W> {
             let answer = line.trim();
             match read(if answer.is_empty() { default } else { answer }) {
                 Ok(value) => return Ok(value),
-                Err(message) => drop(writeln!(self.writer, "  {message}")),
+                Err(message) => {
+                    drop(writeln!(self.writer, "  {}", printable::one_line(&message)));
+                }
             }
         }
         read(default)

@@ -12,6 +12,7 @@ mod times;
 mod words;
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
@@ -21,6 +22,7 @@ use sconce_plugin_api::Phase;
 use super::keys::{Choice, Pane};
 use super::lines::Lines;
 use super::state::State;
+use crate::printable;
 use crate::run::Wish;
 
 pub(super) use style::Palette;
@@ -54,6 +56,22 @@ fn block(title: Line<'_>) -> Block<'_> {
 
 /// Draws it; gives back how many lines of the log there is room for.
 pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture<'_>) -> u16 {
+    let log_height = draw_panes(frame, picture);
+    tame(frame.buffer_mut());
+    log_height
+}
+
+/// Takes characters out that steer the terminal: names and texts come from outside.
+fn tame(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if cell.symbol().contains(printable::breaks_line) {
+            let shown = printable::stripped(cell.symbol());
+            cell.set_symbol(if shown.is_empty() { " " } else { &shown });
+        }
+    }
+}
+
+fn draw_panes(frame: &mut Frame<'_>, picture: &Picture<'_>) -> u16 {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let words = format!(
@@ -78,12 +96,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture<'_>) -> u16 {
     } else {
         draw_one(frame, body, picture)
     };
-    let line: String = picture
-        .state
-        .status
-        .chars()
-        .filter(|c| !c.is_control())
-        .collect();
+    let line = printable::stripped(&picture.state.status);
     frame.render_widget(format!(" {line}"), status);
     footer::draw(frame, footer, picture, !is_large);
     if picture.choice.shows_help {

@@ -64,6 +64,28 @@ fn a_metric_that_comes_late_is_named_once() {
 }
 
 #[test]
+fn the_name_of_a_metric_is_no_formula_and_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("val.csv");
+    let metrics = [("=cmd|' /C calc'!A0", -1.0), ("@x", 2.0)];
+    let config = Config {
+        append: true,
+        ..Config::default()
+    };
+    for epoch in 1..3 {
+        // The second time the header is read.
+        let (_, warnings) = run(&path, &config, None, &[row(epoch, &metrics)]).unwrap();
+        assert_eq!(warnings, [""; 0]);
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    let header = "epoch,iteration,update,learning_rate,'=cmd|' /C calc'!A0,'@x\n";
+    assert_eq!(
+        text,
+        format!("{header}1,10,5,0.001,-1,2\n2,20,10,0.001,-1,2\n")
+    );
+}
+
+#[test]
 fn a_missing_metric_is_an_error_a_warning_or_the_default() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("val.csv");

@@ -1,5 +1,7 @@
 //! One line: a JSON object under construction.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use super::config::{Config, NotFinite};
@@ -8,7 +10,7 @@ use super::config::{Config, NotFinite};
 pub(crate) struct Object {
     text: Vec<u8>,
     /// The keys so far, so that none is there twice.
-    keys: Vec<String>,
+    keys: HashSet<String>,
     digits: Option<u8>,
     not_finite: NotFinite,
 }
@@ -18,7 +20,7 @@ impl Object {
     pub(crate) fn new(config: &Config) -> Self {
         Object {
             text: Vec::with_capacity(256),
-            keys: Vec::new(),
+            keys: HashSet::new(),
             digits: config.digits,
             not_finite: config.not_finite,
         }
@@ -32,10 +34,10 @@ impl Object {
 
     /// Adds a key, unless it is there already.
     pub(crate) fn add(&mut self, key: &str, value: &impl Serialize) {
-        if self.keys.iter().any(|known| known == key) {
+        if self.keys.contains(key) {
             return;
         }
-        self.keys.push(key.to_owned());
+        self.keys.insert(key.to_owned());
         self.text
             .push(if self.text.is_empty() { b'{' } else { b',' });
         json(&mut self.text, &key);

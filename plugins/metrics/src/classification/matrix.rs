@@ -2,6 +2,7 @@
 
 use sconce_charts::HeatMap;
 use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::spreadsheet;
 
 use super::scores::Confusion;
 
@@ -52,9 +53,14 @@ pub(crate) fn table(
     let cells = normalised(confusion, normalise);
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_field("true \\ predicted")?;
-    writer.write_record(names)?;
+    // Names come from the data: none is to be a formula.
+    let names: Vec<_> = names
+        .iter()
+        .map(|name| spreadsheet::escaped(name))
+        .collect();
+    writer.write_record(names.iter().map(|name| name.as_bytes()))?;
     for (name, row) in names.iter().zip(cells.chunks(confusion.classes.max(1))) {
-        writer.write_field(name)?;
+        writer.write_field(name.as_bytes())?;
         writer.write_record(row.iter().map(f64::to_string))?;
     }
     Ok(writer

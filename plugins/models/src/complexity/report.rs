@@ -101,11 +101,13 @@ impl Report {
         for line in &lines {
             text.push('\n');
             for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
+                // Not by a format's width, which panics from 65,536 on.
+                let blanks = " ".repeat(width.saturating_sub(cell.chars().count()));
                 // Words to the left, numbers to the right.
                 let _ = if column < 3 {
-                    write!(text, "  {cell:<width$}")
+                    write!(text, "  {cell}{blanks}")
                 } else {
-                    write!(text, "  {cell:>width$}")
+                    write!(text, "  {blanks}{cell}")
                 };
             }
         }

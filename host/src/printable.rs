@@ -1,0 +1,114 @@
+//! Text from outside, made fit for a terminal.
+//!
+//! Hooks, data, checkpoints, file names and other plugins' metadata bring texts of their own. None of
+//! them may clear the screen, change colours, reorder what is read or pass for a line of the host.
+//! Everything that the program prints goes through one of these functions, in the one place that
+//! writes: [`crate::log`] and [`crate::diagnostic::render`] for standard error, `cli::output` for
+//! standard output, `ui::view` for the live view.
+
+use std::borrow::Cow;
+
+/// Whether a character controls the terminal instead of being shown: control characters except line
+/// ends and tabs, and those that change the direction of writing.
+pub(crate) fn steers(c: char) -> bool {
+    let turns = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            | '\u{fff9}'..='\u{fffb}'
+    );
+    turns || c.is_control() && c != '\n' && c != '\t'
+}
+
+/// Whether a character can't be part of one line.
+pub(crate) fn breaks_line(c: char) -> bool {
+    steers(c) || c == '\n' || c == '\t'
+}
+
+/// A text of several lines; control characters are escaped as in Rust: `\u{1b}`.
+pub(crate) fn lines(text: &str) -> Cow<'_, str> {
+    escaped(text, steers)
+}
+
+/// A text as one line: line ends and tabs are escaped too.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, breaks_line)
+}
+
+/// A text without what [`lines`] would escape: for places of a fixed width.
+pub(crate) fn stripped(text: &str) -> String {
+    text.chars().filter(|&c| !breaks_line(c)).collect()
+}
+
+/// JSON text with the characters escaped that JSON allows but a terminal obeys. The document stays
+/// the same: outside of its strings JSON has none of them.
+pub(crate) fn json(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if steers(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Adds a character as it is, or as its escape: `\n`, `\u{1b}`.
+pub(crate) fn push(shown: &mut String, c: char, is_escaped: impl Fn(char) -> bool) {
+    if is_escaped(c) {
+        shown.extend(c.escape_default());
+    } else {
+        shown.push(c);
+    }
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
+    if !text.contains(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        push(&mut shown, c, is_escaped);
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Control characters of both sets, DEL, line separators, and what turns the direction.
+    const HOSTILE: &str =
+        "a\x1b[2J\x07\r\x7f\u{85}\u{9b}31m\u{202e}b\u{2066}\u{2069}\u{2028}\u{61c}\u{200f}c";
+
+    #[test]
+    fn nothing_steers_any_more() {
+        for shown in [lines(HOSTILE), one_line(HOSTILE), json(HOSTILE)] {
+            assert!(!shown.contains(steers), "{shown:?}");
+            assert!(shown.starts_with('a') && shown.ends_with('c'), "{shown:?}");
+        }
+        assert_eq!(stripped("a\x1b[2J\nb\u{202e}"), "a[2Jb");
+        assert!(matches!(lines("é → 日本\n\tb"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn line_ends_stay_in_texts_of_several_lines_alone() {
+        assert_eq!(lines("a\nb\tc\r"), "a\nb\tc\\r");
+        assert_eq!(one_line("a\nb\tc\r"), "a\\nb\\tc\\r");
+    }
+
+    #[test]
+    fn json_stays_the_same_document() {
+        let value = serde_json::json!({ HOSTILE: [HOSTILE, "\"\\"] });
+        for text in [value.to_string(), format!("{value:#}")] {
+            let read: serde_json::Value = serde_json::from_str(&json(&text)).expect("JSON");
+            assert_eq!(read, value);
+        }
+    }
+}
