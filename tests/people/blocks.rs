@@ -6,8 +6,9 @@ use sconce_tests::{Workplace, artifacts, edit, tiny, workspace};
 use serde_json::{Value, json};
 
 /// What a piece may lack here, and nothing else: it is its reader's.
-const LACKS: [&str; 5] = [
+const LACKS: [&str; 6] = [
     "there is no such file",
+    "can't read the weights: failed to open file",
     "has no file `data_batch_1.bin`",
     "matches no module of the model",
     "matches no parameter",
