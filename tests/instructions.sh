@@ -10,24 +10,33 @@ library=target/release/libsconce_fixture_noop.so
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# Instructions of a whole run with so many hooks and calls.
+# Instructions of a whole run with this many hooks and calls.
 count() {
-  valgrind --tool=callgrind --callgrind-out-file="$scratch/out" "$program" "$library" "$1" "$2" \
-    >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; kill $$; }
-  sed -n 's/.*Collected : //p' "$scratch/log"
+  local log=$scratch/$1-$2
+  valgrind --tool=callgrind --callgrind-out-file="$log.out" "$program" "$library" "$1" "$2" \
+    >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+  sed -n 's/.*Collected : //p' "$log"
 }
 
-# Instructions of one call of a mount point with so many hooks.
+# Instructions of one call of a mount point with this many hooks. The counts are the same beside each other.
 per_point() {
   local few many
-  few=$(count "$1" 1000)
+  count "$1" 1000 >"$scratch/few-$1" &
   many=$(count "$1" 11000)
+  wait $!
+  few=$(cat "$scratch/few-$1")
   echo $(((many - few) / 10000))
 }
 
-empty=$(per_point 0)
-one=$(per_point 1)
+per_point 0 >"$scratch/empty" &
+empty=$!
+per_point 1 >"$scratch/one" &
+one=$!
 hundred=$(per_point 100)
+wait "$empty"
+wait "$one"
+empty=$(cat "$scratch/empty")
+one=$(cat "$scratch/one")
 each=$(((hundred - one) / 99))
 printf 'a mount point with no hook:     %4d instructions\n' "$empty"
 printf 'a mount point with one hook:    %4d instructions\n' "$one"

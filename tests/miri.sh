@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 target=$(rustc -vV | sed -n 's/^host: //p')
 # Nothing optimised: Miri takes none of it, and it builds sooner.
 tests=(--quiet --locked --config 'profile.dev.opt-level=0' --config 'profile.dev.package."*".opt-level=0'
+  --config 'profile.dev.package.abi_stable.opt-level=0' --config 'profile.dev.package.serde_json.opt-level=0'
   -p sconce-plugin-api --lib)
 
 if cargo +nightly miri --version >/dev/null 2>&1; then
