@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use sconce_tests::workspace;
+use sconce_tests::{Workplace, artifacts, workspace};
+use serde_json::Value;
 
 /// The targets of a page's links, without those to other sites.
 fn links(text: &str) -> Vec<&str> {
@@ -60,4 +61,62 @@ fn pages_that_are_named_are_there() {
             );
         }
     }
+}
+
+/// In the second columns of `coming-from.md`, what is neither a hook nor a key of the manifest: names of the other systems,
+/// requests, tags, directories.
+const OTHERS: [&str; 13] = [
+    "adamw_torch",
+    "checkpoints",
+    "clipnorm",
+    "early_stopping_patience",
+    "early_stopping_threshold",
+    "failed",
+    "interrupted",
+    "restore_best_weights",
+    "save_best_only",
+    "save_freq",
+    "save_weights_only",
+    "start_from_epoch",
+    "validate_now",
+];
+
+/// All keys and texts of a JSON value.
+fn words(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                found.insert(key.strip_prefix("config of ").unwrap_or(key).to_owned());
+                words(value, found);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| words(value, found)),
+        Value::String(text) => drop(found.insert(text.clone())),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_stands_for_the_names_of_other_systems_is_there() {
+    let plugins = artifacts().directory().display().to_string();
+    let schema = Workplace::new(&[]).sconce(&["schema", "--plugins", &plugins]);
+    let schema: Value = serde_json::from_str(&schema.expect(0, &[]).stdout).expect("JSON");
+    let mut known = BTreeSet::from(OTHERS.map(str::to_owned));
+    words(&schema, &mut known);
+    let page = fs::read_to_string(workspace().join("docs/coming-from.md")).expect("the page");
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.[]".contains(c);
+    let mut looked_at = 0;
+    for line in page.lines().filter(|line| line.starts_with("| ")) {
+        let here = line.splitn(3, '|').nth(2).unwrap_or_default();
+        let quoted = here.split('`').skip(1).step_by(2);
+        for name in quoted.filter(|name| name.chars().all(is_name) && !name.starts_with('-')) {
+            looked_at += 1;
+            let mut parts = name.split(['.', '[', ']']).filter(|part| !part.is_empty());
+            assert!(
+                parts.all(|part| known.contains(part)),
+                "`{name}` in: {line}"
+            );
+        }
+    }
+    assert!(looked_at > 100, "only {looked_at} names");
 }
