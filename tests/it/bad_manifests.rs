@@ -51,6 +51,24 @@ fn a_file_that_is_no_manifest_is_told() {
 }
 
 #[test]
+fn too_many_hooks_and_too_long_names_are_told() {
+    let many = edit(tiny(), "/hooks", json!(vec!["console"; 200_000]));
+    value(&many).expect(2, &["has at most 10000 elements, found 200000", "at hooks"]);
+    let mut long = edit(tiny(), "/name", json!("x".repeat(70_000)));
+    value(&long).expect(
+        2,
+        &["the run's name has 70000 bytes, at most 200 are possible"],
+    );
+    // In bytes, as file systems count; without a name of its own directory the run would be called so.
+    long["name"] = json!("é".repeat(101));
+    long["hooks"] = json!([{"hook": "console", "name": "y".repeat(201)}]);
+    value(&long).expect(
+        2,
+        &["202 bytes", "the name of the hook's entry has 201 bytes"],
+    );
+}
+
+#[test]
 #[cfg(unix)]
 fn a_device_without_an_end_is_not_read() {
     let place = Workplace::new(&[]);

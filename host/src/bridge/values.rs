@@ -393,6 +393,22 @@ mod tests {
     }
 
     #[test]
+    fn so_many_values_that_none_may_look_at_all_others() {
+        // With a look at all places for each: 10^11.
+        let values = Values::default();
+        for _ in 0..2 {
+            for index in 0..200_000 {
+                values.set(&format!("value/{index}"), Keep::Batch, 0, json("1"));
+            }
+            assert_eq!(values.len(), 200_000);
+            values.end_batch();
+        }
+        // The first free place is taken first.
+        values.set("one", Keep::Run, 0, json("1"));
+        assert!(values.name(0).is_some() && values.name(1).is_none());
+    }
+
+    #[test]
     fn a_tensor_is_written_to_by_its_publisher_alone() {
         let values = Values::default();
         let tensor = Tensor::zeros(2, DType::F32, &Device::Cpu).expect("a tensor");

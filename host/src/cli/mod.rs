@@ -153,6 +153,7 @@ pub fn main() -> ExitCode {
 /// }
 /// ```
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
+    stdout::keep();
     match Cli::try_parse() {
         Ok(cli) => ExitCode::from(output::finish(obey(cli.command, tasks))),
         Err(answer) => ExitCode::from(output::finish(tell(&answer))),

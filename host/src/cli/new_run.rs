@@ -137,9 +137,9 @@ pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, Failure> {
     ];
     for (path, text) in &texts {
         write(path, text).map_err(|error| {
-            usage(Diagnostic::new(format!(
+            Failure::results(vec![Diagnostic::new(format!(
                 "the manifest can't be written: {error}"
-            )))
+            ))])
         })?;
     }
     // What is written is right, or this says where it is not.

@@ -37,7 +37,7 @@ pub(super) fn manual(arguments: &ManArgs) -> Result<u8, Failure> {
     let written = fs_err::create_dir_all(&arguments.directory)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), &arguments.directory));
     written.map_err(|error| {
-        Failure::usage(vec![Diagnostic::new(format!(
+        Failure::results(vec![Diagnostic::new(format!(
             "the manual can't be written: {error}"
         ))])
     })?;

@@ -53,14 +53,38 @@ fn lock() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A copy of the descriptor, from before a hook could close it; what is opened next would get its number,
+/// and the results would go there.
+#[cfg(unix)]
+static COPY: std::sync::OnceLock<std::os::fd::OwnedFd> = std::sync::OnceLock::new();
+
+/// Takes standard output as it is now; called before any code of a plugin runs.
+#[cfg(unix)]
+pub(super) fn keep() {
+    if let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3) {
+        // A second call would keep the same.
+        drop(COPY.set(copy));
+    }
+}
+
+/// There is nothing to keep.
+#[cfg(not(unix))]
+pub(super) fn keep() {}
+
 #[cfg(unix)]
 fn write_all(bytes: &[u8]) -> io::Result<()> {
+    use std::os::fd::AsFd;
+
     if at_start::was_closed() {
         return Err(io::Error::other("it was closed when the program started"));
     }
+    let output = match COPY.get() {
+        Some(copy) => copy.as_fd(),
+        None => rustix::stdio::stdout(),
+    };
     let mut rest = bytes;
     while !rest.is_empty() {
-        match rustix::io::write(rustix::stdio::stdout(), rest) {
+        match rustix::io::write(output, rest) {
             Ok(count @ 1..) => rest = rest.get(count..).unwrap_or_default(),
             Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
             Err(rustix::io::Errno::INTR) => {}

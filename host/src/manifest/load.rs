@@ -148,3 +148,41 @@ fn name_hooks(hooks: &mut [HookEntry]) {
         hook.name = name;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(written: &str) -> HookEntry {
+        serde_json::from_str(written).expect("an entry")
+    }
+
+    #[test]
+    fn names_are_numbered_past_those_that_are_taken() {
+        let mut hooks: Vec<HookEntry> = [
+            "\"a\"",
+            "{\"hook\": \"b\", \"name\": \"a-2\"}",
+            "\"p/a\"",
+            "\"b\"",
+            "\"a\"",
+            "{\"hook\": \"c\", \"name\": \"a-5\"}",
+            "\"a\"",
+            "\"b\"",
+        ]
+        .map(entry)
+        .to_vec();
+        name_hooks(&mut hooks);
+        let names: Vec<&str> = hooks.iter().map(|hook| hook.name.as_str()).collect();
+        let expected = ["a", "a-2", "a-3", "b", "a-4", "a-5", "a-6", "b-2"];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn so_many_hooks_that_none_may_try_all_numbers() {
+        // Counted from 2 for each: 10^10 names.
+        let mut hooks = vec![entry("\"console\""); 200_000];
+        name_hooks(&mut hooks);
+        let last = hooks.last().map(|hook| hook.name.as_str());
+        assert_eq!(last, Some("console-200000"));
+    }
+}

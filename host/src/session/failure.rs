@@ -37,6 +37,14 @@ impl Failure {
         }
     }
 
+    /// What a command has made can't be written.
+    pub fn results(diagnostics: Vec<Diagnostic>) -> Failure {
+        Failure {
+            code: exit::TRAINING,
+            diagnostics,
+        }
+    }
+
     /// The task can't be made.
     pub fn task(error: impl std::fmt::Display) -> Failure {
         Failure::usage(vec![Diagnostic::new(format!(

@@ -263,3 +263,27 @@ fn the_log_is_scrolled() {
     expect(&shown, &["to line 20 of 50", "line 19."]);
     assert!(!shown.join("\n").contains("line 20."));
 }
+
+#[test]
+fn no_text_from_outside_steers_the_terminal() {
+    let mut state = in_the_third_epoch();
+    state.name = "run\x1b[2J\u{9b}1m\u{202e}x".to_owned();
+    state.status = "bar\r\n\u{2066}\x07".to_owned();
+    state
+        .rows
+        .push_back(std::sync::Arc::new(crate::ui::state::Row {
+            iteration: 1_000_000,
+            epoch: 9.0,
+            values: vec![(Phase::Val, "met\u{202e}ric".to_owned(), 1.0)],
+        }));
+    let log = vec!["bad: \u{202e}text\u{200f}".to_owned()];
+    let changed = Changed {
+        log,
+        ..Changed::default()
+    };
+    for size in [(120, 40), (60, 20)] {
+        let drawn = lines(size.0, size.1, &state, &changed).concat();
+        assert_eq!(drawn.find(crate::printable::breaks_line), None, "{drawn:?}");
+        assert!(drawn.contains("run[2J"), "{drawn}");
+    }
+}
