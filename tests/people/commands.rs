@@ -132,6 +132,23 @@ fn runs_are_compared() {
         json!({"optimizer.learning_rate": [0.01, 0.2]})
     );
     assert_eq!(object["runs"], json!(["slow", "fast"]));
+    // Losses of different kinds are not compared, other metrics are.
+    let manifest: Value =
+        serde_json::from_str(&place.read("runs/slow/manifest.json")).expect("JSON");
+    let other = edit(manifest, "/loss", json!({"kind": "mse"}));
+    place.write_text("runs/slow/manifest.json", &other.to_string());
+    let finished = place
+        .sconce(&["compare", "runs/slow", "runs/fast"])
+        .expect(0, &[]);
+    for words in [
+        "the losses are of different kinds (cross-entropy, mse): none is marked as the best",
+        "val/loss by epoch, each by a scale of its own",
+    ] {
+        assert!(finished.stdout.contains(words), "{}", finished.stdout);
+    }
+    for line in finished.stdout.lines() {
+        assert!(!(line.contains("/loss ") && line.contains('*')), "{line}");
+    }
     place
         .sconce(&["compare", "runs/slow", "plugins"])
         .expect(2, &["`plugins` is no run's directory"]);
