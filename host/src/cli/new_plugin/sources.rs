@@ -63,7 +63,9 @@ fn standalone(manifest: &str, directory: &str) -> Result<String, Diagnostic> {
                 })?;
                 // A path below the workspace becomes one below the crate.
                 let value = value.replace(&format!("path = \"{directory}"), "path = \"");
-                text.push_str(&format!("{key} = {value}"));
+                for part in [key, " = ", value.as_str()] {
+                    text.push_str(part);
+                }
             }
             None => text.push_str(line),
         }
