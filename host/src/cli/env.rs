@@ -25,12 +25,13 @@ pub(super) struct EnvArgs {
 }
 
 /// The environment's words that this program listens to.
-const VARIABLES: [&str; 7] = [
+const VARIABLES: [&str; 8] = [
     search::VARIABLE,
     kernels::VARIABLE,
     trial::VARIABLE,
-    "CANDLE_NUM_THREADS",
-    "RAYON_NUM_THREADS",
+    kernels::threads::VARIABLES[0],
+    kernels::threads::VARIABLES[1],
+    kernels::threads::SPIN_LIMIT,
     "RUST_BACKTRACE",
     "NO_COLOR",
 ];
@@ -112,7 +113,7 @@ fn facts() -> Vec<(&'static str, String)> {
     } else {
         "the system's"
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = kernels::threads::threads();
     let mut facts = vec![
         ("host", HOST_VERSION.to_owned()),
         ("plugin API", API_VERSION.to_owned()),
@@ -128,7 +129,11 @@ fn facts() -> Vec<(&'static str, String)> {
             "instructions",
             format!("{:?}", kernels::level()).to_lowercase(),
         ),
-        ("processors", threads.to_string()),
+        (
+            "processors this process may use",
+            threads.usable.to_string(),
+        ),
+        ("threads by default", threads.started().to_string()),
     ];
     for name in VARIABLES {
         if let Some(value) = std::env::var_os(name) {

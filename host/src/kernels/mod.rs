@@ -8,15 +8,18 @@
     reason = "what loops call must become part of them for each set of instructions"
 )]
 
+mod bench;
 mod finite;
 mod fresh;
 mod level;
 pub(crate) mod math;
 mod matrix;
+mod pool;
 mod product;
 pub(crate) mod region;
 mod rows;
 pub(crate) mod strokes;
+pub mod threads;
 mod tile;
 
 pub(crate) use finite::all_finite;

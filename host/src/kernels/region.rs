@@ -1,12 +1,12 @@
-//! Work shared among threads: candle's own, since a second pool beside it takes its cores away.
+//! Work shared among threads, those of [`super::pool`]: how it is cut, and who does which part.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use candle_core::utils::barrier_pool;
+use super::pool::{MOST_UNITS, Pool};
+use super::threads;
 
 thread_local! {
     /// Whether this thread is inside a region: what begins another one there does it alone, since
@@ -17,9 +17,16 @@ thread_local! {
 /// Below so many operations a thread more costs more than it brings.
 const WORTHWHILE: usize = 200_000;
 
-/// How many threads there are.
+/// How many threads work is cut for: as many as were asked for, whether or not that many were started.
 pub(crate) fn threads() -> usize {
-    barrier_pool().n_workers() + 1
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| threads::threads().asked.clamp(1, MOST_UNITS))
+}
+
+/// The pool, started when it is first needed.
+fn pool() -> &'static Pool {
+    static POOL: OnceLock<&'static Pool> = OnceLock::new();
+    POOL.get_or_init(|| Pool::start(threads::threads().started() - 1, threads()))
 }
 
 /// How many threads work of so many operations is worth.
@@ -44,23 +51,16 @@ pub(crate) fn run(count: usize, work: impl Fn(usize) + Sync) {
         (0..count).for_each(work);
         return;
     }
-    let step = threads();
-    let panicked = Mutex::new(None);
-    barrier_pool().execute(|thread| {
+    let units = threads().min(count);
+    pool().run(units, &|unit| {
         let _inside = Inside::enter();
-        // A panic that got out of the pool would leave it locked for ever.
-        let done = catch_unwind(AssertUnwindSafe(|| {
-            (thread..count).step_by(step).for_each(&work);
-        }));
-        if let Err(panic) = done {
-            let mut first = panicked.lock().unwrap_or_else(PoisonError::into_inner);
-            first.get_or_insert(panic);
-        }
+        (unit..count).step_by(units).for_each(&work);
     });
-    let panicked = panicked.into_inner();
-    if let Some(panic) = panicked.unwrap_or_else(PoisonError::into_inner) {
-        resume_unwind(panic);
-    }
+}
+
+/// Makes everything that the calling thread does part of a region: a pool's own thread begins none.
+pub(super) fn enter_for_ever() {
+    INSIDE.set(true);
 }
 
 /// Does pieces `0..count` of some work, each once, on at most so many threads. Each has a share of its own, always

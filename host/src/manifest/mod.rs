@@ -57,7 +57,8 @@ pub struct Manifest {
     /// The seed of everything random.
     #[serde(default)]
     pub seed: u64,
-    /// How many threads compute. Default: the machine's cores.
+    /// How many threads compute. Default: as many as the process may use processors. More than those are not started, but
+    /// the results are the same bits as with that many.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1024))]
     pub threads: Option<usize>,
