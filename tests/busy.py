@@ -1,6 +1,6 @@
 """Our training steps on a machine with other work: mean times beside busy processes, and beside a second training.
 
-usage: busy.py [--rounds 3] [--seconds 3] [--neighbours 0 1 2 4] [--twice] [--other BINARY] [TASK ...]
+usage: busy.py [--rounds 3] [--seconds 3] [--twice] [--other BINARY] [TASK ...] [--neighbours 0 1 2 4]
 
 For each task and each number of busy processes (a loop that computes, `nice` 0) it runs `target/release/step` with one thread
 and with all processors' threads in turn, and PyTorch's step (../shared/peers/torch_tasks.py, or PEERS) with as many threads

@@ -2,12 +2,15 @@
 //!
 //! On a machine with other work a thread is interrupted in the middle of a unit, for milliseconds, and the caller
 //! waits for it. What a thread *brought* is the time that the caller would have needed for its units; what it *cost* is the time
-//! that the caller waited for it. A thread whose costs outrun its gains goes to the bench, each time twice as long
-//! while it stays in debt, so that trying it again costs little; where the machine is idle again it soon has paid
+//! that the caller waited for it. A thread whose costs outrun its gains goes to the bench, each time [`GROWTH`] times as
+//! long while it stays in debt, so that trying it again costs little; where the machine is idle again it soon has paid
 //! its debt, and one interruption among thousands of regions changes next to nothing.
 
 /// The shortest time on the bench, in nanoseconds: a few time slices of the system.
-const SHORTEST: u64 = 5_000_000;
+const SHORTEST: u64 = 8_000_000;
+
+/// How much longer each time on the bench is than the one before.
+const GROWTH: u64 = 4;
 
 /// The longest: after it, and a moment to pay its debt, a thread joins again on a machine that has become idle.
 const LONGEST: u64 = 640_000_000;
@@ -59,7 +62,7 @@ impl Bench {
         self.recent = (self.recent + change).min(SAVINGS);
         self.debt = (self.debt + change).clamp(-LARGEST_DEBT, 0);
         if self.recent < -CREDIT {
-            self.last = (2 * self.last).clamp(SHORTEST, LONGEST);
+            self.last = (GROWTH * self.last).clamp(SHORTEST, LONGEST);
             self.until = now + self.last;
             self.recent = 0;
         } else if self.debt == 0 {

@@ -33,11 +33,11 @@ use super::bench::{Bench, Share};
 
 /// How long a worker without work looks for some before it sleeps: a region follows the one before within
 /// this time in the middle of a step.
-const SPIN: Duration = Duration::from_micros(60);
+const SPIN: Duration = Duration::from_micros(150);
 
 /// How long the caller looks at a unit that another thread has begun before it sleeps. Shorter than a system's time
 /// slice by far: whoever interrupted that thread may need this very core.
-const SPIN_AT_END: Duration = Duration::from_micros(60);
+const SPIN_AT_END: Duration = Duration::from_micros(100);
 
 /// How often a spinning thread looks before it looks at the clock.
 const LOOKS: u32 = 16;
