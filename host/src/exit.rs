@@ -14,7 +14,9 @@ pub const CRASH: u8 = 5;
 pub const HANG: u8 = 6;
 /// The training failed, or its results or what is to be printed can't be written.
 pub const TRAINING: u8 = 7;
-/// `SIGINT` ended the run, after a checkpoint; at the second at once.
+/// `SIGHUP` ended the run, after a checkpoint; at a later one at once.
+pub const HUNG_UP: u8 = 129;
+/// `SIGINT` ended the run, after a checkpoint; at a later one at once.
 pub const INTERRUPTED: u8 = 130;
-/// `SIGTERM` ended the run, after a checkpoint; at the second at once.
+/// `SIGTERM` ended the run, after a checkpoint; at a later one at once.
 pub const TERMINATED: u8 = 143;

@@ -38,6 +38,44 @@ pub(crate) fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// How many files this process may have open at once, where the system says.
+#[cfg(unix)]
+pub(crate) fn most_open() -> Option<u64> {
+    use rustix::process::{Resource, getrlimit};
+    getrlimit(Resource::Nofile).current
+}
+
+#[cfg(not(unix))]
+pub(crate) fn most_open() -> Option<u64> {
+    None
+}
+
+/// What to do about an error, given its words, where the reason is the limit of open files.
+pub(crate) fn open_limit_hint(words: &str) -> Option<String> {
+    if !["Too many open files", "(os error 24)"]
+        .iter()
+        .any(|sign| words.contains(sign))
+    {
+        return None;
+    }
+    let most = most_open()?;
+    Some(format!(
+        "this process may have {most} files open at once; `ulimit -n 1024` before it allows more"
+    ))
+}
+
+/// That a run's output directory is not there any more, where that is so: the reason of whatever can't be written
+/// to it.
+pub(crate) fn vanished(directory: &Path) -> Option<String> {
+    if !matches!(directory.try_exists(), Ok(false)) {
+        return None;
+    }
+    Some(format!(
+        "the output directory `{}` is not there any more: it was removed, renamed or unmounted during the run",
+        directory.display()
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

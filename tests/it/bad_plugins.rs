@@ -269,6 +269,23 @@ fn a_library_cut_off_anywhere_is_told() {
 }
 
 #[test]
+fn a_file_larger_than_any_library_is_told_unread() {
+    let place = Workplace::new(&[RECORDER]);
+    let huge = std::fs::File::create(place.path("plugins/huge.so")).expect("made");
+    if huge.set_len(5 << 30).is_err() {
+        sconce_tests::say("not tried: this file system has no files with holes");
+        return;
+    }
+    let hook = json!({"hook": "recorder", "library": "plugins/huge.so"});
+    run(&place, hook).expect(
+        3,
+        &["is refused: it has 5368709120 bytes, and a plugin's library at most 1073741824"],
+    );
+    // One that is looked at only because it lies there troubles nobody.
+    run(&place, json!("recorder")).expect(0, &[]);
+}
+
+#[test]
 fn a_plugin_of_another_abi_epoch_or_major_version_is_told() {
     let epoch = patched(recorder(), b"\"abi_epoch\":1,", b"\"abi_epoch\":2,");
     from_bytes(&epoch).expect(

@@ -213,7 +213,7 @@ fn a_forked_process_never_goes_on_with_the_run() {
     for (how, words) in [
         (
             "fork",
-            &["a process that a hook forked came back from the hook: it ends here"][..],
+            &["a process that a plugin forked came back from the plugin's code: it ends here"][..],
         ),
         ("fork-segv", &[]),
         ("fork-exit", &[]),

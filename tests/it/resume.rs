@@ -248,7 +248,7 @@ fn a_checkpoint_that_is_not_there_or_not_whole_is_told() {
     resume(&place, &[]).expect(2, &["nothing to go on from"]);
     assert!(!place.path("out").exists(), "nothing is made");
     fs::create_dir(place.path("out")).expect("made");
-    resume(&place, &[]).expect(2, &["there is no checkpoint in", "begins anew"]);
+    resume(&place, &[]).expect(2, &["there is no checkpoint in", "a new run begins"]);
     fs::remove_dir(place.path("out/none")).unwrap_or_default();
     place.run(&given).expect(0, &[]);
     resume(&place, &["hree"]).expect(2, &["no checkpoint `hree`", "did you mean `here`"]);
@@ -262,13 +262,38 @@ fn a_checkpoint_that_is_not_there_or_not_whole_is_told() {
     let path = place.path("out/checkpoints/final/hooks.json");
     let text = fs::read_to_string(&path).expect("JSON");
     fs::write(&path, text.replace("giver", "gavel")).expect("written");
-    resume(&place, &[]).expect(
-        2,
-        &[
-            "out/checkpoints/final` is no whole checkpoint: `hooks.json` has the SHA-256",
-            "other checkpoints: `here`",
-        ],
-    );
+    let damaged = "out/checkpoints/final` is no whole checkpoint: `hooks.json` has the SHA-256";
+    resume(&place, &["final"]).expect(2, &[damaged, "other checkpoints: `here`"]);
+    // Unnamed, the newest complete one is meant.
+    let newest = "; the run resumes from `here`, the newest complete one";
+    resume(&place, &[]).expect(0, &["warning: ", damaged, newest, "--resume TAG"]);
+}
+
+#[test]
+fn without_latest_the_newest_complete_checkpoint_is_taken_and_named() {
+    let place = run(&manifest("after_cycle", "train", 3));
+    let checkpoints = place.path("out/checkpoints");
+    let latest = checkpoints.join("latest");
+    let newest = "; the run resumes from `final`, the newest complete one";
+    let weights = || fs::read(place.path("out/weights.safetensors")).expect("weights");
+    let trained = weights();
+    // Removed, leading nowhere, leading out of the run, garbage.
+    for content in [None, Some("gone"), Some("../../x"), Some("\u{1}\n")] {
+        fs::remove_file(&latest).expect("a link");
+        if let Some(content) = content {
+            fs::write(&latest, content).expect("written");
+        }
+        let finished = resume(&place, &[]);
+        finished.expect(0, &["there is no checkpoint `", "warning: ", newest]);
+        assert_eq!(weights(), trained, "{content:?}");
+        fs::remove_file(&latest).unwrap_or_default();
+        std::os::unix::fs::symlink("final", &latest).expect("a link");
+    }
+    // Where none is complete there is nothing to resume from.
+    for tag in ["final", "here"] {
+        fs::remove_file(checkpoints.join(tag).join("state.json")).expect("a file");
+    }
+    resume(&place, &[]).expect(2, &["out/checkpoints/final` is no whole checkpoint"]);
 }
 
 #[test]

@@ -7,11 +7,12 @@ use sconce_tests::kill::{Blow, blow, straight, survive};
 use sconce_tests::{Finished, Workplace, artifacts, edit, tiny};
 use serde_json::{Value, json};
 
-const PLUGINS: [&str; 4] = [
+const PLUGINS: [&str; 5] = [
     "sconce-fixture-breaker",
     "sconce-fixture-faults",
     "sconce-fixture-giver",
     "sconce-fixture-recorder",
+    "sconce-fixture-wrecker",
 ];
 
 fn place() -> Workplace {
@@ -32,9 +33,18 @@ fn outcome(place: &Workplace) -> (String, String) {
 
 #[test]
 fn the_first_signal_saves_and_the_run_goes_on_from_there() {
-    for (signal, name, code) in [("INT", "SIGINT", 130), ("TERM", "SIGTERM", 143)] {
+    // Twice, as `timeout` sends it: to the process, then to its group.
+    for (signal, name, code, times) in [
+        ("INT", "SIGINT", 130, 1),
+        ("TERM", "SIGTERM", 143, 2),
+        ("HUP", "SIGHUP", 129, 1),
+    ] {
+        if signal == "HUP" && is_hangup_ignored() {
+            sconce_tests::say("not tried: this process was started to ignore SIGHUP");
+            continue;
+        }
         let place = place();
-        let order = json!({"at": "after_iter", "phase": "train", "iteration": 4, "signal": signal});
+        let order = json!({"at": "after_iter", "phase": "train", "iteration": 4, "signal": signal, "times": times});
         place.write_text("out/break.json", &order.to_string());
         let finished = place.run(&manifest(json!(["recorder", "witness", "breaker"])));
         let words = ["finishing the iteration", "outcome: Interrupted", name];
@@ -77,6 +87,89 @@ fn the_first_signal_saves_and_the_run_goes_on_from_there() {
                 .contains("completed: 2 epochs, 6 iterations")
         );
         assert_eq!(outcome(&place).0, "completed");
+    }
+}
+
+/// Whether this process, and so those that it starts, ignores SIGHUP.
+fn is_hangup_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let bits = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & 1 == 1)
+}
+
+#[test]
+fn a_hangup_that_a_run_was_started_to_ignore_stays_ignored() {
+    let place = place();
+    let order = json!({"at": "after_iter", "phase": "train", "iteration": 2, "signal": "HUP"});
+    place.write_text("out/break.json", &order.to_string());
+    place.write(&manifest(json!(["breaker"])));
+    // As `nohup` does it.
+    let output = Command::new("sh")
+        .args(["-c", "trap '' HUP && exec \"$0\" run manifest.json"])
+        .arg(artifacts().sconce())
+        .current_dir(place.directory())
+        .output();
+    Finished::from(output.expect("a shell")).expect(0, &[]);
+    assert!(
+        !place.path("out/break.json").exists(),
+        "the signal was sent"
+    );
+    assert_eq!(outcome(&place).0, "completed");
+}
+
+#[test]
+fn a_later_signal_does_not_cost_the_checkpoint_that_is_being_written() {
+    let place = place();
+    // More than a second after the first: whoever sends it insists.
+    let second =
+        json!({"at": "before_save_checkpoint", "iteration": 4, "signal": "TERM", "pause": 1.1});
+    let first = json!({"at": "after_iter", "phase": "train", "iteration": 4, "signal": "TERM", "then": second});
+    place.write_text("out/break.json", &first.to_string());
+    let finished = place.run(&manifest(json!(["breaker"])));
+    finished.expect(
+        143,
+        &["the checkpoint `interrupted` is being written; once more"],
+    );
+    assert!(
+        !place.checkpoint("interrupted").is_empty(),
+        "it is complete"
+    );
+    assert_eq!(outcome(&place).0, "interrupted");
+}
+
+#[test]
+fn an_output_directory_that_vanished_is_named_as_the_reason() {
+    let vanish = json!({"hook": "wrecker", "config": {"at": "after_iter", "how": "vanish", "after_iteration": 2}});
+    let save = json!({"hook": "asker", "config": {"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "late", "after_iteration": 4, "once": true}});
+    let fault = json!({"hook": "fault", "phases": ["train"], "config": {"at": "after_iter", "how": "error", "from_call": 5}});
+    let gone = "is not there any more: it was removed, renamed or unmounted during the run";
+    for (hooks, code, words) in [
+        (
+            json!([vanish, save]),
+            7,
+            &["the checkpoint `late` is not saved: the output directory `"][..],
+        ),
+        (
+            json!([vanish, fault]),
+            4,
+            &[
+                "hook `fault` failed",
+                "the checkpoint `failed` is not saved: the output directory `",
+            ],
+        ),
+    ] {
+        let place = place();
+        let finished = place.run(&manifest(hooks)).expect(code, words);
+        let finished = finished.expect(
+            code,
+            &[
+                gone,
+                "the run's results can't be written: the output directory `",
+            ],
+        );
+        assert!(!finished.stdout.contains("go on with:"), "there is nothing");
+        assert!(!place.path("out").exists(), "it is not made again");
     }
 }
 

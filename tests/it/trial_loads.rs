@@ -57,6 +57,142 @@ fn a_library_that_crashes_or_exits_when_it_is_opened_is_refused() {
 }
 
 #[test]
+fn a_library_that_does_harm_when_the_process_exits_is_refused() {
+    let place = Workplace::new(&[MEDDLER]);
+    let crash = "crashes when the process exits (SIGSEGV)";
+    for (meddle, words) in [
+        ("exit-segv", crash),
+        ("destructor-segv", crash),
+        ("thread-local-segv", crash),
+        ("exit-abort", "crashes when the process exits (SIGABRT)"),
+        (
+            "exit-code",
+            "changes the exit code of the process to 0 when the process exits",
+        ),
+        (
+            "exit-hang",
+            "keeps the process from exiting: not done after 2 s",
+        ),
+    ] {
+        let words = [
+            "libsconce_fixture_meddler.so` is refused: ",
+            words,
+            "gate: trial load",
+        ];
+        run(&place, meddle).expect(3, &words);
+        assert!(!place.path("out").exists(), "{meddle}: nothing is made");
+    }
+    // So does `check`, which names it too.
+    place
+        .sconce_in(&["check", "manifest.json"], &[("MEDDLE", "exit-segv")])
+        .expect(3, &["libsconce_fixture_meddler.so` is refused: ", crash]);
+}
+
+#[test]
+fn a_crash_at_the_exit_that_no_trial_saw_is_told_with_the_library() {
+    let place = Workplace::new(&[MEDDLER]);
+    for (meddle, signal, words) in [
+        ("late-exit-segv", "SIGSEGV", "the crash is in the code of "),
+        (
+            "late-exit-abort",
+            "SIGABRT",
+            "the crash is in what was called by the code of ",
+        ),
+    ] {
+        let finished = run(&place, meddle).expect(
+            5,
+            &[
+                &format!("the process crashed ({signal}) when it exited, after the end of the run"),
+                &format!("{words}plugins/libsconce_fixture_meddler.so"),
+                "report: ",
+            ],
+        );
+        assert!(
+            finished.stdout.starts_with("completed: "),
+            "{}",
+            finished.stdout
+        );
+        for file in ["run.json", "weights.safetensors"] {
+            assert!(place.path("out").join(file).exists(), "{file} is written");
+        }
+        let report: Value = serde_json::from_str(&place.read("out/crash.json")).expect("JSON");
+        assert_eq!(
+            (&report["point"], &report["hook"]),
+            (&json!("exit"), &Value::Null)
+        );
+        assert_eq!(report["in_code_of"], "plugins/libsconce_fixture_meddler.so");
+        // The next run has nothing to say of it, and keeps the report.
+        let next = run(&place, "").expect(0, &[]);
+        assert!(!next.stderr.contains("did not come to its end"));
+        assert!(place.path("out/crash.previous.json").exists());
+        std::fs::remove_dir_all(place.path("out")).expect("the run's directory");
+    }
+}
+
+#[test]
+fn a_library_that_keeps_the_process_from_exiting_does_not_keep_it_for_ever() {
+    let place = Workplace::new(&[MEDDLER]);
+    place.write(&manifest());
+    let environment = [("MEDDLE", "late-exit-hang"), ("SCONCE_LOAD_LIMIT", "1")];
+    let finished = place
+        .sconce_in(&["run", "manifest.json"], &environment)
+        .expect(
+            6,
+            &[
+                "warning: the process has not exited for 1 s",
+                "error: the process was ended after 3 s",
+            ],
+        );
+    assert!(
+        finished.stdout.starts_with("completed: "),
+        "{}",
+        finished.stdout
+    );
+}
+
+#[test]
+fn few_open_files_are_no_fault_of_the_plugins() {
+    let others = ["breaker", "faults", "giver", "noop", "recorder", "wrecker"];
+    let others = others.map(|name| format!("sconce-fixture-{name}"));
+    let mut packages: Vec<&str> = others.iter().map(String::as_str).collect();
+    packages.push(MEDDLER);
+    let place = Workplace::new(&packages);
+    let hooks = json!(["meddler", "recorder", "noop", "breaker", "counter", "asker",
+        {"hook": "wrecker", "config": {"at": "nowhere", "how": ""}}]);
+    let hooks = edit(
+        hooks,
+        "/5",
+        json!({"hook": "asker", "config": {
+        "at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "early", "once": true}}),
+    );
+    place.write(&edit(tiny(), "/hooks", hooks));
+    let limited = |limit: u64| {
+        let script = format!("ulimit -n {limit} && exec \"$0\" run manifest.json --overwrite");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .arg(sconce_tests::artifacts().sconce())
+            .current_dir(place.directory())
+            .output();
+        Finished::from(output.expect("a shell"))
+    };
+    for limit in [24, 100] {
+        let finished = limited(limit).expect(0, &["the meddler is here"]);
+        assert!(
+            !finished.stderr.contains("can't be started"),
+            "{}",
+            finished.stderr
+        );
+        assert!(!place.checkpoint("early").is_empty());
+        let is_short = finished.stderr.contains("`ulimit -n` is 24");
+        assert_eq!(is_short, limit == 24, "{}", finished.stderr);
+    }
+    limited(6).expect(
+        3,
+        &["this process may have 6 files open at once; `ulimit -n 1024`"],
+    );
+}
+
+#[test]
 fn a_library_that_hangs_is_ended_with_all_that_it_started() {
     let place = Workplace::new(&[MEDDLER]);
     let begin = Instant::now();
@@ -124,6 +260,17 @@ fn what_a_constructor_changes_is_told_and_undone() {
         ),
         ("floats", "changed the processor's floating-point mode"),
         ("thread", "started 1 thread when it was opened"),
+        (
+            "block",
+            "blocked SIGINT, SIGTERM when it was opened; that was undone",
+        ),
+        ("alarm", "set an alarm ("),
+        ("limit", "changed the limit RLIMIT_NOFILE from "),
+        ("umask", "changed the permissions of new files (umask "),
+        (
+            "fork-back",
+            "left a process behind when it was opened (a copy of this one that comes back is ended)",
+        ),
         (
             "print",
             "prints to standard output when it is opened (`hello from a constructor`)",

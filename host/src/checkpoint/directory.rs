@@ -158,6 +158,12 @@ pub fn parameters(directory: &Path) -> Result<Vec<(String, Tensor)>, Error> {
     })
 }
 
+/// When a checkpoint was saved, by its last file: copies that share the files have the same time.
+pub(super) fn saved_at(directory: &Path) -> Option<std::time::SystemTime> {
+    let index = std::fs::metadata(directory.join(index::NAME));
+    index.and_then(|index| index.modified()).ok()
+}
+
 /// Whether the directory looks like a whole checkpoint; its files' content is not looked at.
 pub(super) fn is_finished(directory: &Path) -> bool {
     Index::read(directory).is_ok()

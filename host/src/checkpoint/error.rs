@@ -15,6 +15,9 @@ pub enum Error {
         /// The bytes that are free where it should be, where the system says.
         free: Option<u64>,
     },
+    /// The run's output directory is gone.
+    #[error("{0}")]
+    Vanished(String),
     /// It can't be put into files.
     #[error("the checkpoint `{tag}` can't be put into files: {reason}")]
     Form {

@@ -2,11 +2,11 @@
 //! that was saved.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::directory::{self, aside};
 use super::{Checkpoint, Error, Files};
-use crate::files::sync_directory;
+use crate::files::{sync_directory, vanished};
 
 /// The name that leads to the last checkpoint; no tag.
 pub use sconce_plugin_api::ext::LATEST;
@@ -43,12 +43,30 @@ impl Store {
             needed: files.bytes(),
             free: None,
         };
-        fs_err::create_dir_all(&self.directory).map_err(failed)?;
-        let bytes = directory::write(&self.path_of(&files.tag), files)?;
-        if files.is_whole {
-            self.lead_to(&files.tag).map_err(failed)?;
+        let written = self.make().map_err(failed).and_then(|()| {
+            let bytes = directory::write(&self.path_of(&files.tag), files)?;
+            if files.is_whole {
+                self.lead_to(&files.tag).map_err(failed)?;
+            }
+            Ok(bytes)
+        });
+        written.map_err(|error| match self.vanished() {
+            Some(reason) => Error::Vanished(reason),
+            None => error,
+        })
+    }
+
+    /// Makes the directory in the run's one, which is not made: where it is gone, whatever it had is too.
+    fn make(&self) -> io::Result<()> {
+        match fs_err::create_dir(&self.directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
         }
-        Ok(bytes)
+    }
+
+    /// That the run's output directory is gone, where that is so.
+    pub(crate) fn vanished(&self) -> Option<String> {
+        vanished(self.directory.parent()?)
     }
 
     /// Gives the checkpoint of a tag a second one, in one step: the same files, copied only where the
@@ -99,14 +117,28 @@ impl Store {
         sync_directory(&self.directory)
     }
 
-    /// The tag that `latest` leads to.
+    /// The tag that `latest` leads to; nothing where it leads out of the run's checkpoints.
     pub fn latest(&self) -> Option<String> {
         let place = self.directory.join(LATEST);
         let target = std::fs::read_link(&place);
         let text = target
             .map(|target| target.to_string_lossy().into_owned())
             .or_else(|_| std::fs::read_to_string(&place));
-        Some(text.ok()?.trim().to_owned())
+        let text = text.ok()?;
+        let tag = text.trim();
+        let mut parts = Path::new(tag).components();
+        let is_name = matches!(parts.next(), Some(Component::Normal(name)) if name == tag);
+        (is_name && parts.next().is_none()).then(|| tag.to_owned())
+    }
+
+    /// The tags of the finished checkpoints, the one that was saved last first.
+    pub fn newest_first(&self) -> Vec<String> {
+        let mut tags = self.tags();
+        tags.sort_by_cached_key(|tag| {
+            let saved = directory::saved_at(&self.path_of(tag));
+            std::cmp::Reverse((saved, tag.clone()))
+        });
+        tags
     }
 
     /// The tags of the finished checkpoints, in their order.
@@ -280,6 +312,44 @@ mod tests {
         assert_eq!(back.under("optimizer/").count(), 1);
         let parameters = directory::parameters(&store.path_of("b")).expect("parameters");
         assert_eq!(parameters[0].0, "a");
+    }
+
+    #[test]
+    fn the_newest_is_first_and_latest_leads_nowhere_else() {
+        let output = tempfile::tempdir().expect("a directory");
+        let store = Store::of(output.path());
+        for tag in ["b", "c", "a"] {
+            save(&store, tag, 1.0).expect("saved");
+            // File systems may tell times coarsely.
+            let index = store.path_of(tag).join("index.json");
+            let file = std::fs::File::options()
+                .append(true)
+                .open(index)
+                .expect("a file");
+            let ordinal = "bca".find(tag).expect("a tag") as u64;
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1000 + ordinal);
+            file.set_modified(time).expect("a time");
+        }
+        assert_eq!(store.newest_first(), ["a", "c", "b"]);
+        let latest = store.directory().join(LATEST);
+        std::fs::remove_file(&latest).expect("removed");
+        for target in ["", "../../elsewhere", "/etc", "..", "a/b"] {
+            std::fs::write(&latest, target).expect("written");
+            assert_eq!(store.latest(), None, "{target:?}");
+        }
+        std::fs::write(&latest, "b\n").expect("written");
+        assert_eq!(store.latest().as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn a_directory_that_vanished_is_the_reason() {
+        let output = tempfile::tempdir().expect("a directory");
+        let store = Store::of(&output.path().join("run"));
+        let error = save(&store, "a", 1.0)
+            .expect_err("no directory")
+            .to_string();
+        assert!(error.contains("run` is not there any more"), "{error}");
+        assert!(!output.path().join("run").exists(), "it is not made again");
     }
 
     #[test]

@@ -41,8 +41,9 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::exit;
-use crate::manifest::Overlay;
-use crate::plugin::trial;
+use crate::faults;
+use crate::manifest::{LimitsConfig, Overlay};
+use crate::plugin::{library, trial};
 use crate::session::{Failure, FromManifest, TaskBuilder};
 use crate::validate as suite;
 
@@ -154,10 +155,14 @@ pub fn main() -> ExitCode {
 /// ```
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
     stdout::keep();
-    match Cli::try_parse() {
-        Ok(cli) => ExitCode::from(output::finish(obey(cli.command, tasks))),
-        Err(answer) => ExitCode::from(output::finish(tell(&answer))),
+    let code = match Cli::try_parse() {
+        Ok(cli) => output::finish(obey(cli.command, tasks)),
+        Err(answer) => output::finish(tell(&answer)),
+    };
+    if library::is_any_open() {
+        faults::leave(LimitsConfig::default().load_limit());
     }
+    ExitCode::from(code)
 }
 
 /// Prints help, the version, or what is wrong with the command line.

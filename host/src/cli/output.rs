@@ -75,10 +75,20 @@ pub(super) fn finish(code: u8) -> u8 {
 
 /// Prints diagnostics to standard error, in colour on a terminal.
 pub(super) fn diagnostics(diagnostics: &[Diagnostic]) {
+    let diagnostics: Vec<Diagnostic> = diagnostics.iter().map(with_limit).collect();
     let mut stderr = std::io::stderr().lock();
     let colour = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     // A closed standard error is no reason to end the command.
-    drop(stderr.write_all(render::text(diagnostics, colour).as_bytes()));
+    drop(stderr.write_all(render::text(&diagnostics, colour).as_bytes()));
+}
+
+/// With the limit of open files, where that is the reason.
+fn with_limit(diagnostic: &Diagnostic) -> Diagnostic {
+    let diagnostic = diagnostic.clone();
+    match crate::files::open_limit_hint(&diagnostic.message) {
+        Some(hint) => diagnostic.hint(hint),
+        None => diagnostic,
+    }
 }
 
 /// How many columns the terminal behind standard output has; nothing where there is none.

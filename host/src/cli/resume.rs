@@ -46,18 +46,14 @@ impl Found {
         manifest: &serde_json::Value,
         hooks: &[HookPlan],
     ) -> Result<Found, Failure> {
-        let path = path_of(what, store)?;
-        let checkpoint = checkpoint::read(&path).map_err(|error| {
-            let others = store.tags();
-            let others: Vec<&String> = (others.iter())
-                .filter(|tag| store.path_of(tag) != path)
-                .collect();
-            let problem = Diagnostic::new(error.to_string());
-            Failure::usage(vec![match others.as_slice() {
-                [] => problem,
-                others => problem.hint(format!("other checkpoints: {}", quoted(others))),
-            }])
-        })?;
+        let (path, checkpoint) = match meant(what, store)? {
+            Meant::This(path) => {
+                let checkpoint =
+                    checkpoint::read(&path).map_err(|error| damaged(&error, &path, store))?;
+                (path, checkpoint)
+            }
+            Meant::Latest(store) => newest(&store)?,
+        };
         let changes = session::changes(&checkpoint, manifest, hooks);
         Ok(Found {
             path,
@@ -114,37 +110,88 @@ impl Found {
     }
 }
 
-/// The directory of the checkpoint that is meant.
-fn path_of(what: &str, store: &Store) -> Result<PathBuf, Failure> {
-    let nothing = |store: &Store| {
-        let problem = format!(
-            "there is no checkpoint in `{}`",
-            store.directory().display()
-        );
-        let hint = "without `--resume` the run begins anew";
-        Failure::usage(vec![Diagnostic::new(problem).hint(hint)])
+/// Which checkpoint is meant.
+enum Meant {
+    /// The one in this directory and no other.
+    This(PathBuf),
+    /// The one that a run has saved last.
+    Latest(Store),
+}
+
+/// The checkpoint that was saved last: the one that `latest` leads to or, where that is missing or damaged, the newest
+/// complete one, with a warning.
+fn newest(store: &Store) -> Result<(PathBuf, Checkpoint), Failure> {
+    let latest = store.latest();
+    let reason = match &latest {
+        Some(tag) => {
+            let path = store.path_of(tag);
+            match checkpoint::read(&path) {
+                Ok(checkpoint) => return Ok((path, checkpoint)),
+                Err(error) => error,
+            }
+        }
+        None => checkpoint::Error::Missing {
+            path: store.directory().join(LATEST),
+        },
     };
-    let latest = |store: &Store| {
-        let tag = store.latest().ok_or_else(|| nothing(store))?;
-        Ok(store.path_of(&tag))
-    };
+    let others = store.newest_first();
+    let others = others.iter().filter(|tag| Some(*tag) != latest.as_ref());
+    for tag in others {
+        let path = store.path_of(tag);
+        let Ok(checkpoint) = checkpoint::read(&path) else {
+            continue;
+        };
+        let warning = format!("{reason}; the run resumes from `{tag}`, the newest complete one");
+        let hint = "another one can be named: `--resume TAG`";
+        output::diagnostics(&[Diagnostic::warning(warning).hint(hint)]);
+        return Ok((path, checkpoint));
+    }
+    match latest {
+        Some(tag) => Err(damaged(&reason, &store.path_of(&tag), store)),
+        None => Err(nothing(store)),
+    }
+}
+
+fn damaged(error: &checkpoint::Error, path: &Path, store: &Store) -> Failure {
+    let others = store.tags();
+    let others: Vec<&String> = (others.iter())
+        .filter(|tag| store.path_of(tag) != path)
+        .collect();
+    let problem = Diagnostic::new(error.to_string());
+    Failure::usage(vec![match others.as_slice() {
+        [] => problem,
+        others => problem.hint(format!("other checkpoints: {}", quoted(others))),
+    }])
+}
+
+fn nothing(store: &Store) -> Failure {
+    let problem = format!(
+        "there is no checkpoint in `{}`",
+        store.directory().display()
+    );
+    let hint = "without `--resume` a new run begins";
+    Failure::usage(vec![Diagnostic::new(problem).hint(hint)])
+}
+
+/// The checkpoint that is meant by a tag, a path, or nothing.
+fn meant(what: &str, store: &Store) -> Result<Meant, Failure> {
     if what == LATEST {
-        return latest(store);
+        return Ok(Meant::Latest(store.clone()));
     }
     let path = Path::new(what);
     let is_tag = path.components().count() == 1;
     if is_tag && store.path_of(what).is_dir() {
-        return Ok(store.path_of(what));
+        return Ok(Meant::This(store.path_of(what)));
     }
     if path.is_dir() {
         let path = fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         // A run's output directory stands for its latest checkpoint.
         let other = Store::of(&path);
-        return if other.directory().is_dir() {
-            latest(&other)
+        return Ok(if other.directory().is_dir() {
+            Meant::Latest(other)
         } else {
-            Ok(path)
-        };
+            Meant::This(path)
+        });
     }
     let tags = store.tags();
     if tags.is_empty() {

@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Fa
         store,
         is_written,
     } = try_run(arguments, tasks)?;
-    let mut code = conclude(&report);
+    let mut code = conclude(&report, store.vanished());
     if code == exit::DONE && !is_written {
         code = exit::TRAINING;
     }
@@ -63,7 +63,8 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Fa
         output::line("a dry run: nothing of it was kept");
         return Ok(code);
     }
-    if let Some(path) = report.last_checkpoint.filter(|_| is_unfinished) {
+    let last = report.last_checkpoint.filter(|path| path.exists());
+    if let Some(path) = last.filter(|_| is_unfinished) {
         let command = resume::command(&path, &store);
         output::line("go on with:");
         output::line(&format!("  {command}"));
@@ -84,6 +85,7 @@ pub(super) fn code_of(signal: Signal) -> u8 {
     match signal {
         Signal::Interrupt => exit::INTERRUPTED,
         Signal::Terminate => exit::TERMINATED,
+        Signal::Hangup => exit::HUNG_UP,
     }
 }
 
@@ -264,9 +266,16 @@ fn write_results(directory: &Path, report: &Report, task: &dyn Task) -> bool {
             problems.push(format!("the trained weights can't be written: {error}"));
         }
     }
+    if problems.is_empty() {
+        return true;
+    }
+    let problems = match files::vanished(directory) {
+        Some(reason) => vec![format!("the run's results can't be written: {reason}")],
+        None => problems,
+    };
     let problems: Vec<Diagnostic> = problems.into_iter().map(Diagnostic::new).collect();
     output::diagnostics(&problems);
-    problems.is_empty()
+    false
 }
 
 fn save_manifest(directory: &Path, manifest: &Value) -> Result<(), Failure> {
@@ -303,8 +312,8 @@ fn announce(log: &dyn Log, name: &str, directory: &Path, task: &dyn Task) {
     log.log(Level::Info, "sconce", &text);
 }
 
-/// Prints how the run ended; its exit code.
-fn conclude(report: &Report) -> u8 {
+/// Prints how the run ended, with the reason where its directory is gone; its exit code.
+fn conclude(report: &Report, vanished: Option<String>) -> u8 {
     let mut problems = Vec::new();
     let code = match &report.outcome {
         Outcome::Completed => {
@@ -327,7 +336,11 @@ fn conclude(report: &Report) -> u8 {
             code_of(*signal)
         }
         Outcome::Failed(error) => {
-            problems.push(Diagnostic::new(error.to_string()));
+            let problem = Diagnostic::new(error.to_string());
+            problems.push(match vanished {
+                Some(reason) => problem.note(reason),
+                None => problem,
+            });
             match error {
                 RunError::Hook(_) => exit::HOOK,
                 _ => exit::TRAINING,

@@ -1,37 +1,69 @@
-//! Signals: the first asks the run to end soon, the second ends it at once.
+//! Signals: the first asks the run to end soon, a later one ends it at once.
 
 use crate::run::Interrupt;
 
-/// Lets signals raise a flag.
+/// Lets signals raise a flag. A `SIGHUP` that this process was started to ignore, as by `nohup`, stays ignored.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "a handler that says something")]
 pub(super) fn install() -> Interrupt {
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::low_level;
 
     use crate::run::Signal;
 
     let interrupt = Interrupt::default();
-    for (number, signal) in [(SIGINT, Signal::Interrupt), (SIGTERM, Signal::Terminate)] {
+    let signals = [
+        (SIGINT, Signal::Interrupt),
+        (SIGTERM, Signal::Terminate),
+        (SIGHUP, Signal::Hangup),
+    ];
+    for (number, signal) in signals {
+        if number == SIGHUP && is_ignored(number) {
+            continue;
+        }
         let flag = interrupt.clone();
-        let handler = move || {
-            if flag.raise(signal) {
-                crate::ui::leave();
-                say(b"sconce: ended at once; the checkpoints that were whole are\n");
-                low_level::exit(super::run::code_of(signal).into());
-            }
-            say(
-                b"sconce: finishing the iteration or validation under way, then saving a \
-                  checkpoint; once more to end at once\n",
-            );
-        };
-        // SAFETY: the handler looks at atomics, writes to file descriptors, sets the terminal's modes
+        let handler = move || heed(&flag, signal);
+        // SAFETY: the handler looks at atomics and the clock, writes to file descriptors, sets the terminal's modes
         // and may end the process at once: all of it may be done in a handler of signals.
         let registered = unsafe { low_level::register(number, handler) };
         // A system that lets none be registered ends the process, as without us.
         drop(registered);
     }
     interrupt
+}
+
+/// What a signal comes to; called in its handler.
+#[cfg(unix)]
+fn heed(interrupt: &Interrupt, signal: crate::run::Signal) {
+    use crate::run::Meaning;
+
+    match interrupt.raise(signal) {
+        Meaning::EndSoon => say(
+            b"sconce: finishing the iteration or validation under way, then saving a \
+              checkpoint; once more, a second from now or later, to end at once\n",
+        ),
+        Meaning::Copy => {}
+        Meaning::Wait => say(
+            b"sconce: the checkpoint `interrupted` is being written; once more, a second from \
+              now or later, to end at once without it\n",
+        ),
+        Meaning::EndNow => {
+            crate::ui::leave();
+            say(b"sconce: ended at once; complete checkpoints are kept\n");
+            signal_hook::low_level::exit(super::run::code_of(signal).into());
+        }
+    }
+}
+
+/// Whether this process ignores a signal.
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "asks the system")]
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: numbers and pointers, for which zeros are good.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only reads, to a place that is ours.
+    let read = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    read == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
 /// Writing more than the file-size limit allows becomes an error of the write, rather than the

@@ -34,7 +34,7 @@ impl Process {
     #[cold]
     pub(super) fn restore(&self) -> Vec<&'static str> {
         let mut changes = Vec::new();
-        if self.floats.restore().is_some() {
+        if self.floats.restore() {
             changes.push("changed the processor's floating-point mode (denormals or rounding)");
         }
         if self.directory.is_changed() && self.directory.restore() {

@@ -43,6 +43,52 @@ struct Context {
     wants_core: bool,
 }
 
+/// So much of a stack is looked through for a plugin's code, in pieces.
+const PIECE: usize = 4096;
+const PIECES: usize = 16;
+
+impl Context {
+    /// The plugin whose code is at an address, by its first hook.
+    fn plugin_at(&self, address: usize) -> Option<usize> {
+        let mut code = self.code.iter();
+        let found = code.find(|(from, to, _)| (*from..*to).contains(&address));
+        found.map(|(_, _, hook)| *hook)
+    }
+
+    /// The plugin whose code called what crashed: the innermost address on the stack that leads to a plugin's code.
+    /// The stack may be damaged, or end, so the system copies it, which answers with an error then.
+    fn caller(&self, stack: usize) -> Option<usize> {
+        const WORD: usize = size_of::<usize>();
+        let mut words = [0_usize; PIECE / WORD];
+        let mut from = stack.next_multiple_of(WORD);
+        for _ in 0..PIECES {
+            let wanted = PIECE - from % PIECE;
+            let here = libc::iovec {
+                iov_base: words.as_mut_ptr().cast(),
+                iov_len: wanted,
+            };
+            let there = libc::iovec {
+                iov_base: from as *mut c_void,
+                iov_len: wanted,
+            };
+            // SAFETY: the system writes to the words, which have room, and asks nothing of the other place.
+            let read = unsafe {
+                libc::process_vm_readv(self.pid, &raw const here, 1, &raw const there, 1, 0)
+            };
+            let count = usize::try_from(read).unwrap_or(0) / WORD;
+            let copied = words.get(..count).unwrap_or_default();
+            if let Some(hook) = copied.iter().find_map(|word| self.plugin_at(*word)) {
+                return Some(hook);
+            }
+            if count * WORD < wanted {
+                return None;
+            }
+            from += wanted;
+        }
+        None
+    }
+}
+
 static CONTEXT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
 
 /// Whether a report is being written: what goes wrong then is not told again.
@@ -177,11 +223,14 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut
     }
     // SAFETY: the system's own for this signal.
     let (address, place) = unsafe { (address_of(info), Place::read(machine)) };
-    let code = context.code.iter();
-    let library = place.and_then(|place| {
-        let mut found = code.filter(|(from, to, _)| (*from..*to).contains(&place.instruction));
-        found.next().map(|(_, _, hook)| *hook)
-    });
+    // SAFETY: asks the system for a number.
+    let on_training_thread = unsafe { libc::gettid() } == context.thread;
+    let library = place.and_then(|place| context.plugin_at(place.instruction));
+    // Where a hook is being called it is named anyway; elsewhere nothing else says whose work it was.
+    let is_unnamed = !on_training_thread || !context.trail.is_calling();
+    let caller = place
+        .filter(|_| library.is_none() && is_unnamed)
+        .and_then(|place| context.caller(place.stack));
     tell(
         context,
         &End {
@@ -189,9 +238,9 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut
             signal: signals::known(signal),
             stack_overflow: signal == libc::SIGSEGV
                 && place.is_some_and(|place| place.is_overflow(address)),
-            // SAFETY: asks the system for a number.
-            on_training_thread: unsafe { libc::gettid() } == context.thread,
-            library,
+            on_training_thread,
+            library: library.or(caller),
+            is_called: caller.is_some(),
             seconds: None,
         },
     );
@@ -221,6 +270,7 @@ extern "C" fn on_exit() {
             // SAFETY: asks the system for a number.
             on_training_thread: unsafe { libc::gettid() } == context.thread,
             library: None,
+            is_called: false,
             seconds: None,
         },
     );
@@ -244,6 +294,7 @@ pub(super) fn tell_hang(seconds: u64) -> bool {
             stack_overflow: false,
             on_training_thread: true,
             library: None,
+            is_called: false,
             seconds: Some(seconds),
         },
     );
@@ -258,6 +309,15 @@ fn tell(context: &Context, end: &End) {
     report::message(&mut text, end, context.trail, &context.suspects);
     // SAFETY: standard error may be closed, which is no reason to do otherwise.
     unsafe { write_all(2, text.bytes()) };
+    let is_written = write_report(context, end);
+    let mut text = Text::new();
+    report::message_end(&mut text, end, context.trail, &context.suspects, is_written);
+    // SAFETY: as above.
+    unsafe { write_all(2, text.bytes()) };
+}
+
+/// Writes `crash.json`; whether it is there.
+fn write_report(context: &Context, end: &End) -> bool {
     let mut text = Text::new();
     report::json(&mut text, end, context.trail, &context.suspects);
     // SAFETY: paths that end with a zero, and calls that are allowed in a signal handler.
@@ -267,11 +327,10 @@ fn tell(context: &Context, end: &End) {
         if file >= 0 {
             let written = write_all(file, text.bytes()) && libc::fsync(file) == 0;
             libc::close(file);
-            if written {
-                libc::rename(context.part.as_ptr(), context.report.as_ptr());
-            }
+            return written && libc::rename(context.part.as_ptr(), context.report.as_ptr()) == 0;
         }
     }
+    false
 }
 
 /// # Safety

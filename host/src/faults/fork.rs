@@ -1,7 +1,8 @@
-//! Copies of this process: a hook may fork, but a copy never goes on with the training.
+//! Copies of this process: a plugin may fork, but a copy never goes on with the host's code.
 //!
 //! It would write to the same files as the run itself. The kernel empties the marked page in every
-//! child, whichever way it was forked, so one look at it tells the two apart.
+//! child, whichever way it was forked, so one look at it tells the two apart: cheap enough for every call of a
+//! hook. Where libraries are opened, which may be long before a run, the process's number is compared.
 
 #[cfg(target_os = "linux")]
 mod imp {
@@ -56,12 +57,29 @@ mod imp {
         }
     }
 
-    /// Ends a forked process that came back from a hook.
+    /// The process that is about to run a plugin's code.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Origin(u32);
+
+    impl Origin {
+        pub(crate) fn here() -> Origin {
+            Origin(std::process::id())
+        }
+
+        /// Ends this process if it is a copy of that one.
+        pub(crate) fn check(self) {
+            if std::process::id() != self.0 {
+                stop();
+            }
+        }
+    }
+
+    /// Ends a forked process that came back from a plugin's code.
     #[cold]
     #[inline(never)]
     fn stop() -> ! {
-        let words = "sconce: a process that a hook forked came back from the hook: it ends here, \
-                     the run goes on without it\n";
+        let words = "sconce: a process that a plugin forked came back from the plugin's code: it ends \
+                     here, the host continues without it\n";
         // Not by way of std, whose locks another thread may have held at the fork.
         // SAFETY: writes bytes that are there; ends this process without running anything more of it.
         unsafe {
@@ -86,10 +104,22 @@ mod imp {
         Mark
     }
 
+    /// The process that is about to run a plugin's code.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Origin;
+
+    impl Origin {
+        pub(crate) fn here() -> Origin {
+            Origin
+        }
+
+        pub(crate) fn check(self) {}
+    }
+
     impl Mark {
         #[inline]
         pub(crate) fn check(self) {}
     }
 }
 
-pub(crate) use imp::{mark, watch};
+pub(crate) use imp::{Origin, mark, watch};

@@ -19,6 +19,8 @@ mod file;
     expect(unsafe_code, reason = "memory that forked processes don't have")
 )]
 mod fork;
+#[cfg_attr(unix, expect(unsafe_code, reason = "ends the process"))]
+mod leaving;
 mod previous;
 #[cfg_attr(
     not(target_os = "linux"),
@@ -37,7 +39,8 @@ use std::time::Duration;
 
 use candle_core::Tensor;
 
-pub(crate) use fork::mark;
+pub(crate) use fork::{Origin, mark};
+pub(crate) use leaving::leave;
 pub(crate) use previous::warning as of_the_run_before;
 pub(crate) use suspects::Suspect;
 use suspects::Suspects;

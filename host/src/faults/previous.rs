@@ -1,6 +1,6 @@
 //! What the run before in the same directory left: how it ended, if it did not come to its end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::file::{self, Left};
 use crate::diagnostic::Diagnostic;
@@ -8,8 +8,12 @@ use crate::diagnostic::Diagnostic;
 /// What is to be said of the run before, if it did not come to its end. Its report is kept beside
 /// the place of the next one.
 pub(crate) fn warning(directory: &Path) -> Option<Diagnostic> {
-    let left = file::read(directory)?;
     let report = directory.join("crash.json");
+    let Some(left) = file::read(directory) else {
+        // Of a run that came to its end and crashed only at the process's exit, which has been said then.
+        drop(keep(&report, directory));
+        return None;
+    };
     let known = std::fs::read(&report).ok();
     let known: Option<serde_json::Value> =
         known.and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -38,11 +42,8 @@ pub(crate) fn warning(directory: &Path) -> Option<Diagnostic> {
     if let Some(checkpoint) = &left.checkpoint {
         warning = warning.note(format!("its last checkpoint: {checkpoint}"));
     }
-    if report.exists() {
-        let kept = directory.join("crash.previous.json");
-        if std::fs::rename(&report, &kept).is_ok() {
-            warning = warning.note(format!("its report is kept as {}", kept.display()));
-        }
+    if let Ok(kept) = keep(&report, directory) {
+        warning = warning.note(format!("its report is kept as {}", kept.display()));
     }
     match &left.hook {
         Some(hook) => Some(warning.hint(format!(
@@ -51,6 +52,13 @@ pub(crate) fn warning(directory: &Path) -> Option<Diagnostic> {
         ))),
         None => Some(warning),
     }
+}
+
+/// Keeps a report beside the place of the next one.
+fn keep(report: &Path, directory: &Path) -> std::io::Result<PathBuf> {
+    let kept = directory.join("crash.previous.json");
+    std::fs::rename(report, &kept)?;
+    Ok(kept)
 }
 
 fn moment(left: &Left) -> String {

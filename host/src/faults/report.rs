@@ -32,6 +32,8 @@ pub(super) struct End {
     pub(super) on_training_thread: bool,
     /// The plugin in whose code it happened, by its number.
     pub(super) library: Option<usize>,
+    /// Whether it happened in what that plugin's code called, rather than in the code itself.
+    pub(super) is_called: bool,
     /// How long the call has taken.
     pub(super) seconds: Option<u64>,
 }
@@ -122,6 +124,11 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
     text.put("error: ");
     let seconds = end.seconds.unwrap_or(0);
     match (suspect, end.kind) {
+        (_, Kind::Crash) if trail.has_ended() => {
+            text.put("the process crashed (")
+                .put(end.signal.unwrap_or("a signal"))
+                .put(") when it exited, after the end of the run, which has written everything");
+        }
         (Some(_), Kind::Crash) if !end.on_training_thread => {
             text.put("another thread crashed (")
                 .put(end.signal.unwrap_or("a signal"))
@@ -140,7 +147,7 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
         }
         _ => {}
     }
-    if let Some(suspect) = suspect {
+    if let Some(suspect) = suspect.filter(|_| !trail.has_ended()) {
         text.put("hook `").put_shown(&suspect.name).put("`");
         match end.kind {
             Kind::Crash if end.on_training_thread => {
@@ -161,7 +168,9 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
             }
         }
     }
-    put_moment(text, &crumb);
+    if !trail.has_ended() {
+        put_moment(text, &crumb);
+    }
     if end.stack_overflow {
         text.put("\n  stack overflow");
     }
@@ -170,8 +179,12 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
     }
     let library = end.library.and_then(|hook| suspects.hooks.get(hook));
     if let Some(library) = library {
-        text.put("\n  the crash is in the code of ")
-            .put_shown(&library.file);
+        let place = if end.is_called {
+            "\n  the crash is in what was called by the code of "
+        } else {
+            "\n  the crash is in the code of "
+        };
+        text.put(place).put_shown(&library.file);
     }
     let mut path = [0; 2048];
     let length = trail.checkpoint(&mut path);
@@ -181,7 +194,26 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
         text.put("\n  last checkpoint: ")
             .put_shown(std::str::from_utf8(path.get(..length).unwrap_or_default()).unwrap_or("?"));
     }
-    text.put("\n  report: ").put_shown(&suspects.report_shown);
+    text.put("\n");
+}
+
+/// What is said to people once the report was to be written.
+pub(super) fn message_end(
+    text: &mut Text,
+    end: &End,
+    trail: &Trail,
+    suspects: &Suspects,
+    is_written: bool,
+) {
+    let crumb = trail.read();
+    let suspect = crumb.hook.and_then(|hook| suspects.hooks.get(hook));
+    let library = end.library.and_then(|hook| suspects.hooks.get(hook));
+    text.put(if is_written {
+        "  report: "
+    } else {
+        "  no report: it can't be written to "
+    });
+    text.put_shown(&suspects.report_shown);
     if let Some(suspect) = suspect.or(library) {
         text.put("\n  help: `--skip ")
             .put_shown(&suspect.name)
@@ -233,8 +265,12 @@ pub(super) fn json(text: &mut Text, end: &End, trail: &Trail, suspects: &Suspect
         .put_quoted_or_null(suspect.map(|suspect| suspect.plugin.as_str()));
     text.put(",\n  \"file\": ")
         .put_quoted_or_null(suspect.map(|suspect| suspect.file.as_str()));
-    text.put(",\n  \"point\": ")
-        .put_quoted(crumb.entry().as_bytes());
+    let point = if trail.has_ended() {
+        "exit"
+    } else {
+        crumb.entry()
+    };
+    text.put(",\n  \"point\": ").put_quoted(point.as_bytes());
     text.put(",\n  \"phase\": ")
         .put_quoted(crumb.phase().as_bytes());
     text.put(",\n  \"epoch\": ").put_number(crumb.epoch);
@@ -295,6 +331,7 @@ mod tests {
             stack_overflow: false,
             on_training_thread: true,
             library: None,
+            is_called: false,
             seconds: Some(7),
         };
         let mut text = Text::new();

@@ -199,6 +199,11 @@ impl Trail {
         self.stage.load(Ordering::SeqCst) == Stage::Running as u64
     }
 
+    /// Whether a hook's call is under way.
+    pub(super) fn is_calling(&self) -> bool {
+        self.hook.load(Ordering::Relaxed) != NOBODY
+    }
+
     /// Whether the run came to its end.
     pub(super) fn has_ended(&self) -> bool {
         self.stage.load(Ordering::SeqCst) == Stage::Ended as u64

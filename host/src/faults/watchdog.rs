@@ -148,7 +148,10 @@ fn end(watch: &Watch, time: Duration) {
             "  the parameters, as the hook left them, are in {}\n",
             printable::one_line(&path.display().to_string())
         ),
-        Err(reason) => format!("  the parameters could not be saved: {reason}\n"),
+        Err(reason) => {
+            let reason = files::vanished(&watch.directory).unwrap_or(reason);
+            format!("  the parameters could not be saved: {reason}\n")
+        }
     };
     say(&printable::lines(&words));
     quit();

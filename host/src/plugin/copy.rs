@@ -11,7 +11,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::{Cause, Inspected, Refusal};
+use super::{Cause, Inspected, Refusal, file};
+#[cfg(target_os = "linux")]
+use crate::files;
+
+/// The file descriptors that copies leave free: the trial's pipes, the run's lock, checkpoints and tables.
+#[cfg(target_os = "linux")]
+const SPARE: u64 = 16;
 
 /// The files to load in place of plugins' files, by their fingerprints.
 static COPIES: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
@@ -42,7 +48,7 @@ pub(crate) fn of(plugin: &Inspected) -> Result<Source, Refusal> {
     if let Some(source) = known(&copies) {
         return Ok(source);
     }
-    let bytes = std::fs::read(&plugin.path).map_err(|e| refuse(Cause::Read(e.to_string())))?;
+    let bytes = file::read(&plugin.path).map_err(refuse)?;
     if !plugin.has(&bytes) {
         return Err(refuse(Cause::Changed));
     }
@@ -91,6 +97,7 @@ fn in_memory(path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
     // Kernels before 6.3 don't know the flag, and need none.
     let file =
         memfd_create(&*name, flags | MemfdFlags::EXEC).or_else(|_| memfd_create(&*name, flags))?;
+    leaves_room(file.as_raw_fd())?;
     let mut file = std::fs::File::from(file);
     file.write_all(bytes)?;
     fcntl_add_seals(
@@ -103,6 +110,18 @@ fn in_memory(path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
     // Never closed: the loader knows the library by this number.
     let _ = file.into_raw_fd();
     Ok(path)
+}
+
+/// Whether enough files can be opened beside the one with this number, which stays open.
+#[cfg(target_os = "linux")]
+fn leaves_room(number: std::os::fd::RawFd) -> std::io::Result<()> {
+    match files::most_open() {
+        Some(most) if u64::try_from(number).unwrap_or(0) + SPARE >= most => {
+            let reason = format!("there is little room for open files: `ulimit -n` is {most}");
+            Err(std::io::Error::other(reason))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]

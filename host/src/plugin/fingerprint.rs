@@ -8,13 +8,16 @@ use super::Cause;
 
 /// The SHA-256 of `bytes` in lower-case hexadecimal digits.
 pub(crate) fn fingerprint(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            // Writing to a text can't fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    digits(&Sha256::digest(bytes))
+}
+
+/// A hash in lower-case hexadecimal digits.
+pub(super) fn digits(hash: &[u8]) -> String {
+    hash.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text can't fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Whether a file's fingerprint is the pinned one.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 
-use super::{Cause, Refusal, compatibility, fingerprint, section, structure};
+use super::{Cause, Refusal, compatibility, file, fingerprint, section, structure};
 
 /// A plugin that has passed the gates that run none of its code.
 #[derive(Clone, Debug)]
@@ -28,8 +28,7 @@ impl Inspected {
     /// plugins of a directory are not used; that of nothing where the file can't be read any more.
     pub fn sha256(&self) -> &str {
         self.fingerprint.get_or_init(|| {
-            let bytes = read(&self.path).unwrap_or_default();
-            fingerprint::fingerprint(&bytes)
+            file::sha256(&self.path).unwrap_or_else(|_| fingerprint::fingerprint(b""))
         })
     }
 
@@ -62,7 +61,7 @@ impl Inspected {
 
 /// Reads a file and leads it through the gates: path, structure, metadata, compatibility.
 pub fn inspect(path: &Path) -> Result<Inspected, Refusal> {
-    let bytes = read(path).map_err(|cause| Refusal::new(path, cause))?;
+    let bytes = file::look(path).map_err(|cause| Refusal::new(path, cause))?;
     inspect_bytes(path, &bytes)
 }
 
@@ -79,15 +78,4 @@ fn inspect_bytes(path: &Path, bytes: &[u8]) -> Result<Inspected, Refusal> {
         size: bytes.len() as u64,
         fingerprint: Arc::default(),
     })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Cause> {
-    let metadata = std::fs::metadata(path).map_err(|error| Cause::Read(error.to_string()))?;
-    if metadata.is_dir() {
-        return Err(Cause::NotAFile("a directory"));
-    }
-    if !metadata.is_file() {
-        return Err(Cause::NotAFile("a device, pipe or socket"));
-    }
-    std::fs::read(path).map_err(|error| Cause::Read(error.to_string()))
 }

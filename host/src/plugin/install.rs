@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cause, Inspected, Refusal, inspect, search};
+use super::{Cause, Inspected, Refusal, file, inspect, search};
 use crate::diagnostic::Diagnostic;
 use crate::files;
 
@@ -99,8 +99,7 @@ impl Step {
             return Ok(());
         }
         let refused = |cause| Refusal::new(&self.plugin.path, cause).diagnostic();
-        let bytes = std::fs::read(&self.plugin.path)
-            .map_err(|error| refused(Cause::Read(error.to_string())))?;
+        let bytes = file::read(&self.plugin.path).map_err(refused)?;
         if !self.plugin.has(&bytes) {
             return Err(refused(Cause::Changed));
         }

@@ -11,6 +11,7 @@ use sconce_plugin_api::HookKind;
 use sconce_plugin_api::export::{create_from, kind};
 
 use super::library::Library;
+use crate::faults::Origin;
 
 /// Why a plugin's entry failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +94,7 @@ impl Instance {
     ) -> Result<Instance, EntryError> {
         let mut error = ErrorAbi::new();
         let mut abi = NO_HOOK;
+        let origin = Origin::here();
         // SAFETY: the root's layout was checked; all places are ours for the call.
         let status = unsafe {
             (library.root().create())(
@@ -103,6 +105,7 @@ impl Instance {
                 &raw mut error,
             )
         };
+        origin.check();
         Instance::created(status, abi, &mut error)
     }
 

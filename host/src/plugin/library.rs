@@ -4,6 +4,7 @@
 //! Libraries stay open as long as the process lives.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi_stable::library::{LibraryError, lib_header_from_path};
 use abi_stable::std_types::RString;
@@ -13,6 +14,15 @@ use serde_json::Value;
 use super::instance::EntryError;
 use super::refusal::{Cause, Refusal};
 use super::surroundings::Surroundings;
+use crate::faults::Origin;
+
+/// Whether a library's code has run in this process.
+static IS_ANY_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether a library's code has run in this process, which may run more of it when it exits.
+pub(crate) fn is_any_open() -> bool {
+    IS_ANY_OPEN.load(Ordering::Relaxed)
+}
 
 /// An opened plugin whose types have the layout that this host was built with.
 #[derive(Clone)]
@@ -39,22 +49,26 @@ impl Library {
     pub(crate) fn open_from(path: &Path, file: &Path) -> Result<Library, Refusal> {
         let before = Surroundings::look();
         let opened = Library::open_quietly(file);
-        let changes = before.restore();
+        let changes = before.restore("when it was opened");
         let mut library = opened.map_err(|refusal| Refusal::new(path, refusal.cause))?;
         path.clone_into(&mut library.path);
-        library.warnings = changes
-            .into_iter()
-            .map(|change| format!("`{}` {change}", path.display()))
-            .collect();
+        library.warnings = told(path, changes);
         Ok(library)
     }
 
     /// Opens the library at `path`, an absolute one, and looks at nothing else.
     pub(super) fn open_quietly(path: &Path) -> Result<Library, Refusal> {
-        open_with_all_symbols(path)?;
+        IS_ANY_OPEN.store(true, Ordering::Relaxed);
+        let origin = Origin::here();
+        let opened = open_with_all_symbols(path);
+        // Constructors have run, and may have forked.
+        origin.check();
+        opened?;
+        let root = root_of(path);
+        origin.check();
         Ok(Library {
             path: path.to_owned(),
-            root: root_of(path)?,
+            root: root?,
             warnings: Vec::new(),
         })
     }
@@ -74,14 +88,24 @@ impl Library {
     pub fn describe(&self) -> Result<Value, Refusal> {
         let mut text = RString::new();
         let mut error = ErrorAbi::new();
+        let origin = Origin::here();
         // SAFETY: the layout of the root was checked; both places are ours for the call.
         let status = unsafe { (self.root.describe())(&raw mut text, &raw mut error) };
+        origin.check();
         if status != Status::OK.0 {
             let message = EntryError::read(status, &mut error).message;
             return Err(self.refuse(Cause::Describe(message)));
         }
         serde_json::from_slice(text.as_str().as_bytes())
             .map_err(|error| self.refuse(Cause::Describe(error.to_string())))
+    }
+
+    /// As [`describe`](Library::describe); what it changed of this process is put back, and reported.
+    pub(crate) fn describe_watched(&self) -> (Result<Value, Refusal>, Vec<String>) {
+        let before = Surroundings::look();
+        let description = self.describe();
+        let changes = before.restore("when it described itself");
+        (description, told(&self.path, changes))
     }
 
     pub(super) fn root(&self) -> PluginRootRef {
@@ -91,6 +115,12 @@ impl Library {
     fn refuse(&self, cause: Cause) -> Refusal {
         Refusal::new(&self.path, cause)
     }
+}
+
+/// Changes that a library made, as warnings.
+fn told(path: &Path, changes: Vec<String>) -> Vec<String> {
+    let told = |change| format!("`{}` {change}", path.display());
+    changes.into_iter().map(told).collect()
 }
 
 /// Opens the library with all symbols bound at once: `abi_stable` binds lazily, and then a missing

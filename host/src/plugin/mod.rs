@@ -8,6 +8,7 @@
 pub mod catalogue;
 pub mod compatibility;
 pub(crate) mod copy;
+mod file;
 mod fingerprint;
 pub(crate) use fingerprint::fingerprint;
 pub(crate) mod float_state;
@@ -19,6 +20,8 @@ pub mod refusal;
 pub mod resolve;
 pub mod search;
 mod section;
+#[cfg(target_os = "linux")]
+mod settings;
 mod structure;
 mod surroundings;
 #[cfg(test)]

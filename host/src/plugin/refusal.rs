@@ -24,6 +24,14 @@ pub enum Cause {
     /// It is no regular file.
     #[error("it is {0}, not a file")]
     NotAFile(&'static str),
+    /// It is larger than any library.
+    #[error("it has {size} bytes, and a plugin's library at most {largest} (1 GiB)")]
+    TooLarge {
+        /// Its size.
+        size: u64,
+        /// The size of the largest that is taken.
+        largest: u64,
+    },
     /// It is no whole shared library for this machine.
     #[error("{0}")]
     Structure(StructureFault),
@@ -123,7 +131,7 @@ impl Cause {
     /// The gate that refuses it.
     fn gate(&self) -> &'static str {
         match self {
-            Cause::Read(_) | Cause::NotAFile(_) => "path",
+            Cause::Read(_) | Cause::NotAFile(_) | Cause::TooLarge { .. } => "path",
             Cause::Structure(_) => "structure",
             Cause::NoMetadata | Cause::Metadata(_) => "metadata",
             Cause::AbiEpoch { .. }
@@ -146,6 +154,9 @@ impl Cause {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Cause::Structure(fault) => fault.hint(),
+            Cause::TooLarge { .. } => {
+                "build or copy the file again; data as large as that belongs into files of its own"
+            }
             Cause::NoMetadata => {
                 "a plugin calls `export_plugin!(…)` of sconce-plugin-api in its crate"
             }

@@ -8,6 +8,9 @@ use sconce_plugin_api::metadata::{MAGIC, PluginMetadata, SECTION, SECTION_MACHO}
 
 use super::Cause;
 
+/// The longest text of metadata that is read, in bytes.
+const LONGEST: usize = 4 << 20;
+
 /// The metadata in a library's bytes, whose structure has been checked.
 pub(super) fn read(bytes: &[u8]) -> Result<PluginMetadata, Cause> {
     let file = object::File::parse(bytes).map_err(|error| Cause::Metadata(error.to_string()))?;
@@ -32,6 +35,11 @@ pub(super) fn parse(section: &[u8]) -> Result<PluginMetadata, String> {
         .split_first_chunk::<4>()
         .ok_or("the section has no length")?;
     let length = u32::from_le_bytes(*length) as usize;
+    if length > LONGEST {
+        return Err(format!(
+            "{length} bytes are announced, more than the {LONGEST} that are read"
+        ));
+    }
     let text = rest
         .get(..length)
         .ok_or_else(|| format!("{length} bytes are announced, {} are there", rest.len()))?;
@@ -111,6 +119,10 @@ mod tests {
             (b"nonsense and more".to_vec(), "does not begin as it must"),
             (MAGIC.to_vec(), "has no length"),
             (short, "are announced"),
+            (
+                [&MAGIC[..], &u32::MAX.to_le_bytes()].concat(),
+                "more than the 4194304",
+            ),
             (section("{"), "EOF"),
             (section("{}"), "missing field"),
             (section(&metadata("")), "has no hooks"),

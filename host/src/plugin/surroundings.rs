@@ -2,7 +2,7 @@
 //!
 //! It is looked at before a library is opened and put back afterwards, with a word on each change:
 //! the floating-point mode, the current directory, signal handlers, standard input and output, the
-//! locale. While the library is opened standard output leads to standard error: what is printed
+//! locale, and the `settings`. While the library is opened standard output leads to standard error: what is printed
 //! there does not get between results.
 
 use super::float_state::FloatState;
@@ -24,14 +24,27 @@ impl Surroundings {
         }
     }
 
-    /// Puts everything back, and says what had changed.
-    pub(super) fn restore(self) -> Vec<String> {
+    /// Puts everything back, and says what had changed; `when` is for the message.
+    pub(super) fn restore(self, when: &str) -> Vec<String> {
         let mut changes: Vec<String> = Vec::new();
-        changes.extend(self.floats.restore().map(str::to_owned));
+        if self.floats.restore() {
+            let what = "changed the processor's floating-point mode (denormals or rounding)";
+            changes.push(told(what, when, true));
+        }
         #[cfg(target_os = "linux")]
-        self.process.restore(&mut changes);
+        self.process.restore(when, &mut changes);
         changes
     }
+}
+
+/// A change in words.
+pub(super) fn told(what: &str, when: &str, is_undone: bool) -> String {
+    let end = if is_undone {
+        "that was undone"
+    } else {
+        "that can't be undone"
+    };
+    format!("{what} {when}; {end}")
 }
 
 #[cfg(target_os = "linux")]
@@ -46,6 +59,8 @@ mod linux {
     use rustix::io::fcntl_dupfd_cloexec;
     use rustix::stdio;
 
+    use super::super::settings::Settings;
+    use super::told;
     use crate::faults::signals;
 
     /// The signals with handlers; the real-time ones belong to libraries.
@@ -56,6 +71,7 @@ mod linux {
         handlers: Vec<(i32, libc::sigaction)>,
         locale: Option<CString>,
         threads: usize,
+        settings: Settings,
         /// Copies of standard input, output and error, and what each number leads to meanwhile.
         streams: [Option<(OwnedFd, File)>; 3],
     }
@@ -88,12 +104,15 @@ mod linux {
                     .collect(),
                 locale: locale(),
                 threads: threads(),
+                settings: Settings::look(),
                 streams,
             }
         }
 
-        pub(super) fn restore(self, changes: &mut Vec<String>) {
-            self.restore_streams(changes);
+        pub(super) fn restore(self, when: &str, changes: &mut Vec<String>) {
+            // First: the files' limit may be among them.
+            self.settings.restore(when, changes);
+            self.restore_streams(when, changes);
             let Process {
                 directory,
                 handlers,
@@ -105,7 +124,7 @@ mod linux {
                 && env::current_dir().ok().as_ref() != Some(&directory)
             {
                 let undone = env::set_current_dir(directory);
-                changes.push(told("changed the current directory", undone.is_ok()));
+                changes.push(told("changed the current directory", when, undone.is_ok()));
             }
             for (signal, before) in handlers {
                 if handler(signal).is_some_and(|now| now.sa_sigaction != before.sa_sigaction) {
@@ -113,7 +132,11 @@ mod linux {
                     let undone =
                         unsafe { libc::sigaction(signal, &raw const before, ptr::null_mut()) };
                     let name = signals::name(signal);
-                    changes.push(told(&format!("took over the signal {name}"), undone == 0));
+                    changes.push(told(
+                        &format!("took over the signal {name}"),
+                        when,
+                        undone == 0,
+                    ));
                 }
             }
             if let Some(before) = before
@@ -121,16 +144,16 @@ mod linux {
             {
                 // SAFETY: a text of the C library's own, which ends with a zero.
                 let undone = unsafe { libc::setlocale(libc::LC_ALL, before.as_ptr()) };
-                changes.push(told("changed the locale", !undone.is_null()));
+                changes.push(told("changed the locale", when, !undone.is_null()));
             }
             let more = threads().saturating_sub(count);
             if more > 0 {
                 let noun = if more == 1 { "thread" } else { "threads" };
-                changes.push(format!("started {more} {noun} when it was opened"));
+                changes.push(format!("started {more} {noun} {when}"));
             }
         }
 
-        fn restore_streams(&self, changes: &mut Vec<String>) {
+        fn restore_streams(&self, when: &str, changes: &mut Vec<String>) {
             // What C code has printed so far goes where it was printed to.
             // SAFETY: flushes all streams of the C library.
             unsafe { libc::fflush(ptr::null_mut()) };
@@ -147,19 +170,14 @@ mod linux {
                     _ => Ok(()),
                 };
                 if is_changed {
-                    changes.push(told(&format!("closed or replaced {name}"), undone.is_ok()));
+                    changes.push(told(
+                        &format!("closed or replaced {name}"),
+                        when,
+                        undone.is_ok(),
+                    ));
                 }
             }
         }
-    }
-
-    fn told(what: &str, is_undone: bool) -> String {
-        let end = if is_undone {
-            "that was undone"
-        } else {
-            "that can't be undone"
-        };
-        format!("{what} when it was opened; {end}")
     }
 
     fn file(number: i32) -> Option<File> {

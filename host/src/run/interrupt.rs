@@ -1,11 +1,20 @@
-//! The user's or the system's wish that a run end soon, to be gone on with later.
+//! The user's or the system's wish that a run end soon, to be resumed later.
+//!
+//! One wish often arrives as several signals: `timeout` signals its child and then the child's whole group, and a
+//! terminal's Ctrl-C reaches a wrapper that passes it on. So what follows within [`PAUSE`] belongs to the signal
+//! before it, and only a later one insists. While the checkpoint is being written insisting takes one more: the
+//! checkpoint is what all of it is for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use super::save::{INTERRUPTED, Manner};
 use super::{RunError, Trainer};
 use crate::log::Level;
+
+/// Signals that follow one within this time are copies of it.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What asks a run to end soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +24,8 @@ pub enum Signal {
     Interrupt = 1,
     /// `SIGTERM`, as batch systems send it.
     Terminate = 2,
+    /// `SIGHUP`, as the system sends it when a terminal or a connection is gone.
+    Hangup = 3,
 }
 
 impl Signal {
@@ -23,30 +34,133 @@ impl Signal {
         match self {
             Signal::Interrupt => "SIGINT",
             Signal::Terminate => "SIGTERM",
+            Signal::Hangup => "SIGHUP",
         }
     }
+
+    fn from_number(number: u8) -> Option<Signal> {
+        let all = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
+        all.into_iter().find(|signal| *signal as u8 == number)
+    }
+}
+
+/// What a signal means after those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// The first: the run is to end soon.
+    EndSoon,
+    /// A copy of the one before.
+    Copy,
+    /// The user insists, but the checkpoint is being written: the next one that insists counts.
+    Wait,
+    /// The user insists: the run is to end at once.
+    EndNow,
 }
 
 /// A flag that the loop looks at after each iteration, and that anyone may raise: another thread, or
 /// a handler of signals.
-#[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicU8>);
+#[derive(Clone, Debug)]
+pub struct Interrupt(Arc<State>);
 
-impl Interrupt {
-    /// Asks the run to end soon; whether somebody had asked before, whose signal counts.
-    pub fn raise(&self, signal: Signal) -> bool {
-        let (flag, order) = (&self.0, Ordering::SeqCst);
-        flag.compare_exchange(0, signal as u8, order, order)
-            .is_err()
+#[derive(Debug)]
+struct State {
+    /// An [`Asked`]; 0: nothing has asked.
+    asked: AtomicU64,
+    is_saving: AtomicBool,
+    begin: Instant,
+}
+
+impl Default for Interrupt {
+    fn default() -> Self {
+        Interrupt(Arc::new(State {
+            asked: AtomicU64::new(0),
+            is_saving: AtomicBool::new(false),
+            begin: Instant::now(),
+        }))
+    }
+}
+
+/// The signals so far, in one number, so that handlers on several threads see all of it or nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Asked {
+    /// The first signal, which decides the exit code; 0: none.
+    signal: u8,
+    /// Whether one that insisted was put off for the checkpoint.
+    is_put_off: bool,
+    /// When the last one that was no copy came, in milliseconds.
+    at: u64,
+}
+
+impl Asked {
+    fn from_bits(bits: u64) -> Asked {
+        Asked {
+            signal: (bits & 0x7f) as u8,
+            is_put_off: bits & 0x80 != 0,
+            at: bits >> 8,
+        }
     }
 
-    /// What asked for it, if anything did.
-    pub fn signal(&self) -> Option<Signal> {
-        match self.0.load(Ordering::SeqCst) {
-            1 => Some(Signal::Interrupt),
-            2 => Some(Signal::Terminate),
-            _ => None,
+    fn bits(self) -> u64 {
+        self.at << 8 | u64::from(self.is_put_off) << 7 | u64::from(self.signal)
+    }
+
+    /// What a signal at this time means, and what is known afterwards.
+    fn hear(self, signal: Signal, now: Duration, is_saving: bool) -> (Meaning, Asked) {
+        let now = now.as_millis() as u64;
+        if self.signal == 0 {
+            let first = Asked {
+                signal: signal as u8,
+                is_put_off: false,
+                at: now,
+            };
+            return (Meaning::EndSoon, first);
         }
+        if now.saturating_sub(self.at) < PAUSE.as_millis() as u64 {
+            return (Meaning::Copy, self);
+        }
+        if is_saving && !self.is_put_off {
+            let put_off = Asked {
+                is_put_off: true,
+                at: now,
+                ..self
+            };
+            return (Meaning::Wait, put_off);
+        }
+        (Meaning::EndNow, self)
+    }
+}
+
+impl Interrupt {
+    /// Asks the run to end soon, and says what that means after the signals before it. Takes no lock: a handler of
+    /// signals may call it.
+    pub fn raise(&self, signal: Signal) -> Meaning {
+        self.raise_at(signal, self.0.begin.elapsed())
+    }
+
+    fn raise_at(&self, signal: Signal, now: Duration) -> Meaning {
+        let State {
+            asked, is_saving, ..
+        } = &*self.0;
+        let mut known = asked.load(Ordering::SeqCst);
+        loop {
+            let is_saving = is_saving.load(Ordering::SeqCst);
+            let (meaning, next) = Asked::from_bits(known).hear(signal, now, is_saving);
+            match asked.compare_exchange(known, next.bits(), Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return meaning,
+                Err(newer) => known = newer,
+            }
+        }
+    }
+
+    /// What asked for it first, if anything did.
+    pub fn signal(&self) -> Option<Signal> {
+        let asked = Asked::from_bits(self.0.asked.load(Ordering::SeqCst));
+        Signal::from_number(asked.signal)
+    }
+
+    /// Whether the checkpoint of an interrupted run is being written from now on.
+    fn set_saving(&self, is_saving: bool) {
+        self.0.is_saving.store(is_saving, Ordering::SeqCst);
     }
 }
 
@@ -70,7 +184,10 @@ impl Trainer<'_> {
         if self.store.is_some() {
             let message = format!("{}: saving a checkpoint", signal.name());
             self.shared.log.log(Level::Info, "sconce", &message);
-            self.save(INTERRUPTED, "", Manner::WHOLE)?;
+            self.interrupt.set_saving(true);
+            let saved = self.save(INTERRUPTED, "", Manner::WHOLE);
+            self.interrupt.set_saving(false);
+            saved?;
         }
         Ok(true)
     }
@@ -80,12 +197,46 @@ impl Trainer<'_> {
 mod tests {
     use super::*;
 
+    const fn ms(time: u64) -> Duration {
+        Duration::from_millis(time)
+    }
+
     #[test]
     fn the_first_signal_counts() {
         let interrupt = Interrupt::default();
         assert_eq!(interrupt.signal(), None);
-        assert!(!interrupt.raise(Signal::Terminate));
-        assert!(interrupt.clone().raise(Signal::Interrupt));
+        assert_eq!(interrupt.raise(Signal::Terminate), Meaning::EndSoon);
+        interrupt.clone().raise(Signal::Interrupt);
         assert_eq!(interrupt.signal(), Some(Signal::Terminate));
+        for signal in [Signal::Interrupt, Signal::Terminate, Signal::Hangup] {
+            assert_eq!(Signal::from_number(signal as u8), Some(signal));
+        }
+    }
+
+    #[test]
+    fn only_a_later_signal_insists_and_a_checkpoint_under_way_takes_one_more() {
+        let raise = |interrupt: &Interrupt, at| interrupt.raise_at(Signal::Terminate, ms(at));
+        // As `timeout` sends them: to the process, then to its group. The first may come at time 0.
+        for first in [0, 70_000] {
+            let interrupt = Interrupt::default();
+            assert_eq!(raise(&interrupt, first), Meaning::EndSoon);
+            for later in [0, 1, 999] {
+                assert_eq!(raise(&interrupt, first + later), Meaning::Copy, "{later}");
+            }
+            assert_eq!(raise(&interrupt, first + 1000), Meaning::EndNow);
+        }
+        let interrupt = Interrupt::default();
+        raise(&interrupt, 0);
+        interrupt.set_saving(true);
+        assert_eq!(raise(&interrupt, 500), Meaning::Copy);
+        assert_eq!(raise(&interrupt, 1500), Meaning::Wait);
+        assert_eq!(raise(&interrupt, 1501), Meaning::Copy, "of the one put off");
+        assert_eq!(raise(&interrupt, 2500), Meaning::EndNow);
+        // Once it is written there is nothing to lose.
+        let interrupt = Interrupt::default();
+        raise(&interrupt, 0);
+        interrupt.set_saving(true);
+        interrupt.set_saving(false);
+        assert_eq!(raise(&interrupt, 1500), Meaning::EndNow);
     }
 }

@@ -159,7 +159,11 @@ impl Trainer<'_> {
 
     fn kept(&self) -> Result<Store, String> {
         let store = self.store.clone();
-        store.ok_or_else(|| "the run has no output directory".to_owned())
+        let store = store.ok_or_else(|| "the run has no output directory".to_owned())?;
+        match store.vanished() {
+            Some(reason) => Err(reason),
+            None => Ok(store),
+        }
     }
 
     /// What could not be done is the fault of the hook that asked for it.

@@ -27,7 +27,7 @@ mod trainer;
 
 pub use clock::Clock;
 pub use failure::{Origin, RunError};
-pub use interrupt::{Interrupt, Signal};
+pub use interrupt::{Interrupt, Meaning, Signal};
 pub use metrics::{MetricBoard, PhaseMetrics};
 pub use observer::{Now, Observer};
 pub use plan::Plan;

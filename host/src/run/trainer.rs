@@ -165,7 +165,8 @@ impl<'run> Trainer<'run> {
         self
     }
 
-    /// With a name and an output directory, without which there are no checkpoints.
+    /// With a name and an output directory, without which there are no checkpoints. The run makes it where it is
+    /// missing when it begins.
     pub fn in_directory(mut self, name: &str, directory: impl Into<PathBuf>) -> Self {
         name.clone_into(&mut self.name);
         let directory = directory.into();
@@ -201,6 +202,10 @@ impl<'run> Trainer<'run> {
     fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), RunError>) -> Report {
         // Set once; a second run over the same state keeps the first one's.
         drop(self.shared.facts.set(self.facts()));
+        if let Some(directory) = &self.directory {
+            // That it can't be made is the reason of the first file that can't be written.
+            drop(std::fs::create_dir_all(directory));
+        }
         self.show_optimizer();
         let result = body(&mut self);
         let result = result.and_then(|()| self.settle());

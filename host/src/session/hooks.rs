@@ -255,7 +255,9 @@ impl OpenedLibraries {
             MapEntry::Vacant(place) => {
                 let library = Library::open_from(&resolved.plugin.path, &source.file)?;
                 warnings.extend(library.warnings().iter().map(Diagnostic::warning));
-                let description = library.describe()?;
+                let (description, changes) = library.describe_watched();
+                warnings.extend(changes.iter().map(Diagnostic::warning));
+                let description = description?;
                 Ok(place.insert(Opened {
                     library,
                     description,

@@ -46,11 +46,13 @@ pub(crate) struct Candidate {
 pub struct Fault {
     /// What happened.
     pub ending: Ending,
+    /// Whether that happened when the process exited, once all libraries were open.
+    pub is_at_exit: bool,
     /// The last lines that it wrote to standard error.
     pub words: String,
 }
 
-/// What happened to a child that did not say that it is done.
+/// What happened to a child that did not come to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// A signal ended it, by its name.
@@ -63,14 +65,26 @@ pub enum Ending {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.ending {
-            Ending::Signal(name) => write!(f, "crashed while loading ({name})")?,
-            Ending::Exit(code) => {
+        match (&self.ending, self.is_at_exit) {
+            (Ending::Signal(name), false) => write!(f, "crashed while loading ({name})")?,
+            (Ending::Exit(code), false) => {
                 write!(f, "exited with {code} without saying that it is done")?;
             }
-            Ending::TimeOut(limit) => {
+            (Ending::TimeOut(limit), false) => {
                 write!(f, "not done loading after {} s", limit.as_secs_f64())?;
             }
+            (Ending::Signal(name), true) => {
+                write!(f, "crashes when the process exits ({name})")?;
+            }
+            (Ending::Exit(code), true) => write!(
+                f,
+                "changes the exit code of the process to {code} when the process exits"
+            )?,
+            (Ending::TimeOut(limit), true) => write!(
+                f,
+                "keeps the process from exiting: not done after {} s",
+                limit.as_secs_f64()
+            )?,
         }
         for line in self.words.lines() {
             write!(f, "\n  | {line}")?;
@@ -87,6 +101,9 @@ impl Fault {
                 "if it needs more time, give it more with `limits.load` in the manifest or the \
                  environment variable {VARIABLE}, in seconds"
             ),
+            _ if self.is_at_exit => "its destructors, functions given to `atexit`, or those of \
+                                     thread-locals do that; they should do nothing"
+                .to_owned(),
             _ => "its constructors or its root module do that; they should do nothing".to_owned(),
         }
     }
@@ -140,10 +157,15 @@ pub(crate) fn of(candidates: &[Candidate], limit: Duration) -> Verdicts {
     }
     match try_all(&fresh, limit, &mut verdicts.warnings) {
         Ok(tried) => known.extend(tried),
-        Err(error) => verdicts.warnings.push(format!(
-            "plugins are opened without a trial load in another process, which can't be started: \
-             {error}"
-        )),
+        Err(error) => {
+            let error = error.to_string();
+            let hint = crate::files::open_limit_hint(&error);
+            verdicts.warnings.push(format!(
+                "plugins are opened without a trial load in another process, which can't be \
+                 started: {error}{}",
+                hint.map_or_else(String::new, |hint| format!("; {hint}"))
+            ));
+        }
     }
     for candidate in candidates {
         if let Some(Err(fault)) = known.get(&candidate.sha256) {

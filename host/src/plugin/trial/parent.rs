@@ -77,19 +77,25 @@ pub(super) fn run(candidates: &[&Candidate], limit: Duration) -> io::Result<Tria
     let status = listen(&mut child, &mut ears, begin, limit);
     let [said, printed, words] =
         [0, 1, 2].map(|ear| ears.get(ear).map(Ear::text).unwrap_or_default());
-    let is_done = said.ends_with(child::DONE);
-    let ending = match status? {
+    let status = status?;
+    if let Some(reason) = said.strip_prefix(child::UNABLE) {
+        return Err(io::Error::other(reason.to_owned()));
+    }
+    // What comes after it is the end of the process.
+    let is_open = said.ends_with(child::DONE);
+    let ending = match status {
         None => Some(Ending::TimeOut(limit)),
-        Some(status) => match status.signal() {
-            Some(signal) => Some(Ending::Signal(signals::name(signal))),
-            None if is_done => None,
-            None => Some(Ending::Exit(status.code().unwrap_or(-1))),
+        Some(status) => match (status.signal(), status.code()) {
+            (Some(signal), _) => Some(Ending::Signal(signals::name(signal))),
+            (None, Some(child::ENDED)) if is_open => None,
+            (None, code) => Some(Ending::Exit(code.unwrap_or(-1))),
         },
     };
     let result = match ending {
         None => Ok(()),
         Some(ending) => Err(Fault {
             ending,
+            is_at_exit: is_open,
             words: last_lines(&words, TOLD),
         }),
     };

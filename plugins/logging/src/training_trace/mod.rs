@@ -66,6 +66,7 @@ struct Saved {
 /// The host's exit statuses, `docs/faults.md`.
 const HOOK_FAILED: u8 = 4;
 const TRAINING_FAILED: u8 = 7;
+const HUNG_UP: u8 = 129;
 const INTERRUPTED: u8 = 130;
 const TERMINATED: u8 = 143;
 
@@ -198,6 +199,9 @@ impl Hook for TrainingTrace {
             Outcome::Stopped { reason } => (Status::Stopped, Some(reason), 0),
             Outcome::Interrupted { signal: "SIGINT" } => {
                 (Status::Interrupted, Some("SIGINT"), INTERRUPTED)
+            }
+            Outcome::Interrupted { signal: "SIGHUP" } => {
+                (Status::Interrupted, Some("SIGHUP"), HUNG_UP)
             }
             Outcome::Interrupted { signal } => (Status::Interrupted, Some(signal), TERMINATED),
             Outcome::Failed { error } => (Status::Failed, Some(error), self.failed_as),
