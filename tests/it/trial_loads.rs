@@ -264,7 +264,7 @@ fn what_a_constructor_changes_is_told_and_undone() {
             "block",
             "blocked SIGINT, SIGTERM when it was opened; that was undone",
         ),
-        ("alarm", "set an alarm ("),
+        ("alarm", "set an alarm when it was opened; that was undone"),
         ("limit", "changed the limit RLIMIT_NOFILE from "),
         ("umask", "changed the permissions of new files (umask "),
         (

@@ -138,11 +138,12 @@ impl Settings {
             }
             // SAFETY: the value was read from the system.
             let undone = unsafe { libc::setitimer(timer, before, ptr::null_mut()) == 0 };
-            let what = match is_set(&now) {
-                true => format!("{what} ({} s)", now.it_value.tv_sec),
-                false => "cleared a timer".to_owned(),
+            let what = if is_set(&now) {
+                what
+            } else {
+                "cleared a timer"
             };
-            changes.push(told(&what, when, undone));
+            changes.push(told(what, when, undone));
         }
     }
 
