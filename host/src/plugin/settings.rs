@@ -223,7 +223,7 @@ fn read_timer(timer: i32) -> Option<libc::itimerval> {
     // SAFETY: numbers, for which zeros are good.
     let mut value: libc::itimerval = unsafe { mem::zeroed() };
     // SAFETY: only reads, to a place that is ours.
-    let read = unsafe { libc::getitimer(timer as _, &raw mut value) };
+    let read = unsafe { libc::getitimer(timer, &raw mut value) };
     (read == 0).then_some(value)
 }
 
