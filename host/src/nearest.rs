@@ -4,28 +4,58 @@
 const LONGEST: usize = 1000;
 
 /// What other systems call things that have another name here: PyTorch, Lightning, Keras, MMEngine.
-const ELSEWHERE: [(&str, &str); 20] = [
+const ELSEWHERE: [(&str, &str); 44] = [
+    ("accumulate_grad_batches", "accumulate"),
+    ("accumulation_steps", "accumulate"),
+    ("batch", "batch_size"),
+    ("batchsize", "batch_size"),
     ("betas", "beta1"),
     ("bs", "batch_size"),
     ("callback", "hooks"),
     ("callbacks", "hooks"),
+    ("check_val_every_n_epoch", "validate_every"),
     ("criterion", "loss"),
     ("dataset", "data"),
+    ("default_root_dir", "output"),
     ("eps", "epsilon"),
+    ("eval_batch", "eval_batch_size"),
     ("gradient-clipping", "grad-clip"),
+    ("gradient_accumulation_steps", "accumulate"),
+    ("hidden_sizes", "hidden"),
+    ("limit_train_batches", "limit_train"),
     ("logger", "console"),
     ("lr", "learning_rate"),
     ("max_epochs", "epochs"),
     ("model-ema", "ema"),
+    ("momenta", "momentum"),
+    ("n_embd", "width"),
+    ("n_epochs", "epochs"),
+    ("n_head", "heads"),
+    ("n_layer", "layers"),
+    ("num_epochs", "epochs"),
+    ("num_threads", "threads"),
+    ("num_train_epochs", "epochs"),
     ("num_workers", "loader_threads"),
     ("optim", "optimizer"),
+    ("output_dir", "output"),
+    ("per_device_eval_batch_size", "eval_batch_size"),
+    ("per_device_train_batch_size", "batch_size"),
+    ("random_seed", "seed"),
+    ("save_dir", "output"),
     ("train_cfg", "train"),
     ("transforms", "augment"),
+    ("val_batch_size", "eval_batch_size"),
     ("val_interval", "validate_every"),
     ("wd", "weight_decay"),
     ("work_dir", "output"),
     ("workers", "loader_threads"),
 ];
+
+/// What a name of another system is called here, where it has one name alone.
+pub(crate) fn ours(name: &str) -> Option<&'static str> {
+    let found = ELSEWHERE.iter().find(|(elsewhere, _)| *elsewhere == name);
+    found.map(|(_, ours)| *ours)
+}
 
 /// The known name that is nearest to `wanted`, if one is near: what other systems call so, or at most a third of
 /// its letters differ, or it begins or ends alike.

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Phase, TaskView};
+use crate::{Phase, Result, Setup, TaskView, bail};
 
 /// A metric that a hook watches: `accuracy`, or `val/accuracy` for that of one phase.
 ///
@@ -55,6 +55,39 @@ impl Monitor {
     /// The phase whose metric it is, where the text says so.
     pub fn phase(&self) -> Option<Phase> {
         self.phase
+    }
+
+    /// Checks at a hook's creation that the metric can have a value while the run is trained, in its phase
+    /// or, where it names none, in `default`. A host that tells no [plan](Setup::plan) leaves that open.
+    ///
+    /// # Errors
+    ///
+    /// Where the phase has no data, or comes after the training.
+    pub fn check(&self, setup: &Setup<'_>, default: Phase) -> Result<()> {
+        let Some(plan) = setup.plan()? else {
+            return Ok(());
+        };
+        let (phase, name) = (self.phase.unwrap_or(default), self.name());
+        if !matches!(phase, Phase::Train | Phase::Val) {
+            bail!(
+                "`{self}` has no value while the run is trained: the phase `{}` comes afterwards; watch \
+                 `val/{name}` or `train/{name}`",
+                phase.name()
+            );
+        }
+        match plan.phase(phase) {
+            None => bail!(
+                "`{self}` never has a value: it is a metric of the phase `{}`, for which there is no data; \
+                 watch `train/{name}`, or give the run data for it",
+                phase.name()
+            ),
+            Some(found) if found.passes == 0 && plan.epochs > 0 => setup.warn(format_args!(
+                "`{self}` has no value unless a hook asks for a validation: `train.validate_every` is 0; \
+                 watch `train/{name}`, or validate"
+            )),
+            Some(_) => {}
+        }
+        Ok(())
     }
 
     /// The metric's present value, in its phase or, where it names none, in `default`.

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::abi::{ErrorAbi, SetupAbi, TextAbi};
-use crate::ext::{Level, Request, ResumeTable, Tables};
-use crate::{Context, Point, Result};
+use crate::ext::{Level, PlanTable, Request, ResumeTable, Tables};
+use crate::{Context, Plan, Point, Result};
 
 /// What a hook learns at its creation: where it stands in the manifest, and the run's directory.
 ///
@@ -58,6 +58,43 @@ impl<'setup> Setup<'setup> {
         // SAFETY: the host keeps its texts for the whole call.
         let text = unsafe { self.abi.manifest.read() }.unwrap_or_default();
         serde_json::from_str(text).context("the host's manifest can't be read")
+    }
+
+    /// What the run will be: epochs, updates, which phases have data, names of parameters. Nothing where
+    /// the host does not say: one before 1.2, or one outside a run. Parses a text: call once.
+    ///
+    /// What a hook refuses here, and what it [warns](Setup::warn) of, `sconce check` reports.
+    ///
+    /// # Errors
+    ///
+    /// Where the host's answer can't be read.
+    pub fn plan(&self) -> Result<Option<Plan>> {
+        PlanTable::ask(self.tables.plan, self.abi.context)
+            .map(serde_json::from_str)
+            .transpose()
+            .context("the host's plan can't be read")
+    }
+
+    /// Whether the hook's entry in the manifest gives a key of its configuration, rather than leaving it to
+    /// its default. Parses the manifest: for creation alone.
+    pub fn is_given(&self, key: &str) -> bool {
+        let Ok(manifest) = self.manifest() else {
+            return false;
+        };
+        let entries = manifest.get("hooks").and_then(Value::as_array);
+        let mut entries = entries.into_iter().flatten();
+        let own =
+            entries.find(|entry| entry.get("name").and_then(Value::as_str) == Some(self.name()));
+        own.and_then(|entry| entry.get("config")?.get(key))
+            .is_some()
+    }
+
+    /// Warns of those `keys` that the hook's entry gives although they say nothing here, because of `reason`
+    /// ("with `by: norm`").
+    pub fn warn_of_unused(&self, keys: &[&str], reason: impl fmt::Display) {
+        for key in keys.iter().filter(|key| self.is_given(key)) {
+            self.warn(format_args!("`{key}` is not used {reason}"));
+        }
     }
 
     /// The host's name and version, as `sconce 0.1.0`.

@@ -7,6 +7,7 @@
 mod exposed;
 mod log;
 mod metrics;
+mod plan;
 mod requests;
 mod resume;
 mod run;
@@ -24,8 +25,8 @@ use std::ptr;
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use sconce_plugin_api::ext::{
-    LogTable, MetricsTable, RequestsTable, ResumeTable, RunTable, ScreenTable, TaskTable,
-    TensorsTable, ThreadsTable, ValuesTable,
+    LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable, ScreenTable,
+    TaskTable, TensorsTable, ThreadsTable, ValuesTable,
 };
 
 pub use exposed::{Exposed, ModuleTensors};
@@ -36,9 +37,10 @@ pub use witness::{Deed, Witness};
 
 /// The extensions that this host has, for `sconce plugins` and for the refusal of plugins that
 /// require others.
-pub const EXTENSIONS: [&str; 10] = [
+pub const EXTENSIONS: [&str; 11] = [
     LogTable::ID,
     MetricsTable::ID,
+    PlanTable::ID,
     RequestsTable::ID,
     ResumeTable::ID,
     RunTable::ID,
@@ -76,6 +78,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
     match id {
         LogTable::ID => ptr::from_ref(&log::TABLE).cast(),
         MetricsTable::ID => ptr::from_ref(&metrics::TABLE).cast(),
+        PlanTable::ID => ptr::from_ref(&plan::TABLE).cast(),
         RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
         ResumeTable::ID => ptr::from_ref(&resume::TABLE).cast(),
         RunTable::ID => ptr::from_ref(&run::TABLE).cast(),

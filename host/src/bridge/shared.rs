@@ -45,6 +45,8 @@ pub struct Shared<'run> {
     pub accumulation: Cell<Option<u64>>,
     /// What does not change during the run, as JSON; set before the first hook is called.
     pub facts: OnceCell<String>,
+    /// What the run will be, as JSON; set before hooks are created, where it is known.
+    pub(super) plan: OnceCell<String>,
     /// The hooks that the checkpoint knows from which the run goes on; set before hooks are created.
     pub(super) resumed: OnceCell<Vec<String>>,
     /// The run's clock.
@@ -74,6 +76,7 @@ impl<'run> Shared<'run> {
             has_momentum: Cell::new(true),
             accumulation: Cell::new(None),
             facts: OnceCell::new(),
+            plan: OnceCell::new(),
             resumed: OnceCell::new(),
             clock: Clock::start(),
             trail: Trail::nowhere(),
@@ -89,6 +92,12 @@ impl<'run> Shared<'run> {
     pub fn resume(&self, known: impl Iterator<Item = String>) {
         // A second time would be another run's.
         drop(self.resumed.set(known.collect()));
+    }
+
+    /// Says what the run will be, as the JSON of a [`Plan`](sconce_plugin_api::Plan); before hooks are created.
+    pub fn foretell(&self, plan: String) {
+        // A second time would be another run's.
+        drop(self.plan.set(plan));
     }
 
     /// With a place for the breadcrumbs of calls.

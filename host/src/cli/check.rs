@@ -6,7 +6,7 @@ use sconce_plugin_api::Phase;
 use super::{ManifestArgs, hooks_table, output};
 use crate::dispatch::HookSpec;
 use crate::exit;
-use crate::session::{self, Checked, Failure, Selection, TaskBuilder};
+use crate::session::{self, Checked, Failure, Output, Selection, TaskBuilder};
 
 /// The arguments of `sconce check`.
 #[derive(Debug, Args)]
@@ -28,6 +28,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
         tasks.source(),
     )?;
     output::diagnostics(&checked.warnings);
+    let plan = checked.plan();
     let Checked {
         manifest,
         hooks,
@@ -38,8 +39,12 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
     if let Some(warning) = session::initial_weights(&manifest, task.as_ref())? {
         output::diagnostics(&[warning]);
     }
-    session::optimizer(&manifest, task.parameters())?;
-    session::check_references(&hooks, task.as_ref(), &manifest)?;
+    let optimizer = session::optimizer(&manifest, task.parameters())?;
+    let (task, optimizer) = (task.as_ref(), optimizer.as_ref());
+    let foreseen = session::foresee(&manifest, &plan, &hooks, task, optimizer)?;
+    output::diagnostics(&foreseen.warnings);
+    output::diagnostics(&Output::look(&manifest.output)?);
+    output::diagnostics(&session::rehearse(&hooks, &manifest, &foreseen.plan)?);
     let mut rows = vec![
         row(
             "run",

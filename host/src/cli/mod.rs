@@ -44,7 +44,7 @@ use crate::exit;
 use crate::faults;
 use crate::manifest::{LimitsConfig, Overlay};
 use crate::plugin::{library, trial};
-use crate::session::{Failure, FromManifest, TaskBuilder};
+use crate::session::{Failure, FromManifest, TaskBuilder, rehearsal};
 use crate::validate as suite;
 
 /// Trains candle models, with hooks from shared libraries.
@@ -97,6 +97,9 @@ enum Command {
         /// The libraries.
         libraries: Vec<PathBuf>,
     },
+    /// Creates hooks in this process, for `check`: see [`crate::session::rehearse`].
+    #[command(name = rehearsal::COMMAND, hide = true)]
+    CreateHooks,
     /// Runs one test of the conformance suite: see [`crate::validate`].
     #[command(name = suite::COMMAND, hide = true)]
     ValidateTest,
@@ -188,6 +191,9 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         // In a process of its own already: no further one for a trial load.
         return suite::answer();
     }
+    if let Command::CreateHooks = command {
+        return rehearsal::answer();
+    }
     trial::enable();
     signals::let_writes_fail();
     let result = match command {
@@ -208,7 +214,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Completions(arguments) => Ok(shell::completions(&arguments)),
         Command::Man(arguments) => shell::manual(&arguments),
         Command::Validate(arguments) => Ok(validate::validate(&arguments)),
-        Command::ValidateTest => Ok(exit::USAGE),
+        Command::CreateHooks | Command::ValidateTest => Ok(exit::USAGE),
         Command::TrialLoad { libraries } => Ok(trial::answer(&libraries)),
     };
     result.unwrap_or_else(|failure: Failure| {

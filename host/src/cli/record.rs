@@ -47,6 +47,7 @@ fn record(report: &Report) -> Value {
         "outcome": outcome,
         "reason": reason,
         "hook": hook,
+        "diverged": report.divergence.is_some(),
         "late_faults": faults,
         "epochs": report.epochs,
         "iterations": report.iterations,

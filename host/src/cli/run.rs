@@ -19,7 +19,7 @@ use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
-use crate::run::{Outcome, Profile, Report, Resume, RunError, Signal, Trainer};
+use crate::run::{Divergence, Outcome, Profile, Report, Resume, RunError, Signal, Trainer};
 use crate::session::{self, Checked, Failure, HookPlan, Output, Selection, TaskBuilder};
 use crate::task::Task;
 use crate::ui::View;
@@ -139,8 +139,13 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
     {
         output::diagnostics(&[warning]);
     }
-    session::check_references(&hooks, task.as_ref(), &manifest)?;
     let mut optimizer = session::optimizer(&manifest, task.parameters())?;
+    let foreseen = session::foresee(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref())?;
+    output::diagnostics(&foreseen.warnings);
+    if *overwrite {
+        // Before anything of the earlier run is removed; the warnings come when the hooks are created.
+        session::rehearse(&hooks, &manifest, &foreseen.plan)?;
+    }
     let (output, resume) = if let Some((output, found)) = found {
         let resume = found.resume(task.as_ref(), *allow_changes)?;
         output.forget_end()?;
@@ -163,6 +168,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
     };
     let log = log.as_ref();
     let shared = Shared::new(log).with_trail(guard.trail());
+    shared.foretell(foreseen.plan);
     if let Some(resume) = &resume {
         shared.resume(resume.checkpoint.hooks.iter().map(|hook| hook.name.clone()));
     }
@@ -363,6 +369,10 @@ fn conclude(report: &Report, vanished: Option<String>) -> u8 {
     for (phase, profile) in &report.profiles {
         output::line(&format!("  time in {phase}: {}", shares(profile)));
     }
+    let is_done = matches!(report.outcome, Outcome::Completed | Outcome::Stopped { .. });
+    if let Some(divergence) = report.divergence.as_ref().filter(|_| is_done) {
+        output::diagnostics(&[diverged(divergence)]);
+    }
     problems.extend(
         report
             .late_faults
@@ -374,6 +384,21 @@ fn conclude(report: &Report, vanished: Option<String>) -> u8 {
         return exit::HOOK;
     }
     code
+}
+
+/// The warning of a training that has diverged: its exit code is that of any other run.
+fn diverged(divergence: &Divergence) -> Diagnostic {
+    let began = divergence.first.map_or_else(String::new, |first| {
+        format!("; it began at {}", number::shown(first, 4))
+    });
+    let last = number::shown(divergence.last, 4);
+    Diagnostic::warning(format!(
+        "the training has diverged: the last epoch's loss is {last}{began}"
+    ))
+    .hint(
+        "a lower `learning_rate`, a warm-up (`lr-schedule`) or the hook `grad-clip` may help; with \
+         `\"check_finite\": true` under `train`, or the hook `stop-on-nan`, such a run ends at the first number that is not finite",
+    )
 }
 
 /// Where the time went, in parts of a hundred.

@@ -4,8 +4,10 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use super::json_path;
-use super::schema_check::{Problem, did_you_mean, in_words, one_of, shortened};
+use super::schema_check::{
+    Problem, did_you_mean, in_words, key_of, missing_key, one_of, shortened,
+};
+use super::{json_path, right_form};
 use crate::nearest::nearest;
 
 /// Of several forms that a value may have, the problems of the one that was meant: by its tag, by
@@ -101,33 +103,26 @@ pub(super) fn no_form(
             None => (path, Some(&**error.instance())),
         };
         let (message, hint) = one_of(&Value::Array(tags), found.unwrap_or(&Value::Null));
-        return Problem {
-            path,
-            is_key: false,
-            message,
-            hint,
-        };
+        return Problem::new(path, message, hint);
     }
     if let Some(missing) = missing_tag(branches) {
         return Problem {
-            path,
-            is_key: false,
-            message: format!("the key `{missing}` is missing"),
-            hint: None,
+            is_tag: true,
+            ..missing_key(path, &missing)
         };
     }
-    let forms = forms(schema);
     let found = error.instance();
-    Problem {
-        path,
-        is_key: false,
-        message: format!(
-            "expected {}, found {}",
-            forms_in_words(&forms),
-            shortened(found)
-        ),
-        hint: forms_hint(&forms, found),
-    }
+    let known = forms(schema);
+    let message = format!(
+        "expected {}, found {}",
+        forms_in_words(&known),
+        shortened(found)
+    );
+    let hint = forms_hint(&known, schema, found).or_else(|| {
+        let schema = serde_json::json!({"anyOf": schema?});
+        right_form::hint(found, &schema, key_of(error))
+    });
+    Problem::new(path, message, hint)
 }
 
 /// A form that a value may have.
@@ -207,7 +202,7 @@ fn forms_in_words(forms: &[Form]) -> String {
 }
 
 /// What was meant by a mistyped text or key, or by a tag without its object.
-fn forms_hint(forms: &[Form], found: &Value) -> Option<String> {
+fn forms_hint(forms: &[Form], schema: Option<&Value>, found: &Value) -> Option<String> {
     match found {
         Value::String(found) => {
             let tagged = forms.iter().filter_map(|form| match form {
@@ -222,7 +217,12 @@ fn forms_hint(forms: &[Form], found: &Value) -> Option<String> {
             near.or_else(|| {
                 let tag = nearest(found, tagged.clone().map(|(_, value)| value))?;
                 let (key, value) = tagged.clone().find(|(_, value)| *value == tag)?;
-                Some(format!("did you mean `{{\"{key}\": \"{value}\"}}`?"))
+                let others: String = (others_needed(schema, key, value).iter())
+                    .map(|other| format!(", \"{other}\": …"))
+                    .collect();
+                Some(format!(
+                    "did you mean `{{\"{key}\": \"{value}\"{others}}}`?"
+                ))
             })
         }
         Value::Object(members) => {
@@ -236,6 +236,22 @@ fn forms_hint(forms: &[Form], found: &Value) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The keys that a tagged form needs beside its tag.
+fn others_needed<'a>(schema: Option<&'a Value>, key: &str, value: &str) -> Vec<&'a str> {
+    let branches = schema.and_then(Value::as_array).into_iter().flatten();
+    let is_meant = |branch: &&Value| {
+        let tag = branch
+            .get("properties")
+            .and_then(|properties| properties.get(key)?.get("const"));
+        tag.and_then(Value::as_str) == Some(value)
+    };
+    let required = branches
+        .filter(is_meant)
+        .filter_map(|branch| branch.get("required")?.as_array());
+    let keys = required.flatten().filter_map(Value::as_str);
+    keys.filter(|other| *other != key).collect()
 }
 
 /// The key that every form needs and the value lacks.

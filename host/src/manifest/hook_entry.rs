@@ -21,6 +21,21 @@ use crate::patterns::Patterns;
 pub(super) const ONE_UNIT: &str =
     "`every` must have exactly one of `iterations`, `updates`, `epochs`";
 
+/// The keys of an entry that are the host's and not the hook's.
+pub(crate) const ENTRY_KEYS: [&str; 11] = [
+    "hook",
+    "name",
+    "priority",
+    "on_error",
+    "time_limit",
+    "phases",
+    "every",
+    "streams",
+    "modules",
+    "library",
+    "sha256",
+];
+
 /// An entry of `hooks`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HookEntry {

@@ -8,8 +8,8 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
 use super::forms::{meant, no_form};
-use super::{json_path, whole_number};
-use crate::nearest::nearest;
+use super::{json_path, misplaced, right_form, whole_number};
+use crate::nearest::{nearest, ours};
 
 /// Something wrong with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,34 @@ pub struct Problem {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The key, where one is unknown.
+    pub unknown: Option<String>,
+    /// The key, where one is missing.
+    pub missing: Option<String>,
+    /// Whether a missing key is the one that says of which kind the object is.
+    pub is_tag: bool,
+    /// Whether an unknown key is a known one with a letter or two changed.
+    pub is_slip: bool,
 }
+
+impl Problem {
+    /// Something wrong with the value at a path.
+    pub(super) fn new(path: String, message: String, hint: Option<String>) -> Problem {
+        Problem {
+            path,
+            is_key: false,
+            message,
+            hint,
+            unknown: None,
+            missing: None,
+            is_tag: false,
+            is_slip: false,
+        }
+    }
+}
+
+/// Beyond this many problems they are no longer looked at for what was meant, which takes time for each.
+const MOST_HINTS: usize = 200;
 
 /// All problems of `value` against `schema`; none where the schema itself is no valid one.
 pub fn check(value: &Value, schema: &Value) -> Vec<Problem> {
@@ -61,6 +88,9 @@ impl Checker {
         };
         for error in self.validator.iter().flat_map(|v| v.iter_errors(value)) {
             told.explain(&error);
+        }
+        if told.problems.len() < MOST_HINTS {
+            misplaced::improve(&mut told.problems, value, &self.schema);
         }
         told.problems
     }
@@ -151,9 +181,32 @@ impl Told<'_> {
                     self.problems.push(no_form(context, error, forms, path));
                 }
             }
-            _ => self.problems.push(plain(error, path)),
+            _ => {
+                let mut problem = plain(error, path);
+                if problem.hint.is_none() && self.problems.len() < MOST_HINTS {
+                    problem.hint = right_form(error, self.schema);
+                }
+                self.problems.push(problem);
+            }
         }
     }
+}
+
+/// How a value of a wrong type should have been written.
+fn right_form(error: &ValidationError<'_>, schema: &Value) -> Option<String> {
+    if !matches!(error.kind(), ValidationErrorKind::Type { .. }) {
+        return None;
+    }
+    let pointer = error.schema_path().as_str();
+    let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
+    right_form::hint(error.instance(), schema.pointer(parent)?, key_of(error))
+}
+
+/// The key of the value that an error is about; nothing for an element of a list.
+pub(super) fn key_of<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {
+    let (_, key) = error.instance_path().as_str().rsplit_once('/')?;
+    let is_plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    is_plain.then_some(key)
 }
 
 fn plain(error: &ValidationError<'_>, path: String) -> Problem {
@@ -163,8 +216,7 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
             (format!("expected {}, found {found}", types(kind)), None)
         }
         ValidationErrorKind::Required { property } => {
-            let property = property.as_str().unwrap_or_default();
-            (format!("the key `{property}` is missing"), None)
+            return missing_key(path, property.as_str().unwrap_or_default());
         }
         ValidationErrorKind::Enum { options } => one_of(options, error.instance()),
         ValidationErrorKind::Constant { expected_value } => {
@@ -173,15 +225,17 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
         ValidationErrorKind::Minimum { limit } => {
             (format!("must be at least {limit}, found {found}"), None)
         }
-        ValidationErrorKind::Maximum { limit } => {
-            (format!("must be at most {limit}, found {found}"), None)
-        }
+        ValidationErrorKind::Maximum { limit } => (
+            format!("must be at most {limit}, found {found}"),
+            percent(limit, error.instance()),
+        ),
         ValidationErrorKind::ExclusiveMinimum { limit } => {
             (format!("must be above {limit}, found {found}"), None)
         }
-        ValidationErrorKind::ExclusiveMaximum { limit } => {
-            (format!("must be below {limit}, found {found}"), None)
-        }
+        ValidationErrorKind::ExclusiveMaximum { limit } => (
+            format!("must be below {limit}, found {found}"),
+            percent(limit, error.instance()),
+        ),
         ValidationErrorKind::MinLength { limit: 1 } => ("must not be empty".to_owned(), None),
         ValidationErrorKind::MinItems { limit } => (
             format!("needs at least {limit} elements, found {found}"),
@@ -198,12 +252,29 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
         ValidationErrorKind::Custom { message, .. } => (message.clone(), None),
         _ => (crate::diagnostic::shortened(&error.to_string()), None),
     };
+    Problem::new(path, message, hint)
+}
+
+/// A key that is missing.
+pub(super) fn missing_key(path: String, key: &str) -> Problem {
     Problem {
-        path,
-        is_key: false,
-        message,
-        hint,
+        missing: Some(key.to_owned()),
+        ..Problem::new(path, format!("the key `{key}` is missing"), None)
     }
+}
+
+/// What a percentage is as a fraction, where one of at most 1 is wanted.
+fn percent(limit: &Value, found: &Value) -> Option<String> {
+    let found = found
+        .as_f64()
+        .filter(|found| *found > 1.0 && *found <= 100.0)?;
+    let is_fraction = limit.as_f64() == Some(1.0) && found != 1.0;
+    is_fraction.then(|| {
+        format!(
+            "a fraction of 1 is wanted: {found} % are `{}`",
+            found / 100.0
+        )
+    })
 }
 
 pub(super) fn one_of(options: &Value, found: &Value) -> (String, Option<String>) {
@@ -240,12 +311,19 @@ fn unknown_key(path: &str, key: &str, known: &[String]) -> Problem {
         .map(did_you_mean)
         .or_else(|| (!list.is_empty()).then(|| format!("known here: {}", list.join(", "))))
         .or_else(|| known.is_empty().then(|| "no key is known here".to_owned()));
+    let message = format!("unknown key `{}`", crate::diagnostic::shortened(key));
     Problem {
-        path: json_path::member(path, key),
         is_key: true,
-        message: format!("unknown key `{}`", crate::diagnostic::shortened(key)),
-        hint,
+        unknown: Some(key.to_owned()),
+        is_slip: near.is_some_and(|near| is_slip(key, near)),
+        ..Problem::new(json_path::member(path, key), message, hint)
     }
+}
+
+/// Whether a key is another one with a letter or two changed, or another system's word for it.
+fn is_slip(key: &str, near: &str) -> bool {
+    let (key, near) = (key.to_lowercase(), near.to_lowercase());
+    ours(&key) == Some(near.as_str()) || strsim::damerau_levenshtein(&key, &near) <= 2
 }
 
 /// The keys that the schema knows at the place of an unknown one.

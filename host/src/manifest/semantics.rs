@@ -89,10 +89,5 @@ fn wrong_modules(hook: &Value, path: &str) -> Option<Problem> {
 }
 
 fn wrong(path: String, message: String) -> Problem {
-    Problem {
-        path,
-        is_key: false,
-        message,
-        hint: None,
-    }
+    Problem::new(path, message, None)
 }

@@ -18,6 +18,9 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
         return Err(Diagnostic::new(message).hint("`{}` is the least that JSON can be"));
     }
     serde_json::from_str(text).map_err(|error| {
+        if let Some(other) = other_language(path, text) {
+            return other;
+        }
         let start = offset(text, error.line(), error.column());
         let rest = text.get(start..).unwrap_or_default();
         let found = rest.chars().next();
@@ -36,6 +39,55 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
         }
     })
 }
+
+/// A file in another language than JSON, by its name or its first line.
+fn other_language(path: &Path, text: &str) -> Option<Diagnostic> {
+    let ending = path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .unwrap_or_default();
+    let mut lines = text.lines().map(str::trim_end);
+    let first =
+        lines.find(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))?;
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let is_pair = |by: char| {
+        let parts = first.split_once(by);
+        parts.is_some_and(|(key, _)| !key.trim().is_empty() && key.trim().chars().all(word))
+    };
+    let is_section = first.starts_with('[')
+        && first.ends_with(']')
+        && first.chars().nth(1).is_some_and(char::is_alphabetic);
+    let (language, convert) = match ending.to_lowercase().as_str() {
+        "yaml" | "yml" => YAML,
+        "toml" => TOML,
+        _ if first == "---" || is_pair(':') => YAML,
+        _ if is_section || is_pair('=') => TOML,
+        _ => return None,
+    };
+    // A file of that name that begins as JSON is one with a mistake in it.
+    if first.trim_start().starts_with('{') {
+        return None;
+    }
+    let message = format!(
+        "the manifest `{}` is {language}; a manifest is JSON",
+        path.display()
+    );
+    Some(
+        Diagnostic::new(message)
+            .hint("it begins with `{`, keys and texts are in double quotes: `{\"seed\": 1, \"train\": {\"epochs\": 3}}`")
+            .hint(format!("to convert it: `{convert} {}`", path.display())),
+    )
+}
+
+const YAML: (&str, &str) = (
+    "YAML",
+    "python3 -c 'import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1])), indent=2))'",
+);
+
+const TOML: (&str, &str) = (
+    "TOML",
+    "python3 -c 'import json, sys, tomllib; print(json.dumps(tomllib.load(open(sys.argv[1], \"rb\")), indent=2))'",
+);
 
 /// What `serde_json` says, in words for people.
 fn in_words(message: &str) -> &str {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::models::{ConvnetConfig, GptConfig, MlpConfig, ResnetConfig, convnet, gpt, mlp, resnet};
 use super::{LayerConfig, LayerError, Network, Signal, build};
-use crate::data::Targets;
+use crate::data::{Inputs, Targets};
 use crate::parameters::Parameters;
 
 /// The model.
@@ -67,6 +67,31 @@ impl ModelConfig {
     /// Whether the layers of an error's path stand in the manifest.
     pub fn has_layers_of_its_own(&self) -> bool {
         matches!(self, ModelConfig::Sequential(_))
+    }
+
+    /// Which models are meant for samples like `input`, where this one is not.
+    pub fn meant_for(&self, input: &Signal) -> Option<String> {
+        let (has, models): (String, &[&str]) = match (&input.content, input.shape.len()) {
+            (Inputs::Tokens(_), _) => ("tokens of text".to_owned(), &["gpt"]),
+            (Inputs::Numbers, 3) => (
+                format!("images of shape {:?}", input.shape),
+                &["mlp", "convnet", "resnet"],
+            ),
+            (Inputs::Numbers, _) => (format!("samples of shape {:?}", input.shape), &["mlp"]),
+        };
+        let (kind, wants) = match self {
+            ModelConfig::Mlp(_) => ("mlp", "numbers"),
+            ModelConfig::Convnet(_) => ("convnet", "images"),
+            ModelConfig::Resnet(_) => ("resnet", "images"),
+            ModelConfig::Gpt(_) => ("gpt", "tokens of text"),
+            ModelConfig::Sequential(_) => return None,
+        };
+        (!models.contains(&kind)).then(|| {
+            format!(
+                "`{kind}` is for {wants}, the data has {has}: take `{}`, or layers of your own in a `sequential`",
+                models.join("`, `")
+            )
+        })
     }
 
     /// Builds the model for samples like `input` and the targets; its parameters are registered in

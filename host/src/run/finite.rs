@@ -10,7 +10,7 @@ use sconce_plugin_api::Phase;
 
 use super::failure::moment;
 use super::modules::{Slot, content, watched};
-use super::{RunError, Trainer};
+use super::{Divergence, RunError, Trainer};
 use crate::data::Batch;
 use crate::gradients::Gradients;
 use crate::nn::{ModuleInfo, Pass, Taps, ops};
@@ -19,6 +19,9 @@ impl Trainer<'_> {
     /// Refuses a training loss that is not finite, or warns of the first.
     pub(super) fn check_loss(&mut self, batch: &Batch) -> std::result::Result<(), RunError> {
         if self.view.loss.is_finite() {
+            if self.first_loss.is_none() {
+                self.first_loss = Some(self.view.loss);
+            }
             return Ok(());
         }
         if !self.plan.check_finite {
@@ -36,6 +39,15 @@ impl Trainer<'_> {
         }
         let what = format!("the loss is {}", self.view.loss);
         Err(self.not_finite(what, batch))
+    }
+
+    /// Whether the training has diverged, by its last epoch's loss.
+    pub(super) fn divergence(&self) -> Option<Divergence> {
+        let last = self.shared.metrics.borrow().of(Phase::Train).get("loss")?;
+        let first = self.first_loss;
+        // What begins near 0 may grow a lot and still be small.
+        let most = 1000.0 * first.map_or(f64::INFINITY, |first| first.abs().max(1.0));
+        (!last.is_finite() || last.abs() > most).then_some(Divergence { first, last })
     }
 
     /// Refuses a batch's gradients where one is not finite.

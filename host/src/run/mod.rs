@@ -33,6 +33,6 @@ pub use observer::{Now, Observer};
 pub use plan::Plan;
 pub use profile::{HookTime, Profile};
 pub use remote::{Remote, Wish};
-pub use report::{Outcome, Report};
+pub use report::{Divergence, Outcome, Report};
 pub use resume::Resume;
 pub use trainer::Trainer;

@@ -49,6 +49,14 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// How many validations follow epochs.
+    pub fn validations(&self) -> u64 {
+        if self.validate_every == 0 {
+            return 0;
+        }
+        self.epochs.div_ceil(self.validate_every)
+    }
+
     /// Whether a validation is due once `epoch` epochs are finished: at every n-th, and at the last.
     pub(super) fn validates_after(&self, epoch: u64) -> bool {
         self.validate_every > 0

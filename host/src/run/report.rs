@@ -25,11 +25,22 @@ pub enum Outcome {
     Failed(RunError),
 }
 
+/// A training whose loss has grown out of all bounds: a learning rate that is too high, for the most part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Divergence {
+    /// The first loss that was finite, if there was one.
+    pub first: Option<f64>,
+    /// The mean over the last training epoch.
+    pub last: f64,
+}
+
 /// What there is to say of a run after its end.
 #[derive(Debug)]
 pub struct Report {
     /// How it ended.
     pub outcome: Outcome,
+    /// That its training has diverged, where it has.
+    pub divergence: Option<Divergence>,
     /// Faults of hooks after the end: in `on_exception`, in `after_run` and when they were dropped.
     pub late_faults: Vec<HookFault>,
     /// The metrics of each phase that ran, at the end of its last pass.

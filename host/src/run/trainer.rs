@@ -41,6 +41,8 @@ pub struct Trainer<'run> {
     pub(super) audited: bool,
     /// The iteration of the first training loss that was not finite, of which a warning told.
     pub(super) bad_loss: Option<u64>,
+    /// The first training loss that this process saw and that was finite.
+    pub(super) first_loss: Option<f64>,
     /// What the training does next, for checkpoints.
     pub(super) stage: Stage,
     /// The batches finished of the training epoch under way.
@@ -127,6 +129,7 @@ impl<'run> Trainer<'run> {
             values,
             audited: false,
             bad_loss: None,
+            first_loss: None,
             stage: Stage::Start,
             trained: 0,
             update_of: 0..0,
@@ -356,6 +359,7 @@ impl<'run> Trainer<'run> {
 
     fn report(self, outcome: Outcome, mut late_faults: Vec<HookFault>) -> Report {
         late_faults.extend(self.hooks.close(self.shared));
+        let divergence = self.divergence();
         let board = self.shared.metrics.borrow();
         let of = |phase| {
             let metrics = board.of(phase).iter();
@@ -366,6 +370,7 @@ impl<'run> Trainer<'run> {
         };
         Report {
             outcome,
+            divergence,
             late_faults,
             metrics: Phase::ALL.into_iter().filter_map(of).collect(),
             profiles: self.profiles,

@@ -3,6 +3,7 @@
 use candle_core::{DType, Device};
 
 use super::Failure;
+use super::mentioned::mentioned;
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, TaskSource};
@@ -94,10 +95,13 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
                 ModelError::Layer(error) if model.has_layers_of_its_own() => {
                     format!("model.{}", error.path)
                 }
-                _ => "model".to_owned(),
+                _ => mentioned(manifest, "model", &error.to_string()),
             };
-            let place = manifest.place(&path);
-            Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
+            let problem = Diagnostic::new(error.to_string()).at(manifest.place(&path));
+            Failure::usage(vec![match model.meant_for(&inputs) {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            }])
         })?;
     let (loss, metrics) = (manifest.loss.as_ref(), manifest.metrics.as_deref());
     Supervised::with(Box::new(network), parameters, data, loss, metrics).map_err(|error| {
@@ -105,7 +109,7 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
             task::Error::Loss(_) => "loss",
             task::Error::Metric(_) => "metrics",
         };
-        let place = manifest.place(key);
+        let place = manifest.place(&mentioned(manifest, key, &error.to_string()));
         Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
     })
 }
@@ -143,7 +147,7 @@ pub fn optimizer(
     parameters: &Parameters,
 ) -> Result<Box<dyn Optimizer>, Failure> {
     manifest.optimizer.build(parameters).map_err(|error| {
-        let place = manifest.place("optimizer");
+        let place = manifest.place(&mentioned(manifest, "optimizer", &error.to_string()));
         Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
     })
 }

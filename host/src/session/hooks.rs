@@ -17,7 +17,7 @@ use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Hook, HookFault, HookSpec, Moment};
 use crate::faults::{Entry, Suspect};
 use crate::manifest::schema_check::{Checker, Problem};
-use crate::manifest::{HookEntry, Manifest, json_path};
+use crate::manifest::{ENTRY_KEYS, HookEntry, Manifest, json_path};
 use crate::plugin::catalogue;
 use crate::plugin::copy::{self, Source};
 use crate::plugin::instance::{EntryError, Instance};
@@ -35,11 +35,11 @@ pub struct HookPlan {
     pub json_path: String,
     library: Library,
     /// The file that was loaded.
-    file: PathBuf,
+    pub(super) file: PathBuf,
     /// How long one of its calls may take.
     time_limit: Option<Duration>,
     /// Its kind's name in the plugin.
-    kind: String,
+    pub(super) kind: String,
     pub(super) config: Value,
     /// The JSON Schema of the configuration, where the plugin gives one.
     pub(super) schema: Option<Value>,
@@ -362,6 +362,12 @@ fn told(problem: Problem, hook: &HookMetadata, manifest: &Manifest, json_path: &
     };
     let message = format!("the configuration of `{}`: {}", hook.name, problem.message);
     let diagnostic = Diagnostic::new(message).at(place);
+    let is_of_entry = |key: &String| problem.path == *key && ENTRY_KEYS.contains(&key.as_str());
+    if let Some(key) = problem.unknown.as_ref().filter(|key| is_of_entry(key)) {
+        return diagnostic.hint(format!(
+            "`{key}` is a key of the entry: it belongs beside `hook` and `config`, not under `config`"
+        ));
+    }
     match problem.hint {
         Some(hint) => diagnostic.hint(hint),
         None => diagnostic,
@@ -432,7 +438,7 @@ pub fn create_hooks(
     }
 }
 
-fn not_created(plan: &HookPlan, error: EntryError, manifest: &Manifest) -> Diagnostic {
+pub(super) fn not_created(plan: &HookPlan, error: EntryError, manifest: &Manifest) -> Diagnostic {
     if error.status == Status::CONFIG.0 {
         // "`path`: message", by the contract of the plugin's side.
         let (path, message) = error

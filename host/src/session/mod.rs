@@ -1,13 +1,17 @@
 //! From a manifest to a run: everything is checked before anything is created, and everything is
 //! created before anything is trained.
 
+mod advice;
 mod build;
 mod changes;
 mod failure;
 mod hooks;
 mod lock;
+mod mentioned;
 mod output;
+mod plan;
 mod references;
+pub(crate) mod rehearsal;
 mod selection;
 
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
@@ -16,6 +20,7 @@ pub use failure::Failure;
 pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, plan_hooks};
 pub use output::{Output, is_in_use};
 pub use references::check_references;
+pub use rehearsal::rehearse;
 pub use selection::Selection;
 
 use std::path::{Path, PathBuf};
@@ -23,7 +28,9 @@ use std::path::{Path, PathBuf};
 use crate::data::{self, Splits};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
+use crate::optim::Optimizer;
 use crate::run::Plan;
+use crate::task::Task;
 
 /// A manifest with everything that it names, found and checked; nothing is created yet.
 pub struct Checked {
@@ -93,8 +100,36 @@ pub fn read_data(manifest: &Manifest) -> Result<Option<Splits>, Failure> {
     };
     let read = data::load(config, &manifest.base, manifest.seed);
     read.map(Some).map_err(|error| {
-        let place = manifest.place("data");
-        Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
+        let text = error.to_string();
+        let place = manifest.place(&mentioned::mentioned(manifest, "data", &text));
+        Failure::usage(vec![Diagnostic::new(text).at(place)])
+    })
+}
+
+/// What is known of a run whose parts are all there, before its hooks are created.
+pub struct Foreseen {
+    /// What hooks learn of it, as the JSON of a [`Plan`](sconce_plugin_api::Plan).
+    pub plan: String,
+    /// What the user should know but need not mend.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Checks the parts of a run against each other: the same for `sconce check` and for a run.
+///
+/// # Errors
+///
+/// Every reference that leads nowhere.
+pub fn foresee(
+    manifest: &Manifest,
+    plan: &Plan,
+    hooks: &[HookPlan],
+    task: &dyn Task,
+    optimizer: &dyn Optimizer,
+) -> Result<Foreseen, Failure> {
+    check_references(hooks, task, manifest)?;
+    Ok(Foreseen {
+        plan: plan::foretold(plan, hooks, task, optimizer),
+        warnings: advice::advice(manifest, plan, hooks, task, optimizer),
     })
 }
 

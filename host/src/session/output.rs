@@ -58,6 +58,23 @@ impl Output {
         })
     }
 
+    /// Looks whether a new run could have the directory, and makes nothing: what it would have to be
+    /// told to do.
+    ///
+    /// # Errors
+    ///
+    /// Where it can't be made.
+    pub fn look(directory: &Path) -> Result<Vec<Diagnostic>, Failure> {
+        refuse_file(directory)?;
+        let tags = Store::of(directory).tags();
+        if tags.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(vec![
+            Diagnostic::warning(earlier(directory, &tags)).hint(EARLIER),
+        ])
+    }
+
     /// Opens a directory that an earlier run has made.
     ///
     /// # Errors
@@ -83,17 +100,7 @@ impl Output {
     pub fn begin(&self, overwrite: bool) -> Result<(), Failure> {
         let tags = self.store.tags();
         if !tags.is_empty() && !overwrite {
-            let problem = format!(
-                "the output directory `{}` has the checkpoints of an earlier run: {}",
-                self.path.display(),
-                tags.iter()
-                    .map(|tag| format!("`{tag}`"))
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            );
-            let hint = "go on with that run by `--resume`, remove its checkpoints by \
-                        `--overwrite`, or choose another directory by `--output`";
-            return Err(usage(problem, hint));
+            return Err(usage(earlier(&self.path, &tags), EARLIER));
         }
         if overwrite {
             let cleared = self.store.clear();
@@ -131,7 +138,26 @@ fn clear_parts(directory: &Path) {
 
 const OTHER: &str = "choose another directory by `--output` or the manifest's `output`";
 
+/// What to do about the checkpoints of an earlier run.
+const EARLIER: &str = "go on with that run by `--resume`, remove its checkpoints by \
+                       `--overwrite`, or choose another directory by `--output`";
+
+fn earlier(directory: &Path, tags: &[String]) -> String {
+    let tags: Vec<String> = tags.iter().map(|tag| format!("`{tag}`")).collect();
+    format!(
+        "the output directory `{}` has the checkpoints of an earlier run: {}",
+        directory.display(),
+        tags.join(", ")
+    )
+}
+
 fn make(directory: &Path) -> Result<(), Failure> {
+    refuse_file(directory)?;
+    fs_err::create_dir_all(directory).map_err(|error| cant_be_used(directory, &error))
+}
+
+/// Refuses a path that is or goes through a file.
+fn refuse_file(directory: &Path) -> Result<(), Failure> {
     let in_the_way = directory.ancestors().find(|path| path.is_file());
     if let Some(file) = in_the_way {
         let problem = format!(
@@ -141,7 +167,7 @@ fn make(directory: &Path) -> Result<(), Failure> {
         );
         return Err(usage(problem, OTHER));
     }
-    fs_err::create_dir_all(directory).map_err(|error| cant_be_used(directory, &error))
+    Ok(())
 }
 
 fn cant_be_used(directory: &Path, error: &io::Error) -> Failure {

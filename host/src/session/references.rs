@@ -78,10 +78,69 @@ impl Known {
             "no metric is called `{name}`; task and hooks of this run publish {}",
             names.join(", ")
         );
+        if let Some(meant) = self.written_elsewhere(reference) {
+            let hint = format!(
+                "did you mean `{meant}`? a metric of one phase has the phase's name and a slash in front"
+            );
+            return Some((message, Some(hint)));
+        }
         let near = nearest(name, self.metrics.iter().map(String::as_str));
         Some((message, near.map(|near| format!("did you mean `{near}`?"))))
     }
+
+    /// What other systems' names of metrics, as `val_loss` or `eval/acc`, are called here.
+    fn written_elsewhere(&self, reference: &str) -> Option<String> {
+        let lower = reference.to_lowercase();
+        let (phase, name) = PREFIXES
+            .iter()
+            .find_map(|(prefix, phase)| {
+                let rest = lower
+                    .strip_prefix(prefix)?
+                    .strip_prefix(['_', '/', '-', '.', ' '])?;
+                Some((Some(*phase), rest))
+            })
+            .or_else(|| {
+                let (name, prefix) = lower.rsplit_once(['_', '/', '-', '.'])?;
+                let (_, phase) = PREFIXES.iter().find(|(known, _)| *known == prefix)?;
+                Some((Some(*phase), name))
+            })
+            .unwrap_or((None, &lower));
+        let synonym = SYNONYMS.iter().find(|(theirs, _)| *theirs == name);
+        let name = synonym.map_or(name, |(_, ours)| ours);
+        let known = self.metrics.iter().find(|known| known.as_str() == name)?;
+        match phase {
+            Some(phase) => Some(format!("{}/{known}", phase.name())),
+            None => synonym.map(|_| format!("val/{known}")),
+        }
+    }
 }
+
+/// How other systems mark a metric's phase.
+const PREFIXES: [(&str, Phase); 10] = [
+    ("train", Phase::Train),
+    ("training", Phase::Train),
+    ("tr", Phase::Train),
+    ("val", Phase::Val),
+    ("valid", Phase::Val),
+    ("validation", Phase::Val),
+    ("eval", Phase::Val),
+    ("evaluation", Phase::Val),
+    ("dev", Phase::Val),
+    ("test", Phase::Test),
+];
+
+/// What other systems call metrics.
+const SYNONYMS: [(&str, &str); 9] = [
+    ("acc", "accuracy"),
+    ("categorical_accuracy", "accuracy"),
+    ("sparse_categorical_accuracy", "accuracy"),
+    ("top1", "accuracy"),
+    ("top1_acc", "accuracy"),
+    ("cost", "loss"),
+    ("cross_entropy", "loss"),
+    ("mean_absolute_error", "mae"),
+    ("ppl", "perplexity"),
+];
 
 fn metrics(hook: &HookPlan, known: &Known, manifest: &Manifest, problems: &mut Vec<Diagnostic>) {
     let Some(schema) = &hook.schema else {

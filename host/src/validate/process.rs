@@ -3,18 +3,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::child::{ANSWER, Answer, COMMAND, DOING, Order};
 use super::test::{Finding, failed};
 use crate::diagnostic::shortened;
-
-/// How often a process is looked after.
-const LOOK: Duration = Duration::from_millis(2);
-
-/// Of what it wrote to standard error so many lines are told.
-const TOLD: usize = 8;
+use crate::subprocess::{ending, executable, last_lines, watch};
 
 /// Runs a test in a process of its own.
 ///
@@ -64,68 +59,4 @@ pub(super) fn run(order: &Order, limit: Duration) -> io::Result<Finding> {
 fn answer(place: &Path) -> Option<Answer> {
     let text = std::fs::read_to_string(place.join(ANSWER)).ok()?;
     serde_json::from_str(&text).ok()
-}
-
-/// This program's file; where it has been replaced by now, the one that this process runs.
-fn executable() -> io::Result<std::path::PathBuf> {
-    let own = std::env::current_exe()?;
-    Ok(if own.is_file() {
-        own
-    } else {
-        "/proc/self/exe".into()
-    })
-}
-
-/// Waits for the end of a process; nothing where it had to be ended.
-fn watch(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
-    let begin = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break Some(status);
-        }
-        if begin.elapsed() >= limit {
-            break None;
-        }
-        std::thread::sleep(LOOK);
-    };
-    // What a hook has started does not outlive the test either.
-    end_group(child);
-    if status.is_none() {
-        let _ = child.kill();
-        child.wait()?;
-    }
-    Ok(status)
-}
-
-#[cfg(unix)]
-fn end_group(child: &Child) {
-    use rustix::process::{Pid, Signal, kill_process_group};
-
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-}
-
-#[cfg(not(unix))]
-fn end_group(_child: &Child) {}
-
-fn ending(status: Option<ExitStatus>, limit: Duration) -> String {
-    let Some(status) = status else {
-        return format!("not done after {} s: it hung", limit.as_secs_f64());
-    };
-    #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        return format!("crashed ({})", crate::faults::signals::name(signal));
-    }
-    let code = status.code().unwrap_or(-1);
-    format!("the process exited with {code} without an answer")
-}
-
-fn last_lines(text: &str) -> Vec<&str> {
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    let from = lines.len().saturating_sub(TOLD);
-    lines.get(from..).unwrap_or_default().to_vec()
 }

@@ -31,7 +31,7 @@ const PAGE: u64 = 4096;
 
 /// Makes this process one that can be ended, and that harms nobody beside itself.
 #[cfg(target_os = "linux")]
-pub(super) fn settle_in() {
+pub(crate) fn settle_in() {
     use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
     // What a hook asks of memory beyond this is refused, rather than taken from everybody.

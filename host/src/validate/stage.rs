@@ -159,9 +159,10 @@ impl Subject {
         } = checked;
         let resolved = manifest.resolved();
         let task = session::task(&FromManifest, &manifest, data)?;
-        session::check_references(&hooks, task.as_ref(), &manifest)?;
-        let mut task = OddTask::new(task, script.oddity);
         let mut optimizer = session::optimizer(&manifest, task.parameters())?;
+        let foreseen =
+            session::foresee(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref())?;
+        let mut task = OddTask::new(task, script.oddity);
         let recorder = Recorder::new(script.refuses, script.is_deaf);
         let resume = match &script.resume {
             Some(path) => Some(Resume {
@@ -174,6 +175,7 @@ impl Subject {
             None => None,
         };
         let shared = Shared::new(&recorder).with_witness(&recorder);
+        shared.foretell(foreseen.plan);
         if let Some(resume) = &resume {
             let known = resume.checkpoint.hooks.iter();
             shared.resume(known.map(|hook| hook.name.clone()));

@@ -7,6 +7,7 @@
 mod legal;
 mod log;
 mod metrics;
+mod plan;
 mod requests;
 mod resume;
 mod run;
@@ -21,6 +22,7 @@ use std::ffi::c_void;
 pub use legal::{LATEST, check_name, check_tag};
 pub use log::{Level, LogTable};
 pub use metrics::{MetricAbi, MetricsTable};
+pub use plan::PlanTable;
 pub use requests::{Request, RequestsTable};
 pub use resume::ResumeTable;
 pub use run::RunTable;
@@ -33,9 +35,10 @@ pub use values::{Keep, ValuesTable};
 use crate::abi::{HostRoot, TextAbi};
 
 /// The extensions that this version of the API knows how to use.
-pub const KNOWN: [&str; 10] = [
+pub const KNOWN: [&str; 11] = [
     LogTable::ID,
     MetricsTable::ID,
+    PlanTable::ID,
     RequestsTable::ID,
     ResumeTable::ID,
     RunTable::ID,
@@ -62,6 +65,7 @@ pub unsafe trait Extension: 'static {
 pub(crate) struct Tables {
     pub(crate) log: Option<&'static LogTable>,
     pub(crate) metrics: Option<&'static MetricsTable>,
+    pub(crate) plan: Option<&'static PlanTable>,
     pub(crate) requests: Option<&'static RequestsTable>,
     pub(crate) resume: Option<&'static ResumeTable>,
     pub(crate) run: Option<&'static RunTable>,
@@ -78,6 +82,7 @@ impl Tables {
         Tables {
             log: query(host),
             metrics: query(host),
+            plan: query(host),
             requests: query(host),
             resume: query(host),
             run: query(host),

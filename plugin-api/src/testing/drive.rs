@@ -9,6 +9,7 @@ use super::checkpoint::Checkpoint;
 use super::driven::{Creation, Driven};
 use super::failed::Failed;
 use super::fake::Fake;
+use super::plan;
 use super::schema;
 use super::script::ScriptedRun;
 use super::seen::{Directory, End, Seen};
@@ -114,6 +115,8 @@ impl<'a> Drive<'a> {
             "hooks": [entry],
         });
         let stage = Box::<Stage>::default();
+        // Set once, on a stage that is new.
+        drop(stage.plan.set(plan::of(script).into()));
         let config = config.to_string();
         let manifest = manifest.to_string();
         let hook = create(script, &kind, &config, &manifest, &directory, &stage)?;

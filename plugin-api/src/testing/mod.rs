@@ -142,6 +142,7 @@ mod failed;
 mod fake;
 mod iteration;
 mod place;
+mod plan;
 mod same;
 mod schema;
 mod script;

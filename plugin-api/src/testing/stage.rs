@@ -1,6 +1,6 @@
 //! The fake task as the tables show it: what a call of the hook can see and change.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_void;
 use std::ptr;
 
@@ -59,6 +59,8 @@ pub(super) struct Stage {
     pub(super) groups: RefCell<Vec<Group>>,
     /// Set before the first call; the text stays where it is.
     pub(super) facts: RefCell<Box<str>>,
+    /// The run's plan, known at the hook's creation.
+    pub(super) plan: OnceCell<Box<str>>,
     pub(super) resume_flags: Cell<u64>,
     pub(super) elapsed: Cell<f64>,
     pub(super) remaining: Cell<f64>,

@@ -156,6 +156,29 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Checks what is wanted against what the run will be.
+    pub(crate) fn check_run(&self, setup: &Setup<'_>) -> Result<()> {
+        for best in &self.best {
+            best.monitor.check(setup, Phase::Val).context("`best`")?;
+        }
+        let Some(plan) = setup.plan()? else {
+            return Ok(());
+        };
+        for (key, begin, total) in [
+            ("begin_epoch", self.begin_epoch, plan.epochs),
+            ("begin_iteration", self.begin_iteration, plan.iterations()),
+        ] {
+            if begin > total {
+                setup.warn(format_args!(
+                    "`{key}` is {begin}, the run ends after {total}: nothing is saved before its end"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Best {
     fn check(&mut self) -> Result<()> {
         let monitor = &self.monitor;

@@ -36,6 +36,9 @@ struct Checkpoints {
     state: State,
     /// What the host has been asked for, and has not told of yet; the oldest first.
     pending: VecDeque<Pending>,
+    /// A metric of `best` has had no value although its phase was over.
+    missed: bool,
+    has_warned: bool,
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -114,6 +117,7 @@ impl Checkpoints {
             let is_fresh = self.state.validated || best.monitor.phase() == Some(Phase::Train);
             let value = best.monitor.value(task, Phase::Val);
             let Some(value) = value.filter(|_| is_fresh) else {
+                self.missed |= is_fresh;
                 continue;
             };
             let (rule, keep) = (best.rule(), best.keep);
@@ -132,6 +136,28 @@ impl Checkpoints {
             }
         }
         Ok(())
+    }
+
+    /// Warns once of metrics that have no value where they should have one: nothing is kept for them.
+    fn warn_of_missed(&mut self, task: &TaskView<'_>) {
+        if !self.missed || std::mem::replace(&mut self.has_warned, true) {
+            return;
+        }
+        let best = self.config.best.iter();
+        let missed = best.filter(|best| best.monitor.value(task, Phase::Val).is_none());
+        for best in missed {
+            let name = best.monitor.name();
+            let known = task
+                .metric_of(Phase::Train, name)
+                .filter(|_| best.monitor.phase().is_none());
+            let hint = known.map_or_else(String::new, |_| {
+                format!("; it has one in `train`: watch `train/{name}`")
+            });
+            task.warn(format_args!(
+                "no checkpoint is kept for `{}`, which has no value{hint}",
+                best.monitor
+            ));
+        }
     }
 
     /// Asks for what is pending, if anything is.
@@ -246,11 +272,15 @@ impl Hook for Checkpoints {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        let config = config.checked()?;
+        config.check_run(setup)?;
         Ok(Checkpoints {
             name: setup.name().to_owned(),
-            config: config.checked()?,
+            config,
             state: State::default(),
             pending: VecDeque::new(),
+            missed: false,
+            has_warned: false,
         })
     }
 
@@ -286,6 +316,7 @@ impl Hook for Checkpoints {
                 self.add(task, By::Epoch, &mut pending)?;
             }
             self.add_best(task, &mut pending)?;
+            self.warn_of_missed(task);
         }
         self.state.validated = false;
         pending.before.validated = false;

@@ -25,6 +25,19 @@ use sconce_plugin_api::prelude::*;
 use config::Config;
 use measure::{Meter, Window};
 
+/// Whether the manifest has an entry of this hook before this one.
+fn is_second(setup: &Setup<'_>) -> bool {
+    let Ok(manifest) = setup.manifest() else {
+        return false;
+    };
+    let hooks = manifest["hooks"].as_array().into_iter().flatten();
+    let mut earlier = hooks.take_while(|entry| entry["name"] != setup.name());
+    earlier.any(|entry| {
+        let hook = entry["hook"].as_str().unwrap_or_default();
+        hook.rsplit('/').next() == Some("console")
+    })
+}
+
 struct Console {
     config: Config,
     /// The run's name, and how many lines there have been.
@@ -49,6 +62,9 @@ impl Hook for Console {
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         config.check()?;
+        if is_second(setup) {
+            setup.warn("another `console` is there already: every line is printed twice");
+        }
         let name = match config.name_every {
             0 => String::new(),
             _ => setup.manifest()?["name"]

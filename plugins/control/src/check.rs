@@ -91,7 +91,7 @@ impl Check {
 impl Hook for Check {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         let Some(rule) = config
             .rule
             .or_else(|| Rule::of_metric(config.monitor.name()))
@@ -101,6 +101,15 @@ impl Hook for Check {
         };
         if config.by_epoch == Some(0) {
             bail!("`by_epoch` must be at least 1, found 0");
+        }
+        config.monitor.check(setup, Phase::Val)?;
+        let epochs = setup.plan()?.map(|plan| plan.epochs);
+        if let (Some(by), Some(epochs)) = (config.by_epoch, epochs)
+            && by > epochs
+        {
+            setup.warn(format_args!(
+                "`by_epoch` is {by}, the run has {epochs} epochs: it is judged at the training's end"
+            ));
         }
         Ok(Check {
             config,
@@ -139,7 +148,9 @@ impl Hook for Check {
     }
 
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        if task.phase() == Phase::Train && self.config.by_epoch.is_none() {
+        let by_epoch = self.config.by_epoch;
+        let is_due = by_epoch.is_none_or(|limit| limit > task.epochs());
+        if task.phase() == Phase::Train && is_due {
             return self.miss(task);
         }
         Ok(())

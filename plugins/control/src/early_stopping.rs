@@ -64,6 +64,22 @@ pub(crate) struct EarlyStopping {
     config: Config,
     rule: Rule,
     state: State,
+    /// Whether the metric has had a value since the run began or was resumed.
+    has_value: bool,
+}
+
+/// That a metric has no value, and where it has one.
+fn no_value(monitor: &Monitor, task: &TaskView<'_>) -> String {
+    let name = monitor.name();
+    let text = format!("the metric `{monitor}` has no value");
+    let has = |phase: &Phase| task.metric_of(*phase, name).is_some();
+    match [Phase::Train, Phase::Val].iter().find(|phase| has(phase)) {
+        Some(phase) => format!(
+            "{text}; it has one in `{0}`: watch `{0}/{name}`",
+            phase.name()
+        ),
+        None => text,
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -139,6 +155,30 @@ impl State {
     }
 }
 
+/// Warns of a patience for which the run is too short.
+fn warn_of_too_few(config: &Config, setup: &Setup<'_>) -> Result<()> {
+    let phase = config.monitor.phase().unwrap_or(Phase::Val);
+    let plan = setup.plan()?;
+    let Some(passes) = plan
+        .as_ref()
+        .and_then(|plan| plan.phase(phase))
+        .map(|plan| plan.passes)
+    else {
+        return Ok(());
+    };
+    let has_other_reasons = config.stopping_threshold.is_some()
+        || config.divergence_threshold.is_some()
+        || config.restore_best;
+    if passes > 0 && passes <= config.patience && setup.is_given("patience") && !has_other_reasons {
+        setup.warn(format_args!(
+            "it can't stop the run: `patience` is {}, and `{}` has {passes} values in it, the first of which is \
+             always the best so far",
+            config.patience, config.monitor
+        ));
+    }
+    Ok(())
+}
+
 #[hook(
     name = "early-stopping",
     about = "Stops the run when a metric has stopped getting better.",
@@ -164,11 +204,14 @@ impl Hook for EarlyStopping {
                 config.min_delta
             );
         }
+        config.monitor.check(setup, Phase::Val)?;
+        warn_of_too_few(&config, setup)?;
         Ok(EarlyStopping {
             name: setup.name().to_owned(),
             config,
             rule,
             state: State::default(),
+            has_value: false,
         })
     }
 
@@ -185,10 +228,11 @@ impl Hook for EarlyStopping {
         }
         let Some(value) = self.config.monitor.value(task, Phase::Val) else {
             if self.config.strict {
-                bail!("the metric `{}` has no value", self.config.monitor);
+                bail!("{}", no_value(&self.config.monitor, task));
             }
             return Ok(());
         };
+        self.has_value = true;
         let before = self.state.best_epoch;
         let verdict = self
             .state
@@ -203,6 +247,15 @@ impl Hook for EarlyStopping {
     }
 
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        let is_late = task.phase() == Phase::Train && task.epoch() > self.config.start_from;
+        if is_late
+            && self.config.strict
+            && !self.has_value
+            && self.state.best.is_none()
+            && task.is_whole()
+        {
+            bail!("{}", no_value(&self.config.monitor, task));
+        }
         if self.config.restore_best && task.phase() == Phase::Train && self.state.best.is_some() {
             return task.load_parameters(&self.name, None);
         }

@@ -176,6 +176,24 @@ impl Hook for OnPlateau {
                 config.factor
             );
         }
+        config.monitor.check(setup, Phase::Val)?;
+        let phase = config.monitor.phase().unwrap_or(Phase::Val);
+        if let Some(plan) = setup.plan()?
+            && let Some(passes) = plan.phase(phase).map(|plan| plan.passes)
+            && passes > 0
+            && passes < config.long_term as u64
+        {
+            setup.warn(format_args!(
+                "it can't find a plateau: `long_term` is {}, and `{}` has {passes} values in this run",
+                config.long_term, config.monitor
+            ));
+        }
+        let (unused, action): (&[&str], _) = match config.action {
+            Action::Stop => (&["factor", "min_rate", "tag", "times"], "stop"),
+            Action::LowerRate => (&["tag"], "lower-rate"),
+            Action::Save => (&["factor", "min_rate"], "save"),
+        };
+        setup.warn_of_unused(unused, format_args!("with `\"action\": \"{action}\"`"));
         Ok(OnPlateau {
             tag: config
                 .tag

@@ -112,6 +112,14 @@ pub(crate) struct OutputMask {
 }
 
 /// The mask that the configuration says; nothing where it says none.
+/// The mask over a task's classes.
+fn masked_of(config: &Config, names: &[String]) -> Result<Option<Vec<bool>>> {
+    if names.is_empty() {
+        bail!("the task has no classes whose outputs could be masked");
+    }
+    mask(config, names)
+}
+
 fn mask(config: &Config, names: &[String]) -> Result<Option<Vec<bool>>> {
     let (option, classes, masked) = match (&config.present, &config.absent) {
         (Some(present), None) => ("present", present, false),
@@ -180,9 +188,12 @@ fn write<T: Element>(outputs: &mut TensorMut<'_>, masked: &[bool], value: T) -> 
 impl Hook for OutputMask {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         if config.present.is_some() && config.absent.is_some() {
             bail!("only one of `present` and `absent` says which classes are masked");
+        }
+        if let Some(plan) = setup.plan()? {
+            masked_of(&config, &plan.classes)?;
         }
         Ok(OutputMask {
             config,
@@ -196,10 +207,7 @@ impl Hook for OutputMask {
 
     fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let names = task.facts()?.classes;
-        if names.is_empty() {
-            bail!("the task has no classes whose outputs could be masked");
-        }
-        self.masked = mask(&self.config, &names)?;
+        self.masked = masked_of(&self.config, &names)?;
         self.classes = Some(names.len());
         Ok(())
     }

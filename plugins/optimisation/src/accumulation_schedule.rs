@@ -47,12 +47,28 @@ pub(crate) struct AccumulationSchedule {
 impl Hook for AccumulationSchedule {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         if config.factors.is_empty() {
             bail!("`factors` must have an epoch at least, as `{{\"0\": 8}}`");
         }
         if let Some((epoch, _)) = config.factors.iter().find(|(_, factor)| **factor == 0) {
             bail!("`factors`: at least one batch makes an update, found 0 from epoch {epoch} on");
+        }
+        if let Some(plan) = setup.plan()? {
+            for (epoch, factor) in &config.factors {
+                if *epoch >= plan.epochs {
+                    setup.warn(format_args!(
+                        "`factors`: the run has {} epochs, epoch {epoch} (counted from 0) is not reached",
+                        plan.epochs
+                    ));
+                } else if *factor > plan.batches() {
+                    setup.warn(format_args!(
+                        "`factors`: an update of {factor} batches is longer than an epoch, which has {}: each \
+                         epoch is one update",
+                        plan.batches()
+                    ));
+                }
+            }
         }
         Ok(AccumulationSchedule { config })
     }

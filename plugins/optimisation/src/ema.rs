@@ -162,6 +162,21 @@ impl Hook for Ema {
         if config.every == 0 {
             bail!("`every` must be at least 1, found 0");
         }
+        if let Some(plan) = setup.plan()? {
+            let (total, steps) = match config.by {
+                Unit::Update => (plan.updates(), "updates"),
+                Unit::Epoch => (plan.epochs, "epochs"),
+            };
+            if config.begin >= total && total > 0 {
+                setup.warn(format_args!(
+                    "nothing will be averaged: `begin` is {}, the run has {total} {steps}",
+                    config.begin
+                ));
+            }
+        }
+        if config.warm_up != WarmUp::Exponential {
+            setup.warn_of_unused(&["warm_up_updates"], "unless `warm_up` is `exponential`");
+        }
         Ok(Ema {
             set: set_name(config.set.clone(), setup)?,
             config,

@@ -203,6 +203,43 @@ impl Freeze {
     }
 }
 
+/// Warns of moments that the run does not reach.
+fn warn_of_late(config: &Config, setup: &Setup<'_>) -> Result<()> {
+    let Some(plan) = setup.plan()? else {
+        return Ok(());
+    };
+    let until = (
+        "`until_epoch`",
+        config.until_epoch,
+        "`until_iteration`",
+        config.until_iteration,
+    );
+    let stages = config.stages.iter();
+    let stages = stages.map(|stage| {
+        (
+            "a stage's `epoch`",
+            stage.epoch,
+            "a stage's `iteration`",
+            stage.iteration,
+        )
+    });
+    for (by_epoch, epoch, by_iteration, iteration) in std::iter::once(until).chain(stages) {
+        if let Some(epoch) = epoch.filter(|epoch| *epoch >= plan.epochs) {
+            setup.warn(format_args!(
+                "{by_epoch} is {epoch}, the run has {} epochs: what is frozen stays frozen",
+                plan.epochs
+            ));
+        }
+        if let Some(iteration) = iteration.filter(|iteration| *iteration >= plan.iterations()) {
+            setup.warn(format_args!(
+                "{by_iteration} is {iteration}, the run has {} iterations: what is frozen stays frozen",
+                plan.iterations()
+            ));
+        }
+    }
+    Ok(())
+}
+
 #[hook(
     name = "freeze",
     about = "Leaves parameters untrained, until an epoch or iteration or for ever.",
@@ -212,8 +249,8 @@ impl Freeze {
 impl Hook for Freeze {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
-        names::check("parameters", &config.parameters)?;
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        names::check(setup, "parameters", &config.parameters)?;
         When::of(config.until_epoch, config.until_iteration)
             .context("`until_epoch` and `until_iteration`")?;
         let ratios = config
@@ -226,7 +263,7 @@ impl Hook for Freeze {
             }
         }
         for stage in &config.stages {
-            names::check("stages", &stage.parameters)?;
+            names::check(setup, "stages", &stage.parameters)?;
             if When::of(stage.epoch, stage.iteration)
                 .context("a stage")?
                 .is_none()
@@ -234,6 +271,7 @@ impl Hook for Freeze {
                 bail!("a stage needs an `epoch` or an `iteration`");
             }
         }
+        warn_of_late(&config, setup)?;
         Ok(Freeze {
             config,
             frozen: Vec::new(),

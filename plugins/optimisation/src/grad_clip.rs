@@ -275,7 +275,7 @@ fn for_each_number(task: &mut TaskView<'_>, change: impl Fn(f64) -> f64 + Sync) 
 impl Hook for GradClip {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         for (name, value) in [
             ("max_norm", config.max_norm),
             ("max_value", config.max_value),
@@ -290,6 +290,16 @@ impl Hook for GradClip {
                 bail!("`{name}` must be finite and not negative, found {value}");
             }
         }
+        let (unused, by): (&[&str], _) = match config.by {
+            By::Norm => (&["max_value", "clipping", "smallest"], "norm"),
+            By::Value => (&["max_norm", "clipping", "smallest"], "value"),
+            By::Adaptive => (&["max_norm", "max_value"], "adaptive"),
+            By::None => (&["max_norm", "max_value", "clipping", "smallest"], "none"),
+        };
+        setup.warn_of_unused(
+            unused,
+            format_args!("with `\"by\": \"{by}\"`: one hook clips in one way"),
+        );
         Ok(GradClip { config })
     }
 

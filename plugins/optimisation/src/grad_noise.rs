@@ -111,11 +111,23 @@ impl Hook for GradNoise {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        names::check("parameters", &config.parameters)?;
+        names::check(setup, "parameters", &config.parameters)?;
         for (name, value) in [("eta", config.eta), ("gamma", config.gamma)] {
             if !value.is_finite() || value < 0.0 {
                 bail!("`{name}` must be finite and not negative, found {value}");
             }
+        }
+        if let Some(plan) = setup.plan()?
+            && (config.begin >= plan.updates() || config.end.is_some_and(|end| end <= config.begin))
+        {
+            setup.warn(format_args!(
+                "no update gets noise: `begin` is {}, the run has {} updates{}",
+                config.begin,
+                plan.updates(),
+                config
+                    .end
+                    .map_or_else(String::new, |end| format!(", `end` is {end}"))
+            ));
         }
         Ok(GradNoise {
             config,

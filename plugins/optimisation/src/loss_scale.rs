@@ -150,6 +150,16 @@ impl Hook for LossScale {
         if config.growth_interval == 0 || config.give_up_after == 0 {
             bail!("`growth_interval` and `give_up_after` must be at least 1");
         }
+        if config.mode == Mode::Static {
+            let unused = [
+                "growth_factor",
+                "backoff_factor",
+                "growth_interval",
+                "min_scale",
+                "max_scale",
+            ];
+            setup.warn_of_unused(&unused, "with `\"mode\": \"static\"`");
+        }
         let checks = setup.manifest()?.pointer("/train/check_finite").cloned();
         if checks.is_some_and(|checks| checks == true) {
             bail!(

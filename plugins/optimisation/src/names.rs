@@ -49,14 +49,44 @@ pub(crate) fn chosen_parameters(
     Ok(names)
 }
 
-/// Checks patterns before there is a model.
-pub(crate) fn check(option: &str, patterns: &[String]) -> Result<()> {
+/// Checks patterns at a hook's creation: that they are some, and that each chooses something of a model
+/// whose names are known by then.
+pub(crate) fn check(setup: &Setup<'_>, option: &str, patterns: &[String]) -> Result<()> {
     if patterns.is_empty() {
         bail!("`{option}` must have a name pattern at least, as `\"*.weight\"`");
     }
-    patterns
+    let names = setup
+        .plan()?
+        .map(|plan| plan.parameters)
+        .unwrap_or_default();
+    let names: Vec<&str> = names
         .iter()
-        .try_for_each(|pattern| matcher(option, pattern).map(drop))
+        .map(|parameter| parameter.name.as_str())
+        .collect();
+    for pattern in patterns {
+        let matcher = matcher(option, pattern)?;
+        if !names.is_empty() && !names.iter().any(|name| matcher.is_match(name)) {
+            bail!(
+                "`{option}`: `{pattern}` chooses nothing; the model has {}",
+                listed(&names)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The first of many names.
+fn listed(names: &[&str]) -> String {
+    const NAMED: usize = 12;
+    let first: Vec<String> = names
+        .iter()
+        .take(NAMED)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match names.len().saturating_sub(NAMED) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 fn matcher(option: &str, pattern: &str) -> Result<GlobMatcher> {

@@ -59,9 +59,18 @@ pub(crate) struct PreciseBatchNorm {
 impl Hook for PreciseBatchNorm {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         if config.every == 0 {
             bail!("`every` must be at least 1, found 0");
+        }
+        let is_statistic = |name: &str| name.ends_with("running_mean");
+        if let Some(plan) = setup.plan()?
+            && !plan
+                .parameters
+                .iter()
+                .any(|parameter| is_statistic(&parameter.name))
+        {
+            setup.warn("the model has no batch norm: there is nothing to compute");
         }
         Ok(PreciseBatchNorm {
             config,
@@ -72,9 +81,6 @@ impl Hook for PreciseBatchNorm {
     fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let is_statistic = |name: &str| name.ends_with("running_mean");
         self.has_norms = task.parameters().any(|tensor| is_statistic(tensor.name()));
-        if !self.has_norms {
-            task.warn("the model has no batch norm: there is nothing to compute");
-        }
         Ok(())
     }
 

@@ -153,6 +153,22 @@ impl Hook for Swa {
         if let Some(rate) = rate.filter(|rate| !rate.is_finite() || *rate < 0.0) {
             bail!("`learning_rate` must be finite and not negative, found {rate}");
         }
+        let epochs = setup.plan()?.map(|plan| plan.epochs);
+        if let Some(epochs) = epochs.filter(|epochs| config.start(*epochs) >= *epochs) {
+            setup.warn(format_args!(
+                "nothing will be averaged: the mean begins after {} epochs, and there are {epochs}",
+                config.start(epochs)
+            ));
+        }
+        if config.start_epoch.is_some() {
+            setup.warn_of_unused(&["start"], "beside `start_epoch`");
+        }
+        if config.learning_rate.is_none() {
+            setup.warn_of_unused(&["anneal", "anneal_epochs"], "without `learning_rate`");
+        }
+        if !config.recompute_statistics {
+            setup.warn_of_unused(&["statistics_samples"], "without `recompute_statistics`");
+        }
         Ok(Swa {
             set: set_name(config.set.clone(), setup)?,
             config,
@@ -160,17 +176,6 @@ impl Hook for Swa {
             state: State::default(),
             is_swapped: false,
         })
-    }
-
-    fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        let start = self.config.start(task.epochs());
-        if start >= task.epochs() {
-            task.warn(format_args!(
-                "nothing will be averaged: the mean begins after {start} epochs, and there are {}",
-                task.epochs()
-            ));
-        }
-        Ok(())
     }
 
     fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {

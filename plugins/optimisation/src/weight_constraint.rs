@@ -193,8 +193,8 @@ pub(crate) struct WeightConstraint {
 impl Hook for WeightConstraint {
     type Config = Config;
 
-    fn new(config: Config, _setup: &Setup<'_>) -> Result<Self> {
-        names::check("parameters", &config.parameters)?;
+    fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
+        names::check(setup, "parameters", &config.parameters)?;
         let is_positive = |value: f64| value.is_finite() && value > 0.0;
         if !is_positive(config.max) {
             bail!("`max` must be finite and above 0, found {}", config.max);
@@ -218,6 +218,13 @@ impl Hook for WeightConstraint {
         if config.every == 0 {
             bail!("`every` must be at least 1, found 0");
         }
+        let (unused, kind): (&[&str], _) = match config.kind {
+            Kind::MaxNorm => (&["min", "rate"], "max-norm"),
+            Kind::MinMaxNorm => (&[], "min-max-norm"),
+            Kind::UnitNorm => (&["max", "min", "rate"], "unit-norm"),
+            Kind::NonNegative => (&["max", "min", "rate", "axis", "order"], "non-negative"),
+        };
+        setup.warn_of_unused(unused, format_args!("with `\"kind\": \"{kind}\"`"));
         Ok(WeightConstraint {
             config,
             parameters: Vec::new(),

@@ -26,8 +26,11 @@ struct StopAfter {
 impl Hook for StopAfter {
     type Config = Config;
 
-    fn new(limits: Config, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(limits: Config, setup: &Setup<'_>) -> Result<Self> {
         limits.check()?;
+        if let Some(plan) = setup.plan()? {
+            limits.warn_of_late(&plan, setup);
+        }
         Ok(StopAfter { limits })
     }
 

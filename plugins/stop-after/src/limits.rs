@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sconce_plugin_api::Plan;
 use sconce_plugin_api::prelude::*;
 
 /// When the `stop-after` hook stops the run: at the first limit reached. At least one is needed.
@@ -60,6 +61,21 @@ impl Config {
             );
         }
         Ok(())
+    }
+
+    /// Warns of limits that lie beyond the run's end.
+    pub(crate) fn warn_of_late(&self, plan: &Plan, setup: &Setup<'_>) {
+        for (name, limit, total) in [
+            ("epochs", self.epochs, plan.epochs),
+            ("iterations", self.iterations, plan.iterations()),
+            ("updates", self.updates, plan.updates()),
+        ] {
+            if let Some(limit) = limit.filter(|limit| *limit > total) {
+                setup.warn(format_args!(
+                    "`{name}` is {limit}, the run ends after {total}"
+                ));
+            }
+        }
     }
 
     /// The reason to stop now, if a limit other than `epochs` is reached.

@@ -15,8 +15,8 @@ use abi_stable::std_types::RString;
 use super::stage::Stage;
 use crate::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use crate::ext::{
-    LogTable, MetricsTable, RequestsTable, ResumeTable, RunTable, ScreenTable, TaskTable,
-    TensorsTable, ThreadsTable, ValuesTable,
+    LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable, ScreenTable,
+    TaskTable, TensorsTable, ThreadsTable, ValuesTable,
 };
 
 struct Root(HostRoot);
@@ -41,6 +41,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
     match unsafe { extension.read() }.unwrap_or_default() {
         LogTable::ID => ptr::from_ref(&plain::LOG).cast(),
         MetricsTable::ID => ptr::from_ref(&plain::METRICS).cast(),
+        PlanTable::ID => ptr::from_ref(&plain::PLAN).cast(),
         RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
         ResumeTable::ID => ptr::from_ref(&plain::RESUME).cast(),
         RunTable::ID => ptr::from_ref(&plain::RUN).cast(),

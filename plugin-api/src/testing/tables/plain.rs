@@ -7,7 +7,8 @@ use super::{refuse, stage};
 use crate::Phase;
 use crate::abi::{ErrorAbi, Status, TextAbi};
 use crate::ext::{
-    Level, LogTable, MetricAbi, MetricsTable, ResumeTable, RunTable, ScreenTable, TaskTable,
+    Level, LogTable, MetricAbi, MetricsTable, PlanTable, ResumeTable, RunTable, ScreenTable,
+    TaskTable,
 };
 
 pub(super) static LOG: LogTable = LogTable { log };
@@ -18,6 +19,8 @@ pub(super) static METRICS: MetricsTable = MetricsTable {
     get,
     publish,
 };
+
+pub(super) static PLAN: PlanTable = PlanTable { plan };
 
 pub(super) static RESUME: ResumeTable = ResumeTable { flags };
 
@@ -124,6 +127,21 @@ unsafe extern "C" fn publish(
             });
         }
         Status::OK.0
+    }
+}
+
+unsafe extern "C" fn plan(context: *const c_void, json: *mut TextAbi) -> u32 {
+    // SAFETY: the context is of this call, for which the hook lends a place for one text.
+    let (stage, place) = unsafe { (stage(context), json.as_mut()) };
+    let (Some(stage), Some(place)) = (stage, place) else {
+        return Status::INVALID.0;
+    };
+    match stage.plan.get() {
+        Some(plan) => {
+            *place = TextAbi::new(plan);
+            Status::OK.0
+        }
+        None => Status::NOT_FOUND.0,
     }
 }
 

@@ -7,6 +7,7 @@ mod numbers;
 use std::path::PathBuf;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use sconce_plugin_api::ModuleFacts;
 use sconce_plugin_api::prelude::*;
 
 use crate::table;
@@ -162,6 +163,21 @@ fn patterns(option: &str, patterns: &[String]) -> Result<GlobSet> {
         .with_context(|| format!("`{option}` can't be used"))
 }
 
+/// Checks that each pattern chooses a module.
+fn check_modules(wanted: &[String], modules: &[ModuleFacts]) -> Result<()> {
+    for pattern in wanted {
+        let only = patterns("modules", std::slice::from_ref(pattern))?;
+        if !modules.iter().any(|module| only.is_match(&module.name)) {
+            let names: Vec<_> = modules.iter().map(|module| module.name.as_str()).collect();
+            bail!(
+                "`modules` has `{pattern}`, which no module is called: {}",
+                names.join(", ")
+            );
+        }
+    }
+    Ok(())
+}
+
 #[hook(
     name = "activation-stats",
     about = "Tells mean, spread and dead units of what modules make, every so many iterations.",
@@ -176,6 +192,9 @@ impl Hook for ActivationStats {
             .file
             .as_deref()
             .map(|file| setup.path_below("file", file));
+        if let Some(plan) = setup.plan()? {
+            check_modules(&config.modules, &plan.modules)?;
+        }
         Ok(ActivationStats {
             chosen: patterns("modules", &config.modules)?,
             ignored: patterns("ignore", &config.ignore)?,
@@ -188,17 +207,7 @@ impl Hook for ActivationStats {
     }
 
     fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        let modules = task.facts()?.modules;
-        for pattern in &self.config.modules {
-            let only = patterns("modules", std::slice::from_ref(pattern))?;
-            if !modules.iter().any(|module| only.is_match(&module.name)) {
-                let names: Vec<_> = modules.iter().map(|module| module.name.as_str()).collect();
-                bail!(
-                    "`modules` has `{pattern}`, which no module is called: {}",
-                    names.join(", ")
-                );
-            }
-        }
+        check_modules(&self.config.modules, &task.facts()?.modules)?;
         self.listens = Some(false);
         task.listen_at_modules(false)
     }

@@ -197,6 +197,14 @@ impl Hook for LrRangeTest {
                 config.stop_factor
             );
         }
+        if let Some(updates) = setup.plan()?.map(|plan| plan.updates())
+            && updates < config.steps
+        {
+            setup.warn(format_args!(
+                "`steps` is {}, the run has {updates} updates: the largest rates are not tried",
+                config.steps
+            ));
+        }
         let plain = |c: char| {
             if c.is_ascii_alphanumeric() || c == '-' {
                 c

@@ -292,6 +292,16 @@ impl Curve {
         })
     }
 
+    /// The last step at which it changes the rate, where it says so itself.
+    pub(crate) fn last_step(&self) -> Option<u64> {
+        match self {
+            Curve::Step { every, .. } => Some(*every),
+            Curve::MultiStep { at, .. } => at.iter().max().copied(),
+            Curve::CosineRestarts { period, .. } => Some(*period),
+            _ => self.steps(),
+        }
+    }
+
     /// How long it lasts, where it says so.
     pub(crate) fn steps(&self) -> Option<u64> {
         match self {

@@ -9,8 +9,8 @@ mod curve;
 mod momentum;
 mod plateau;
 
-use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::{Plan, Rule};
 
 use curve::{Curve, Plateau};
 use momentum::Momentum;
@@ -127,6 +127,81 @@ impl Config {
         }
         Ok(stages)
     }
+}
+
+impl Config {
+    /// Checks what is wanted against what the run will be.
+    fn check_run(&self, setup: &Setup<'_>) -> Result<()> {
+        let Some(plan) = setup.plan()? else {
+            return Ok(());
+        };
+        for group in self.groups.iter().flatten() {
+            if !plan.groups.is_empty() && !plan.groups.contains(group) {
+                bail!(
+                    "{}",
+                    no_group(group, plan.groups.iter().map(String::as_str))
+                );
+            }
+        }
+        let chain = self.chain.iter().map(|stage| &stage.schedule);
+        for curve in self.schedule.iter().chain(chain) {
+            if let Curve::Plateau(plateau) = curve {
+                plateau.monitor.check(setup, Phase::Val)?;
+            }
+        }
+        self.warn_of_late(&plan, setup);
+        Ok(())
+    }
+
+    /// Warns of steps that the run does not reach.
+    fn warn_of_late(&self, plan: &Plan, setup: &Setup<'_>) {
+        let (total, unit) = match self.by {
+            Unit::Update => (plan.updates(), "updates"),
+            Unit::Epoch => (plan.epochs, "epochs"),
+        };
+        let has = format!("the run has {total} {unit}");
+        let mut begin = self.warm_up.as_ref().map_or(0, |warm_up| warm_up.steps);
+        if total == 0 {
+            return;
+        }
+        if begin >= total {
+            setup.warn(format_args!(
+                "`warm_up` has {begin} steps, {has}: the schedule after it does not begin"
+            ));
+            return;
+        }
+        if let Some(schedule) = &self.schedule
+            && let Some(last) = schedule.last_step()
+            && begin.saturating_add(last) > total
+        {
+            let after = if begin > 0 {
+                format!(" after a warm-up of {begin}")
+            } else {
+                String::new()
+            };
+            setup.warn(format_args!(
+                "`schedule` changes the rate until step {last}{after}, {has}: its end is not reached"
+            ));
+        }
+        for (index, stage) in self.chain.iter().enumerate() {
+            if begin >= total {
+                setup.warn(format_args!(
+                    "`chain[{index}]` begins at step {begin}, {has}: it is not reached"
+                ));
+                return;
+            }
+            begin = begin.saturating_add(stage.length().unwrap_or(0));
+        }
+    }
+}
+
+/// That the optimizer has no such parameter group.
+fn no_group<'a>(group: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    format!(
+        "the optimizer has no parameter group `{group}`; there are `{}`",
+        known.join("`, `")
+    )
 }
 
 impl Stage {
@@ -263,6 +338,7 @@ impl Hook for LrSchedule {
         if let Some(momentum) = &momentum {
             momentum.check(&config)?;
         }
+        config.check_run(setup)?;
         Ok(LrSchedule {
             momentum,
             base_momentum: base_momentum.unwrap_or(0.0),
@@ -290,10 +366,7 @@ impl Hook for LrSchedule {
         let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
         for group in self.groups.iter().flatten() {
             if !names.contains(&group.as_str()) {
-                bail!(
-                    "the optimizer has no parameter group `{group}`; there are `{}`",
-                    names.join("`, `")
-                );
+                bail!("{}", no_group(group, names.iter().copied()));
             }
         }
         if self.state.bases.is_empty() {

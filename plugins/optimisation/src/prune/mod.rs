@@ -136,7 +136,7 @@ impl Hook for Prune {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
-        names::check("parameters", &config.parameters)?;
+        names::check(setup, "parameters", &config.parameters)?;
         if !(0.0..=1.0).contains(&config.amount) {
             bail!("`amount` must be from 0 to 1, found {}", config.amount);
         }
@@ -155,6 +155,19 @@ impl Hook for Prune {
                 "`end` must not be before `begin`, {}, found {end}",
                 config.begin
             );
+        }
+        if let Some(plan) = setup.plan()? {
+            let (total, steps) = match config.by {
+                Unit::Update => (plan.updates(), "updates"),
+                Unit::Epoch => (plan.epochs, "epochs"),
+            };
+            for (key, step) in [("begin", Some(config.begin)), ("end", config.end)] {
+                if let Some(step) = step.filter(|step| *step > total) {
+                    setup.warn(format_args!(
+                        "`{key}` is {step}, the run has {total} {steps}"
+                    ));
+                }
+            }
         }
         let manifest = setup.manifest()?;
         let accumulate = manifest.pointer("/train/accumulate");

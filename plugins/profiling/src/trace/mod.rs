@@ -188,6 +188,18 @@ impl Hook for Trace {
         if !config.modules {
             setup.leave_out(Point::ModuleForward);
         }
+        let schedule = config.schedule;
+        let first = [schedule.skip_first, schedule.wait, schedule.warm_up]
+            .iter()
+            .fold(0, |sum: u64, part| sum.saturating_add(*part));
+        if let Some(iterations) = setup.plan()?.map(|plan| plan.iterations())
+            && first >= iterations
+        {
+            setup.warn(format_args!(
+                "nothing will be traced: the first iteration in `schedule` is number {}, the run has {iterations}",
+                first.saturating_add(1)
+            ));
+        }
         let now = Instant::now();
         Ok(Trace {
             directory,

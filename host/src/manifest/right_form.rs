@@ -1,0 +1,227 @@
+//! The right form of a value that was written in another one: `[64]` for `64`, `{"fraction": 0.2}` for `0.2`.
+
+use serde_json::{Value, json};
+
+/// At most this many forms are shown.
+const SHOWN: usize = 3;
+
+/// How the value should have been written, after `schema`; nothing where that can't be told from the value.
+pub(super) fn hint(found: &Value, schema: &Value, key: Option<&str>) -> Option<String> {
+    let mut forms = Vec::new();
+    for form in written(found, schema) {
+        if !forms.contains(&form) {
+            forms.push(form);
+        }
+    }
+    let shown: Vec<String> = forms
+        .iter()
+        .take(SHOWN)
+        .map(|form| match key {
+            Some(key) => format!("`\"{key}\": {form}`"),
+            None => format!("`{form}`"),
+        })
+        .collect();
+    match shown.as_slice() {
+        [] => None,
+        [only] => Some(format!("write {only}")),
+        [first @ .., last] => Some(format!("write {} or {last}", first.join(", "))),
+    }
+}
+
+/// The forms that the schema has for what is meant by the value.
+fn written(found: &Value, schema: &Value) -> Vec<Value> {
+    let branches = ["anyOf", "oneOf"]
+        .into_iter()
+        .filter_map(|key| schema.get(key)?.as_array());
+    let of_branches: Vec<Value> = branches
+        .flatten()
+        .flat_map(|branch| written(found, branch))
+        .collect();
+    if !of_branches.is_empty() {
+        return of_branches;
+    }
+    match found {
+        Value::Array(elements) => match elements.as_slice() {
+            [only] if takes(schema, only) => vec![only.clone()],
+            _ => Vec::new(),
+        },
+        Value::Null => Vec::new(),
+        _ => [scalar(found, schema), list(found, schema)]
+            .into_iter()
+            .flatten()
+            .chain(object(found, schema))
+            .collect(),
+    }
+}
+
+/// A text that is a number, or true or false, in quotes; a whole number written with a fraction.
+fn scalar(found: &Value, schema: &Value) -> Option<Value> {
+    let read: Value = match found {
+        Value::String(text) => {
+            let text = text.trim();
+            let lower = text.to_lowercase();
+            let percent = text
+                .strip_suffix('%')
+                .and_then(|number| number.trim().parse::<f64>().ok());
+            match (lower.as_str(), percent) {
+                ("true" | "yes" | "on", _) => json!(true),
+                ("false" | "no" | "off", _) => json!(false),
+                (_, Some(percent)) => json!(percent / 100.0),
+                _ => serde_json::from_str(text).ok().filter(Value::is_number)?,
+            }
+        }
+        Value::Number(number) if number.as_f64() == Some(0.0) => json!(false),
+        Value::Number(number) if number.as_f64() == Some(1.0) => json!(true),
+        _ => return None,
+    };
+    takes(schema, &read).then_some(read)
+}
+
+/// A list of the value alone.
+fn list(found: &Value, schema: &Value) -> Option<Value> {
+    let items = has_type(schema, "array")
+        .then(|| schema.get("items"))
+        .flatten()?;
+    if takes(items, found) {
+        return Some(json!([found]));
+    }
+    // One step more, as `[{"monitor": "val/loss"}]` for a text.
+    let inner = written(found, items);
+    match inner.as_slice() {
+        [only] => Some(json!([only])),
+        _ => None,
+    }
+}
+
+/// Objects with one key that takes the value: the only one that is needed, or any where none is.
+fn object(found: &Value, schema: &Value) -> Vec<Value> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Vec::new();
+    };
+    if found.is_object() || !has_type(schema, "object") {
+        return Vec::new();
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    let required: Vec<&str> = required
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let fits = |key: &str| {
+        properties
+            .get(key)
+            .is_some_and(|schema| takes(schema, found))
+    };
+    let with = |key: &str| {
+        let mut object = serde_json::Map::new();
+        object.insert(key.to_owned(), found.clone());
+        Value::Object(object)
+    };
+    match required.as_slice() {
+        [] => {
+            // What comes first in `properties` by the alphabet is not what is meant first; a position is.
+            let keys = properties
+                .keys()
+                .filter(|key| fits(key) && *key != "offset");
+            keys.map(|key| with(key)).collect()
+        }
+        [only] if fits(only) => vec![with(only)],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a schema takes a value.
+fn takes(schema: &Value, value: &Value) -> bool {
+    jsonschema::options()
+        .build(schema)
+        .is_ok_and(|schema| schema.is_valid(value))
+}
+
+fn has_type(schema: &Value, wanted: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind == wanted,
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == wanted),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_follows_from_the_value_and_the_schema() {
+        let portion = json!({"type": "object", "properties": {
+            "count": {"type": ["integer", "null"], "minimum": 1},
+            "file": {"type": ["string", "null"]},
+            "fraction": {"type": ["number", "null"], "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+        }});
+        let optional = json!({"anyOf": [portion, {"type": "null"}]});
+        let file = json!({"type": "object", "required": ["file"], "properties": {
+            "file": {"type": "string"}, "strict": {"type": "boolean"}
+        }});
+        let list = json!({"type": "array", "items": {"type": "integer", "minimum": 1}});
+        let best = json!({"type": "array", "items": {"type": "object", "required": ["monitor"],
+            "properties": {"monitor": {"type": "string"}, "keep": {"type": "integer"}}}});
+        for (schema, found, expected) in [
+            (
+                &optional,
+                json!(0.2),
+                Some("write `\"key\": {\"fraction\":0.2}`"),
+            ),
+            (
+                &optional,
+                json!(500),
+                Some("write `\"key\": {\"count\":500}`"),
+            ),
+            (
+                &optional,
+                json!("val.csv"),
+                Some("write `\"key\": {\"file\":\"val.csv\"}`"),
+            ),
+            (&optional, json!(true), None),
+            (
+                &file,
+                json!("w.safetensors"),
+                Some("write `\"key\": {\"file\":\"w.safetensors\"}`"),
+            ),
+            (&list, json!(64), Some("write `\"key\": [64]`")),
+            (&list, json!(-64), None),
+            (
+                &best,
+                json!("val/loss"),
+                Some("write `\"key\": [{\"monitor\":\"val/loss\"}]`"),
+            ),
+            (
+                &json!({"type": "number"}),
+                json!("1e-3"),
+                Some("write `\"key\": 1e-3`"),
+            ),
+            (
+                &json!({"type": "number"}),
+                json!("20 %"),
+                Some("write `\"key\": 0.2`"),
+            ),
+            (
+                &json!({"type": "number"}),
+                json!([5]),
+                Some("write `\"key\": 5`"),
+            ),
+            (
+                &json!({"type": "boolean"}),
+                json!("True"),
+                Some("write `\"key\": true`"),
+            ),
+            (
+                &json!({"type": "boolean"}),
+                json!(1),
+                Some("write `\"key\": true`"),
+            ),
+            (&json!({"type": "integer"}), json!("five"), None),
+        ] {
+            let found_hint = hint(&found, schema, Some("key"));
+            let plain = found_hint.map(|hint| hint.replace("0.001", "1e-3"));
+            assert_eq!(plain.as_deref(), expected, "{found}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a manifest says that will have no effect, or another one than was meant: known before the run.
+
+use sconce_plugin_api::Phase;
+
+use super::HookPlan;
+use crate::diagnostic::Diagnostic;
+use crate::dispatch::Unit;
+use crate::manifest::Manifest;
+use crate::nearest::nearest;
+use crate::optim::{Optimizer, OptimizerConfig};
+use crate::run::Plan;
+use crate::task::Task;
+
+/// Everything of this kind.
+pub(super) fn advice(
+    manifest: &Manifest,
+    plan: &Plan,
+    hooks: &[HookPlan],
+    task: &dyn Task,
+    optimizer: &dyn Optimizer,
+) -> Vec<Diagnostic> {
+    let batches = |phase: Phase, size: usize| {
+        let samples = task.data(phase).map_or(0, |data| data.len());
+        samples.div_ceil(size.max(1)) as u64
+    };
+    let run = Run {
+        manifest,
+        plan,
+        task,
+        batches: batches(Phase::Train, plan.batch_size),
+    };
+    let mut found = run.sizes();
+    found.extend(run.phases_without_data());
+    found.extend(run.names());
+    found.extend(run.learning_rate(optimizer));
+    for (index, hook) in hooks.iter().enumerate() {
+        let earlier = hooks.get(..index).unwrap_or_default();
+        found.extend(run.twin(hook, earlier));
+        found.extend(run.filters(hook));
+    }
+    found
+}
+
+/// A run that has not begun.
+struct Run<'a> {
+    manifest: &'a Manifest,
+    plan: &'a Plan,
+    task: &'a dyn Task,
+    /// Of a training epoch.
+    batches: u64,
+}
+
+impl Run<'_> {
+    fn warning(&self, path: &str, text: impl Into<String>) -> Diagnostic {
+        Diagnostic::warning(text).at(self.manifest.place(path))
+    }
+
+    fn updates(&self) -> u64 {
+        let each = self.batches.div_ceil(self.plan.accumulate.max(1) as u64);
+        self.plan.epochs.saturating_mul(each)
+    }
+
+    /// Batches, updates and epochs that are larger than what they are taken from.
+    fn sizes(&self) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        let Plan {
+            epochs,
+            batch_size,
+            accumulate,
+            ..
+        } = self.plan;
+        let samples = self.task.data(Phase::Train).map_or(0, |data| data.len());
+        if *batch_size > samples && samples > 0 {
+            found.push(self.warning(
+                "train.batch_size",
+                format!(
+                    "a batch of {batch_size} samples is larger than the training data, which has \
+                     {samples}: each epoch is one batch of {samples}"
+                ),
+            ));
+        }
+        if *accumulate as u64 > self.batches && self.batches > 0 {
+            found.push(self.warning(
+                "train.accumulate",
+                format!(
+                    "an update of {accumulate} batches is longer than an epoch, which has {}: each epoch \
+                     is one update",
+                    self.batches
+                ),
+            ));
+        }
+        if *epochs == 0 {
+            let text = "`epochs` is 0: nothing is trained";
+            found.push(self.warning("train.epochs", text));
+        }
+        found
+    }
+
+    /// Settings of phases for which there is no data, or that another setting replaces.
+    fn phases_without_data(&self) -> Vec<Diagnostic> {
+        let train = &self.manifest.train;
+        let has = |phase| self.task.data(phase).is_some();
+        let mut found = Vec::new();
+        let mut unused = |key: &str, reason: &str| {
+            let text = format!("`{key}` has no effect: {reason}");
+            found.push(self.warning(&format!("train.{key}"), text));
+        };
+        if train.initial_validation && !has(Phase::Val) {
+            unused("initial_validation", "there is no validation data");
+        }
+        let limits = [
+            ("limit_train", train.limit_train, Phase::Train),
+            ("limit_val", train.limit_val, Phase::Val),
+            ("limit_test", train.limit_test, Phase::Test),
+        ];
+        for (key, limit, phase) in limits {
+            match limit {
+                Some(_) if train.overfit.is_some() => unused(key, "`overfit` replaces it"),
+                Some(_) if !has(phase) => {
+                    unused(
+                        key,
+                        &format!("there is no data for the phase `{}`", phase.name()),
+                    );
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Names of parameters that there are none of.
+    fn names(&self) -> Vec<Diagnostic> {
+        let known = || {
+            self.task
+                .parameters()
+                .iter()
+                .map(|parameter| parameter.name())
+        };
+        let wanted = self.plan.allow_missing_gradients.iter().enumerate();
+        wanted
+            .filter(|(_, name)| !known().any(|known| known == name.as_str()))
+            .map(|(index, name)| {
+                let text = format!("no parameter is called `{name}`");
+                let path = format!("train.allow_missing_gradients[{index}]");
+                let warning = self.warning(&path, text);
+                match nearest(name, known()) {
+                    Some(near) => warning.hint(format!("did you mean `{near}`?")),
+                    None => warning,
+                }
+            })
+            .collect()
+    }
+
+    /// A learning rate at which nothing is learned.
+    fn learning_rate(&self, optimizer: &dyn Optimizer) -> Option<Diagnostic> {
+        // Adam's, Lion's and RMSprop's steps have about the rate's size, whatever the gradient.
+        let (most, usual) = match self.manifest.optimizer {
+            OptimizerConfig::Sgd { .. } => (10.0, "1e-3 to 1"),
+            _ => (1.0, "1e-5 to 1e-2"),
+        };
+        let rate = optimizer.learning_rate();
+        (rate >= most).then(|| {
+            let text = format!(
+                "a learning rate of {rate} is so large that the training will probably diverge; usual are \
+                 {usual}"
+            );
+            self.warning("optimizer.learning_rate", text)
+        })
+    }
+
+    /// An entry that repeats another one.
+    fn twin(&self, hook: &HookPlan, earlier: &[HookPlan]) -> Option<Diagnostic> {
+        let same = |other: &&HookPlan| {
+            let (a, b) = (&hook.spec, &other.spec);
+            (&a.kind, &a.sha256, &a.phases, &a.every, &a.streams)
+                == (&b.kind, &b.sha256, &b.phases, &b.every, &b.streams)
+                && a.modules.is_none()
+                && b.modules.is_none()
+                && hook.config == other.config
+        };
+        let other = earlier.iter().find(same)?;
+        let text = format!(
+            "the hook `{}` is there twice with the same configuration, as {} and {}: everything that it \
+             does is done twice",
+            hook.spec.kind, other.json_path, hook.json_path
+        );
+        Some(self.warning(&hook.json_path, text))
+    }
+
+    /// A filter that lets no call through.
+    fn filters(&self, hook: &HookPlan) -> Option<Diagnostic> {
+        let spec = &hook.spec;
+        if let Some(phases) = &spec.phases {
+            let is_empty = |phase: &&Phase| self.task.data(**phase).is_none();
+            if let Some(phase) = phases.iter().find(is_empty)
+                && *phase != Phase::Predict
+            {
+                let text = format!(
+                    "the hook `{}` is called in the phase `{}`, for which there is no data",
+                    spec.name,
+                    phase.name()
+                );
+                return Some(self.warning(&format!("{}.phases", hook.json_path), text));
+            }
+        }
+        let every = spec.every?;
+        let (unit, total) = match every.unit {
+            // Validations count their own batches.
+            Unit::Iterations => return None,
+            Unit::Updates => ("updates", self.updates()),
+            Unit::Epochs => ("epochs", self.plan.epochs),
+        };
+        let first = match every.offset % every.count.max(1) {
+            0 => every.count,
+            offset => offset,
+        };
+        (first > total && total > 0).then(|| {
+            let text = format!(
+                "the hook `{}` waits for {unit} {first}, and the run has {total} {unit}: it is never called \
+                 within one",
+                spec.name
+            );
+            self.warning(&format!("{}.every", hook.json_path), text)
+        })
+    }
+}

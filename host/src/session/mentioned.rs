@@ -1,0 +1,80 @@
+//! Which key of a section an error's text speaks of.
+
+use serde_json::Value;
+
+use crate::manifest::{Manifest, json_path};
+
+/// The path of the value in a section of the manifest that a text mentions: by its key in backticks, or else
+/// by its own text, as a file's name; the section's path where it mentions none.
+pub(super) fn mentioned(manifest: &Manifest, section: &str, text: &str) -> String {
+    let document = manifest.resolved();
+    let Some(part) = document.get(section) else {
+        return section.to_owned();
+    };
+    let mut leaves = Vec::new();
+    collect(part, section, &mut leaves);
+    let by_text = leaves.iter().filter(|leaf| {
+        let is_kind = leaf.key == "kind";
+        !is_kind
+            && leaf
+                .text
+                .as_ref()
+                .is_some_and(|own| own.len() > 1 && text.contains(own.as_str()))
+    });
+    // The longest one: another may be a part of it.
+    let longest = by_text.max_by_key(|leaf| leaf.text.as_ref().map_or(0, String::len));
+    let by_key = || {
+        leaves
+            .iter()
+            .find(|leaf| text.contains(&format!("`{}", leaf.key)) && leaf.is_named_in(text))
+    };
+    let found = longest.or_else(by_key);
+    found.map_or_else(|| section.to_owned(), |leaf| leaf.path.clone())
+}
+
+/// A member of the section, at any depth.
+struct Leaf {
+    path: String,
+    key: String,
+    /// The value, where it is a text.
+    text: Option<String>,
+}
+
+impl Leaf {
+    /// Whether a text has the key in backticks: `key` or `key[1]`.
+    fn is_named_in(&self, text: &str) -> bool {
+        ["`", "["]
+            .iter()
+            .any(|end| text.contains(&format!("`{}{end}", self.key)))
+    }
+}
+
+fn collect(value: &Value, path: &str, leaves: &mut Vec<Leaf>) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                let path = json_path::member(path, key);
+                leaves.push(Leaf {
+                    key: key.clone(),
+                    text: value.as_str().map(str::to_owned),
+                    path: path.clone(),
+                });
+                collect(value, &path, leaves);
+            }
+        }
+        Value::Array(elements) => {
+            for (index, value) in elements.iter().enumerate() {
+                let path = json_path::element(path, index);
+                if let Some(text) = value.as_str() {
+                    leaves.push(Leaf {
+                        key: String::new(),
+                        text: Some(text.to_owned()),
+                        path: path.clone(),
+                    });
+                }
+                collect(value, &path, leaves);
+            }
+        }
+        _ => {}
+    }
+}

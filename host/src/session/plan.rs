@@ -1,0 +1,68 @@
+//! What a run will be, as hooks learn it at their creation (`sconce.plan/1`).
+
+use sconce_plugin_api::Phase;
+use serde_json::{Value, json};
+
+use super::HookPlan;
+use crate::optim::Optimizer;
+use crate::parameters::Kind;
+use crate::run::Plan;
+use crate::task::Task;
+
+/// The plan of a run as JSON.
+pub(super) fn foretold(
+    plan: &Plan,
+    hooks: &[HookPlan],
+    task: &dyn Task,
+    optimizer: &dyn Optimizer,
+) -> String {
+    let phases: Vec<Value> = (Phase::ALL.into_iter())
+        .filter_map(|phase| phase_of(phase, plan, task))
+        .collect();
+    let parameters: Vec<Value> = (task.parameters().iter())
+        .map(|parameter| {
+            json!({"name": parameter.name(), "is_buffer": parameter.kind() == Kind::Buffer})
+        })
+        .collect();
+    let modules: Vec<Value> = (task.modules().iter())
+        .map(|module| json!({"name": module.name, "kind": module.kind}))
+        .collect();
+    let groups: Vec<&str> = (optimizer.groups().iter())
+        .map(|group| &*group.name)
+        .collect();
+    let data = task.data(Phase::Train);
+    let mut metrics = vec!["loss".to_owned()];
+    metrics.extend(task.metrics().iter().cloned());
+    metrics.extend(hooks.iter().flat_map(|hook| hook.publishes.iter().cloned()));
+    json!({
+        "epochs": plan.epochs,
+        "accumulate": plan.accumulate,
+        "phases": phases,
+        "parameters": parameters,
+        "modules": modules,
+        "groups": groups,
+        "classes": data.as_ref().map_or(&[][..], |data| data.class_names()),
+        "metrics": metrics,
+    })
+    .to_string()
+}
+
+fn phase_of(phase: Phase, plan: &Plan, task: &dyn Task) -> Option<Value> {
+    let samples = task.data(phase)?.len();
+    let size = match phase {
+        Phase::Train => plan.batch_size,
+        _ => plan.eval_batch_size,
+    };
+    let passes = match phase {
+        Phase::Train => plan.epochs,
+        Phase::Val => plan.validations(),
+        Phase::Test => u64::from(plan.test),
+        _ => 0,
+    };
+    Some(json!({
+        "phase": phase.name(),
+        "samples": samples,
+        "batches": samples.div_ceil(size.max(1)),
+        "passes": passes,
+    }))
+}

@@ -1,0 +1,183 @@
+//! The parent: starts a child, and reads what has become of each hook.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use super::super::hooks::{HookPlan, not_created};
+use super::{COMMAND, Order, OrderedHook, Word};
+use crate::diagnostic::{Diagnostic, shortened};
+use crate::manifest::Manifest;
+use crate::plugin::instance::EntryError;
+use crate::session::Failure;
+use crate::subprocess::{ending, executable, last_lines, watch};
+
+/// Creates the hooks in a child process; what they warn of.
+///
+/// # Errors
+///
+/// Every hook that refuses, or that ends the process, with the words that a run has for it.
+pub fn rehearse(
+    plans: &[HookPlan],
+    manifest: &Manifest,
+    foretold: &str,
+) -> Result<Vec<Diagnostic>, Failure> {
+    let mut found = Found::default();
+    let mut next = 0;
+    while next < plans.len() {
+        let rest = plans.get(next..).unwrap_or_default();
+        match attempt(rest, manifest, foretold) {
+            Ok(attempt) => next += found.take(&attempt, rest, manifest),
+            Err(error) => {
+                let warning = format!(
+                    "the hooks are not created here, in another process, which can't be started: {error}"
+                );
+                found.warnings.push(Diagnostic::warning(warning));
+                break;
+            }
+        }
+    }
+    if found.problems.is_empty() {
+        Ok(found.warnings)
+    } else {
+        let mut all = found.warnings;
+        all.extend(found.problems);
+        Err(Failure::plugin(all))
+    }
+}
+
+/// What one child has left.
+struct Attempt {
+    words: Vec<Word>,
+    status: Option<ExitStatus>,
+    limit: Duration,
+    errors: String,
+}
+
+fn attempt(plans: &[HookPlan], manifest: &Manifest, foretold: &str) -> io::Result<Attempt> {
+    let place = tempfile::Builder::new().prefix("sconce-check-").tempdir()?;
+    let directory = place.path().join("run");
+    std::fs::create_dir(&directory)?;
+    let order = Order {
+        answer: place.path().join("answer.jsonl"),
+        directory,
+        manifest: manifest.resolved().to_string(),
+        plan: foretold.to_owned(),
+        seed: manifest.seed,
+        hooks: plans.iter().map(ordered).collect(),
+    };
+    let limit = limit(manifest);
+    let errors = place.path().join("stderr.txt");
+    let mut command = Command::new(executable()?);
+    command
+        .arg(COMMAND)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(File::create(&errors)?);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that is gone already has its reason, which its status tells.
+        drop(input.write_all(serde_json::to_string(&order)?.as_bytes()));
+    }
+    let status = watch(&mut child, limit)?;
+    let text = std::fs::read_to_string(&order.answer).unwrap_or_default();
+    let words = text.lines();
+    Ok(Attempt {
+        words: words
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect(),
+        status,
+        limit,
+        errors: String::from_utf8_lossy(&std::fs::read(&errors).unwrap_or_default()).into_owned(),
+    })
+}
+
+/// How long the creation of all hooks may take: longer than a run lets a call take, or than what it warns of.
+fn limit(manifest: &Manifest) -> Duration {
+    let limits = &manifest.limits;
+    let call = limits.call_limit().unwrap_or(limits.slow_call_limit());
+    // The libraries are opened there too.
+    call.saturating_add(limits.load_limit())
+}
+
+fn ordered(plan: &HookPlan) -> OrderedHook {
+    OrderedHook {
+        name: plan.spec.name.clone(),
+        kind: plan.kind.clone(),
+        library: plan.spec.library.clone(),
+        file: as_seen_from_outside(&plan.file),
+        config: plan.config.to_string(),
+    }
+}
+
+/// A file of this process by a name that its child can open.
+fn as_seen_from_outside(file: &Path) -> PathBuf {
+    match file.strip_prefix("/proc/self") {
+        Ok(rest) => Path::new("/proc")
+            .join(std::process::id().to_string())
+            .join(rest),
+        Err(_) => file.to_owned(),
+    }
+}
+
+/// What has become of the hooks.
+#[derive(Default)]
+struct Found {
+    warnings: Vec<Diagnostic>,
+    problems: Vec<Diagnostic>,
+}
+
+impl Found {
+    /// Takes a child's words in; how many hooks it was done with, at least one.
+    fn take(&mut self, attempt: &Attempt, plans: &[HookPlan], manifest: &Manifest) -> usize {
+        let mut under_way = 0;
+        for word in &attempt.words {
+            match word {
+                Word::Begins(hook) => under_way = *hook,
+                Word::Created(_) => {}
+                Word::Warns { hook, message } => {
+                    if let Some(plan) = plans.get(*hook) {
+                        let text = format!("hook `{}`: {message}", plan.spec.name);
+                        let place = manifest.place(&plan.json_path);
+                        self.warnings.push(Diagnostic::warning(text).at(place));
+                    }
+                }
+                Word::Refused {
+                    hook,
+                    status,
+                    message,
+                    place,
+                } => {
+                    if let Some(plan) = plans.get(*hook) {
+                        let error = EntryError {
+                            status: *status,
+                            message: message.clone(),
+                            place: place.clone(),
+                        };
+                        self.problems.push(not_created(plan, error, manifest));
+                    }
+                }
+                Word::Done => return plans.len(),
+            }
+        }
+        if let Some(plan) = plans.get(under_way) {
+            self.problems.push(ended(plan, attempt, manifest));
+        }
+        under_way + 1
+    }
+}
+
+/// A hook whose creation ended the process.
+fn ended(plan: &HookPlan, attempt: &Attempt, manifest: &Manifest) -> Diagnostic {
+    let how = ending(attempt.status, attempt.limit);
+    let mut text = format!("hook `{}`: {how} when it was created", plan.spec.name);
+    for line in last_lines(&attempt.errors) {
+        text = format!("{text}\n  | {}", shortened(line));
+    }
+    text = format!("{text}\n  in plugin {}", plan.spec.library.display());
+    Diagnostic::new(text).at(manifest.place(&plan.json_path))
+}

@@ -1,0 +1,86 @@
+//! This program once more, as a child process: started, watched, and ended when its time is over.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// How often a child is looked after.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Of what it wrote to standard error this many lines are reported.
+const TOLD: usize = 8;
+
+/// This program's file; where it has been replaced by now, the one that this process runs.
+///
+/// # Errors
+///
+/// Where the system does not say.
+pub(crate) fn executable() -> io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    Ok(if own.is_file() {
+        own
+    } else {
+        "/proc/self/exe".into()
+    })
+}
+
+/// Waits for the end of a process, the leader of its group; nothing where it had to be ended.
+///
+/// # Errors
+///
+/// Where the system does not let it be waited for.
+pub(crate) fn watch(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        if begin.elapsed() >= limit {
+            break None;
+        }
+        std::thread::sleep(LOOK);
+    };
+    // What it has started does not outlive it either.
+    end_group(child);
+    if status.is_none() {
+        let _ = child.kill();
+        child.wait()?;
+    }
+    Ok(status)
+}
+
+#[cfg(unix)]
+fn end_group(child: &Child) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+#[cfg(not(unix))]
+fn end_group(_child: &Child) {}
+
+/// How a child ended that gave no answer.
+pub(crate) fn ending(status: Option<ExitStatus>, limit: Duration) -> String {
+    let Some(status) = status else {
+        return format!("not done after {} s: it hung", limit.as_secs_f64());
+    };
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return format!("crashed ({})", crate::faults::signals::name(signal));
+    }
+    let code = status.code().unwrap_or(-1);
+    format!("the process exited with {code} without an answer")
+}
+
+/// The last lines of what a child wrote to standard error.
+pub(crate) fn last_lines(text: &str) -> Vec<&str> {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let from = lines.len().saturating_sub(TOLD);
+    lines.get(from..).unwrap_or_default().to_vec()
+}
