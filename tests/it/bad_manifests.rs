@@ -467,3 +467,226 @@ fn usage_errors_exit_with_2_too() {
         .sconce(&["rnu", "manifest.json"])
         .expect(2, &["unrecognized subcommand 'rnu'"]);
 }
+
+/// Parts of a manifest in another form than the right one, and what the hint says of that.
+#[test]
+fn the_right_form_is_shown() {
+    let csv = |key: &str, value: Value| {
+        let mut data = json!({"kind": "csv", "file": "x.csv", "target": "y"});
+        data[key] = value;
+        data
+    };
+    for (pointer, wrong, words) in [
+        (
+            "/model/hidden",
+            json!(64),
+            &["expected a list, found 64", "write `\"hidden\": [64]`"][..],
+        ),
+        (
+            "/data",
+            csv("val", json!(0.2)),
+            &["write `\"val\": {\"fraction\":0.2}`"],
+        ),
+        (
+            "/data",
+            csv("val", json!(50)),
+            &["write `\"val\": {\"count\":50}`"],
+        ),
+        (
+            "/data",
+            csv("test", json!("t.csv")),
+            &["write `\"test\": {\"file\":\"t.csv\"}`"],
+        ),
+        (
+            "/weights",
+            json!("w.safetensors"),
+            &["write `\"weights\": {\"file\":\"w.safetensors\"}`"],
+        ),
+        (
+            "/hooks",
+            json!([{"hook": "csv", "every": 10}]),
+            &[
+                "write `\"every\": {",
+                "{\"epochs\":10}`",
+                "{\"iterations\":10}`",
+                "at hooks[0].every",
+            ],
+        ),
+        (
+            "/hooks",
+            json!({"hook": "csv"}),
+            &["write `\"hooks\": [{\"hook\":\"csv\"}]`"],
+        ),
+        ("/hooks", json!("csv"), &["write `\"hooks\": [\"csv\"]`"]),
+        (
+            "/hooks",
+            json!([{"hook": "csv", "phases": "val"}]),
+            &["write `\"phases\": [\"val\"]`"],
+        ),
+        (
+            "/plugins",
+            json!("dir"),
+            &["write `\"plugins\": [\"dir\"]`"],
+        ),
+        ("/train/epochs", json!("3"), &["write `\"epochs\": 3`"]),
+        ("/train/test", json!("true"), &["write `\"test\": true`"]),
+        (
+            "/optimizer/learning_rate",
+            json!("1e-3"),
+            &["write `\"learning_rate\": 0.001`"],
+        ),
+        (
+            "/data",
+            csv("val", json!({"fraction": 20})),
+            &["must be below 1, found 20", "20 % are `0.2`"],
+        ),
+        (
+            "/optimizer",
+            json!("adam"),
+            &["did you mean `{\"kind\": \"adam\", \"learning_rate\": …}`?"],
+        ),
+        (
+            "/loss",
+            json!("cross-entropy"),
+            &["did you mean `{\"kind\": \"cross-entropy\"}`?"],
+        ),
+    ] {
+        value(&edit(tiny(), pointer, wrong)).expect(2, words);
+    }
+}
+
+/// Keys at the wrong place, or under the name that another system has for them.
+#[test]
+fn a_key_is_sent_where_it_belongs() {
+    for (pointer, wrong, words) in [
+        (
+            "/hooks",
+            json!([{"hook": "early-stopping", "patience": 3}]),
+            &[
+                "unknown key `patience`",
+                "belongs under `config`: `\"config\": {\"patience\": 3}`",
+            ][..],
+        ),
+        (
+            "/epochs",
+            json!(3),
+            &["it belongs under `train`: `\"train\": {\"epochs\": 3}`"],
+        ),
+        ("/num_epochs", json!(3), &["`\"train\": {\"epochs\": 3}`"]),
+        (
+            "/batch_size",
+            json!(32),
+            &["`\"train\": {\"batch_size\": 32}`"],
+        ),
+        (
+            "/lr",
+            json!(0.1),
+            &["`\"optimizer\": {\"learning_rate\": 0.1}`"],
+        ),
+        (
+            "/train/lr",
+            json!(0.1),
+            &["`\"optimizer\": {\"learning_rate\": 0.1}`"],
+        ),
+        (
+            "/train/seed",
+            json!(1),
+            &["`seed` is a key of the manifest itself"],
+        ),
+        (
+            "/train/gradient_accumulation_steps",
+            json!(2),
+            &["did you mean `accumulate`?"],
+        ),
+        ("/callbacks", json!([]), &["did you mean `hooks`?"]),
+    ] {
+        value(&edit(tiny(), pointer, wrong)).expect(2, words);
+    }
+    // One problem where the missing key is the unknown one, and it is the key that is pointed at.
+    for (pointer, wrong, words) in [
+        (
+            "/data",
+            json!({"kind": "csv", "path": "x.csv", "target": "y"}),
+            &["unknown key `path`", "did you mean `file`?", "at data.path"][..],
+        ),
+        (
+            "/data",
+            json!({"kind": "image-folder", "dir": "x"}),
+            &[
+                "unknown key `dir`",
+                "did you mean `directory`?",
+                "at data.dir",
+            ],
+        ),
+        (
+            "/model",
+            json!({"knd": "mlp"}),
+            &["`kind` is missing", "called `kind`", "at model.knd"],
+        ),
+    ] {
+        let finished = value(&edit(tiny(), pointer, wrong)).expect(2, words);
+        assert_eq!(
+            finished.stderr.matches("error:").count(),
+            1,
+            "{}",
+            finished.stderr
+        );
+    }
+}
+
+#[test]
+fn an_error_of_the_data_or_the_model_points_at_the_key() {
+    let place = Workplace::new(&[]);
+    place.write_text("x.csv", "a,b\n1,2\n3,4\n");
+    for (data, words) in [
+        (
+            json!({"kind": "csv", "file": "y.csv", "target": "b"}),
+            "at data.file",
+        ),
+        (
+            json!({"kind": "csv", "file": "x.csv", "target": "label"}),
+            "at data.target",
+        ),
+        (
+            json!({"kind": "csv", "file": "x.csv", "target": "b", "ignore": ["zz"]}),
+            "at data.ignore[0]",
+        ),
+    ] {
+        place.run(&edit(tiny(), "/data", data)).expect(2, &[words]);
+    }
+    let gpt = edit(tiny(), "/model", json!({"kind": "gpt"}));
+    place.run(&gpt).expect(
+        2,
+        &[
+            "`gpt` is for tokens of text, the data has images of shape [1, 28, 28]",
+            "`convnet`",
+        ],
+    );
+}
+
+#[test]
+fn another_language_is_named() {
+    let place = Workplace::new(&[]);
+    for (name, text, words) in [
+        (
+            "run.yaml",
+            "# a run\nseed: 1\ntrain:\n  epochs: 3\n",
+            &["is YAML; a manifest is JSON", "yaml.safe_load"][..],
+        ),
+        (
+            "run.json",
+            "seed: 1\n",
+            &["is YAML; a manifest is JSON", "{\"seed\": 1"],
+        ),
+        (
+            "run.toml",
+            "[train]\nepochs = 3\n",
+            &["is TOML; a manifest is JSON", "tomllib"],
+        ),
+        ("config.json", "seed = 1\n", &["is TOML"]),
+        ("wrong.yaml", "{\"seed\": 1,}", &["no valid JSON"]),
+    ] {
+        place.write_text(name, text);
+        place.sconce(&["run", name]).expect(2, words);
+    }
+}

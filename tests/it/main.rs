@@ -34,6 +34,7 @@
 //! | `precision` | single precision computes what double precision does, at real sizes |
 //! | `candle_gradients` | which of candle's operations can be trained through |
 //! | `gradient_audit` | a model that cannot learn is stopped, with its reason |
+//! | `foreseen` | what can be known before a run, `check` and `run` report before it |
 //! | `references` | metrics, modules and data sets that entries name |
 //! | `versions` | plugins of an older and a newer API |
 //! | `author` | what the macros write is what the API says |
@@ -64,6 +65,7 @@ mod examples;
 mod fault_table;
 mod faults;
 mod finite;
+mod foreseen;
 mod gradient_audit;
 mod hangs;
 mod hook_docs;

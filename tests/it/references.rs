@@ -92,3 +92,43 @@ fn modules_and_data_sets_that_are_not_there_are_told() {
         &["no data set is called `valid`; the task has train, val, test"],
     );
 }
+
+#[test]
+fn metrics_under_other_systems_names_are_known() {
+    let place = Workplace::new(&["sconce-fixture-taker"]);
+    for (theirs, ours) in [
+        ("train_loss", "train/loss"),
+        ("val_loss", "val/loss"),
+        ("valid_loss", "val/loss"),
+        ("validation_loss", "val/loss"),
+        ("eval_loss", "val/loss"),
+        ("eval/loss", "val/loss"),
+        ("loss/val", "val/loss"),
+        ("val_acc", "val/accuracy"),
+        ("val_accuracy", "val/accuracy"),
+        ("acc", "val/accuracy"),
+        ("test_acc", "test/accuracy"),
+    ] {
+        let hooks = json!([watcher(json!({"monitor": theirs}))]);
+        place.write(&edit(tiny(), "/hooks", hooks));
+        let hint = format!("did you mean `{ours}`?");
+        place
+            .sconce(&["check", "manifest.json"])
+            .expect(2, &[&hint]);
+    }
+}
+
+#[test]
+fn a_key_of_the_entry_under_config_is_sent_back() {
+    check(json!([watcher(
+        json!({"monitor": "loss", "every": {"epochs": 2}})
+    )]))
+    .expect(
+        2,
+        &[
+            "unknown key `every`",
+            "belongs beside `hook` and `config`",
+            "at hooks[0].config.every",
+        ],
+    );
+}

@@ -141,8 +141,12 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
     }
     let mut optimizer = session::optimizer(&manifest, task.parameters())?;
     let foreseen = session::foresee(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref())?;
-    output::diagnostics(&foreseen.warnings);
-    if *overwrite {
+    // A dry run is too short for most of what the manifest says, and is meant to be.
+    let is_dry = arguments.look.dry_run;
+    if !is_dry {
+        output::diagnostics(&foreseen.warnings);
+    }
+    if *overwrite && !Output::look(directory)?.is_empty() {
         // Before anything of the earlier run is removed; the warnings come when the hooks are created.
         session::rehearse(&hooks, &manifest, &foreseen.plan)?;
     }
@@ -168,7 +172,9 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
     };
     let log = log.as_ref();
     let shared = Shared::new(log).with_trail(guard.trail());
-    shared.foretell(foreseen.plan);
+    if !is_dry {
+        shared.foretell(foreseen.plan);
+    }
     if let Some(resume) = &resume {
         shared.resume(resume.checkpoint.hooks.iter().map(|hook| hook.name.clone()));
     }

@@ -119,7 +119,7 @@ fn object(found: &Value, schema: &Value) -> Vec<Value> {
     };
     match required.as_slice() {
         [] => {
-            // What comes first in `properties` by the alphabet is not what is meant first; a position is.
+            // An `offset` alone says nothing.
             let keys = properties
                 .keys()
                 .filter(|key| fits(key) && *key != "offset");

@@ -358,8 +358,8 @@ impl<'run> Trainer<'run> {
     }
 
     fn report(self, outcome: Outcome, mut late_faults: Vec<HookFault>) -> Report {
-        late_faults.extend(self.hooks.close(self.shared));
         let divergence = self.divergence();
+        late_faults.extend(self.hooks.close(self.shared));
         let board = self.shared.metrics.borrow();
         let of = |phase| {
             let metrics = board.of(phase).iter();

@@ -21,14 +21,18 @@ pub(super) fn mentioned(manifest: &Manifest, section: &str, text: &str) -> Strin
                 .as_ref()
                 .is_some_and(|own| own.len() > 1 && text.contains(own.as_str()))
     });
-    // The longest one: another may be a part of it.
-    let longest = by_text.max_by_key(|leaf| leaf.text.as_ref().map_or(0, String::len));
+    // A quoted one before one that is a part of another word, what is no file before the file that has it.
+    let best = by_text.max_by_key(|leaf| {
+        let own = leaf.text.as_deref().unwrap_or_default();
+        let is_quoted = text.contains(&format!("`{own}`"));
+        (is_quoted, !own.contains(['.', '/']), own.len())
+    });
     let by_key = || {
         leaves
             .iter()
             .find(|leaf| text.contains(&format!("`{}", leaf.key)) && leaf.is_named_in(text))
     };
-    let found = longest.or_else(by_key);
+    let found = best.or_else(by_key);
     found.map_or_else(|| section.to_owned(), |leaf| leaf.path.clone())
 }
 
