@@ -1,5 +1,7 @@
 //! What a manifest says that will have no effect, or another one than was meant: known before the run.
 
+use std::collections::BTreeMap;
+
 use sconce_plugin_api::Phase;
 
 use super::HookPlan;
@@ -33,12 +35,25 @@ pub(super) fn advice(
     found.extend(run.phases_without_data());
     found.extend(run.names());
     found.extend(run.learning_rate(optimizer));
-    for (index, hook) in hooks.iter().enumerate() {
-        let earlier = hooks.get(..index).unwrap_or_default();
-        found.extend(run.twin(hook, earlier));
+    let mut known = BTreeMap::new();
+    for hook in hooks {
+        if let Some(twin) = known.get(&what_it_does(hook)) {
+            found.push(run.twin(hook, twin));
+        } else {
+            known.insert(what_it_does(hook), hook.json_path.clone());
+        }
         found.extend(run.filters(hook));
     }
     found
+}
+
+/// What two entries have in common that do the same.
+fn what_it_does(hook: &HookPlan) -> String {
+    let spec = &hook.spec;
+    format!(
+        "{} {} {:?} {:?} {:?} {:?} {}",
+        spec.kind, spec.sha256, spec.phases, spec.every, spec.streams, spec.modules, hook.config
+    )
 }
 
 /// A run that has not begun.
@@ -168,23 +183,14 @@ impl Run<'_> {
         })
     }
 
-    /// An entry that repeats another one.
-    fn twin(&self, hook: &HookPlan, earlier: &[HookPlan]) -> Option<Diagnostic> {
-        let same = |other: &&HookPlan| {
-            let (a, b) = (&hook.spec, &other.spec);
-            (&a.kind, &a.sha256, &a.phases, &a.every, &a.streams)
-                == (&b.kind, &b.sha256, &b.phases, &b.every, &b.streams)
-                && a.modules.is_none()
-                && b.modules.is_none()
-                && hook.config == other.config
-        };
-        let other = earlier.iter().find(same)?;
+    /// An entry that repeats the one at another path.
+    fn twin(&self, hook: &HookPlan, other: &str) -> Diagnostic {
         let text = format!(
-            "the hook `{}` is there twice with the same configuration, as {} and {}: everything that it \
+            "the hook `{}` is there twice with the same configuration, as {other} and {}: everything that it \
              does is done twice",
-            hook.spec.kind, other.json_path, hook.json_path
+            hook.spec.kind, hook.json_path
         );
-        Some(self.warning(&hook.json_path, text))
+        self.warning(&hook.json_path, text)
     }
 
     /// A filter that lets no call through.

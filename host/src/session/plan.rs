@@ -1,5 +1,7 @@
 //! What a run will be, as hooks learn it at their creation (`sconce.plan/1`).
 
+use std::collections::BTreeSet;
+
 use sconce_plugin_api::Phase;
 use serde_json::{Value, json};
 
@@ -33,7 +35,8 @@ pub(super) fn foretold(
     let data = task.data(Phase::Train);
     let mut metrics = vec!["loss".to_owned()];
     metrics.extend(task.metrics().iter().cloned());
-    metrics.extend(hooks.iter().flat_map(|hook| hook.publishes.iter().cloned()));
+    let published: BTreeSet<&String> = hooks.iter().flat_map(|hook| &hook.publishes).collect();
+    metrics.extend(published.into_iter().cloned());
     json!({
         "epochs": plan.epochs,
         "accumulate": plan.accumulate,
