@@ -54,6 +54,7 @@ pub mod random;
 pub mod run;
 mod screen;
 pub mod session;
+mod signature;
 mod subprocess;
 pub mod task;
 mod thousands;

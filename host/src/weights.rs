@@ -3,6 +3,9 @@
 //! Read from a plain file of named tensors, as PyTorch's `safetensors` writes and reads it, or from
 //! the directory of a run's checkpoint.
 
+mod foreign;
+mod rename;
+
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +19,7 @@ use crate::checkpoint;
 use crate::files;
 use crate::nearest::nearest;
 use crate::parameters::{Kind, Parameters};
+pub use rename::Renames;
 
 /// How many names a message has of each sort.
 const NAMED: usize = 8;
@@ -30,6 +34,10 @@ pub struct WeightsConfig {
     /// rest is told.
     #[serde(default = "yes")]
     pub strict: bool,
+    /// Prefixes of the file's names, each with what the model's names have instead, as
+    /// `{"backbone.": ""}`; the longest that fits counts, and `""` fits every name.
+    #[serde(default, skip_serializing_if = "Renames::is_empty")]
+    pub rename: Renames,
 }
 
 fn yes() -> bool {
@@ -50,9 +58,35 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file of another format, which has to be converted.
+    #[error("`{}` is {what}, and weights are read from safetensors files: {advice}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+        /// How it is converted.
+        advice: String,
+    },
+    /// New names that can't be.
+    #[error("the weights in `{}` can't be renamed: {reason}", path.display())]
+    Rename {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// A checkpoint is damaged, or none.
     #[error("can't read the weights: {0}")]
     Checkpoint(#[from] checkpoint::Error),
+    /// Not a single weight fits.
+    #[error("none of the weights in `{}` fits the model: {comparison}", path.display())]
+    NothingFits {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        comparison: Comparison,
+    },
     /// Not all weights fit.
     #[error("the weights in `{}` don't fit the model: {comparison}", path.display())]
     Misfit {
@@ -83,6 +117,16 @@ impl Comparison {
     /// Whether everything fits.
     pub fn is_whole(&self) -> bool {
         self.missing.is_empty() && self.unexpected.is_empty() && self.misshapen.is_empty()
+    }
+
+    /// The renaming that would make most of the others fit, as the manifest has it, and how many these
+    /// are.
+    pub fn suggestion(&self) -> Option<String> {
+        let (from, to, count) = rename::suggestion(self)?;
+        let rename = serde_json::json!({ from: to });
+        Some(format!(
+            "`\"rename\": {rename}` would make {count} more fit"
+        ))
     }
 
     /// Compares a model's parameters and buffers with named tensors.
@@ -167,8 +211,19 @@ pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
     if path.is_dir() {
         return Ok(checkpoint::parameters(path)?);
     }
-    let bytes = fs_err::read(path)?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|e| failed(e.to_string()))?;
+    let bytes = files::read_regular(path).map_err(|error| {
+        std::io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+    })?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|error| {
+        match foreign::conversion(path, &bytes) {
+            Some((what, advice)) => Error::Foreign {
+                path: path.to_owned(),
+                what,
+                advice,
+            },
+            None => failed(error.to_string()),
+        }
+    })?;
     let mut tensors = Vec::with_capacity(file.len());
     for (name, view) in file.tensors() {
         let tensor = view.load(&Device::Cpu).map_err(|e| failed(e.to_string()))?;
@@ -183,15 +238,36 @@ pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
 ///
 /// # Errors
 ///
-/// Where the file can't be read; where `strict` and not everything fits: then nothing is set.
+/// Where the file can't be read; where nothing fits, or `strict` and not everything: then nothing is
+/// set.
 pub fn load(path: &Path, parameters: &Parameters, strict: bool) -> Result<Comparison, Error> {
-    let mut tensors = read(path)?;
+    load_renamed(path, parameters, strict, &Renames::new())
+}
+
+/// As [`load`], with other names for the file's weights.
+///
+/// # Errors
+///
+/// As [`load`]; where a renaming fits no name, or gives two weights the same one.
+pub fn load_renamed(
+    path: &Path,
+    parameters: &Parameters,
+    strict: bool,
+    renames: &Renames,
+) -> Result<Comparison, Error> {
+    let mut tensors = rename::renamed(read(path)?, renames, path)?;
     let mut comparison = Comparison::of(parameters, &tensors);
     // What PyTorch counts and no other writer need have: the batches behind running statistics.
     let counted = ".num_batches_tracked";
     comparison
         .missing
         .retain(|(name, _)| !name.ends_with(counted));
+    if comparison.matched.is_empty() && !parameters.is_empty() {
+        return Err(Error::NothingFits {
+            path: path.to_owned(),
+            comparison,
+        });
+    }
     if strict && !comparison.is_whole() {
         return Err(Error::Misfit {
             path: path.to_owned(),
@@ -325,6 +401,123 @@ mod tests {
             .expect_err("no weights")
             .to_string();
         assert!(error.contains("is no safetensors file"), "{error}");
+        let other = model(&[("b.weight", &[1])], 0.0);
+        save(&path, &other).expect("saved");
+        for strict in [true, false] {
+            let error = load(&path, &parameters, strict).expect_err("nothing fits");
+            let error = error.to_string();
+            assert!(error.contains("none of the weights in"), "{error}");
+            assert!(error.contains("0 fit; 1 missing: `a.weight`"), "{error}");
+        }
         assert_eq!(counts(&parameters), (1, 0));
+    }
+
+    #[test]
+    fn names_get_other_prefixes() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("weights.safetensors");
+        let names: &[(&str, &[usize])] = &[
+            ("module.body.a.weight", &[2]),
+            ("module.fc.weight", &[3]),
+            ("module.fc.bias", &[3]),
+        ];
+        save(&path, &model(names, 5.0)).expect("saved");
+        let own: &[(&str, &[usize])] = &[
+            ("a.weight", &[2]),
+            ("head.weight", &[3]),
+            ("head.bias", &[3]),
+        ];
+        let load = |renames: &[(&str, &str)]| {
+            let own = model(own, 0.0);
+            let renames = renames
+                .iter()
+                .map(|(from, to)| ((*from).to_owned(), (*to).to_owned()));
+            let loaded = load_renamed(&path, &own, true, &renames.collect());
+            loaded.map(|comparison| (comparison, first(&own, "head.bias")))
+        };
+        let right: &[(&str, &str)] = &[
+            ("module.", ""),
+            ("module.body.", ""),
+            ("module.fc.", "head."),
+        ];
+        let (comparison, value) = load(right).expect("they fit");
+        assert!(comparison.is_whole());
+        assert_eq!(value.to_bits(), 5.0_f32.to_bits());
+        for (renames, words) in [
+            (
+                &[("modul.", "")][..],
+                "no name of a weight begins with `modul.`; did you mean `module.`?",
+            ),
+            (&[("zzz.", "")], "they begin with `module.`"),
+            (
+                &[("module.fc.weight", "x"), ("module.fc.bias", "x")],
+                "`module.fc.bias` and `module.fc.weight` would both be called `x`",
+            ),
+        ] {
+            let error = load(renames).expect_err(words).to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        // What would have helped is said.
+        let body = model(
+            &[("a.weight", &[2]), ("fc.weight", &[3]), ("fc.bias", &[3])],
+            0.0,
+        );
+        let Err(Error::NothingFits { comparison, .. }) = super::load(&path, &body, false) else {
+            panic!("nothing fits")
+        };
+        let suggestion = comparison.suggestion().expect("a prefix");
+        assert_eq!(
+            suggestion,
+            "`\"rename\": {\"module.\":\"\"}` would make 2 more fit"
+        );
+    }
+
+    #[test]
+    fn files_of_other_programs_are_told_with_what_converts_them() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let parameters = model(&[("a.weight", &[1])], 0.0);
+        for (name, bytes, words) in [
+            (
+                "w.pt",
+                &b"PK\x03\x04 archive/data.pkl and so on"[..],
+                ["a file of PyTorch's", "torch.load("],
+            ),
+            (
+                "w.bin",
+                b"\x80\x02\x8a\x0al\xfc",
+                ["a file of PyTorch's", "weights_only=True"],
+            ),
+            (
+                "w.ckpt",
+                b"PK\x03\x04 archive/data.pkl",
+                ["a file of PyTorch's", "w.safetensors')"],
+            ),
+            (
+                "w.npz",
+                b"PK\x03\x04 a.npy",
+                ["an archive of NumPy's", "numpy.load("],
+            ),
+            ("w.h5", b"\x89HDF\r\n\x1a\n", ["HDF5", "h5py.File("]),
+            ("w.onnx", b"\x08\x07", ["an ONNX model", "onnx.load("]),
+            ("w.msgpack", b"\x81", ["Flax", "msgpack_restore("]),
+            ("w.index", b"\0", ["TensorFlow", "load_checkpoint("]),
+            (
+                "w.safetensors",
+                b"\xfd7zXZ\0",
+                ["compressed by xz", "xz -dk"],
+            ),
+            (
+                "w.safetensors",
+                b"nothing",
+                ["no safetensors file", "damaged"],
+            ),
+        ] {
+            let path = directory.path().join(name);
+            fs_err::write(&path, bytes).expect("written");
+            let error = load(&path, &parameters, true).expect_err(name).to_string();
+            for words in words {
+                assert!(error.contains(words), "{name}: {words}: {error}");
+            }
+        }
     }
 }

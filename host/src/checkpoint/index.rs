@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use crate::files::read_regular;
 use crate::plugin::fingerprint;
 
 /// Its name.
@@ -61,7 +62,7 @@ impl Index {
             path: directory.to_owned(),
             reason,
         };
-        let text = match std::fs::read(directory.join(NAME)) {
+        let text = match read_regular(&directory.join(NAME)) {
             Ok(text) => text,
             Err(_) if !directory.is_dir() => {
                 return Err(Error::Missing {
@@ -96,7 +97,7 @@ impl Index {
         };
         let entry = self.files.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| damaged(format!("is not in `{NAME}`")))?;
-        let bytes = std::fs::read(directory.join(name))
+        let bytes = read_regular(&directory.join(name))
             .map_err(|error| damaged(format!("can't be read: {error}")))?;
         if bytes.len() as u64 != entry.bytes {
             return Err(damaged(format!(

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::directory::{self, aside};
 use super::{Checkpoint, Error, Files};
-use crate::files::{sync_directory, vanished};
+use crate::files::{read_regular, sync_directory, vanished};
 
 /// The name that leads to the last checkpoint; no tag.
 pub use sconce_plugin_api::ext::LATEST;
@@ -123,7 +123,9 @@ impl Store {
         let target = std::fs::read_link(&place);
         let text = target
             .map(|target| target.to_string_lossy().into_owned())
-            .or_else(|_| std::fs::read_to_string(&place));
+            .or_else(|_| {
+                read_regular(&place).map(|text| String::from_utf8_lossy(&text).into_owned())
+            });
         let text = text.ok()?;
         let tag = text.trim();
         let mut parts = Path::new(tag).components();

@@ -7,6 +7,7 @@ use sconce_plugin_api::{Rule, spreadsheet};
 use serde_json::{Map, Value};
 
 use crate::checkpoint::Store;
+use crate::files::{open_regular, read_regular};
 use crate::session;
 
 /// The metrics of a pass over a phase's data.
@@ -160,7 +161,7 @@ fn state(directory: &Path, record: &Map<String, Value>) -> String {
 }
 
 fn json(path: &Path) -> Option<Value> {
-    let bytes = fs_err::read(path).ok()?;
+    let bytes = read_regular(path).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
@@ -168,8 +169,7 @@ fn json(path: &Path) -> Option<Value> {
 fn curve(path: &Path) -> Option<Vec<(u64, Metrics)>> {
     let mut reader = csv::ReaderBuilder::new()
         .flexible(true)
-        .from_path(path)
-        .ok()?;
+        .from_reader(open_regular(path).ok()?);
     let header = reader.headers().ok()?.clone();
     let rows = reader.records().map_while(Result::ok).map(|row| {
         let cells = header.iter().zip(row.iter());

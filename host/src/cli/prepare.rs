@@ -31,6 +31,7 @@ pub(super) fn load(task: &dyn Task, checkpoint: &Path, strict: bool) -> Result<(
             weights::Error::Misfit { .. } => {
                 problem.hint("is it of this manifest's model? `--lenient` takes what fits")
             }
+            weights::Error::NothingFits { .. } => problem.hint("is it of this manifest's model?"),
             _ => problem,
         }])
     })?;

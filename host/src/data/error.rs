@@ -25,6 +25,16 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// A file of another format, such as another compression.
+    #[error("`{}` is {what}, which can't be read here: {advice}", file.display())]
+    OtherFormat {
+        /// The file.
+        file: PathBuf,
+        /// What it is.
+        what: String,
+        /// What to do.
+        advice: String,
+    },
     /// A gzipped file that does not decompress.
     #[error("`{}` is gzipped but damaged: {source}; fetch it again", file.display())]
     Damaged {
@@ -198,7 +208,8 @@ pub enum Error {
     },
     /// Stratified splits of samples without classes.
     #[error(
-        "`data.stratified` keeps the classes' shares, but the targets are numbers: leave it out"
+        "`data.stratified` keeps the classes' shares, but the targets are numbers: leave it out, or, in a \
+         table, set `data.target_kind` to \"classes\""
     )]
     NotStratified,
     /// More samples than indices can count.

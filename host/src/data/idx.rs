@@ -4,14 +4,15 @@
 //! Nothing is allocated because a header says so: what it announces is first held against the
 //! file's size.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
 use super::Error;
+use super::file::unreadable;
 use super::pixels::Pixels;
+use crate::files::open_regular;
 
 /// The element type of bytes.
 const UNSIGNED_BYTE: u8 = 0x08;
@@ -72,10 +73,7 @@ pub(super) fn images(path: &Path, most: u64) -> Result<IdxImages, Error> {
     let count = reader.count(&dimensions)?;
     let is_left = count > most && !reader.gzipped;
     let pixels = if is_left && reader.size == reader.position + count {
-        let file = File::open(path).map_err(|source| Error::Read {
-            file: path.to_owned(),
-            source,
-        })?;
+        let file = open_regular(path).map_err(|error| unreadable(path, error))?;
         Pixels::in_file(file, path, reader.position, count)
     } else if is_left && reader.size < reader.position + count {
         // Nothing of it is read to find that out.
@@ -102,20 +100,9 @@ struct Source {
 
 impl Source {
     fn open(path: &Path) -> Result<Source, Error> {
-        let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => Error::Missing {
-                file: path.to_owned(),
-            },
-            _ => Error::Read {
-                file: path.to_owned(),
-                source,
-            },
-        };
-        let mut file = File::open(path).map_err(failed)?;
+        let failed = |error| unreadable(path, error);
+        let mut file = open_regular(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
-        }
         let mut start = Vec::new();
         file.by_ref()
             .take(2)

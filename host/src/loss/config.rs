@@ -133,7 +133,8 @@ impl LossConfig {
                 loss,
                 wanted: "classes",
                 found: "numbers",
-                instead: "`mse`, `l1` or `huber`, or `binary-cross-entropy` where all are 0 or 1",
+                instead: "`mse`, `l1` or `huber`, or `binary-cross-entropy` where all are 0 or 1; in a table, \
+                          `\"target_kind\": \"classes\"` makes classes of them",
             }),
             (false, true) => Err(Error::Targets {
                 loss,

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 use crate::diagnostic::Diagnostic;
+use crate::files::is_given;
 
 /// No manifest is longer, in bytes; whatever is was not meant as one.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -44,6 +45,13 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
         ));
     }
     let is_input = is_terminal(path);
+    if is_pipe(&data) && !is_given(path) {
+        return Err(
+            "it is a named pipe (FIFO), which might never end; give the manifest as a file, or by \
+                    `/dev/stdin`"
+                .to_owned(),
+        );
+    }
     if !data.is_file() && !is_pipe(&data) && !is_input {
         return Err("it is neither a file nor a pipe".to_owned());
     }

@@ -11,7 +11,7 @@ use crate::nn::{ModelError, Signal};
 use crate::optim::Optimizer;
 use crate::parameters::Parameters;
 use crate::task::{self, Limited, Supervised, Task};
-use crate::weights;
+use crate::weights::{self, WeightsConfig};
 
 /// How a program makes its task.
 pub trait TaskBuilder {
@@ -128,13 +128,41 @@ pub fn initial_weights(
         return Ok(None);
     };
     let place = || manifest.place("weights");
-    let comparison = weights::load(&config.file, task.parameters(), config.strict)
-        .map_err(|error| Failure::usage(vec![Diagnostic::new(error.to_string()).at(place())]))?;
+    let WeightsConfig {
+        file,
+        strict,
+        rename,
+    } = config;
+    let comparison = weights::load_renamed(file, task.parameters(), *strict, rename)
+        .map_err(|error| Failure::usage(vec![unfit(&error).at(place())]))?;
     if comparison.is_whole() {
         return Ok(None);
     }
     let warning = format!("of the weights in `{}` {comparison}", config.file.display());
     Ok(Some(Diagnostic::warning(warning).at(place())))
+}
+
+/// What is wrong with the weights, and what the manifest could say instead.
+fn unfit(error: &weights::Error) -> Diagnostic {
+    let problem = Diagnostic::new(error.to_string());
+    let (comparison, else_hint) = match error {
+        weights::Error::Misfit { comparison, .. } => (
+            comparison,
+            "`\"strict\": false` in `weights` takes what fits and leaves the rest as it is initialised",
+        ),
+        weights::Error::NothingFits { comparison, .. } => (
+            comparison,
+            "`sconce summary` prints the model's names; `\"rename\": {\"module.\": \"\"}` in `weights` \
+             takes a prefix away",
+        ),
+        _ => return problem,
+    };
+    match comparison.suggestion() {
+        Some(suggestion) => problem
+            .hint(format!("{suggestion}; it belongs into `weights`"))
+            .hint(else_hint),
+        None => problem.hint(else_hint),
+    }
 }
 
 /// The manifest's optimizer.

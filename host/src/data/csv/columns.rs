@@ -1,6 +1,6 @@
 //! Which columns become inputs, and as what.
 
-use super::scan::{Missing, Scan};
+use super::scan::{Missing, Scan, why_no_number};
 use super::table::{Table, twice};
 use super::{CsvConfig, Error};
 
@@ -117,7 +117,7 @@ fn kind(
         let otherwise = "take the column out of `data.numeric`";
         return Err(not_a_number(table, text, place, otherwise));
     }
-    if scan.is_almost_numeric() {
+    if scan.is_mostly_numeric() {
         let otherwise = "list the column in `data.categorical`";
         return Err(not_a_number(table, text, place, otherwise));
     }
@@ -140,11 +140,18 @@ pub(super) fn not_a_number(
     column: usize,
     otherwise: &'static str,
 ) -> Error {
+    let found = table.field(row, column);
     Error::NotANumber {
         file: table.file.clone(),
         line: table.line(row),
         name: table.names.get(column).cloned().unwrap_or_default(),
-        found: table.field(row, column).to_owned(),
+        // What can't be seen is written as it would be in Rust.
+        found: if found.chars().any(char::is_control) {
+            found.escape_debug().to_string()
+        } else {
+            found.to_owned()
+        },
+        reason: why_no_number(found),
         otherwise,
     }
 }

@@ -15,7 +15,7 @@ pub enum Error {
     },
     /// Bytes that are no text.
     #[error(
-        "line {line} of `{}` is no UTF-8 text: convert the file to UTF-8, \
+        "line {line} of `{}` is no UTF-8 text (in the column `{name}`): convert the file to UTF-8, \
          or is it no table at all?",
         file.display()
     )]
@@ -24,6 +24,52 @@ pub enum Error {
         file: PathBuf,
         /// The line, from 1.
         line: u64,
+        /// The column.
+        name: String,
+    },
+    /// A byte that no text has.
+    #[error(
+        "line {line} of `{}`: the column `{name}` has a NUL byte (0x00), as damaged files, UTF-16 and \
+         files that are no text have: write the file again as UTF-8",
+        file.display()
+    )]
+    Nul {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        name: String,
+    },
+    /// A quoted field that has no end.
+    #[error(
+        "line {line} of `{}`: the quote that opens field {field} is never closed; close it, or write \
+         `\"\"\"\"` for a field that is a quote",
+        file.display()
+    )]
+    UnclosedQuote {
+        /// The file.
+        file: PathBuf,
+        /// The quote's line, from 1.
+        line: u64,
+        /// Which field of its line, from 1.
+        field: usize,
+    },
+    /// Text after a quoted field's end.
+    #[error(
+        "line {line} of `{}`: field {field} goes on after its closing quote{}; a quote within quotes is \
+         written twice (`\"\"`)",
+        file.display(), opened_at(*opened, *line)
+    )]
+    AfterQuote {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The line of the quote that opened the field.
+        opened: u64,
+        /// Which field of its line, from 1.
+        field: usize,
     },
     /// A line with more or fewer fields than the first.
     #[error(
@@ -92,8 +138,8 @@ pub enum Error {
     },
     /// A text among numbers.
     #[error(
-        "line {line} of `{}`: the column `{name}` must have numbers, found `{found}`; correct it, \
-         add it to `data.missing`, or {otherwise}",
+        "line {line} of `{}`: the column `{name}` must have numbers, found `{found}`{reason}; correct \
+         it, add it to `data.missing`, or {otherwise}",
         file.display()
     )]
     NotANumber {
@@ -105,6 +151,8 @@ pub enum Error {
         name: String,
         /// The text.
         found: String,
+        /// Why it is none, where that can't be seen at once.
+        reason: &'static str,
         /// What else there is to do.
         otherwise: &'static str,
     },
@@ -196,6 +244,14 @@ pub enum Error {
         /// The text that means it.
         found: String,
     },
+}
+
+/// Where a field was opened, if that was on another line.
+fn opened_at(opened: u64, line: u64) -> String {
+    if opened == line {
+        return String::new();
+    }
+    format!(" (it was opened in line {opened}: is a quote missing there?)")
 }
 
 fn did_you_mean(name: &str, known: &[String]) -> String {

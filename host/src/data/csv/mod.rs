@@ -9,6 +9,7 @@ mod columns;
 mod config;
 mod encoder;
 mod error;
+mod quotes;
 mod report;
 mod rows;
 mod scan;
@@ -72,7 +73,15 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let row = |&index: &u32| used.rows.get(index as usize).copied();
     let training: Vec<usize> = parts.train.iter().filter_map(row).collect();
     let encoder = Arc::new(Encoder::fit(&table, &columns, &training, config));
-    let report = Report::new(&table, &columns, &target, &target_places, &used, &missing);
+    let report = Report::new(
+        &table,
+        &columns,
+        &target,
+        &target_places,
+        &used,
+        &missing,
+        config.target_kind.is_some(),
+    );
     let inputs = rows::encode(&table, &places, used.rows.iter().copied(), &encoder)?;
     let samples = Arc::new(samples(inputs, values, total, &encoder));
     let opener = opener(config.clone(), target.clone(), Arc::clone(&encoder));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::columns::{Column, Kind};
 use super::rows::Used;
-use super::scan::{Missing, Scan};
+use super::scan::{Missing, Scan, number};
 use super::table::Table;
 use super::target::Target;
 use crate::data::Targets;
@@ -36,6 +36,8 @@ pub struct ColumnReport {
     pub missing: usize,
     /// What it has.
     pub contents: Contents,
+    /// Whether it is a target of a few whole numbers, which may be meant as classes.
+    pub may_be_classes: bool,
 }
 
 /// What a column has.
@@ -55,6 +57,7 @@ pub enum Contents {
 }
 
 impl Report {
+    /// `is_chosen`: whether the manifest says what the targets are.
     pub(super) fn new(
         table: &Table,
         columns: &[Column],
@@ -62,6 +65,7 @@ impl Report {
         target_places: &[usize],
         used: &Used,
         missing: &Missing,
+        is_chosen: bool,
     ) -> Report {
         let numeric = matches!(target.targets, Targets::Numbers(_));
         let targets = target.names.iter().zip(target_places);
@@ -72,7 +76,15 @@ impl Report {
             without_target: used.without_target,
             incomplete: used.incomplete,
             targets: targets
-                .map(|(name, &place)| of_column(table, name, place, numeric, missing))
+                .map(|(name, &place)| {
+                    let column = of_column(table, name, place, numeric, missing);
+                    let may_be_classes =
+                        numeric && !is_chosen && are_like_classes(table, place, missing);
+                    ColumnReport {
+                        may_be_classes,
+                        ..column
+                    }
+                })
                 .collect(),
             inputs: inputs
                 .map(|column| {
@@ -109,7 +121,18 @@ fn of_column(
         name: name.to_owned(),
         missing: scan.missing,
         contents,
+        may_be_classes: false,
     }
+}
+
+/// Whether a column has a few whole numbers, each several times.
+fn are_like_classes(table: &Table, place: usize, missing: &Missing) -> bool {
+    const MOST: usize = 10;
+    let scan = Scan::of(table, place, 0..table.rows.len(), missing);
+    let found = scan.texts.len();
+    let mut texts = scan.texts.keys();
+    let are_whole = texts.all(|text| number(text).is_some_and(|number| number.fract() == 0.0));
+    are_whole && (2..=MOST).contains(&found) && scan.present() >= 4 * found
 }
 
 impl fmt::Display for Report {
@@ -156,6 +179,12 @@ impl fmt::Display for ColumnReport {
         }
         if self.missing > 0 {
             write!(f, "; missing in {} rows", self.missing)?;
+        }
+        if self.may_be_classes {
+            write!(
+                f,
+                "; learned as a number: for classes set `data.target_kind` to \"classes\""
+            )?;
         }
         Ok(())
     }

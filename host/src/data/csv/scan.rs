@@ -24,12 +24,37 @@ pub(super) fn number(text: &str) -> Option<f64> {
     (number as f32).is_finite().then_some(number)
 }
 
+/// Why a text that looks like a number is none; nothing where it is a text like any other.
+pub(super) fn why_no_number(text: &str) -> &'static str {
+    if text.chars().any(char::is_control) {
+        return ", which has a control character";
+    }
+    if let Ok(number) = text.parse::<f64>() {
+        return if text.contains(|c: char| c.is_ascii_digit()) && !number.is_nan() {
+            ", which is beyond the range of 32-bit floats (±3.4e38)"
+        } else {
+            ", which is not a finite number"
+        };
+    }
+    if is_with_commas(text) {
+        return ", which has a comma: decimals are written with a point, thousands without a mark";
+    }
+    ""
+}
+
+/// Whether a text would be a number but for commas in it, as `1,5` and `1,234`.
+fn is_with_commas(text: &str) -> bool {
+    text.contains(',') && number(&text.replace(',', "")).is_some()
+}
+
 /// A column, counted.
 #[derive(Clone, Debug)]
 pub(super) struct Scan<'a> {
     pub(super) missing: usize,
     /// How many fields are numbers.
     pub(super) numbers: usize,
+    /// How many fields are meant as numbers, but are none: infinite, too large, with commas.
+    meant: usize,
     /// How many fields there are of each text that isn't missing.
     pub(super) texts: BTreeMap<&'a str, usize>,
     /// The first row whose field is neither a number nor missing.
@@ -51,6 +76,7 @@ impl<'a> Scan<'a> {
         let mut scan = Scan {
             missing: 0,
             numbers: 0,
+            meant: 0,
             texts: BTreeMap::new(),
             first_text: None,
             min: f64::INFINITY,
@@ -70,6 +96,7 @@ impl<'a> Scan<'a> {
                 scan.max = scan.max.max(number);
                 scan.sum += number;
             } else {
+                scan.meant += usize::from(!why_no_number(text).is_empty());
                 scan.first_text = scan.first_text.or(Some(row));
             }
         }
@@ -81,10 +108,10 @@ impl<'a> Scan<'a> {
         self.texts.values().sum()
     }
 
-    /// Whether all but a few fields are numbers, of too many values to be categories: the others
-    /// are likelier typing errors.
-    pub(super) fn is_almost_numeric(&self) -> bool {
-        self.numbers * 10 >= self.present() * 9 && self.texts.len() > 20
+    /// Whether more than half of the fields are numbers, or meant as such: the others are likelier
+    /// errors than categories.
+    pub(super) fn is_mostly_numeric(&self) -> bool {
+        (self.numbers + self.meant) * 2 > self.present()
     }
 
     /// The numbers' mean; 0 where there are none.

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder, StringRecord, Trim};
 
-use super::{CsvConfig, Error};
+use super::{CsvConfig, Error, quotes};
 use crate::data;
+use crate::signature;
 
 /// A table, as it stands in its file.
 pub(super) struct Table {
@@ -29,14 +30,18 @@ impl Table {
             return Err(Error::Delimiter { found }.into());
         };
         let bytes = data::file::unpacked(file)?;
+        if let Some(found) = signature::of(&bytes) {
+            return Err(data::file::other_format(file, found, false));
+        }
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+        quotes::check(text, delimiter, file)?;
         let reader = ReaderBuilder::new()
             .delimiter(delimiter)
             .has_headers(false)
             .flexible(true)
             .trim(Trim::All)
             .from_reader(text);
-        let mut rows = records(reader, file)?.into_iter();
+        let mut rows = records(reader, file, config.header)?.into_iter();
         let empty = || data::Error::Empty {
             file: file.to_owned(),
         };
@@ -94,7 +99,11 @@ impl Table {
 }
 
 /// The lines of a file, all with as many fields.
-fn records(mut reader: csv::Reader<&[u8]>, file: &Path) -> Result<Vec<StringRecord>, data::Error> {
+fn records(
+    mut reader: csv::Reader<&[u8]>,
+    file: &Path,
+    header: bool,
+) -> Result<Vec<StringRecord>, data::Error> {
     let mut records: Vec<StringRecord> = Vec::new();
     let mut bytes = ByteRecord::new();
     loop {
@@ -118,17 +127,38 @@ fn records(mut reader: csv::Reader<&[u8]>, file: &Path) -> Result<Vec<StringReco
             }
             .into());
         }
+        let name = |place| name_at(records.first(), header, place);
+        if let Some(place) = bytes.iter().position(|field| field.contains(&0)) {
+            return Err(Error::Nul {
+                file: file.to_owned(),
+                line,
+                name: name(place),
+            }
+            .into());
+        }
         let record = StringRecord::from_byte_record(bytes.clone());
-        records.push(record.map_err(|_| Error::NotText {
+        let record = record.map_err(|error| Error::NotText {
             file: file.to_owned(),
             line,
-        })?);
+            name: name(error.utf8_error().field()),
+        })?;
+        records.push(record);
     }
+}
+
+/// The name of the column at a place, once the first line has been read.
+fn name_at(first: Option<&StringRecord>, header: bool, place: usize) -> String {
+    let names = first.map(|first| names(first, header)).unwrap_or_default();
+    let name = names.get(place).cloned();
+    name.unwrap_or_else(|| by_place(place))
+}
+
+fn by_place(place: usize) -> String {
+    format!("column{}", place + 1)
 }
 
 /// The names of the columns; one without a name is called by its place.
 fn names(first: &StringRecord, header: bool) -> Vec<String> {
-    let by_place = |place: usize| format!("column{}", place + 1);
     let fields = first.iter().enumerate();
     fields
         .map(|(place, field)| match field {

@@ -98,7 +98,7 @@ fn infer(table: &Table, name: &str, missing: &Missing) -> Result<TargetKind, Err
             file: table.file.clone(),
         }),
         None => Ok(TargetKind::Numbers),
-        Some(row) if scan.is_almost_numeric() => {
+        Some(row) if scan.is_mostly_numeric() => {
             let otherwise = "set `data.target_kind` to \"classes\"";
             Err(not_a_number(table, row, place, otherwise))
         }

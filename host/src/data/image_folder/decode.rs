@@ -10,6 +10,7 @@ use image::imageops::{self, FilterType};
 use image::{DynamicImage, ImageError, ImageFormat, ImageReader};
 
 use super::{ColourMode, ImageFolderError, Undecodable, jpeg};
+use crate::files::read_regular;
 
 /// How many files that can't be decoded are named.
 const NAMED: usize = 10;
@@ -142,7 +143,7 @@ fn put(image: DynamicImage, resizes: bool, place: &mut [u8], form: Form) {
 
 /// The image in a file, told by its contents, not by its name.
 fn open(file: &Path) -> Result<DynamicImage, ImageError> {
-    let bytes = std::fs::read(file)?;
+    let bytes = read_regular(file)?;
     let reader = ImageReader::new(Cursor::new(&bytes)).with_guessed_format()?;
     if reader.format() == Some(ImageFormat::Jpeg) && !jpeg::is_whole(&bytes) {
         let end = io::Error::from(io::ErrorKind::UnexpectedEof);

@@ -36,6 +36,14 @@ pub enum ImageFolderError {
         /// The file.
         file: PathBuf,
     },
+    /// A pipe, a socket or a device.
+    #[error("`{}` is {what}, no image: take it out of the data", file.display())]
+    Special {
+        /// Its path.
+        file: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// A directory without images.
     #[error("`{}` has no images", directory.display())]
     Nothing {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::ImageFolderError;
 use crate::data::Error;
+use crate::files::special;
 use crate::nearest::nearest;
 
 /// Names of directories that are phases of a data set.
@@ -63,8 +64,14 @@ pub(super) fn images(place: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     let mut places = vec![place.to_owned()];
     while let Some(place) = places.pop() {
-        if metadata(&place)?.is_dir() {
+        let kind = metadata(&place)?.file_type();
+        if kind.is_dir() {
             places.append(&mut entries(&place)?);
+        } else if let Some(what) = special(kind) {
+            return Err(Error::ImageFolder(ImageFolderError::Special {
+                file: place,
+                what,
+            }));
         } else {
             files.push(place);
         }

@@ -1,12 +1,12 @@
 //! From a text file to the windows of its parts.
 
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::dataset::Tokens;
 use super::{TextConfig, TextDataset, TextError, TextPart, TextUnit, Vocabulary};
+use crate::data::file::unpacked;
 use crate::data::{Dataset, Error, Splits};
 
 /// Reads a text and divides it: the training's part first, then the validation's, then the test's.
@@ -145,15 +145,7 @@ struct Text {
 
 impl Text {
     fn read(file: &Path, unit: TextUnit) -> Result<Text, Error> {
-        let bytes = std::fs::read(file).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => Error::Missing {
-                file: file.to_owned(),
-            },
-            _ => Error::Read {
-                file: file.to_owned(),
-                source,
-            },
-        })?;
+        let bytes = unpacked(file)?;
         let text = Text {
             file: file.to_owned(),
             bytes,

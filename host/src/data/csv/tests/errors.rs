@@ -220,3 +220,118 @@ fn wrong_files_of_a_phase_are_told() {
     let text = place.error(&json!({"test": {"file": "nowhere"}}));
     assert!(text.contains("nowhere"), "{text}");
 }
+
+#[test]
+fn quotes_that_do_not_match_are_told_with_their_lines() {
+    let rows = |first: usize| {
+        let rows = (first..50).map(|i| format!("{i},{}\n", if i % 2 == 0 { "cat" } else { "dog" }));
+        rows.collect::<String>()
+    };
+    for (table, words) in [
+        // The rest of the file would be the last field, a class.
+        (
+            format!("a,y\n1,cat\n2,\"dog\n{}", rows(2)),
+            "line 3 of `TABLE`: the quote that opens field 2 is never closed",
+        ),
+        (
+            format!("a,y\n1,\"cat\n{}9,\"dog\"\n", rows(2)),
+            "line 51 of `TABLE`: field 2 goes on after its closing quote (it was opened in line 2",
+        ),
+        (
+            "\"a,y\n1,2\n".to_owned(),
+            "line 1 of `TABLE`: the quote that opens field 1",
+        ),
+        (
+            "a,y\n1,\"c\"at\n".to_owned(),
+            "line 2 of `TABLE`: field 2 goes on after its closing quote; a quote within quotes is",
+        ),
+        ("a,y\n1,\"\"\"\n".to_owned(), "field 2 is never closed"),
+    ] {
+        let place = Place::new(&table);
+        let words = words.replace("TABLE", &place.path("table").display().to_string());
+        let text = place.error(&json!({}));
+        assert!(text.contains(&words), "{words}: {text}");
+    }
+    // Quotes that match: around delimiters, line ends and quotes, and in the middle of a text.
+    let right = "a,y\n1,\"c,\"\"a\"\"\nt\" \n2,6\" nail\r\n3,\"\"\"\"\r4,x";
+    let data = Place::new(right).read(&json!({})).expect("it is right");
+    let names = data.splits.train.class_names().to_vec();
+    assert_eq!(names, ["\"", "6\" nail", "c,\"a\"\nt", "x"]);
+}
+
+#[test]
+fn a_value_that_is_no_number_makes_no_categories_of_numbers() {
+    for (odd, reason) in [
+        ("1e39", "beyond the range of 32-bit floats"),
+        ("-1e400", "beyond the range of 32-bit floats"),
+        ("inf", "not a finite number"),
+        ("-nan", "not a finite number"),
+        ("1\u{7}", "`1\\u{7}`, which has a control character"),
+        ("\"1,5\"", "decimals are written with a point"),
+        ("1.5x", "found `1.5x`; correct it"),
+        ("n/a", "found `n/a`; correct it, add it to `data.missing`"),
+    ] {
+        // Few rows of few values: the columns of small tables are numbers too.
+        for (table, key) in [
+            (
+                format!("a,y\n1,p\n2,q\n1,p\n{odd},q\n2,p\n"),
+                "data.categorical",
+            ),
+            (
+                format!("y,a\n1,1\n2,2\n1,3\n{odd},4\n2,5\n"),
+                "data.target_kind",
+            ),
+        ] {
+            let text = Place::new(&table).error(&json!({}));
+            assert!(text.contains("line 5 of"), "{odd}: {text}");
+            assert!(text.contains(reason) && text.contains(key), "{odd}: {text}");
+        }
+    }
+    // Decimal commas throughout.
+    let text = Place::new("a;y\n1,5;p\n2,5;q\n").error(&json!({"delimiter": ";"}));
+    assert!(
+        text.contains("line 2 of") && text.contains("`1,5`"),
+        "{text}"
+    );
+    // What the manifest says goes before what a column looks like.
+    let table = "a,y\n1,3\n2,3\n1,x\n";
+    let data = Place::new(table).read(&json!({"target_kind": "classes"}));
+    assert_eq!(
+        data.expect("classes").splits.train.class_names(),
+        ["3", "x"]
+    );
+    let data = Place::new("a,y\n1,3\n2,3\nx,3\n").read(&json!({"categorical": ["a"]}));
+    assert_eq!(data.expect("categories").encoder.width(), 3);
+}
+
+#[test]
+fn bytes_that_no_table_has_are_told_with_their_places() {
+    let place = Place::new("");
+    for (bytes, words) in [
+        (&b"a,y\n1,0\n2\0,1\n"[..], "line 3 of"),
+        (b"a,y\n1,0\n2\0,1\n", "the column `a` has a NUL byte"),
+        (b"a,y\n1,0\n2,\xff\n", "(in the column `y`)"),
+        (b"\xff\xfea\0,\0y\0", "is UTF-16, which can't be read here"),
+        (b"PK\x03\x04 and so on", "is a zip archive"),
+        (b"\xfd7zXZ\0 and so on", "is compressed by xz"),
+        (b"PAR1 and so on", "is a Parquet file"),
+        (b"\x89PNG\r\n\x1a\n", "is a PNG image"),
+    ] {
+        place.write("table", bytes);
+        let text = place.error(&json!({}));
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn a_target_of_a_few_whole_numbers_may_be_meant_as_classes() {
+    let rows: String = (0..20).map(|i| format!("{i},{}\n", i % 3)).collect();
+    let place = Place::new(&format!("a,y\n{rows}"));
+    for (keys, hints) in [
+        (json!({}), true),
+        (json!({"target_kind": "numbers"}), false),
+    ] {
+        let text = place.read(&keys).expect("it is right").report.to_string();
+        assert_eq!(text.contains("`data.target_kind`"), hints, "{text}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Files of weights in other formats than safetensors: what they are, and how they are converted.
+//!
+//! None of them is read here. Those of PyTorch are pickles, which can run code when they are opened.
+
+use std::path::Path;
+
+use crate::signature::{self, ZIP};
+
+/// A format of weights that has to be converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Foreign {
+    Torch,
+    NumpyArchive,
+    Hdf5,
+    Onnx,
+    TensorFlow,
+    Flax,
+}
+
+/// How far into an archive the name of its first file may be.
+const FIRST_NAME: usize = 256;
+
+impl Foreign {
+    fn of(path: &Path, bytes: &[u8]) -> Option<Foreign> {
+        let ending = path.extension().unwrap_or_default().to_string_lossy();
+        let ending = ending.to_lowercase();
+        let start = bytes.get(..FIRST_NAME).unwrap_or(bytes);
+        let has = |word: &[u8]| start.windows(word.len()).any(|part| part == word);
+        if bytes.starts_with(ZIP) && (ending == "npz" || has(b".npy")) {
+            return Some(Foreign::NumpyArchive);
+        }
+        // A pickle begins with its protocol, 2 to 5.
+        let is_pickle = matches!(bytes, [0x80, 2..=5, ..]);
+        if is_pickle || (bytes.starts_with(ZIP) && (has(b".pkl") || is_torch(&ending))) {
+            return Some(Foreign::Torch);
+        }
+        if bytes.starts_with(b"\x89HDF") {
+            return Some(Foreign::Hdf5);
+        }
+        match ending.as_str() {
+            "onnx" => Some(Foreign::Onnx),
+            "msgpack" => Some(Foreign::Flax),
+            "h5" | "keras" => Some(Foreign::Hdf5),
+            "index" | "meta" | "pb" => Some(Foreign::TensorFlow),
+            "npz" => Some(Foreign::NumpyArchive),
+            _ if is_torch(&ending) => Some(Foreign::Torch),
+            _ => None,
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Foreign::Torch => {
+                "a file of PyTorch's (a pickle, which could run code when it is read)"
+            }
+            Foreign::NumpyArchive => "an archive of NumPy's arrays",
+            Foreign::Hdf5 => "a file of Keras's or HDF5's",
+            Foreign::Onnx => "an ONNX model",
+            Foreign::TensorFlow => "a checkpoint of TensorFlow's",
+            Foreign::Flax => "a file of Flax's",
+        }
+    }
+
+    /// A line for the shell.
+    fn command(self, from: &str, to: &str) -> String {
+        let python = match self {
+            Foreign::Torch => format!(
+                "import torch, safetensors.torch as s; \
+                 w = torch.load('{from}', map_location='cpu', weights_only=True); \
+                 w = w.get('state_dict', w); \
+                 s.save_file({{k: v.clone().contiguous() for k, v in w.items() \
+                 if hasattr(v, 'clone')}}, '{to}')"
+            ),
+            Foreign::NumpyArchive => format!(
+                "import numpy, safetensors.numpy as s; \
+                 s.save_file(dict(numpy.load('{from}')), '{to}')"
+            ),
+            Foreign::Hdf5 => format!(
+                "import h5py, safetensors.numpy as s; w = {{}}; \
+                 h5py.File('{from}').visititems(lambda n, d: w.update({{n.replace('/', '.'): d[()]}}) \
+                 if hasattr(d, 'shape') else None); s.save_file(w, '{to}')"
+            ),
+            Foreign::Onnx => format!(
+                "import onnx, onnx.numpy_helper as n, safetensors.numpy as s; \
+                 s.save_file({{t.name: n.to_array(t).copy() \
+                 for t in onnx.load('{from}').graph.initializer}}, '{to}')"
+            ),
+            Foreign::TensorFlow => format!(
+                "import tensorflow as t, safetensors.numpy as s; \
+                 r = t.train.load_checkpoint('{from}'); \
+                 s.save_file({{k: r.get_tensor(k) for k in r.get_variable_to_shape_map()}}, '{to}')"
+            ),
+            Foreign::Flax => format!(
+                "import flax, safetensors.flax as s; \
+                 w = flax.serialization.msgpack_restore(open('{from}', 'rb').read()); \
+                 s.save_file(flax.traverse_util.flatten_dict(w, sep='.'), '{to}')"
+            ),
+        };
+        format!("python -c \"{python}\"")
+    }
+}
+
+/// Endings of PyTorch's files, and of those of libraries that are built on it.
+fn is_torch(ending: &str) -> bool {
+    matches!(ending, "pt" | "pth" | "bin" | "ckpt" | "pkl" | "pickle")
+}
+
+/// What a file is that is no safetensors file, and how it is made one; nothing where that isn't known.
+pub(super) fn conversion(path: &Path, bytes: &[u8]) -> Option<(String, String)> {
+    let Some(foreign) = Foreign::of(path, bytes) else {
+        let known = signature::of(bytes)?;
+        let advice = known.advice.replace("FILE", &path.display().to_string());
+        return known.is_packed.then(|| (known.what.to_owned(), advice));
+    };
+    let target = path.with_extension("safetensors");
+    let (from, to) = (path.display().to_string(), target.display().to_string());
+    // A name that needs quoting of its own is left to the reader.
+    let is_plain = !from.contains(['\'', '"', '\\', '$', '`']);
+    let (from, to) = if is_plain {
+        (from.as_str(), to.as_str())
+    } else {
+        ("FILE", "FILE.safetensors")
+    };
+    let mut advice = format!("convert it:\n  {}", foreign.command(from, to));
+    if foreign != Foreign::Torch {
+        advice.push_str(
+            "\n  names and the order of dimensions are that program's: compare them with \
+             `sconce summary`'s",
+        );
+    }
+    Some((foreign.what().to_owned(), advice))
+}
