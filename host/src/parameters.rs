@@ -175,6 +175,16 @@ impl Parameters {
         self.iter().filter(|parameter| parameter.is_trainable())
     }
 
+    /// What a backward pass can take for constants: nothing where no parameter is frozen, otherwise
+    /// everything that the optimizer does not step.
+    pub fn held(&self) -> impl Iterator<Item = &Tensor> {
+        let mut parameters = self.iter().filter(|entry| entry.kind == Kind::Parameter);
+        let is_any_frozen = parameters.any(|parameter| parameter.share.is_frozen());
+        let held = self.iter().filter(|entry| !entry.is_trainable());
+        held.take_while(move |_| is_any_frozen)
+            .map(Parameter::tensor)
+    }
+
     /// The entry at `index` of the order.
     pub fn at(&self, index: usize) -> Option<&Parameter> {
         self.entries.get(index)

@@ -1,13 +1,16 @@
 //! Name patterns: `*` for any characters, `?` for one, `[ab]` for one of several, `{a,b}` for one of
-//! two.
+//! two. `!` in front of a pattern takes names away: from those that the others choose, or from all.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-/// Patterns of which a name has to match one.
+/// Patterns of which a name has to match one, and none of those with a `!` in front.
 #[derive(Clone, Debug)]
 pub struct Patterns {
     written: Vec<String>,
+    /// Each pattern without its `!`.
     set: GlobSet,
+    chosen: GlobSet,
+    excluded: GlobSet,
 }
 
 impl Patterns {
@@ -17,22 +20,37 @@ impl Patterns {
     ///
     /// A message where one of them is none.
     pub fn new(patterns: &[String]) -> Result<Patterns, String> {
-        let mut builder = GlobSetBuilder::new();
+        let mut builders: [GlobSetBuilder; 3] = std::array::from_fn(|_| GlobSetBuilder::new());
+        let [all, chosen, excluded] = &mut builders;
         for pattern in patterns {
-            let glob = Glob::new(pattern)
+            let without = pattern.strip_prefix('!');
+            let text = without.unwrap_or(pattern);
+            if text.is_empty() && without.is_some() {
+                return Err("`!` is no name pattern: what it takes away comes after it".to_owned());
+            }
+            let glob = Glob::new(text)
                 .map_err(|error| format!("`{pattern}` is no name pattern: {}", error.kind()))?;
-            builder.add(glob);
+            all.add(glob.clone());
+            if without.is_some() {
+                excluded.add(glob);
+            } else {
+                chosen.add(glob);
+            }
         }
-        let set = builder.build().map_err(|error| error.to_string())?;
+        let [set, chosen, excluded] =
+            builders.map(|builder| builder.build().map_err(|error| error.to_string()));
         Ok(Patterns {
             written: patterns.to_vec(),
-            set,
+            set: set?,
+            chosen: chosen?,
+            excluded: excluded?,
         })
     }
 
-    /// Whether a name matches one of them.
+    /// Whether they choose a name.
     pub fn matches(&self, name: &str) -> bool {
-        self.set.is_match(name)
+        let has_choice = !self.chosen.is_empty() || self.excluded.is_empty();
+        (!has_choice || self.chosen.is_match(name)) && !self.excluded.is_match(name)
     }
 
     /// The first pattern that matches none of `names`.
@@ -76,6 +94,27 @@ mod tests {
         }
         assert_eq!(some.idle(["fc1", "conv"].into_iter()), Some("block*.attn"));
         assert_eq!(some.idle(["fc1", "block.attn"].into_iter()), None);
+    }
+
+    #[test]
+    fn names_are_taken_away() {
+        let some = patterns(&["fc*", "!fc2.*", "!*.bias"]).expect("patterns");
+        for (name, is_chosen) in [
+            ("fc1.weight", true),
+            ("fc1.bias", false),
+            ("fc2.weight", false),
+            ("conv.weight", false),
+        ] {
+            assert_eq!(some.matches(name), is_chosen, "{name}");
+        }
+        assert_eq!(
+            some.idle(["fc1.weight", "fc1.bias"].into_iter()),
+            Some("!fc2.*")
+        );
+        let others = patterns(&["!fc*"]).expect("patterns");
+        assert!(others.matches("conv.weight") && !others.matches("fc1.weight"));
+        assert!(!patterns(&[]).expect("none").matches("fc1"));
+        assert!(patterns(&["!"]).is_err());
     }
 
     #[test]

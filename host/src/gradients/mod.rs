@@ -1,11 +1,13 @@
 //! The gradients of an update, in the registry's order; and the audit of the first ones.
 
 mod cuts;
+mod wrong;
 
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Result, Tensor};
 
 pub use cuts::{CUTS, Cut};
+pub use wrong::{WRONG, Wrong, wrong_operations};
 
 use crate::parameters::{self, Parameters};
 

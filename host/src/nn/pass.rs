@@ -6,6 +6,7 @@ use std::fmt;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
+use super::ops;
 use crate::random::{self, Stream};
 
 /// A named module of a model.
@@ -165,9 +166,9 @@ impl<'a> Pass<'a> {
             Some(taps) => taps.enter(module, input)?,
         };
         let Some(input) = tapped else {
-            return forward(input, self);
+            return Ok(ops::pruned(forward(input, self)?, input));
         };
-        let output = forward(&input, self)?;
+        let output = ops::pruned(forward(&input, self)?, &input);
         match &mut self.taps {
             None => Ok(output),
             Some(taps) => taps.leave(module, &input, output),

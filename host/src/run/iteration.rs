@@ -11,7 +11,7 @@ use sconce_plugin_api::{Phase, Point};
 use super::save::Midst;
 use super::{RunError, Trainer};
 use crate::data::{Batch, Loader};
-use crate::gradients::Gradients;
+use crate::gradients::{Gradients, Wrong, wrong_operations};
 use crate::nn::{Pass, ops};
 
 /// A batch of the training, and its part in an update.
@@ -45,6 +45,8 @@ impl Trainer<'_> {
         self.midst = Midst::Batch;
         if !self.shared.requests.take_skip_batch() {
             let _recording = ops::record();
+            // What is frozen may be another from one batch to the next.
+            let _held = ops::hold(self.task.parameters().held());
             let loss = self.forward(&batch, Phase::Train)?;
             self.check_loss(&batch)?;
             self.backward(&batch, &loss, micro_batch.share)?;
@@ -132,6 +134,7 @@ impl Trainer<'_> {
 
     /// The gradients of a batch, added to those of its update.
     fn backward(&mut self, batch: &Batch, loss: &Tensor, share: f64) -> Result<(), RunError> {
+        self.warn_of_wrong_gradients(batch, loss)?;
         let start = Instant::now();
         let store = self.differentiate(loss, share);
         self.times.backward += start.elapsed();
@@ -165,6 +168,23 @@ impl Trainer<'_> {
     fn differentiate(&self, loss: &Tensor, share: f64) -> candle_core::Result<GradStore> {
         let factor = share * self.shared.requests.take_loss_scale();
         ops::backward(loss, factor)
+    }
+
+    /// The gradient audit's first part, once, before the first backward pass: candle's operations with
+    /// wrong gradients.
+    fn warn_of_wrong_gradients(&self, batch: &Batch, loss: &Tensor) -> Result<(), RunError> {
+        if self.audited {
+            return Ok(());
+        }
+        let found = wrong_operations(loss, &batch.inputs, &ops::recorded())
+            .map_err(|error| RunError::task("the gradient audit", &self.view, error))?;
+        for Wrong { operation, instead } in found {
+            self.shared.warn(&format!(
+                "the loss depends on candle's `{operation}`, whose gradient is wrong, so what comes before \
+                 it learns something else; use `{instead}` (docs/candle-gradients.md)"
+            ));
+        }
+        Ok(())
     }
 
     /// The gradient audit: once, in the first iteration.

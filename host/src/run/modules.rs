@@ -203,11 +203,12 @@ impl Trainer<'_> {
                 continue;
             };
             // A module whose output the loss does not depend on.
-            let Some(output_gradient) = content(&slot) else {
+            let gradient =
+                |slot: &Slot, tensor: &Tensor| content(slot).or_else(|| store.get(tensor).cloned());
+            let Some(output_gradient) = gradient(&slot, &output) else {
                 continue;
             };
-            let input_gradient =
-                content(&record.input_gradient).or_else(|| store.get(&record.input).cloned());
+            let input_gradient = gradient(&record.input_gradient, &record.input);
             let Some(module) = self.modules.get(record.module) else {
                 continue;
             };
@@ -230,15 +231,15 @@ impl Trainer<'_> {
     }
 }
 
-/// The same numbers, with a place where their gradient will be. An input that no parameter leads to
+/// The same numbers, with a place where their gradient will be. A tensor that nothing trained leads to
 /// becomes a variable, so that it gets a gradient too; what is no float has none.
 pub(super) fn watched(tensor: &Tensor) -> Result<(Tensor, Slot)> {
     let slot = Slot::default();
     if !tensor.dtype().is_float() {
         return Ok((tensor.clone(), slot));
     }
-    if !tensor.track_op() {
-        let variable = Var::from_tensor(tensor)?;
+    if !tensor.track_op() || ops::is_constant(tensor) {
+        let variable = Var::from_tensor(&tensor.detach())?;
         return Ok((variable.as_tensor().clone(), slot));
     }
     let identity = Identity {

@@ -12,7 +12,8 @@ use crate::names;
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The parameters (and buffers) that are frozen from the start: name patterns, as `features.*`.
+    /// The parameters (and buffers) that are frozen from the start: name patterns, as `features.*`; with `!` in
+    /// front what stays out, as `!fc.*`, which alone means all others.
     #[schemars(length(min = 1))]
     parameters: Vec<String>,
     /// All of them are trained once so many epochs are finished. Default: none, they stay frozen but for
@@ -40,7 +41,7 @@ pub(crate) struct Stage {
     /// Once so many iterations are finished.
     #[serde(default)]
     iteration: Option<u64>,
-    /// The parameters: name patterns.
+    /// The parameters: name patterns, `!` in front of what stays out.
     #[schemars(length(min = 1))]
     parameters: Vec<String>,
     /// The share of their group's learning rate at which these are trained, above 0. Default:

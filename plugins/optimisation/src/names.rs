@@ -1,4 +1,5 @@
-//! Parameters chosen by name patterns: `*` for any characters, `?` for one, `[ab]`, `{a,b}`.
+//! Parameters chosen by name patterns: `*` for any characters, `?` for one, `[ab]`, `{a,b}`. `!` in front takes
+//! names away from those that the other patterns choose, or from all where there are none.
 
 use globset::{Glob, GlobMatcher};
 use sconce_plugin_api::prelude::*;
@@ -13,23 +14,39 @@ pub(crate) fn chosen(
     option: &str,
     patterns: &[String],
 ) -> Result<Vec<String>> {
-    let mut all = Vec::new();
+    let names = || task.parameters().map(|parameter| parameter.name());
+    let (mut chosen, mut excluded) = (Vec::new(), Vec::new());
     for pattern in patterns {
         let matcher = matcher(option, pattern)?;
-        let before = all.len();
-        let names = task.parameters().map(|parameter| parameter.name());
-        all.extend(names.filter(|name| matcher.is_match(name)));
-        if all.len() == before {
-            let reason = task.parameter(pattern).err();
+        let text = pattern.strip_prefix('!').unwrap_or(pattern);
+        let is_exclusion = text.len() < pattern.len();
+        let found = if is_exclusion {
+            &mut excluded
+        } else {
+            &mut chosen
+        };
+        let before = found.len();
+        found.extend(names().filter(|name| matcher.is_match(name)));
+        if found.len() == before {
+            let reason = task.parameter(text).err();
             let reason = reason.map_or_else(String::new, |error| format!(": {error}"));
-            bail!("`{option}`: `{pattern}` chooses nothing{reason}");
+            let deed = if is_exclusion {
+                "takes nothing away"
+            } else {
+                "chooses nothing"
+            };
+            bail!("`{option}`: `{pattern}` {deed}{reason}");
         }
     }
-    let names = task.parameters().map(|parameter| parameter.name());
-    Ok(names
-        .filter(|name| all.contains(name))
+    let only_excludes = chosen.is_empty();
+    let left: Vec<String> = names()
+        .filter(|name| (only_excludes || chosen.contains(name)) && !excluded.contains(name))
         .map(str::to_owned)
-        .collect())
+        .collect();
+    if left.is_empty() {
+        bail!("`{option}`: the patterns with `!` take everything away that the others choose");
+    }
+    Ok(left)
 }
 
 /// The same without buffers, and in numbers of which gradients are made.
@@ -90,7 +107,11 @@ fn listed(names: &[&str]) -> String {
 }
 
 fn matcher(option: &str, pattern: &str) -> Result<GlobMatcher> {
-    let glob = Glob::new(pattern);
+    let text = pattern.strip_prefix('!').unwrap_or(pattern);
+    if text.is_empty() && !pattern.is_empty() {
+        bail!("`{option}`: `!` is no name pattern: what it takes away comes after it");
+    }
+    let glob = Glob::new(text);
     let glob = glob.with_context(|| format!("`{option}`: `{pattern}` is no name pattern"))?;
     Ok(glob.compile_matcher())
 }

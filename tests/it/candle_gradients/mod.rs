@@ -4,7 +4,7 @@ mod core;
 mod nn;
 mod table;
 
-use sconce::gradients::CUTS;
+use sconce::gradients::{CUTS, WRONG};
 use sconce_tests::workspace;
 use table::{Operations, Row};
 
@@ -48,6 +48,12 @@ fn the_page_says_which_of_candles_gradients_are_right() {
             .iter()
             .any(|row| row.verdict.contains("cut silently") && row.name.contains(cut.operation));
         assert!(is_known, "{} cuts no gradient", cut.operation);
+    }
+    for wrong in WRONG {
+        let is_known = rows
+            .iter()
+            .any(|row| row.verdict.contains("**wrong**") && row.name.contains(wrong.operation));
+        assert!(is_known, "{} has right gradients", wrong.operation);
     }
     let kept = std::fs::read_to_string(&file).unwrap_or_default();
     let differences = page

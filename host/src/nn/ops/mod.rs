@@ -10,6 +10,7 @@
 mod aside;
 mod attention;
 mod batch_norm;
+mod constants;
 mod conv;
 mod cross_entropy;
 mod elementwise;
@@ -27,6 +28,8 @@ use candle_core::{
 
 pub use attention::attention;
 pub use batch_norm::{ChannelStatistics, batch_norm};
+pub use constants::{Held, hold};
+pub(crate) use constants::{is_constant, pruned};
 pub use conv::{After, conv2d, conv2d_then};
 pub use cross_entropy::{CrossEntropyTerms, cross_entropy};
 pub use elementwise::{Function, add, gelu, relu, silu};
@@ -35,8 +38,8 @@ pub use linear::{linear, linear_then};
 pub use pool::{PoolKind, Windows, pool2d};
 pub use row_norm::{layer_norm, rms_norm};
 pub use softmax::softmax;
-pub(crate) use tape::apply1;
 pub use tape::{Recording, backward, record, reshape};
+pub(crate) use tape::{apply1, recorded};
 pub use unfold::{Window, unfold2d};
 
 use crate::kernels::all_finite;

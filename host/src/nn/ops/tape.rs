@@ -7,7 +7,7 @@
 //! far. That an operation of ours may be on both ways does no harm, as gradients add up.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use candle_core::{
 };
 
 use super::aside::{Aside, bring_back, hand_over, offer_before, take_before};
+use super::constants::{self, seen};
 
 type Op1 = Arc<Box<dyn CustomOp1 + Send + Sync>>;
 type Op2 = Arc<Box<dyn CustomOp2 + Send + Sync>>;
@@ -128,11 +129,20 @@ impl Drop for Recording {
     }
 }
 
+/// What the operations of this module have made since the recording began.
+pub(crate) fn recorded() -> HashSet<TensorId> {
+    TAPE.with_borrow(|tape| {
+        let entries = tape.iter().flatten();
+        entries.map(|entry| entry.made.id()).collect()
+    })
+}
+
 /// Puts an operation on the tape, where there is one and the operation has a gradient.
 fn note(made: &Tensor, of: impl FnOnce() -> Of) {
     if !made.track_op() {
         return;
     }
+    constants::made(made);
     TAPE.with_borrow_mut(|tape| {
         if let Some(tape) = tape {
             let (made, of) = (made.clone(), of());
@@ -144,6 +154,7 @@ fn note(made: &Tensor, of: impl FnOnce() -> Of) {
 /// An operation on one tensor.
 pub(crate) fn apply1(x: &Tensor, op: impl CustomOp1 + Send + Sync + 'static) -> Result<Tensor> {
     let op: Op1 = Arc::new(Box::new(op));
+    let x = &*seen(x);
     let made = x.apply_op1_arc(Arc::clone(&op))?;
     note(&made, || Of::One(x.clone(), op));
     Ok(made)
@@ -156,6 +167,7 @@ pub(super) fn apply2(
     op: impl CustomOp2 + Send + Sync + 'static,
 ) -> Result<Tensor> {
     let op: Op2 = Arc::new(Box::new(op));
+    let (x, y) = (&*seen(x), &*seen(y));
     let made = x.apply_op2_arc(y, Arc::clone(&op))?;
     note(&made, || Of::Two([x.clone(), y.clone()], op));
     Ok(made)
@@ -169,6 +181,7 @@ pub(super) fn apply3(
     op: impl CustomOp3 + Send + Sync + 'static,
 ) -> Result<Tensor> {
     let op: Op3 = Arc::new(Box::new(op));
+    let (x, y, z) = (&*seen(x), &*seen(y), &*seen(z));
     let made = x.apply_op3_arc(y, z, Arc::clone(&op))?;
     note(&made, || Of::Three([x.clone(), y.clone(), z.clone()], op));
     Ok(made)
@@ -180,6 +193,7 @@ pub fn reshape(x: &Tensor, shape: impl Into<Shape>) -> Result<Tensor> {
     if *x.shape() == shape {
         return Ok(x.clone());
     }
+    let x = &*seen(x);
     let made = x.reshape(shape)?;
     note(&made, || Of::Reshaped(x.clone()));
     Ok(made)
