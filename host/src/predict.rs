@@ -3,7 +3,7 @@
 use candle_core::{D, DType, Result, Tensor};
 use serde_json::{Map, Value, json};
 
-use crate::data::Targets;
+use crate::data::{Origin, Targets};
 use crate::nn::ops::softmax;
 
 /// What a model says of one sample.
@@ -58,19 +58,115 @@ fn names(targets: &Targets) -> &[String] {
     }
 }
 
-impl Prediction {
-    /// As an object: `index`, and `class` with `probability` and `probabilities`, or `classes` with
-    /// `probabilities`, or `prediction`.
-    pub fn json(&self, index: usize, targets: &Targets) -> Value {
+/// The target of a sample, where it is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Known {
+    /// A class.
+    Class(u32),
+    /// A class for each position.
+    Classes(Vec<u32>),
+    /// Numbers, in the order of the targets' names.
+    Numbers(Vec<f64>),
+}
+
+/// The targets of a batch.
+pub fn known(batch: &Tensor, targets: &Targets) -> Result<Vec<Known>> {
+    Ok(match targets {
+        Targets::Class(_) => {
+            let classes: Vec<u32> = batch.to_vec1()?;
+            classes.into_iter().map(Known::Class).collect()
+        }
+        Targets::ClassPerPosition(_) => {
+            let rows: Vec<Vec<u32>> = batch.to_vec2()?;
+            rows.into_iter().map(Known::Classes).collect()
+        }
+        Targets::Numbers(_) => {
+            let rows: Vec<Vec<f64>> = batch.to_dtype(DType::F64)?.to_vec2()?;
+            rows.into_iter().map(Known::Numbers).collect()
+        }
+    })
+}
+
+/// Which sample a prediction is of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Its place among those that are predicted.
+    pub index: usize,
+    /// Its place in what it was read from.
+    pub origin: Option<Origin>,
+    /// Its target.
+    pub target: Option<Known>,
+}
+
+impl Sample {
+    /// The keys and values that all forms have in front.
+    fn json(&self) -> Map<String, Value> {
+        let mut object = Map::new();
+        object.insert("index".to_owned(), json!(self.index));
+        match &self.origin {
+            Some(Origin::Row(row)) => object.insert("row".to_owned(), json!(row)),
+            Some(Origin::File(file)) => object.insert("file".to_owned(), json!(file)),
+            None => None,
+        };
+        object
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let origin = self.origin.as_ref().map(|origin| match origin {
+            Origin::Row(row) => row.to_string(),
+            Origin::File(file) => file.clone(),
+        });
+        std::iter::once(self.index.to_string())
+            .chain(origin)
+            .collect()
+    }
+
+    fn target_json(&self, targets: &Targets) -> Option<(&'static str, Value)> {
         let names = names(targets);
-        match self {
+        Some(match self.target.as_ref()? {
+            Known::Class(class) => ("target", json!(name(names, *class as usize))),
+            Known::Classes(classes) => {
+                let classes = classes.iter().map(|class| name(names, *class as usize));
+                ("targets", json!(classes.collect::<Vec<_>>()))
+            }
+            Known::Numbers(numbers) => {
+                let all = numbers.iter().enumerate();
+                let all: Map<String, Value> = all
+                    .map(|(index, number)| (name(names, index), json!(number)))
+                    .collect();
+                ("target", Value::Object(all))
+            }
+        })
+    }
+
+    /// The cells of a row's targets; `position` is that of the row, where each has one.
+    fn target_cells(&self, targets: &Targets, position: usize) -> Vec<String> {
+        let names = names(targets);
+        match &self.target {
+            None => Vec::new(),
+            Some(Known::Class(class)) => vec![name(names, *class as usize)],
+            Some(Known::Classes(classes)) => {
+                let class = classes.get(position);
+                vec![class.map_or_else(String::new, |class| name(names, *class as usize))]
+            }
+            Some(Known::Numbers(numbers)) => numbers.iter().map(f64::to_string).collect(),
+        }
+    }
+}
+
+impl Prediction {
+    /// As an object: `index`, `row` or `file`, and `class` with `probability` and `probabilities`, or `classes` with
+    /// `probabilities`, or `prediction`; `target` or `targets` where they are known.
+    pub fn json(&self, sample: &Sample, targets: &Targets) -> Value {
+        let names = names(targets);
+        let mut object = sample.json();
+        let own = match self {
             Prediction::Class(class, probabilities) => {
                 let all = probabilities.iter().enumerate();
                 let all: Map<String, Value> = all
                     .map(|(index, p)| (name(names, index), json!(p)))
                     .collect();
                 json!({
-                    "index": index,
                     "class": name(names, *class),
                     "probability": probabilities.get(*class),
                     "probabilities": all,
@@ -80,7 +176,6 @@ impl Prediction {
                 let classes = positions.iter().map(|(class, _)| name(names, *class));
                 let probabilities = positions.iter().map(|(_, probability)| *probability);
                 json!({
-                    "index": index,
                     "classes": classes.collect::<Vec<_>>(),
                     "probabilities": probabilities.collect::<Vec<_>>(),
                 })
@@ -90,59 +185,78 @@ impl Prediction {
                 let all: Map<String, Value> = all
                     .map(|(index, x)| (name(names, index), json!(x)))
                     .collect();
-                json!({ "index": index, "prediction": all })
+                json!({ "prediction": all })
             }
+        };
+        if let Value::Object(own) = own {
+            object.extend(own);
         }
+        if let Some((key, target)) = sample.target_json(targets) {
+            object.insert(key.to_owned(), target);
+        }
+        Value::Object(object)
     }
 
-    /// The header of the rows.
-    pub fn header(targets: &Targets) -> Vec<String> {
-        let own = |columns: &[&str]| columns.iter().map(|&column| column.to_owned()).collect();
+    /// The header of the rows, for samples like this one.
+    pub fn header(sample: &Sample, targets: &Targets) -> Vec<String> {
+        let mut header = vec!["index"];
+        header.extend(match &sample.origin {
+            Some(Origin::Row(_)) => Some("row"),
+            Some(Origin::File(_)) => Some("file"),
+            None => None,
+        });
+        header.extend(match targets {
+            Targets::Class(_) => &["class", "probability"][..],
+            Targets::ClassPerPosition(_) => &["position", "class", "probability"],
+            Targets::Numbers(_) => &[],
+        });
+        let mut header: Vec<String> = header.into_iter().map(str::to_owned).collect();
         match targets {
             Targets::Class(names) => {
-                let mut header: Vec<String> = own(&["index", "class", "probability"]);
                 header.extend(names.iter().map(|name| format!("probability of {name}")));
-                header
             }
-            Targets::ClassPerPosition(_) => own(&["index", "position", "class", "probability"]),
-            Targets::Numbers(names) => {
-                let mut header: Vec<String> = own(&["index"]);
-                header.extend(names.iter().cloned());
-                header
+            Targets::ClassPerPosition(_) => {}
+            Targets::Numbers(names) => header.extend(names.iter().cloned()),
+        }
+        if sample.target.is_some() {
+            match targets {
+                Targets::Numbers(names) => {
+                    header.extend(names.iter().map(|name| format!("target of {name}")));
+                }
+                _ => header.push("target".to_owned()),
             }
         }
+        header
     }
 
     /// As rows of a table: one, or one for each position.
-    pub fn rows(&self, index: usize, targets: &Targets) -> Vec<Vec<String>> {
+    pub fn rows(&self, sample: &Sample, targets: &Targets) -> Vec<Vec<String>> {
         let names = names(targets);
+        let cells = sample.cells();
+        let row = |own: Vec<String>, position: usize| {
+            [&cells[..], &own, &sample.target_cells(targets, position)].concat()
+        };
         match self {
             Prediction::Class(class, probabilities) => {
                 let likeliest = probabilities.get(*class).copied().unwrap_or(f64::NAN);
-                let mut row = vec![
-                    index.to_string(),
-                    name(names, *class),
-                    likeliest.to_string(),
-                ];
-                row.extend(probabilities.iter().map(f64::to_string));
-                vec![row]
+                let mut own = vec![name(names, *class), likeliest.to_string()];
+                own.extend(probabilities.iter().map(f64::to_string));
+                vec![row(own, 0)]
             }
             Prediction::Classes(positions) => {
                 let rows = positions.iter().enumerate();
                 rows.map(|(position, (class, probability))| {
-                    vec![
-                        index.to_string(),
+                    let own = vec![
                         position.to_string(),
                         name(names, *class),
                         probability.to_string(),
-                    ]
+                    ];
+                    row(own, position)
                 })
                 .collect()
             }
             Prediction::Numbers(numbers) => {
-                let mut row = vec![index.to_string()];
-                row.extend(numbers.iter().map(f64::to_string));
-                vec![row]
+                vec![row(numbers.iter().map(f64::to_string).collect(), 0)]
             }
         }
     }
@@ -164,14 +278,34 @@ mod tests {
         let outputs = Tensor::new(&[[0.0_f32, 0.0], [0.0, 3.0_f32.ln()]], &Device::Cpu);
         let found = predictions(&outputs.expect("outputs"), &targets).expect("predictions");
         assert_eq!(found[0], Prediction::Class(0, vec![0.5, 0.5]));
-        let json = found[1].json(7, &targets);
+        let mut sample = Sample {
+            index: 7,
+            ..Sample::default()
+        };
+        let json = found[1].json(&sample, &targets);
         assert_eq!(json["class"], "dog");
         assert_eq!(json["index"], 7);
+        assert!(json.get("row").is_none() && json.get("target").is_none());
         let p = json["probabilities"]["cat"].as_f64().expect("a number");
         assert!((p - 0.25).abs() < 1e-7, "{p}");
+        for origin in [
+            None,
+            Some(Origin::Row(41)),
+            Some(Origin::File("cat/7.png".to_owned())),
+        ] {
+            for target in [None, Some(Known::Class(0))] {
+                (sample.origin, sample.target) = (origin.clone(), target);
+                let (row, header) = (
+                    &found[1].rows(&sample, &targets)[0],
+                    Prediction::header(&sample, &targets),
+                );
+                assert_eq!(row.len(), header.len(), "{header:?}");
+            }
+        }
+        let json = found[1].json(&sample, &targets);
         assert_eq!(
-            found[1].rows(7, &targets)[0].len(),
-            Prediction::header(&targets).len()
+            (&json["file"], &json["target"]),
+            (&json!("cat/7.png"), &json!("cat"))
         );
     }
 
@@ -180,15 +314,32 @@ mod tests {
         let outputs = Tensor::new(&[[[1.0_f32, 0.0], [0.0, 1.0]]], &Device::Cpu).expect("outputs");
         let targets = Targets::ClassPerPosition(named(&["a", "b"]));
         let found = predictions(&outputs, &targets).expect("predictions");
-        assert_eq!(found[0].json(0, &targets)["classes"], json!(["a", "b"]));
-        assert_eq!(found[0].rows(0, &targets)[1][..3], named(&["0", "1", "b"]));
+        let sample = |target| Sample {
+            target,
+            ..Sample::default()
+        };
+        let first = sample(Some(Known::Classes(vec![1, 0])));
+        let json = found[0].json(&first, &targets);
+        assert_eq!(json["classes"], json!(["a", "b"]));
+        assert_eq!(json["targets"], json!(["b", "a"]));
+        let row = &found[0].rows(&first, &targets)[1];
+        assert_eq!(row[..3], named(&["0", "1", "b"]));
+        assert_eq!(row[4], "a");
         let targets = Targets::Numbers(named(&["x", "y"]));
         let outputs = Tensor::new(&[[1.5_f32, -2.0]], &Device::Cpu).expect("outputs");
         let found = predictions(&outputs, &targets).expect("predictions");
         assert_eq!(
-            found[0].json(0, &targets)["prediction"],
+            found[0].json(&sample(None), &targets)["prediction"],
             json!({"x": 1.5, "y": -2.0})
         );
-        assert_eq!(found[0].rows(0, &targets), [named(&["0", "1.5", "-2"])]);
+        let with_targets = sample(Some(Known::Numbers(vec![1.0, 2.5])));
+        assert_eq!(
+            found[0].rows(&with_targets, &targets),
+            [named(&["0", "1.5", "-2", "1", "2.5"])]
+        );
+        assert_eq!(
+            Prediction::header(&with_targets, &targets),
+            named(&["index", "x", "y", "target of x", "target of y"])
+        );
     }
 }

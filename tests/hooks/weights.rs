@@ -116,6 +116,16 @@ fn frozen_parameters_are_trained_from_their_moment_on() {
             vec![2, 3, 4, 5, 6],
         ),
         (
+            json!({"parameters": ["*", "!fc2.*"]}),
+            vec![],
+            vec![2, 3, 4, 5, 6],
+        ),
+        (
+            json!({"parameters": ["!fc2.*"]}),
+            vec![],
+            vec![2, 3, 4, 5, 6],
+        ),
+        (
             json!({"parameters": ["fc1.*"], "until_epoch": 1}),
             vec![4, 5, 6],
             vec![2, 3, 4, 5, 6],
@@ -569,6 +579,16 @@ fn nonsense_is_refused() {
             "freeze",
             json!({"parameters": ["fc9.*"]}),
             "`fc9.*` chooses nothing",
+        ),
+        (
+            "freeze",
+            json!({"parameters": ["*", "!fc9.*"]}),
+            "`!fc9.*` takes nothing away",
+        ),
+        (
+            "freeze",
+            json!({"parameters": ["fc1.*", "!*"]}),
+            "take everything away",
         ),
         (
             "freeze",

@@ -202,3 +202,148 @@ fn every_tenth_of_a_file_is_too_little() {
         }
     }
 }
+
+/// A place with a table of `rows`, the first of which is its header, and a run on it.
+fn table(rows: &str) -> (Workplace, Value) {
+    let place = Workplace::new(&[]);
+    place.write_text("table.csv", rows);
+    let data = json!({"kind": "csv", "file": "table.csv", "target": "y"});
+    (place, edit(tiny(), "/data", data))
+}
+
+#[test]
+fn a_damaged_table_is_told_with_its_line_and_column() {
+    let rows: Vec<String> = (1..=50).map(|row| format!("{row},{}", row % 5)).collect();
+    let with = |line: usize, text: &str| {
+        let mut rows = rows.clone();
+        rows[line - 2] = text.to_owned();
+        format!("a,y\n{}\n", rows.join("\n"))
+    };
+    for (text, words) in [
+        (
+            with(12, "11,\"1"),
+            ["line 12 of", "quote that opens field 2 is never closed"],
+        ),
+        (
+            with(7, "6\0,1"),
+            ["line 7 of", "the column `a` has a NUL byte"],
+        ),
+        (
+            with(9, "1e39,1"),
+            [
+                "line 9 of",
+                "the column `a` must have numbers, found `1e39`",
+            ],
+        ),
+        (
+            with(9, "8,1e39"),
+            ["line 9 of", "set `data.target_kind` to \"classes\""],
+        ),
+    ] {
+        let (place, manifest) = table(&text);
+        place.run(&manifest).expect(2, &words);
+        assert!(!place.path("out").exists());
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
+    let place = Workplace::new(&[]);
+    let pipe = |name: &str| {
+        let made = std::process::Command::new("mkfifo")
+            .arg(place.path(name))
+            .status();
+        assert!(made.expect("mkfifo").success());
+    };
+    std::fs::create_dir_all(place.path("folder/cat")).expect("a directory");
+    for name in ["pipe", "folder/cat/pipe"] {
+        pipe(name);
+    }
+    for (data, word) in [
+        (
+            json!({"kind": "image-folder", "directory": "folder"}),
+            "a named pipe (FIFO), no image",
+        ),
+        (
+            json!({"kind": "idx", "images": "pipe", "labels": "pipe"}),
+            "a named pipe (FIFO)",
+        ),
+        (
+            json!({"kind": "csv", "file": "pipe", "target": "y"}),
+            "a named pipe (FIFO)",
+        ),
+        (
+            json!({"kind": "text", "file": "pipe", "context": 4}),
+            "a named pipe (FIFO)",
+        ),
+        (
+            json!({"kind": "npy", "inputs": "pipe", "targets": "pipe"}),
+            "a named pipe (FIFO)",
+        ),
+        (
+            json!({"kind": "safetensors", "file": "pipe", "inputs": "x", "targets": "y"}),
+            "a named pipe (FIFO)",
+        ),
+    ] {
+        place.run(&edit(tiny(), "/data", data)).expect(2, &[word]);
+    }
+    let weights = edit(tiny(), "/weights", json!({"file": "pipe"}));
+    place
+        .run(&weights)
+        .expect(2, &["a named pipe (FIFO)", "at weights"]);
+    place
+        .sconce(&["run", "pipe"])
+        .expect(2, &["can't read the manifest", "a named pipe (FIFO)"]);
+}
+
+#[test]
+fn predictions_say_which_row_of_the_file_they_are_of() {
+    // Each row's target is its input; rows without one are left out, and the test's are drawn.
+    let rows: String = (0..40)
+        .map(|row| {
+            if row % 4 == 0 {
+                format!("{row},\n")
+            } else {
+                format!("{row},{row}\n")
+            }
+        })
+        .collect();
+    let (place, manifest) = table(&format!("a,y\n{rows}"));
+    let manifest = edit(manifest, "/data/test", json!({"count": 9}));
+    place.run(&manifest).expect(0, &["9 test"]);
+    let predict = |more: &[&str]| {
+        let weights = [
+            "predict",
+            "manifest.json",
+            "--checkpoint",
+            "out/weights.safetensors",
+        ];
+        let printed = place
+            .sconce(&[&weights[..], more].concat())
+            .expect(0, &[])
+            .stdout;
+        printed.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let lines = predict(&[]);
+    assert_eq!(lines.len(), 9);
+    for (index, line) in lines.iter().enumerate() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(line["index"], index);
+        assert_eq!(line["row"].as_f64(), line["target"]["y"].as_f64(), "{line}");
+    }
+    let csv = predict(&["--format", "csv"]);
+    assert_eq!(csv[0], "index,row,y,target of y");
+    let cells: Vec<&str> = csv[1].split(',').collect();
+    assert_eq!(cells[1], cells[3]);
+    // A file's targets are known where it has them all.
+    place.write_text("other.csv", "y,a\n7,1\n8,2\n");
+    let lines = predict(&["--input", "other.csv", "--format", "csv"]);
+    assert!(
+        lines[2].starts_with("1,1,") && lines[2].ends_with(",8"),
+        "{lines:?}"
+    );
+    place.write_text("other.csv", "a\n1\n");
+    let line: Value = serde_json::from_str(&predict(&["--input", "other.csv"])[0]).expect("JSON");
+    assert!(line["row"] == 0 && line.get("target").is_none(), "{line}");
+}

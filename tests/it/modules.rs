@@ -193,6 +193,16 @@ fn a_module_hook_sees_for_every_layer_what_a_direct_computation_gives() {
         bits(untapped.parameters()),
         "a tap changes nothing"
     );
+    // Below what is trained too, where without a tap there is no backward pass.
+    SEEN.lock().expect("no panic").clear();
+    let mut frozen = mlp_task(&[12, 8], 16, 0);
+    for name in ["fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"] {
+        frozen.parameters().set_frozen(name, true).expect("known");
+    }
+    train_with(&mut frozen, &mut Sgd::new(0.1), &plan(), |shared| {
+        vec![linked::<Tap>(&json!({}), shared)]
+    });
+    assert!(*SEEN.lock().expect("no panic") == expected);
 }
 
 /// The modules that a recorder with a filter sees at a point of the training, once each.

@@ -1,6 +1,7 @@
 //! What `sconce new-plugin` and `sconce new-run` write: it builds, passes its own tests, and runs.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use sconce_tests::{Finished, Workplace, artifacts, cargo_outside, lock_versions, outside_target};
@@ -205,6 +206,13 @@ fn a_new_plugin_is_refused_where_it_can_not_be() {
     );
 }
 
+fn gzip(path: &std::path::Path, bytes: &[u8]) {
+    let file = std::fs::File::create(path).expect("a file");
+    let mut packer = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+    packer.write_all(bytes).expect("packed");
+    packer.finish().expect("packed");
+}
+
 /// Writes a manifest and checks it; gives it back.
 fn new_run(place: &Workplace, arguments: &[&str]) -> Value {
     let all = [&["new-run", "--yes", "--plugins", "plugins"], arguments].concat();
@@ -258,6 +266,12 @@ fn new_runs_pass_the_check() {
     let manifest = new_run(&place, &["--data", "table.csv"]);
     assert_eq!(manifest["data"]["target"], "which");
     assert_eq!(manifest["data"]["delimiter"], ";");
+    // What is packed is looked into.
+    let table = place.read("table.csv");
+    gzip(&place.path("table.csv.gz"), table.as_bytes());
+    let manifest = new_run(&place, &["--data", "table.csv.gz"]);
+    assert_eq!(manifest["data"]["kind"], "csv");
+    assert_eq!(manifest["data"]["target"], "which");
     let manifest = new_run(
         &place,
         &["--task", "table", "--data", "table.csv", "--target", "up"],
@@ -323,6 +337,33 @@ fn a_new_run_says_what_it_lacks() {
         refused(&place, &[&["new-run"], arguments].concat(), &[words]);
         assert!(!place.path("run.json").exists());
     }
+    gzip(&place.path("idx.gz"), &[0, 0, 8, 1, 0, 0, 0, 2, 1, 2]);
+    gzip(
+        &place.path("tar.csv.gz"),
+        &[&[1; 257][..], b"ustar"].concat(),
+    );
+    for (name, bytes, words) in [
+        ("t.csv.xz", &b"\xfd7zXZ\0"[..], "compressed by xz"),
+        ("t.csv.zip", b"PK\x03\x04", "unzip t.csv.zip"),
+        ("t.zst", b"\x28\xb5\x2f\xfd", "zstd -d t.zst"),
+        ("t.bz2", b"BZh9", "bzip2 -dk t.bz2"),
+        ("t.parquet", b"PAR1", "to_csv("),
+        ("t.bin", b"some\0bytes", "binary (it has NUL bytes)"),
+    ] {
+        std::fs::write(place.path(name), bytes).expect("written");
+        refused(&place, &["new-run", "--yes", "--data", name], &[words]);
+    }
+    refused(
+        &place,
+        &["new-run", "--yes", "--data", "idx.gz"],
+        &["gzipped, and in that an IDX file"],
+    );
+    refused(
+        &place,
+        &["new-run", "--yes", "--data", "tar.csv.gz"],
+        &["a tar archive"],
+    );
+    assert!(!place.path("run.json").exists());
     place.write_text("t.csv", "a,b\n1,2\n");
     let arguments = ["new-run", "--data", "t.csv", "--target", "c"];
     refused(

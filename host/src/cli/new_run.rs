@@ -1,6 +1,7 @@
 //! `sconce new-run`: a manifest to begin with, by questions or arguments.
 
 mod explain;
+mod look;
 mod questions;
 mod start;
 

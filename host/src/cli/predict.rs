@@ -13,7 +13,7 @@ use crate::data::{Dataset, order};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::nn::Pass;
-use crate::predict::{Prediction, predictions};
+use crate::predict::{Prediction, Sample, known, predictions};
 use crate::session::{Failure, TaskBuilder};
 use crate::task::Task;
 
@@ -57,9 +57,6 @@ pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Resul
     let train = &manifest.train;
     let size = train.eval_batch_size.unwrap_or(train.batch_size).max(1);
     let targets = data.targets().clone();
-    if arguments.format == Form::Csv {
-        output::block(&csv_line(&Prediction::header(&targets)));
-    }
     let mut index = 0;
     for indices in order::natural(data.len()).chunks(size) {
         if !output::is_open() {
@@ -68,11 +65,26 @@ pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Resul
         }
         let batch = data.gather(indices, 0)?;
         let outputs = task.forward(&batch, &mut Pass::new(Phase::Test))?;
+        let mut known = if data.has_targets() {
+            known(&batch.targets, &targets)?.into_iter()
+        } else {
+            Vec::new().into_iter()
+        };
         for prediction in predictions(&outputs, &targets)? {
+            let sample = Sample {
+                index,
+                origin: u32::try_from(index)
+                    .ok()
+                    .and_then(|index| data.origin(index)),
+                target: known.next(),
+            };
             match arguments.format {
-                Form::Jsonl => output::json_line(&prediction.json(index, &targets)),
+                Form::Jsonl => output::json_line(&prediction.json(&sample, &targets)),
                 Form::Csv => {
-                    for row in prediction.rows(index, &targets) {
+                    if index == 0 {
+                        output::block(&csv_line(&Prediction::header(&sample, &targets)));
+                    }
+                    for row in prediction.rows(&sample, &targets) {
                         output::block(&csv_line(&row));
                     }
                 }

@@ -53,6 +53,17 @@ pub trait Dataset: Send + Sync {
         })
     }
 
+    /// Where the sample at `index` is in its file; nothing where it comes from none.
+    fn origin(&self, _index: u32) -> Option<Origin> {
+        None
+    }
+
+    /// Whether the targets are those of the samples: those of files that were [opened](Dataset::open) for
+    /// predictions may mean nothing.
+    fn has_targets(&self) -> bool {
+        true
+    }
+
     /// These samples without what is random about them, for evaluations and predictions on training
     /// data; nothing where nothing is random.
     fn plain(&self) -> Option<Arc<dyn Dataset>> {
@@ -67,6 +78,15 @@ pub trait Dataset: Send + Sync {
     /// The samples at `indices`, in that order. What is random about a sample (augmentation) is keyed
     /// by its index and `epoch`, the training epochs finished: never by when it is asked for.
     fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, Error>;
+}
+
+/// Where a sample is in what it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The sample's row, record or image of the file, from 0; a header is no row.
+    Row(usize),
+    /// The sample's own file, as it is called in its directory.
+    File(String),
 }
 
 /// What a sample's input is made of.

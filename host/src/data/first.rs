@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Batch, Dataset, Error, Inputs, Targets, Vocabulary};
+use super::{Batch, Dataset, Error, Inputs, Origin, Targets, Vocabulary};
 
 /// The first samples of a data set, as a data set.
 pub struct First {
@@ -46,6 +46,14 @@ impl Dataset for First {
 
     fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
         self.whole.open(file)
+    }
+
+    fn origin(&self, index: u32) -> Option<Origin> {
+        self.whole.origin(index)
+    }
+
+    fn has_targets(&self) -> bool {
+        self.whole.has_targets()
     }
 
     fn plain(&self) -> Option<Arc<dyn Dataset>> {

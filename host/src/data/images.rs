@@ -13,7 +13,7 @@ use candle_core::{Device, Tensor};
 
 use super::idx::{self, Role};
 use super::pixels::{MOST_IN_MEMORY, Pixels};
-use super::{Batch, Dataset, Error, Targets};
+use super::{Batch, Dataset, Error, Origin, Targets};
 pub(super) use assembly::{Assembly, Opener, Own};
 use augmentation::Augmentation;
 pub use config::{AugmentConfig, CropConfig, Flip, MeanDeviation, NormaliseConfig, NormaliseRule};
@@ -28,6 +28,18 @@ pub struct Images {
     /// Channels, height, width.
     shape: [usize; 3],
     labels: Vec<u32>,
+    source: Source,
+}
+
+/// What images were read from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// They were drawn.
+    Nothing,
+    /// Files of many images, one after the other.
+    Records,
+    /// A file for each, of this name.
+    Files(Arc<[String]>),
 }
 
 impl Images {
@@ -38,6 +50,28 @@ impl Images {
             pixels: Pixels::Memory(pixels),
             shape,
             labels,
+            source: Source::Nothing,
+        }
+    }
+
+    /// Images that are the records of a file or of several, in their order.
+    pub(super) fn of_records(mut self) -> Images {
+        self.source = Source::Records;
+        self
+    }
+
+    /// Images with a file for each.
+    pub(super) fn of_files(mut self, names: Vec<String>) -> Images {
+        self.source = Source::Files(names.into());
+        self
+    }
+
+    /// Where an image is in what it was read from.
+    fn origin(&self, image: usize) -> Option<Origin> {
+        match &self.source {
+            Source::Nothing => None,
+            Source::Records => Some(Origin::Row(image)),
+            Source::Files(names) => names.get(image).cloned().map(Origin::File),
         }
     }
 
@@ -70,6 +104,7 @@ impl Images {
             pixels,
             shape,
             labels,
+            source: Source::Records,
         })
     }
 
@@ -80,6 +115,7 @@ impl Images {
             pixels,
             shape,
             labels: vec![0; count],
+            source: Source::Records,
         })
     }
 
@@ -142,6 +178,7 @@ pub struct ImageDataset {
     opener: Option<Opener>,
     /// Whether it is a part of images that another data set describes.
     is_part: bool,
+    has_targets: bool,
 }
 
 impl ImageDataset {
@@ -160,6 +197,7 @@ impl ImageDataset {
             targets: Targets::Class(class_names),
             opener: None,
             is_part: false,
+            has_targets: true,
         }
     }
 
@@ -173,6 +211,7 @@ impl ImageDataset {
             targets: self.targets.clone(),
             opener: self.opener.clone(),
             is_part: true,
+            has_targets: true,
         }
     }
 
@@ -226,10 +265,23 @@ impl Dataset for ImageDataset {
                 file: file.to_owned(),
             });
         };
-        Ok(Arc::new(self.all_of(Own {
+        let opened = self.all_of(Own {
             images: opener(file)?,
             file: file.to_owned(),
-        })?))
+        })?;
+        Ok(Arc::new(ImageDataset {
+            has_targets: false,
+            ..opened
+        }))
+    }
+
+    fn origin(&self, index: u32) -> Option<Origin> {
+        let image = *self.indices.get(index as usize)?;
+        self.images.origin(image as usize)
+    }
+
+    fn has_targets(&self) -> bool {
+        self.has_targets
     }
 
     /// How many images are kept, and in how many bytes.

@@ -34,7 +34,7 @@ use sconce_plugin_api::Phase;
 
 pub use cifar::{CifarConfig, CifarError, CifarLabels, CifarVersion};
 pub use config::{DataConfig, IdxConfig, Portion, Split, SyntheticDigitsConfig};
-pub use dataset::{Batch, Dataset, Inputs, Targets};
+pub use dataset::{Batch, Dataset, Inputs, Origin, Targets};
 pub use error::Error;
 pub use first::First;
 pub use grammar::GrammarConfig;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 
-use super::{Batch, Dataset, Error, Targets};
+use super::{Batch, Dataset, Error, Origin, Targets};
 
 /// The targets of some samples, one after the other.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,8 +89,26 @@ fn collect<T: Copy>(values: &[T], size: usize, samples: &[u32]) -> Result<Vec<T>
     Ok(chosen)
 }
 
-/// Reads the inputs of a file for predictions; what it gives as targets means nothing.
-pub(super) type Opener = Arc<dyn Fn(&Path) -> Result<Samples, Error> + Send + Sync>;
+/// The samples of a file for predictions, one for each of its rows.
+pub(super) struct Opened {
+    pub(super) samples: Samples,
+    /// Whether the targets were in the file, too; otherwise they mean nothing.
+    pub(super) has_targets: bool,
+}
+
+/// Reads a file for predictions.
+pub(super) type Opener = Arc<dyn Fn(&Path) -> Result<Opened, Error> + Send + Sync>;
+
+/// The rows of a file that its samples were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Rows {
+    /// The samples come from no file.
+    None,
+    /// Every sample is the row of its place.
+    All,
+    /// Rows were left out: the row of each sample.
+    Some(Arc<[usize]>),
+}
 
 /// Some of the samples as a data set.
 pub(super) struct NumberDataset {
@@ -98,6 +116,8 @@ pub(super) struct NumberDataset {
     /// Which samples belong to it.
     indices: Vec<u32>,
     targets: Targets,
+    rows: Rows,
+    has_targets: bool,
     opener: Option<Opener>,
     description: Vec<String>,
 }
@@ -109,6 +129,8 @@ impl NumberDataset {
             samples,
             indices,
             targets,
+            rows: Rows::None,
+            has_targets: true,
             opener: None,
             description: Vec::new(),
         }
@@ -118,6 +140,18 @@ impl NumberDataset {
     pub(super) fn all(samples: Samples, targets: Targets) -> NumberDataset {
         let indices = (0..samples.count as u32).collect();
         NumberDataset::new(Arc::new(samples), indices, targets)
+    }
+
+    /// Of samples that are all rows of a file.
+    pub(super) fn of_file(mut self) -> NumberDataset {
+        self.rows = Rows::All;
+        self
+    }
+
+    /// Of samples that are these rows of a file.
+    pub(super) fn of_rows(mut self, rows: Arc<[usize]>) -> NumberDataset {
+        self.rows = Rows::Some(rows);
+        self
     }
 
     /// With a way to read other files' samples.
@@ -152,7 +186,10 @@ impl Dataset for NumberDataset {
                 file: file.to_owned(),
             });
         };
-        let samples = opener(file)?;
+        let Opened {
+            samples,
+            has_targets,
+        } = opener(file)?;
         if samples.shape != self.samples.shape {
             return Err(Error::SampleShape {
                 file: file.to_owned(),
@@ -160,8 +197,24 @@ impl Dataset for NumberDataset {
                 found: samples.shape,
             });
         }
-        let dataset = NumberDataset::all(samples, self.targets.clone());
-        Ok(Arc::new(dataset.with_opener(Arc::clone(opener))))
+        let dataset = NumberDataset::all(samples, self.targets.clone()).of_file();
+        Ok(Arc::new(NumberDataset {
+            has_targets,
+            ..dataset.with_opener(Arc::clone(opener))
+        }))
+    }
+
+    fn origin(&self, index: u32) -> Option<Origin> {
+        let sample = *self.indices.get(index as usize)? as usize;
+        match &self.rows {
+            Rows::None => None,
+            Rows::All => Some(Origin::Row(sample)),
+            Rows::Some(rows) => rows.get(sample).copied().map(Origin::Row),
+        }
+    }
+
+    fn has_targets(&self) -> bool {
+        self.has_targets
     }
 
     fn describe(&self) -> Vec<String> {
@@ -240,7 +293,12 @@ mod tests {
             shape: vec![2, 1],
             ..samples().as_ref().clone()
         };
-        let data = data.with_opener(Arc::new(move |_| Ok(narrow())));
+        let data = data.with_opener(Arc::new(move |_| {
+            Ok(Opened {
+                samples: narrow(),
+                has_targets: false,
+            })
+        }));
         let error = data.open(Path::new("other")).err().expect("another shape");
         assert_eq!(
             error.to_string(),

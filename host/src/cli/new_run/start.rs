@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::questions::Questions;
-use super::{ModelKind, NewRunArgs, TaskKind};
+use super::{ModelKind, NewRunArgs, TaskKind, look};
 use crate::diagnostic::Diagnostic;
 
 /// What is trained, and how long.
@@ -189,11 +189,11 @@ impl Data {
         match task {
             TaskKind::Image => images(&path),
             TaskKind::Table => {
-                is_file(&path)?;
-                table(&path, arguments.target.as_deref(), questions)
+                let header = look::Start::of(&path)?.first_line();
+                table(&path, &header, arguments.target.as_deref(), questions)
             }
             _ => {
-                is_file(&path)?;
+                look::Start::of(&path)?;
                 Ok(Data::Text(path))
             }
         }
@@ -232,16 +232,14 @@ fn choice<T: ValueEnum, R: BufRead, W: Write>(
         .map_err(Diagnostic::new)
 }
 
-/// What a path looks like.
+/// What a path looks like; what a gzipped file is called without its ending counts.
 fn guess(path: &Path) -> TaskKind {
-    let ending = path
-        .extension()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
-    match ending.as_str() {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    match name.rsplit_once('.').map(|(_, ending)| ending) {
         _ if path.is_dir() => TaskKind::Image,
-        "csv" | "tsv" => TaskKind::Table,
+        Some("csv" | "tsv") => TaskKind::Table,
         _ => TaskKind::Text,
     }
 }
@@ -259,13 +257,6 @@ fn there(path: &Path) -> Result<PathBuf, String> {
         path.display(),
         absolute.display()
     ))
-}
-
-fn is_file(path: &Path) -> Result<(), Diagnostic> {
-    if path.is_file() {
-        return Ok(());
-    }
-    Err(Diagnostic::new(format!("`{}` is no file", path.display())))
 }
 
 /// A directory of IDX files, or one with a directory for each class.
@@ -321,11 +312,10 @@ fn images(directory: &Path) -> Result<Data, Diagnostic> {
 /// A table with a header, whose column to be learned is known.
 fn table<R: BufRead, W: Write>(
     file: &Path,
+    header: &str,
     target: Option<&str>,
     questions: &mut Questions<R, W>,
 ) -> Result<Data, Diagnostic> {
-    let header = first_line(file)
-        .map_err(|error| Diagnostic::new(format!("`{}` can't be read: {error}", file.display())))?;
     let count = |delimiter: &char| header.matches(*delimiter).count();
     let delimiter = [',', ';', '\t']
         .into_iter()
@@ -359,12 +349,4 @@ fn table<R: BufRead, W: Write>(
         target: target.map_err(Diagnostic::new)?,
         delimiter,
     })
-}
-
-fn first_line(file: &Path) -> std::io::Result<String> {
-    let mut line = String::new();
-    let file = std::io::BufReader::new(std::fs::File::open(file)?);
-    // A header longer than this is none.
-    std::io::Read::take(file, 1 << 20).read_line(&mut line)?;
-    Ok(line.trim_start_matches('\u{feff}').trim_end().to_owned())
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub use config::{NpyConfig, NpySplit, SafetensorsConfig};
 pub use error::Error;
 
-use super::numbers::{NumberDataset, Opener, Samples, Values};
+use super::numbers::{NumberDataset, Opened, Opener, Samples, Values};
 use super::split::{self, Own, Part};
 use super::{Dataset, Splits, Targets};
 use array::Array;
@@ -167,7 +167,7 @@ impl Recipe<'_> {
         let opener = opener(targets.clone(), scaling.clone(), open);
         let dataset = |samples: &Arc<Samples>, indices| -> Arc<dyn Dataset> {
             let dataset = NumberDataset::new(Arc::clone(samples), indices, targets.clone());
-            Arc::new(dataset.with_opener(Arc::clone(&opener)))
+            Arc::new(dataset.of_file().with_opener(Arc::clone(&opener)))
         };
         let phase = |phase: Phase, indices| -> Result<Option<Arc<dyn Dataset>>, super::Error> {
             Ok(match phase {
@@ -206,7 +206,10 @@ fn opener(
         };
         let mut samples = samples(&inputs, values)?;
         scaling.apply(&mut samples.inputs);
-        Ok(samples)
+        Ok(Opened {
+            samples,
+            has_targets: false,
+        })
     })
 }
 

@@ -135,7 +135,7 @@ impl Records {
     }
 
     fn images(self) -> Images {
-        Images::new(self.pixels, SHAPE, self.labels)
+        Images::new(self.pixels, SHAPE, self.labels).of_records()
     }
 
     fn own(self, file: &Path) -> Own {

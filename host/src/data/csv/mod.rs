@@ -24,7 +24,7 @@ pub use encoder::{ColumnEncoder, Encoder, Encoding, MissingCategory};
 pub use error::Error;
 pub use report::{ColumnReport, Contents, Report};
 
-use super::numbers::{NumberDataset, Opener, Samples, Values};
+use super::numbers::{NumberDataset, Opened, Opener, Samples, Values};
 use super::split::{self, Part};
 use super::{Dataset, Splits};
 use columns::TARGET;
@@ -85,24 +85,26 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let inputs = rows::encode(&table, &places, used.rows.iter().copied(), &encoder)?;
     let samples = Arc::new(samples(inputs, values, total, &encoder));
     let opener = opener(config.clone(), target.clone(), Arc::clone(&encoder));
-    let dataset = |samples: &Arc<Samples>, indices: Vec<u32>| {
+    let dataset = |samples: &Arc<Samples>, indices: Vec<u32>, rows: &Arc<[usize]>| {
         NumberDataset::new(Arc::clone(samples), indices, target.targets.clone())
+            .of_rows(Arc::clone(rows))
             .with_opener(Arc::clone(&opener))
     };
+    let rows: Arc<[usize]> = used.rows.into();
     let phase = |part: &Part<&Path>, indices| -> Result<Option<Arc<dyn Dataset>>, super::Error> {
         Ok(match part {
             Part::Nothing => None,
-            Part::Count(_) => Some(Arc::new(dataset(&samples, indices))),
+            Part::Count(_) => Some(Arc::new(dataset(&samples, indices, &rows))),
             Part::Own(file) => {
-                let own = own_file(&base.join(file), config, &target, &encoder)?;
+                let (own, rows) = own_file(&base.join(file), config, &target, &encoder)?;
                 let indices = (0..own.count as u32).collect();
-                Some(Arc::new(dataset(&Arc::new(own), indices)))
+                Some(Arc::new(dataset(&Arc::new(own), indices, &rows.into())))
             }
         })
     };
     let lines = report.to_string().lines().map(str::to_owned).collect();
     let splits = Splits {
-        train: Arc::new(dataset(&samples, parts.train).with_description(lines)),
+        train: Arc::new(dataset(&samples, parts.train, &rows).with_description(lines)),
         val: phase(&val, parts.val)?,
         test: phase(&test, parts.test)?,
     };
@@ -136,30 +138,43 @@ fn places(table: &Table, encoder: &Encoder) -> Result<Vec<usize>, Error> {
         .collect()
 }
 
-/// The samples of a phase's own file.
+/// The samples of a phase's own file, and which of its rows they are.
 fn own_file(
     file: &Path,
     config: &CsvConfig,
     target: &Target,
     encoder: &Encoder,
-) -> Result<Samples, super::Error> {
+) -> Result<(Samples, Vec<usize>), super::Error> {
     let table = Table::read(file, config)?;
     let places = places(&table, encoder)?;
     let target_places = target.places(&table, TRAINING_FILE)?;
     let used = Used::of(&table, &places, &target_places, config)?;
     let values = target.values(&table, &target_places, &used.rows)?;
     let inputs = rows::encode(&table, &places, used.rows.iter().copied(), encoder)?;
-    Ok(samples(inputs, values, used.rows.len(), encoder))
+    let samples = samples(inputs, values, used.rows.len(), encoder);
+    Ok((samples, used.rows))
 }
 
-/// Reads files for predictions: all of their rows, targets or not.
+/// Reads files for predictions: all of their rows, targets or not. Targets are known where all rows have
+/// such as the training's.
 fn opener(config: CsvConfig, target: Target, encoder: Arc<Encoder>) -> Opener {
     Arc::new(move |file: &Path| {
         let table = Table::read(file, &config)?;
         let places = places(&table, &encoder)?;
         let count = table.rows.len();
         let inputs = rows::encode(&table, &places, 0..count, &encoder)?;
-        Ok(samples(inputs, target.nothing(count), count, &encoder))
+        let all: Vec<usize> = (0..count).collect();
+        let known = target.places(&table, TARGET);
+        let known = known.and_then(|places| target.values(&table, &places, &all));
+        Ok(Opened {
+            has_targets: known.is_ok(),
+            samples: samples(
+                inputs,
+                known.unwrap_or_else(|_| target.nothing(count)),
+                count,
+                &encoder,
+            ),
+        })
     })
 }
 

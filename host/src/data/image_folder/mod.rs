@@ -46,10 +46,10 @@ pub(super) fn load(config: &ImageFolderConfig, base: &Path, seed: u64) -> Result
         },
         resizes: config.size.is_some(),
     };
-    let images = read(listing, form)?;
+    let images = read(listing, form, &directory)?;
     let own = |file: &Path| -> Result<Own, Error> {
         let file = base.join(file);
-        let images = read(scan::labelled(&file, &classes)?, form)?;
+        let images = read(scan::labelled(&file, &classes)?, form, &file)?;
         Ok(Own { images, file })
     };
     let (val, test) = (val.try_map(own)?, test.try_map(own)?);
@@ -63,27 +63,33 @@ pub(super) fn load(config: &ImageFolderConfig, base: &Path, seed: u64) -> Result
     assembly.splits(images, parts, val, test)
 }
 
-/// Decodes images of known classes.
-fn read(listing: Listing, form: Form) -> Result<Images, Error> {
+/// Decodes images of known classes, found in a directory.
+fn read(listing: Listing, form: Form, directory: &Path) -> Result<Images, Error> {
     let Listing { files, labels } = listing;
-    images(&files, labels, form)
+    images(&files, labels, form, directory)
 }
 
 /// An image, or all in a directory sorted by their paths, for predictions.
 fn unlabelled(place: &Path, form: Form) -> Result<Images, Error> {
     let files = scan::images(place)?;
     let labels = vec![0; files.len()];
-    images(&files, labels, form)
+    images(&files, labels, form, place)
 }
 
-fn images(files: &[PathBuf], labels: Vec<u32>, form: Form) -> Result<Images, Error> {
+fn images(files: &[PathBuf], labels: Vec<u32>, form: Form, place: &Path) -> Result<Images, Error> {
     let pixels = decode::all(files, form)?;
     let [height, width] = form.size;
-    Ok(Images::new(
-        pixels,
-        [form.mode.channels(), height, width],
-        labels,
-    ))
+    let images = Images::new(pixels, [form.mode.channels(), height, width], labels);
+    let names = files.iter().map(|file| name_in(file, place));
+    Ok(images.of_files(names.collect()))
+}
+
+/// A file's name as it is in a directory; its own where it was asked for itself.
+fn name_in(file: &Path, place: &Path) -> String {
+    let inside = file.strip_prefix(place).ok();
+    let inside = inside.filter(|inside| !inside.as_os_str().is_empty());
+    let name = inside.unwrap_or(Path::new(file.file_name().unwrap_or_default()));
+    name.display().to_string()
 }
 
 #[cfg(test)]
