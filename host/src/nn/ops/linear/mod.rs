@@ -182,9 +182,8 @@ impl LinearOp {
             outputs,
             inputs,
         } = sizes;
-        let tiled = Tiled::of(sizes)
-            .filter(|_| weight.track_op())
-            .and_then(|tiled| Some((tiled, tiled.shares()?)));
+        // Also for a weight that is held constant: the bias's gradient has the same bits as without.
+        let tiled = Tiled::of(sizes).and_then(|tiled| Some((tiled, tiled.shares()?)));
         if let (CpuStorage::F32(_), Some((tiled, shares))) = (x_storage, tiled) {
             let inputs = (
                 numbers(x_storage, x_layout)?,
@@ -192,13 +191,16 @@ impl LinearOp {
             );
             let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
             let kept = self.kept(cpu(&y_guard)?, y_layout, g)?;
-            let [of_x, of_weight, of_bias] =
-                tiled.backward(inputs, (g, kept), x.track_op(), shares);
+            let wanted = [x.track_op(), weight.track_op()];
+            let [of_x, of_weight, of_bias] = tiled.backward(inputs, (g, kept), wanted, shares);
             let of_x = x.track_op().then(|| new_tensor(of_x, x.shape()));
             let of_bias = has_bias.then(|| new_tensor(of_bias, &outputs.into()));
+            let of_weight = weight
+                .track_op()
+                .then(|| new_tensor(of_weight, weight.shape()));
             return Ok([
                 of_x.transpose()?,
-                Some(new_tensor(of_weight, weight.shape())?),
+                of_weight.transpose()?,
                 of_bias.transpose()?,
             ]);
         }

@@ -159,13 +159,13 @@ impl Tiled {
         (shares * outputs * inputs <= rows * (outputs + inputs)).then_some(shares)
     }
 
-    /// The gradients of input (empty where it isn't wanted), weight and bias, by so many [`Tiled::shares`]: each
-    /// thread sums the weight's over its own rows, which it has read and written before.
+    /// The gradients of input and weight (each empty where it isn't wanted), and bias, by so many
+    /// [`Tiled::shares`]: each thread sums the weight's over its own rows, which it has read and written before.
     pub(super) fn backward(
         &self,
         (x, weight): (&[f32], &[f32]),
         (g, kept): (&[f32], Option<Kept<'_, f32>>),
-        of_input: bool,
+        [of_input, of_weight]: [bool; 2],
         shares: usize,
     ) -> [Vec<f32>; 3] {
         let Sizes {
@@ -173,7 +173,7 @@ impl Tiled {
             outputs,
             inputs,
         } = self.sizes;
-        let size = outputs * inputs;
+        let size = if of_weight { outputs * inputs } else { 0 };
         let mut x_slopes = Fresh::new(if of_input { rows * inputs } else { 0 });
         // The first share's sums become those of all.
         let mut weight_slopes = Fresh::new(size);
@@ -209,8 +209,10 @@ impl Tiled {
                 (sums, bias_sums, x_slopes)
             };
             let seen = Matrix::new(&x[own.start * inputs..own.end * inputs], own.len(), inputs);
-            let target = Target::fresh(sums, outputs, inputs);
-            multiply(&mut Job::new(target, of_output.t(), seen));
+            if of_weight {
+                let target = Target::fresh(sums, outputs, inputs);
+                multiply(&mut Job::new(target, of_output.t(), seen));
+            }
             if let Some(x_slopes) = x_slopes {
                 let target = Target::fresh(x_slopes, own.len(), inputs);
                 let weight = Matrix::new(weight, outputs, inputs);
@@ -228,7 +230,8 @@ impl Tiled {
             )
         };
         let places = Shared::new(&mut weight_slopes);
-        region::run(shares, |share| {
+        let sharing = if of_weight { shares } else { 0 };
+        region::run(sharing, |share| {
             let own = region::range(size, 64, share, shares);
             // SAFETY: ranges of different shares are disjoint.
             #[expect(unsafe_code, reason = "each share has its own places")]
