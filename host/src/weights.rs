@@ -7,19 +7,29 @@ mod foreign;
 mod rename;
 
 use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use candle_core::safetensors::Load;
 use candle_core::{Device, Tensor};
-use safetensors::SafeTensors;
+use safetensors::{SafeTensorError, SafeTensors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint;
+use crate::checkpoint::{self, TRAINED, Weights};
 use crate::files;
 use crate::nearest::nearest;
 use crate::parameters::{Kind, Parameters};
 pub use rename::Renames;
+
+/// The weights of a run's end, in its directory.
+pub const RESULTS: &str = "weights.safetensors";
+
+/// The training's own parameters beside them, where averages were measured.
+pub const OWN: &str = "parameters.safetensors";
+
+/// What a file of averages says in its metadata: the name of their set.
+const SET: &str = "set";
 
 /// How many names a message has of each sort.
 const NAMED: usize = 8;
@@ -86,6 +96,16 @@ pub enum Error {
         path: PathBuf,
         /// What does not fit.
         comparison: Comparison,
+    },
+    /// There is no set of this name.
+    #[error("`{}` has no set `{set}`; there are {known}", path.display())]
+    Set {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        set: String,
+        /// The names that there are, for a message.
+        known: String,
     },
     /// Not all weights fit.
     #[error("the weights in `{}` don't fit the model: {comparison}", path.display())]
@@ -204,26 +224,59 @@ fn list(
 ///
 /// Where they can't be read, are no safetensors file, or a damaged checkpoint.
 pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
+    read_set(path, None).map(|weights| weights.tensors)
+}
+
+/// Reads the set of this name: from the directory of a checkpoint, or from the files at the end of a run. Without
+/// a name it is the one that was measured.
+///
+/// # Errors
+///
+/// As [`read`], and where there is no such set.
+pub fn read_set(path: &Path, set: Option<&str>) -> Result<Weights, Error> {
+    if path.is_dir() {
+        return Ok(checkpoint::weights(path, set)?);
+    }
+    let found = read_file(path)?;
+    let Some(set) = set.filter(|set| *set != found.set) else {
+        return Ok(found);
+    };
+    let mut known = format!("`{}`", found.set);
+    let beside = path.with_file_name(OWN);
+    if found.set != TRAINED && beside.is_file() {
+        if set == TRAINED {
+            return read_file(&beside);
+        }
+        known = format!("{known}, `{TRAINED}`");
+    }
+    Err(Error::Set {
+        path: path.to_owned(),
+        set: set.to_owned(),
+        known,
+    })
+}
+
+/// A safetensors file, with the name of its set.
+fn read_file(path: &Path) -> Result<Weights, Error> {
     let failed = |reason: String| Error::Format {
         path: path.to_owned(),
         reason,
     };
-    if path.is_dir() {
-        return Ok(checkpoint::parameters(path)?);
-    }
     let bytes = files::read_regular(path).map_err(|error| {
         std::io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
     })?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|error| {
-        match foreign::conversion(path, &bytes) {
-            Some((what, advice)) => Error::Foreign {
-                path: path.to_owned(),
-                what,
-                advice,
-            },
-            None => failed(error.to_string()),
-        }
-    })?;
+    let unreadable = |error: SafeTensorError| match foreign::conversion(path, &bytes) {
+        Some((what, advice)) => Error::Foreign {
+            path: path.to_owned(),
+            what,
+            advice,
+        },
+        None => failed(error.to_string()),
+    };
+    let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(unreadable)?;
+    let metadata = metadata.metadata().as_ref();
+    let set = metadata.and_then(|metadata| metadata.get(SET)).cloned();
+    let file = SafeTensors::deserialize(&bytes).map_err(unreadable)?;
     let mut tensors = Vec::with_capacity(file.len());
     for (name, view) in file.tensors() {
         let tensor = view.load(&Device::Cpu).map_err(|e| failed(e.to_string()))?;
@@ -231,7 +284,8 @@ pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
     }
     // The file's order is that of its bytes.
     tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(tensors)
+    let set = set.unwrap_or_else(|| TRAINED.to_owned());
+    Ok(Weights { set, tensors })
 }
 
 /// Sets a model's parameters and buffers to a file's, converted to their type.
@@ -255,7 +309,21 @@ pub fn load_renamed(
     strict: bool,
     renames: &Renames,
 ) -> Result<Comparison, Error> {
-    let mut tensors = rename::renamed(read(path)?, renames, path)?;
+    let tensors = rename::renamed(read(path)?, renames, path)?;
+    set_all(path, tensors, parameters, strict)
+}
+
+/// Sets a model's parameters and buffers to weights that were read from `path`.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn set_all(
+    path: &Path,
+    mut tensors: Vec<(String, Tensor)>,
+    parameters: &Parameters,
+    strict: bool,
+) -> Result<Comparison, Error> {
     let mut comparison = Comparison::of(parameters, &tensors);
     // What PyTorch counts and no other writer need have: the batches behind running statistics.
     let counted = ".num_batches_tracked";
@@ -296,11 +364,46 @@ pub fn load_renamed(
 ///
 /// Where the file can't be written.
 pub fn save(path: &Path, parameters: &Parameters) -> Result<(), Error> {
-    let mut tensors = Vec::with_capacity(parameters.len());
-    for parameter in parameters.iter() {
-        tensors.push((parameter.name(), parameter.tensor().contiguous()?));
+    let named = parameters.iter();
+    write(path, named.map(|p| (p.name(), p.tensor())), None)
+}
+
+/// Writes the weights of a run's end into its directory: what was measured last as `weights.safetensors`, and
+/// beside it the training's own parameters, where these are others.
+///
+/// # Errors
+///
+/// Where a file can't be written.
+pub fn save_results(
+    directory: &Path,
+    parameters: &Parameters,
+    measured: Option<&Weights>,
+) -> Result<(), Error> {
+    let (results, own) = (directory.join(RESULTS), directory.join(OWN));
+    let Some(Weights { set, tensors }) = measured else {
+        save(&results, parameters)?;
+        // Of an earlier segment of the run.
+        return match fs_err::remove_file(own) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        };
+    };
+    save(&own, parameters)?;
+    let named = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor));
+    write(&results, named, Some(set))
+}
+
+fn write<'a>(
+    path: &Path,
+    named: impl Iterator<Item = (&'a str, &'a Tensor)>,
+    set: Option<&str>,
+) -> Result<(), Error> {
+    let mut tensors = Vec::new();
+    for (name, tensor) in named {
+        tensors.push((name, tensor.contiguous()?));
     }
-    let bytes = safetensors::serialize(tensors, None).map_err(|error| Error::Format {
+    let metadata = set.map(|set| HashMap::from([(SET.to_owned(), set.to_owned())]));
+    let bytes = safetensors::serialize(tensors, metadata).map_err(|error| Error::Format {
         path: path.to_owned(),
         reason: error.to_string(),
     })?;

@@ -176,6 +176,10 @@ pub trait Hook: Send + Sized + 'static {
 
     /// Before each pass over a phase's data. May set learning rates, change or swap parameters, save a
     /// checkpoint, and in training validate or roll back.
+    ///
+    /// Called again for a training epoch that was begun before a resume or a roll back
+    /// ([`batch`](TaskView::batch) is then above 0): what the hook changes of the run or asks for is passed over,
+    /// as it was done when the epoch began.
     fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())

@@ -97,7 +97,7 @@ pub mod testing;
 mod view;
 
 pub use error::{Context, Error, Result};
-pub use ext::Keep;
+pub use ext::{BEST_CHECKPOINT, Keep};
 pub use files::{path_inside, write_whole};
 pub use hook::{Hook, HookKind, NoConfig};
 pub use log_file::{LogFile, LogFileState, Restored};

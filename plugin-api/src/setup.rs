@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::abi::{ErrorAbi, SetupAbi, TextAbi};
 use crate::ext::{Level, PlanTable, Request, ResumeTable, Tables};
-use crate::{Context, Plan, Point, Result};
+use crate::{Context, Error, Plan, Point, Result};
 
 /// What a hook learns at its creation: where it stands in the manifest, and the run's directory.
 ///
@@ -130,6 +130,27 @@ impl<'setup> Setup<'setup> {
                 )
             };
         }
+    }
+
+    /// Claims what only one hook of a run can have, in words that follow "both want": `the parameters' place
+    /// in validations`. `sconce check` and the start of a run then say that two hooks are in each other's way,
+    /// rather than an error in the middle of the training. A host without `sconce.claims/1` grants everything.
+    ///
+    /// # Errors
+    ///
+    /// Where another hook has it; the message names both entries.
+    pub fn claim(&self, what: &str) -> Result<()> {
+        let Some(table) = self.tables.claims else {
+            return Ok(());
+        };
+        let mut error = ErrorAbi::new();
+        // SAFETY: the context is the one that the host handed over for this call; text and error are borrowed
+        // for it.
+        let status = unsafe { (table.claim)(self.abi.context, TextAbi::new(what), &raw mut error) };
+        if status == 0 {
+            return Ok(());
+        }
+        Err(Error::new(error.message.as_str()))
     }
 
     /// Says something to the user through the host, under the hook's name.

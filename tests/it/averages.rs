@@ -336,10 +336,10 @@ fn swa_is_the_mean_of_the_last_epochs() {
             }
         }
     }
-    // Where one does not want it, the parameters stay, and the mean lies beside them.
+    // Where one does not want it, the parameters stay. The mean is what was measured, and they are beside it.
     let (epochs, place) =
         epochs(json!({"hook": "swa", "config": {"start": 0.5, "replace_at_end": false}}));
-    let weights = std::fs::read(place.path("out/weights.safetensors")).expect("weights");
+    let weights = std::fs::read(place.path("out/parameters.safetensors")).expect("weights");
     let weights = safetensors::SafeTensors::deserialize(&weights).expect("a file");
     let (weight, _) = names(&epochs[0]);
     let found = weights
@@ -431,6 +431,42 @@ fn nonsense_is_refused_and_two_averages_do_not_meet() {
     assert!(
         end.contains_key("published/ema/fc.weight") && end.contains_key("published/slow/fc.weight")
     );
-    let (_, finished) = run(vec![json!("ema"), json!({"hook": "ema", "name": "second"})]);
-    finished.expect(4, &["can't swap the parameters for `second`"]);
+    // Two that want to be seen are refused before anything is trained, not three quarters through.
+    let own = |evaluate: Value| json!({"hook": "swa", "config": {"evaluate": evaluate}});
+    let replacing = json!({"hook": "ema", "config": {"evaluate": [], "replace_at_end": true}});
+    for (hooks, words) in [
+        (
+            vec![json!("ema"), json!({"hook": "ema", "name": "second"})],
+            [
+                "the hooks `ema` and `second` both want the parameters' place in the phase `val`",
+                "leave `val` out of `evaluate`",
+            ],
+        ),
+        (
+            vec![json!("ema"), json!("swa")],
+            [
+                "the hooks `ema` and `swa` both want the parameters' place in the phase `val`",
+                "leave `val` out of `evaluate`",
+            ],
+        ),
+        (
+            vec![own(json!(["test"])), json!("ema")],
+            [
+                "the hooks `swa` and `ema` both want the parameters' place in the phase `test`",
+                "leave `test` out of `evaluate`",
+            ],
+        ),
+        (
+            vec![replacing, own(json!([]))],
+            [
+                "the hooks `ema` and `swa` both want to replace the parameters",
+                "set `replace_at_end` to false",
+            ],
+        ),
+    ] {
+        let (place, finished) = run(hooks);
+        let finished = finished.expect(3, &words);
+        assert!(finished.stderr.contains("hooks[1]"), "{}", finished.stderr);
+        assert!(!place.path("out/run.json").exists(), "nothing is trained");
+    }
 }

@@ -23,6 +23,7 @@
 //! | `checkpoints`, `swap` | saving, going back, evaluating other parameters |
 //! | `rates_and_clips` | `lr-schedule` and `grad-clip`: the rates that hold, the gradients that are stepped |
 //! | `control` | `early-stopping`, `stop-on-nan`, `time-limit`, `check` end runs when they should |
+//! | `measured` | where averages were measured, they are what is kept, evaluated and loaded |
 //! | `hook_docs` | the tables of options in the docs are those of the schemas |
 //! | `keeping` | `checkpoint` saves, keeps, loads and publishes what it should |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
@@ -71,6 +72,7 @@ mod hangs;
 mod hook_docs;
 mod keeping;
 mod large_data;
+mod measured;
 mod modules;
 mod mutations;
 mod order;

@@ -176,10 +176,18 @@ impl Workplace {
             fs::read(&path).unwrap_or_else(|error| panic!("can't read {}: {error}", path.display()))
         };
         let mut all = BTreeMap::new();
-        for (file, prefix) in [
-            ("parameters.safetensors", "parameters/"),
-            ("training.safetensors", ""),
-        ] {
+        let state: Value = serde_json::from_slice(&read("state.json")).expect("JSON");
+        // Averages that were measured are where the parameters are otherwise.
+        let measured = state["measured"].as_str();
+        let measured = measured.map(|set| format!("published/{set}/"));
+        let files = match &measured {
+            None => vec![("parameters.safetensors", "parameters/")],
+            Some(set) => vec![
+                ("parameters.safetensors", set.as_str()),
+                ("trained.safetensors", "parameters/"),
+            ],
+        };
+        for (file, prefix) in [files, vec![("training.safetensors", "")]].concat() {
             let bytes = read(file);
             let file = safetensors::SafeTensors::deserialize(&bytes).expect("it is a checkpoint");
             for (name, view) in file.tensors() {

@@ -4,6 +4,7 @@
 //! that the host handed out with a view or a setup; it leads to the run's [`Shared`] state, which
 //! is alive for every call: hooks are created and called only while it is borrowed.
 
+mod claims;
 mod exposed;
 mod log;
 mod metrics;
@@ -25,7 +26,7 @@ use std::ptr;
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use sconce_plugin_api::ext::{
-    LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable, ScreenTable,
+    ClaimsTable, LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable, ScreenTable,
     TaskTable, TensorsTable, ThreadsTable, ValuesTable,
 };
 
@@ -37,7 +38,8 @@ pub use witness::{Deed, Witness};
 
 /// The extensions that this host has, for `sconce plugins` and for the refusal of plugins that
 /// require others.
-pub const EXTENSIONS: [&str; 11] = [
+pub const EXTENSIONS: [&str; 12] = [
+    ClaimsTable::ID,
     LogTable::ID,
     MetricsTable::ID,
     PlanTable::ID,
@@ -76,6 +78,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         return ptr::null();
     };
     match id {
+        ClaimsTable::ID => ptr::from_ref(&claims::TABLE).cast(),
         LogTable::ID => ptr::from_ref(&log::TABLE).cast(),
         MetricsTable::ID => ptr::from_ref(&metrics::TABLE).cast(),
         PlanTable::ID => ptr::from_ref(&plan::TABLE).cast(),

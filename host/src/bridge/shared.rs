@@ -11,6 +11,7 @@ use std::ptr;
 use candle_core::Tensor;
 use sconce_plugin_api::{Keep, Phase, Point};
 
+use super::claims::Claims;
 use super::exposed::Exposed;
 use super::requests::Requests;
 use super::values::Values;
@@ -49,6 +50,8 @@ pub struct Shared<'run> {
     pub(super) plan: OnceCell<String>,
     /// The hooks that the checkpoint knows from which the run goes on; set before hooks are created.
     pub(super) resumed: OnceCell<Vec<String>>,
+    /// What hooks have claimed for themselves.
+    pub(super) claims: Claims,
     /// The run's clock.
     pub clock: Clock,
     /// Where the calls of hooks leave their breadcrumbs.
@@ -78,6 +81,7 @@ impl<'run> Shared<'run> {
             facts: OnceCell::new(),
             plan: OnceCell::new(),
             resumed: OnceCell::new(),
+            claims: Claims::default(),
             clock: Clock::start(),
             trail: Trail::nowhere(),
             witness: None,

@@ -48,7 +48,7 @@ fn write_beside(beside: &Path, files: &Files) -> io::Result<u64> {
     let entries = || files.all.iter().map(|(name, bytes)| (*name, &**bytes));
     // Their fingerprints are taken while the disk works.
     let index = std::thread::scope(|scope| {
-        let take = || Index::of(entries(), &files.host);
+        let take = || Index::of(entries(), &files.host, files.format);
         let taking = std::thread::Builder::new().spawn_scoped(scope, take);
         for (name, bytes) in entries() {
             write_file(&beside.join(name), bytes)?;

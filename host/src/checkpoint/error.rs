@@ -40,11 +40,22 @@ pub enum Error {
         /// Which file, and what is wrong with it.
         reason: String,
     },
+    /// It has no weights of this name.
+    #[error("the checkpoint `{}` has no set `{set}`; there are {known}", path.display())]
+    Set {
+        /// Its directory.
+        path: PathBuf,
+        /// The name.
+        set: String,
+        /// The names that there are, for a message.
+        known: String,
+    },
     /// It is of another version of the format.
     #[error(
-        "the checkpoint `{}` has format {found}, this host reads format {}; it was written by {host}",
+        "the checkpoint `{}` has format {found}, this host reads formats {} to {}; it was written by {host}",
         path.display(),
-        super::FORMAT
+        super::FORMAT,
+        super::FORMAT_WITH_MEASURED
     )]
     Format {
         /// Its directory.

@@ -1,6 +1,7 @@
 //! From a checkpoint to the bytes of its files, and back.
 //!
-//! Tensors go to `parameters.safetensors` (the model's, by their own names) and
+//! Tensors go to `parameters.safetensors` (the model's, by their own names, or the averages that were measured
+//! in their place; then the training's own go to `trained.safetensors`) and
 //! `training.safetensors` (all others, under `optimizer/`, `accumulated/`, `published/`, `extra/`
 //! and, for states that are no JSON, `hooks/`); everything else is JSON in `state.json`,
 //! `hooks.json` and `manifest.json`.
@@ -13,21 +14,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::bytes::bytes_of;
-use super::{Checkpoint, Error, Header, HookRecord};
+use super::{Checkpoint, Error, Header, HookRecord, sets};
 
 /// The model's parameters and buffers.
 pub(super) const PARAMETERS: &str = "parameters.safetensors";
+/// The training's own parameters and buffers, where others were measured.
+pub(super) const TRAINED_FILE: &str = "trained.safetensors";
 /// All other tensors.
 pub(super) const TRAINING: &str = "training.safetensors";
 /// What is neither tensor nor hook's state.
-const STATE: &str = "state.json";
+pub(super) const STATE: &str = "state.json";
 /// The hooks and their states.
 const HOOKS: &str = "hooks.json";
 /// The run's manifest.
 const MANIFEST: &str = "manifest.json";
 
 /// What stands in front of a parameter's name in memory.
-const OF_PARAMETERS: &str = "parameters/";
+pub(super) const OF_PARAMETERS: &str = "parameters/";
 
 /// The files of a checkpoint, ready to be written by any thread.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub struct Files {
     pub tag: String,
     /// The host that writes it.
     pub(super) host: String,
+    /// The version of its format.
+    pub(super) format: u32,
     /// Names and bytes, in the order of writing.
     pub(super) all: Vec<(&'static str, Vec<u8>)>,
     /// Whether a run can go on from it.
@@ -50,9 +55,13 @@ impl Files {
             tag: tag.clone(),
             reason,
         };
-        let parameters = checkpoint.under(OF_PARAMETERS);
+        let measured = sets::measured(checkpoint);
+        let is_elsewhere = |name: &str| {
+            let is_in_set = |measured: &sets::Measured<'_>| measured.published.contains(name);
+            name.starts_with(OF_PARAMETERS) || measured.as_ref().is_some_and(is_in_set)
+        };
         let mut training: Vec<(String, Tensor)> = (checkpoint.tensors.iter())
-            .filter(|(name, _)| !name.starts_with(OF_PARAMETERS))
+            .filter(|(name, _)| !is_elsewhere(name))
             .cloned()
             .collect();
         let mut hooks = Vec::new();
@@ -73,24 +82,33 @@ impl Files {
         let training = training
             .iter()
             .map(|(name, tensor)| (name.as_str(), tensor));
+        let trained: Vec<_> = checkpoint.under(OF_PARAMETERS).collect();
+        let mut all = match &measured {
+            None => vec![(PARAMETERS, tensors(trained)?)],
+            Some(measured) => vec![
+                (PARAMETERS, tensors(measured.parameters.clone())?),
+                (TRAINED_FILE, tensors(trained)?),
+            ],
+        };
+        all.extend([
+            (TRAINING, tensors(training.collect())?),
+            (STATE, json(&checkpoint.header).map_err(failed)?),
+            (HOOKS, json(&hooks).map_err(failed)?),
+            (MANIFEST, json(&checkpoint.manifest).map_err(failed)?),
+        ]);
         Ok(Files {
             tag: tag.clone(),
             host: host.clone(),
+            format: checkpoint.header.format,
             is_whole: true,
-            all: vec![
-                (PARAMETERS, tensors(parameters.collect())?),
-                (TRAINING, tensors(training.collect())?),
-                (STATE, json(&checkpoint.header).map_err(failed)?),
-                (HOOKS, json(&hooks).map_err(failed)?),
-                (MANIFEST, json(&checkpoint.manifest).map_err(failed)?),
-            ],
+            all,
         })
     }
 
     /// The same without what only a training needs: optimizer, hooks, what hooks published.
     pub fn parameters_alone(mut self) -> Files {
         self.all
-            .retain(|(name, _)| [PARAMETERS, STATE, MANIFEST].contains(name));
+            .retain(|(name, _)| [PARAMETERS, TRAINED_FILE, STATE, MANIFEST].contains(name));
         self.is_whole = false;
         self
     }
@@ -107,10 +125,16 @@ impl Files {
         damaged: impl Fn(&str, String) -> Error,
     ) -> Result<Checkpoint, Error> {
         let tensors = |name: &str| tensors(&read(name)?).map_err(|reason| damaged(name, reason));
-        let mut all: Vec<(String, Tensor)> = tensors(PARAMETERS)?
-            .into_iter()
-            .map(|(name, tensor)| (format!("{OF_PARAMETERS}{name}"), tensor))
-            .collect();
+        let header: Header = parsed(&read(STATE)?).map_err(|reason| damaged(STATE, reason))?;
+        let own = |(name, tensor)| (format!("{OF_PARAMETERS}{name}"), tensor);
+        let mut all: Vec<(String, Tensor)> = match &header.measured {
+            None => tensors(PARAMETERS)?.into_iter().map(own).collect(),
+            Some(set) => {
+                let mut all: Vec<_> = tensors(TRAINED_FILE)?.into_iter().map(own).collect();
+                all.extend(sets::published(set, &header, tensors(PARAMETERS)?));
+                all
+            }
+        };
         let mut hook_bytes = Vec::new();
         for (name, tensor) in tensors(TRAINING)? {
             match name.strip_prefix("hooks/") {
@@ -129,7 +153,7 @@ impl Files {
             hooks.push(written.record(bytes));
         }
         Ok(Checkpoint {
-            header: parsed(&read(STATE)?).map_err(|reason| damaged(STATE, reason))?,
+            header,
             hooks,
             manifest: parsed(&read(MANIFEST)?).map_err(|reason| damaged(MANIFEST, reason))?,
             tensors: all,
@@ -155,7 +179,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
     Ok(text)
 }
 
-fn parsed<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+pub(super) fn parsed<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 

@@ -43,14 +43,18 @@ struct Version {
 
 impl Index {
     /// The index of files by name.
-    pub(super) fn of<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>, host: &str) -> Index {
+    pub(super) fn of<'a>(
+        files: impl Iterator<Item = (&'a str, &'a [u8])>,
+        host: &str,
+        format: u32,
+    ) -> Index {
         let entry = |(name, bytes): (&str, &[u8])| Entry {
             name: name.to_owned(),
             bytes: bytes.len() as u64,
             sha256: fingerprint(bytes),
         };
         Index {
-            format: super::FORMAT,
+            format,
             host: host.to_owned(),
             files: files.map(entry).collect(),
         }
@@ -73,7 +77,7 @@ impl Index {
         };
         let version: Version = serde_json::from_slice(&text)
             .map_err(|error| damaged(format!("`{NAME}` can't be read: {error}")))?;
-        if version.format != super::FORMAT {
+        if !(super::FORMAT..=super::FORMAT_WITH_MEASURED).contains(&version.format) {
             return Err(Error::Format {
                 path: directory.to_owned(),
                 found: version.format,

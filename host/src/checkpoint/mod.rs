@@ -4,12 +4,14 @@
 //! and which is the latest, `directory` writes and reads one whole or not at all, `form` is the
 //! way between a [`Checkpoint`] and the bytes of its files.
 
+mod best;
 mod bytes;
 mod directory;
 mod error;
 mod exact;
 mod form;
 mod index;
+mod sets;
 mod store;
 
 use candle_core::Tensor;
@@ -18,14 +20,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub use best::{Best, best};
 pub use directory::{parameters, read};
 pub use error::Error;
 pub use exact::Exact;
 pub use form::Files;
+pub use sets::{TRAINED, Weights, weights};
 pub use store::{LATEST, Store};
 
-/// The version of the format.
+/// The version of the format of a checkpoint whose parameters are those that were measured.
 pub const FORMAT: u32 = 2;
+
+/// The version of the format where a set of averages was measured instead: a host that does not know it would
+/// resume from the averages.
+pub const FORMAT_WITH_MEASURED: u32 = 3;
 
 /// Everything that a run needs to go on from where it was.
 #[derive(Debug)]
@@ -43,7 +51,7 @@ pub struct Checkpoint {
 /// What of a checkpoint is neither tensor nor hook's state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// [`FORMAT`].
+    /// [`FORMAT`] or [`FORMAT_WITH_MEASURED`].
     pub format: u32,
     /// The host that wrote it.
     pub host: String,
@@ -58,6 +66,13 @@ pub struct Header {
     pub progress: Progress,
     /// Seconds of the run so far.
     pub seconds: f64,
+    /// The published set that stood in the parameters' place when the model was evaluated last; none where
+    /// the parameters themselves were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<String>,
+    /// What hooks see of the training pass between its batches; none where it is as at its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<PassState>,
     /// What the run's data and batches were.
     pub facts: Facts,
     /// The parameter groups' learning rates.
@@ -148,6 +163,20 @@ pub struct Progress {
     pub ordinal: u64,
     /// What comes next.
     pub stage: Stage,
+}
+
+/// What hooks see of a training pass beside the counters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PassState {
+    /// The loss of the last batch; none where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Exact>,
+    /// Samples of the last batch; 0 after the end of the pass.
+    pub batch_size: u64,
+    /// Whether an update came after the last batch.
+    pub updates: bool,
+    /// Whether `before_epoch` has been called for the epoch under way.
+    pub begun: bool,
 }
 
 /// What a training does next.

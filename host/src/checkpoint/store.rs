@@ -243,6 +243,8 @@ mod tests {
                     stage: Stage::Cycle,
                 },
                 seconds: 1.5,
+                measured: None,
+                pass: None,
                 facts: Facts::default(),
                 learning_rates: vec![("default".to_owned(), Exact(0.1))],
                 settings: Settings::default(),

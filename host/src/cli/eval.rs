@@ -4,8 +4,8 @@ use clap::{Args, ValueEnum};
 use sconce_plugin_api::Phase;
 use serde_json::{Map, Value, json};
 
-use super::prepare::{self, CheckpointArgs};
-use super::{ManifestArgs, number, output};
+use super::trained::TrainedArgs;
+use super::{number, output, prepare};
 use crate::bridge::Shared;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
@@ -18,9 +18,7 @@ use crate::session::{Failure, TaskBuilder};
 #[derive(Debug, Args)]
 pub(super) struct EvalArgs {
     #[command(flatten)]
-    manifest: ManifestArgs,
-    #[command(flatten)]
-    checkpoint: CheckpointArgs,
+    trained: TrainedArgs,
     /// The data to evaluate on. Default: the test data, or the validation data where there is none.
     #[arg(long, value_enum)]
     phase: Option<DataPhase>,
@@ -70,13 +68,8 @@ pub(super) fn phase_of(
 }
 
 pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
-    let (manifest, mut task) = prepare::task(&arguments.manifest, tasks)?;
+    let (manifest, mut task) = arguments.trained.task(tasks)?;
     let phase = phase_of(arguments.phase, task.as_ref())?;
-    let CheckpointArgs {
-        checkpoint,
-        lenient,
-    } = &arguments.checkpoint;
-    prepare::load(task.as_ref(), checkpoint, !lenient)?;
     let train = &manifest.train;
     let plan = Plan {
         seed: manifest.seed,

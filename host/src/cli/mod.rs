@@ -26,12 +26,14 @@ mod runs;
 mod schema;
 mod shell;
 mod signals;
+mod source;
 #[cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "looks at standard output before `main`")
 )]
 mod stdout;
 mod summary;
+mod trained;
 mod validate;
 mod verbosity;
 

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use sconce_plugin_api::{Phase, spreadsheet};
 
 use super::eval::{DataPhase, phase_of};
-use super::prepare::{self, CheckpointArgs};
-use super::{ManifestArgs, output};
+use super::output;
+use super::trained::TrainedArgs;
 use crate::data::{Dataset, order};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
@@ -21,9 +21,7 @@ use crate::task::Task;
 #[derive(Debug, Args)]
 pub(super) struct PredictArgs {
     #[command(flatten)]
-    manifest: ManifestArgs,
-    #[command(flatten)]
-    checkpoint: CheckpointArgs,
+    trained: TrainedArgs,
     /// A file of samples, or a directory of images, in the form of the manifest's data; targets need
     /// not be in it. Default: the manifest's test data, or its validation data.
     #[arg(long, value_name = "FILE", conflicts_with = "phase")]
@@ -46,14 +44,9 @@ enum Form {
 }
 
 pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
-    let (manifest, mut task) = prepare::task(&arguments.manifest, tasks)?;
+    let (manifest, mut task) = arguments.trained.task(tasks)?;
     let data = data(arguments, task.as_ref())?;
     let data = data.plain().unwrap_or(data);
-    let CheckpointArgs {
-        checkpoint,
-        lenient,
-    } = &arguments.checkpoint;
-    prepare::load(task.as_ref(), checkpoint, !lenient)?;
     let train = &manifest.train;
     let size = train.eval_batch_size.unwrap_or(train.batch_size).max(1);
     let targets = data.targets().clone();

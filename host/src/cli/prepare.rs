@@ -1,6 +1,4 @@
-//! What the commands on a trained model have in common: its task, with its weights.
-
-use std::path::{Path, PathBuf};
+//! What commands on a model have in common: its task, without hooks.
 
 use super::{ManifestArgs, output};
 use crate::diagnostic::Diagnostic;
@@ -8,7 +6,6 @@ use crate::kernels::threads::{self, Threads};
 use crate::manifest::{self, Manifest};
 use crate::session::{self, Failure, TaskBuilder};
 use crate::task::Task;
-use crate::weights;
 
 /// The task of a manifest, without its hooks.
 pub(super) fn task(
@@ -16,42 +13,18 @@ pub(super) fn task(
     tasks: &dyn TaskBuilder,
 ) -> Result<(Manifest, Box<dyn Task>), Failure> {
     let manifest = manifest::load(&arguments.file, &arguments.overlay(), tasks.source());
-    let manifest = manifest.map_err(Failure::usage)?;
+    build(manifest.map_err(Failure::usage)?, tasks)
+}
+
+/// A manifest with its task, without its hooks.
+pub(super) fn build(
+    manifest: Manifest,
+    tasks: &dyn TaskBuilder,
+) -> Result<(Manifest, Box<dyn Task>), Failure> {
     set_threads(manifest.threads);
     let data = session::read_data(&manifest)?;
     let task = tasks.build(&manifest, data)?;
     Ok((manifest, task))
-}
-
-/// Sets the task's parameters to those of a checkpoint or a file of weights.
-pub(super) fn load(task: &dyn Task, checkpoint: &Path, strict: bool) -> Result<(), Failure> {
-    let comparison = weights::load(checkpoint, task.parameters(), strict).map_err(|error| {
-        let problem = Diagnostic::new(error.to_string());
-        Failure::usage(vec![match error {
-            weights::Error::Misfit { .. } => {
-                problem.hint("is it of this manifest's model? `--lenient` takes what fits")
-            }
-            weights::Error::NothingFits { .. } => problem.hint("is it of this manifest's model?"),
-            _ => problem,
-        }])
-    })?;
-    if !comparison.is_whole() {
-        let warning = format!("of the weights in `{}` {comparison}", checkpoint.display());
-        output::diagnostics(&[Diagnostic::warning(warning)]);
-    }
-    Ok(())
-}
-
-/// A checkpoint to take weights from.
-#[derive(Debug, clap::Args)]
-pub(super) struct CheckpointArgs {
-    /// The trained weights: a run's `weights.safetensors`, the directory of one of its
-    /// checkpoints, or any safetensors file with the model's names.
-    #[arg(long, value_name = "PATH")]
-    pub(super) checkpoint: PathBuf,
-    /// Takes the weights that fit and warns of the others.
-    #[arg(long)]
-    pub(super) lenient: bool,
 }
 
 /// Sets how many threads compute, and warns where they are more than the processors that this process may use.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::first_look::FirstLook;
 use super::resume::{Found, ResumeArgs};
 use super::verbosity::Verbosity;
-use super::{ManifestArgs, hooks_table, number, output, prepare, record, resume, signals};
+use super::{ManifestArgs, hooks_table, number, output, prepare, record, resume, signals, source};
 use crate::bridge::Shared;
 use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
@@ -160,6 +160,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
         (output, None)
     };
     save_manifest(&output.path, &resolved)?;
+    source::save(&output.path, &manifest.base)?;
     output::diagnostics(Vec::from_iter(faults::of_the_run_before(&output.path)).as_slice());
 
     // Until everything of the run is written.
@@ -273,8 +274,8 @@ fn write_results(directory: &Path, report: &Report, task: &dyn Task) -> bool {
         problems.push(format!("the run's record can't be written: {error}"));
     }
     if matches!(report.outcome, Outcome::Completed | Outcome::Stopped { .. }) {
-        let path = directory.join("weights.safetensors");
-        if let Err(error) = weights::save(&path, task.parameters()) {
+        let saved = weights::save_results(directory, task.parameters(), report.measured.as_ref());
+        if let Err(error) = saved {
             problems.push(format!("the trained weights can't be written: {error}"));
         }
     }

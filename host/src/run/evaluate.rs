@@ -4,7 +4,7 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
 use super::{RunError, Trainer};
-use crate::checkpoint::Stage;
+use crate::checkpoint::{Exact, PassState, Stage};
 use crate::data::{Loader, order};
 
 /// A validation or test, as far as checkpoints must know of it.
@@ -16,9 +16,33 @@ pub(super) struct Evaluation {
     pub(super) is_asked_for: bool,
     /// It is over, and the epoch's ordinal does not count it yet.
     pub(super) is_uncounted: bool,
+    /// What the view shows of the training pass around it, while the view shows the evaluation's.
+    pub(super) outer: Option<Outer>,
 }
 
 impl Trainer<'_> {
+    /// What the view shows of the training pass, or would if no evaluation were under way.
+    pub(super) fn training_pass(&self) -> Outer {
+        self.evaluation
+            .outer
+            .unwrap_or_else(|| Outer::of(&self.view))
+    }
+
+    /// Shows what a checkpoint says of the training pass.
+    pub(super) fn restore_pass(&mut self, state: Option<&PassState>) {
+        let state = state.cloned().unwrap_or_default();
+        self.view.flags &= !Outer::FLAGS;
+        if let Some(loss) = state.loss {
+            self.view.loss = loss.0;
+            self.view.flags |= ViewAbi::HAS_LOSS;
+        }
+        if state.updates {
+            self.view.flags |= ViewAbi::UPDATES;
+        }
+        self.view.batch_size = state.batch_size;
+        self.begun = state.begun;
+    }
+
     /// One pass over the data of `phase`, in its natural order.
     ///
     /// A stop asked for meanwhile waits for its end, so that metrics are always whole.
@@ -28,6 +52,7 @@ impl Trainer<'_> {
         };
         let data = data.plain().unwrap_or(data);
         let outer = Outer::of(&self.view);
+        self.evaluation.outer = Some(outer);
         if initial {
             self.view.flags |= ViewAbi::INITIAL;
         }
@@ -61,6 +86,7 @@ impl Trainer<'_> {
             self.show();
         }
         self.end_pass(phase)?;
+        self.measured = (self.swapped.as_ref()).map(|swapped| swapped.set().to_owned());
         self.evaluation.is_under_way = false;
         self.count_validation(phase, initial);
         self.call(Point::AfterLoop)?;
@@ -70,6 +96,7 @@ impl Trainer<'_> {
         self.view.flags &= !ViewAbi::INITIAL;
         self.enter(Phase::Train);
         outer.restore(&mut self.view);
+        self.evaluation.outer = None;
         Ok(())
     }
 
@@ -88,8 +115,9 @@ impl Trainer<'_> {
     }
 }
 
-/// What the view shows of the pass around an evaluation.
-struct Outer {
+/// What the view shows of the training pass, which an evaluation interrupts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outer {
     batch: u64,
     batches: u64,
     batch_size: u64,
@@ -101,7 +129,7 @@ impl Outer {
     /// The flags that belong to a pass.
     const FLAGS: u64 = ViewAbi::HAS_LOSS | ViewAbi::UPDATES;
 
-    fn of(view: &ViewAbi) -> Outer {
+    pub(super) fn of(view: &ViewAbi) -> Outer {
         Outer {
             batch: view.batch,
             batches: view.batches,
@@ -111,11 +139,29 @@ impl Outer {
         }
     }
 
-    fn restore(self, view: &mut ViewAbi) {
-        view.batch = self.batch;
-        view.batches = self.batches;
+    /// The part of it that a checkpoint keeps; the rest follows from the counters.
+    pub(super) fn state(self, begun: bool) -> Option<PassState> {
+        let has = |flag| self.flags & flag != 0;
+        let state = PassState {
+            loss: has(ViewAbi::HAS_LOSS).then_some(Exact(self.loss)),
+            batch_size: self.batch_size,
+            updates: has(ViewAbi::UPDATES),
+            begun,
+        };
+        let is_as_at_the_beginning = state == PassState::default();
+        (!is_as_at_the_beginning).then_some(state)
+    }
+
+    /// Shows its last batch again, in a pass that has gone on from there.
+    pub(super) fn restore_flags(self, view: &mut ViewAbi) {
         view.batch_size = self.batch_size;
         view.loss = self.loss;
         view.flags = view.flags & !Self::FLAGS | self.flags;
+    }
+
+    fn restore(self, view: &mut ViewAbi) {
+        view.batch = self.batch;
+        view.batches = self.batches;
+        self.restore_flags(view);
     }
 }

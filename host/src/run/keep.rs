@@ -3,8 +3,9 @@
 use candle_core::Tensor;
 
 use super::restore::known;
+use super::swap::exchange;
 use super::{RunError, Trainer};
-use crate::checkpoint::{self, Store};
+use crate::checkpoint::{self, Store, Weights};
 use crate::files;
 use crate::plugin::fingerprint;
 use crate::weights::Comparison;
@@ -57,8 +58,9 @@ impl Trainer<'_> {
         )
     }
 
-    /// Takes the parameters, and nothing else, from a checkpoint; nothing is changed where one of them
-    /// does not fit.
+    /// Takes the parameters, and nothing else, from a checkpoint: those that were measured, or those of a set.
+    /// Nothing is changed where one of them does not fit. Averages that are loaded also replace the set that
+    /// they are of, which evaluations put in the parameters' place.
     pub(super) fn load_parameters(
         &mut self,
         tag: &str,
@@ -68,11 +70,12 @@ impl Trainer<'_> {
         self.settle()?;
         let loaded = self
             .weights_of(tag, set)
-            .and_then(|tensors| self.set_all(&tensors));
+            .and_then(|weights| self.set_all(&weights));
         self.judge(loaded, &format!("load the parameters of `{tag}`"), hook)
     }
 
-    fn set_all(&self, tensors: &Named) -> Result<(), String> {
+    fn set_all(&self, weights: &Weights) -> Result<(), String> {
+        let tensors = &weights.tensors;
         if let Some(swapped) = &self.swapped {
             return Err(format!("they are swapped for `{}`", swapped.set()));
         }
@@ -89,6 +92,12 @@ impl Trainer<'_> {
             });
             set.unwrap_or(Ok(())).map_err(|error| error.to_string())?;
         }
+        // Without such a set there is nothing that an evaluation could show instead.
+        for pair in self.pairs(&weights.set).unwrap_or_default() {
+            let averages = pair.parameter.copy();
+            let replaced = averages.and_then(|averages| exchange(&pair.published, &averages));
+            replaced.map_err(|error| error.to_string())?;
+        }
         Ok(())
     }
 
@@ -103,7 +112,7 @@ impl Trainer<'_> {
         self.settle()?;
         let published = self
             .weights_of(tag, set)
-            .and_then(|tensors| self.publish(name, tensors));
+            .and_then(|weights| self.publish(name, weights.tensors));
         if let Ok(message) = &published {
             self.shared.info(message);
         }
@@ -138,23 +147,13 @@ impl Trainer<'_> {
         ))
     }
 
-    /// The parameters of a checkpoint by their own names; those that are in its set from there.
-    fn weights_of(&self, tag: &str, set: Option<&str>) -> Result<Named, String> {
+    /// A set of a checkpoint's weights, by the parameters' own names.
+    fn weights_of(&self, tag: &str, set: Option<&str>) -> Result<Weights, String> {
         let store = self.kept()?;
-        let failed = |error: checkpoint::Error| format!("{error}{}", known(&store.tags()));
-        let Some(set) = set else {
-            return checkpoint::parameters(&store.path_of(tag)).map_err(failed);
-        };
-        let content = store.read(tag).map_err(failed)?;
-        let prefix = format!("published/{set}/");
-        if content.under(&prefix).next().is_none() {
-            return Err(format!("it has no published tensors `{set}/…`"));
-        }
-        let parameters = content.under("parameters/").map(|(name, parameter)| {
-            let averaged = content.tensor(&format!("{prefix}{name}"));
-            (name.to_owned(), averaged.unwrap_or(parameter).clone())
-        });
-        Ok(parameters.collect())
+        checkpoint::weights(&store.path_of(tag), set).map_err(|error| match error {
+            checkpoint::Error::Set { .. } => error.to_string(),
+            error => format!("{error}{}", known(&store.tags())),
+        })
     }
 
     fn kept(&self) -> Result<Store, String> {

@@ -16,6 +16,7 @@ mod plan;
 mod profile;
 mod remote;
 mod renew;
+mod reopen;
 mod report;
 mod restore;
 mod resume;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use sconce_plugin_api::Phase;
 
 use super::{Profile, RunError, Signal};
+use crate::checkpoint::Weights;
 use crate::dispatch::HookFault;
 
 /// How a run ended.
@@ -57,6 +58,9 @@ pub struct Report {
     pub iterations: u64,
     /// Updates finished.
     pub updates: u64,
+    /// The averages that the last evaluation saw in the parameters' place, where they are others than the
+    /// parameters.
+    pub measured: Option<Weights>,
     /// Seconds from start to end.
     pub seconds: f64,
 }

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Instant;
 
 use candle_core::Tensor;
-use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Keep, Point};
 
 use super::save::{Midst, TensorResult, Told};
@@ -64,12 +63,17 @@ impl Trainer<'_> {
         restored.map_err(|error| RunError::task("restoring a checkpoint", &self.view, error))?;
         self.restore_optimizer(content)?;
         let Header {
-            progress, metrics, ..
+            progress,
+            metrics,
+            measured,
+            pass,
+            ..
         } = &content.header;
+        self.measured.clone_from(measured);
         self.shared.metrics.borrow_mut().restore(metrics);
         self.restore_counters(progress);
         self.restore_settings(&content.header.settings);
-        self.view.flags &= !(ViewAbi::HAS_LOSS | ViewAbi::UPDATES);
+        self.restore_pass(pass.as_ref());
         self.shared.clock.advance(progress.iteration);
         self.restore_values(content);
         let states: Vec<(String, Vec<u8>)> = (content.hooks.iter())

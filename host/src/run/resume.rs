@@ -72,6 +72,7 @@ impl<'run> Trainer<'run> {
         if self.is_changed && self.stage == Stage::Epoch && self.trained >= batches {
             // The epoch has become shorter than what is done of it.
             self.trained = 0;
+            self.begun = false;
             self.view.batch = 0;
             self.view.epoch += 1;
             self.stage = Stage::Validation;

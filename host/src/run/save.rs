@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use super::{RunError, Trainer};
 use crate::bridge::{HOST_VERSION, Value};
 use crate::checkpoint::{
-    Accumulation, Checkpoint, Error, Exact, FORMAT, Facts, Files, Header, HookRecord, Lifetime,
-    Progress, PublishedValue, Publisher, Settings,
+    Accumulation, Checkpoint, Error, Exact, FORMAT, FORMAT_WITH_MEASURED, Facts, Files, Header,
+    HookRecord, Lifetime, Progress, PublishedValue, Publisher, Settings,
 };
 use crate::dispatch::HookFault;
 use crate::optim::Group;
@@ -248,14 +248,20 @@ impl Trainer<'_> {
             }
         }
         let groups = self.shared.groups.borrow();
+        let measured = self.measured_set();
         let header = Header {
-            format: FORMAT,
+            format: match measured {
+                None => FORMAT,
+                Some(_) => FORMAT_WITH_MEASURED,
+            },
             host: HOST_VERSION.to_owned(),
             tag: tag.to_owned(),
             run: self.name.clone(),
             exact,
             progress: self.progress(),
             seconds: self.shared.clock.elapsed_seconds(),
+            measured,
+            pass: self.training_pass().state(self.begun),
             facts: self.data_facts(),
             learning_rates: groups
                 .iter()

@@ -17,8 +17,8 @@ impl Trainer<'_> {
                 self.hooks.set_listening(&hook, listens);
                 continue;
             }
-            if self.resume.is_some() {
-                // It was served in the run's first part: restoring is still to come.
+            if self.resume.is_some() || self.is_reopening {
+                // It was served in the run's first part, to which everything is set back.
                 continue;
             }
             match asked {

@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result as TensorResult, Tensor, bail};
+use safetensors::View;
 use sconce_plugin_api::Point;
 
 use super::{RunError, Trainer};
+use crate::checkpoint::Weights;
 
 /// Parameters whose numbers stand under a published set's names, and the set's in their place.
 pub(super) struct Swapped {
@@ -14,10 +16,10 @@ pub(super) struct Swapped {
     pairs: Vec<Pair>,
 }
 
-struct Pair {
-    name: String,
-    parameter: Tensor,
-    published: Tensor,
+pub(super) struct Pair {
+    pub(super) name: String,
+    pub(super) parameter: Tensor,
+    pub(super) published: Tensor,
 }
 
 impl Swapped {
@@ -75,7 +77,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    fn pairs(&self, set: &str) -> Result<Vec<Pair>, String> {
+    pub(super) fn pairs(&self, set: &str) -> Result<Vec<Pair>, String> {
         let mut pairs = Vec::new();
         for parameter in self.task.parameters().iter() {
             let name = format!("{set}/{}", parameter.name());
@@ -105,6 +107,30 @@ impl Trainer<'_> {
             ));
         }
         Ok(pairs)
+    }
+
+    /// The set that was measured last, where it is not the parameters themselves and still is published.
+    pub(super) fn measured_set(&self) -> Option<String> {
+        let set = self.measured.as_deref()?;
+        self.pairs(set).is_ok().then(|| set.to_owned())
+    }
+
+    /// The weights that were measured last, where they are others than the parameters.
+    pub(super) fn measured_weights(&self) -> Option<Weights> {
+        let set = self.measured.clone()?;
+        let pairs = self.pairs(&set).ok()?;
+        let differs = |pair: &Pair| (&pair.parameter).data() != (&pair.published).data();
+        if !pairs.iter().any(differs) {
+            return None;
+        }
+        let parameters = self.task.parameters().iter();
+        let tensors = parameters.map(|parameter| {
+            let pair = pairs.iter().find(|pair| pair.name == parameter.name());
+            let tensor = pair.map_or(parameter.tensor(), |pair| &pair.published);
+            (parameter.name().to_owned(), tensor.clone())
+        });
+        let tensors = tensors.collect();
+        Some(Weights { set, tensors })
     }
 
     /// Puts the parameters back into their place.
@@ -144,7 +170,7 @@ impl Trainer<'_> {
 }
 
 /// Exchanges the elements of two contiguous tensors of one shape and type.
-fn exchange(left: &Tensor, right: &Tensor) -> TensorResult<()> {
+pub(super) fn exchange(left: &Tensor, right: &Tensor) -> TensorResult<()> {
     left.inplace_op1(&with(|left: &mut CpuStorage, left_layout: &Layout| {
         right.inplace_op1(&with(|right: &mut CpuStorage, right_layout: &Layout| {
             let (Some(l), Some(r)) = (

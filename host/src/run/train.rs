@@ -95,15 +95,22 @@ impl Trainer<'_> {
     /// the validation.
     fn epoch(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<(), RunError> {
         let done = self.trained;
-        if done == 0 {
+        let is_begun = self.begun || done > 0;
+        if !is_begun {
             self.shared.metrics.borrow_mut().begin(Phase::Train);
             self.shared.values.forget(Keep::Epoch);
             self.view.ordinal = 0;
         }
+        let pass = self.training_pass();
         self.begin_pass(batches);
         self.view.batch = done;
         self.show();
-        self.call(Point::BeforeEpoch)?;
+        self.begun = true;
+        if is_begun {
+            self.reopen(pass)?;
+        } else {
+            self.call(Point::BeforeEpoch)?;
+        }
         if self.jumped {
             return Ok(());
         }
@@ -142,6 +149,7 @@ impl Trainer<'_> {
             self.view.epoch += 1;
             self.trained = 0;
             self.update_of = 0..0;
+            self.begun = false;
             self.stage = Stage::Validation;
         }
         self.end_pass(Phase::Train)

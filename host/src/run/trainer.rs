@@ -53,6 +53,13 @@ pub struct Trainer<'run> {
     pub(super) jumped: bool,
     /// The parameters that are swapped for a published set.
     pub(super) swapped: Option<Swapped>,
+    /// The published set that stood in the parameters' place in the last evaluation; none where they were in
+    /// it themselves.
+    pub(super) measured: Option<String>,
+    /// `before_epoch` has been called for the training epoch under way.
+    pub(super) begun: bool,
+    /// `before_epoch` is called for an epoch that was begun before a resume or a roll back.
+    pub(super) is_reopening: bool,
     /// The task's modules, and what the backward pass is to tell of them.
     pub(super) modules: Vec<ModuleInfo>,
     pub(super) records: Vec<Record>,
@@ -135,6 +142,9 @@ impl<'run> Trainer<'run> {
             update_of: 0..0,
             jumped: false,
             swapped: None,
+            measured: None,
+            begun: false,
+            is_reopening: false,
             modules,
             records: Vec::new(),
             midst: Midst::Torn,
@@ -359,6 +369,7 @@ impl<'run> Trainer<'run> {
 
     fn report(self, outcome: Outcome, mut late_faults: Vec<HookFault>) -> Report {
         let divergence = self.divergence();
+        let measured = self.measured_weights();
         late_faults.extend(self.hooks.close(self.shared));
         let board = self.shared.metrics.borrow();
         let of = |phase| {
@@ -379,6 +390,7 @@ impl<'run> Trainer<'run> {
             epochs: self.view.epoch,
             iterations: self.view.iteration,
             updates: self.view.update,
+            measured,
             seconds: self.shared.clock.elapsed_seconds(),
         }
     }

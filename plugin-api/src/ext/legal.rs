@@ -165,6 +165,11 @@ fn is_between(point: Point) -> bool {
 /// The tag that is none: it always leads to the checkpoint that was saved last.
 pub const LATEST: &str = "latest";
 
+/// The name, up to the first `/`, of the values by which hooks note a run's best checkpoint, kept for the run:
+/// `{"tag": "best", "metric": "val/loss", "value": 0.25}`. `sconce eval` and `predict` of a run's directory take
+/// the checkpoint of that tag.
+pub const BEST_CHECKPOINT: &str = "best_checkpoint";
+
 /// Checks a checkpoint's tag: it is a part of a file's name, on every system.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 //! A plugin asks for the tables once, at the creation of a hook; a table that the host lacks makes
 //! an error of the methods that need it, or refuses the plugin if its hook `requires` it.
 
+mod claims;
 mod legal;
 mod log;
 mod metrics;
@@ -19,7 +20,8 @@ mod values;
 
 use std::ffi::c_void;
 
-pub use legal::{LATEST, check_name, check_tag};
+pub use claims::ClaimsTable;
+pub use legal::{BEST_CHECKPOINT, LATEST, check_name, check_tag};
 pub use log::{Level, LogTable};
 pub use metrics::{MetricAbi, MetricsTable};
 pub use plan::PlanTable;
@@ -35,7 +37,8 @@ pub use values::{Keep, ValuesTable};
 use crate::abi::{HostRoot, TextAbi};
 
 /// The extensions that this version of the API knows how to use.
-pub const KNOWN: [&str; 11] = [
+pub const KNOWN: [&str; 12] = [
+    ClaimsTable::ID,
     LogTable::ID,
     MetricsTable::ID,
     PlanTable::ID,
@@ -63,6 +66,7 @@ pub unsafe trait Extension: 'static {
 /// The host's tables, asked for once per hook.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
+    pub(crate) claims: Option<&'static ClaimsTable>,
     pub(crate) log: Option<&'static LogTable>,
     pub(crate) metrics: Option<&'static MetricsTable>,
     pub(crate) plan: Option<&'static PlanTable>,
@@ -80,6 +84,7 @@ impl Tables {
     /// Asks the host for every table that this version knows.
     pub(crate) fn query(host: &HostRoot) -> Tables {
         Tables {
+            claims: query(host),
             log: query(host),
             metrics: query(host),
             plan: query(host),

@@ -41,7 +41,7 @@ pub(crate) struct Config {
     pub(crate) last: Option<Template>,
     /// The metrics whose best checkpoints are kept beside the others. Default: none.
     pub(crate) best: Vec<Best>,
-    /// Save the parameters and buffers alone. Such checkpoints are small, and nobody can resume from
+    /// Save the parameters and buffers alone, and the averages where these were measured. Such checkpoints are small, and nobody can resume from
     /// them or go back to them. Default false.
     pub(crate) parameters_only: bool,
     /// Let the training go on while a checkpoint is written: it waits for a copy in memory alone. A save
@@ -55,8 +55,8 @@ pub(crate) struct Config {
     /// `published/TAG-HASH.safetensors`: small files to give away, each with the first eight digits of
     /// its SHA-256 in its name. Default: none.
     pub(crate) publish: Vec<Published>,
-    /// The set of averages (the `set` of `ema` or `swa`) that `load_best` and `publish` take in the place
-    /// of the parameters. Default: none.
+    /// The set of weights that `load_best` and `publish` take from a checkpoint: `parameters`, the training's
+    /// own, or averages by the `set` of `ema` or `swa`. Default: what was measured.
     pub(crate) set: Option<String>,
     /// What a save that fails is, as on a full disk. Default `warn`.
     pub(crate) on_failure: OnFailure,

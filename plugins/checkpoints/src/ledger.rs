@@ -110,8 +110,13 @@ impl Ledger {
 
     /// The best checkpoint of a metric.
     pub(crate) fn best(&self, metric: usize) -> Option<&str> {
-        let ranked = self.best.get(metric)?;
-        ranked.first().map(|ranked| ranked.tag.as_str())
+        self.best_with_value(metric).map(|(tag, _)| tag)
+    }
+
+    /// The best checkpoint of a metric, and the metric's value.
+    pub(crate) fn best_with_value(&self, metric: usize) -> Option<(&str, f64)> {
+        let ranked = self.best.get(metric)?.first()?;
+        Some((ranked.tag.as_str(), ranked.value))
     }
 
     /// Whether a checkpoint is kept for any reason.

@@ -22,6 +22,7 @@ mod template;
 
 use std::collections::VecDeque;
 
+use sconce_plugin_api::BEST_CHECKPOINT;
 use sconce_plugin_api::prelude::*;
 
 use config::{Best, Config, OnFailure, Published};
@@ -51,6 +52,14 @@ struct State {
     /// What is to be deleted once something newer is on the disk, and may not have been yet.
     #[serde(default)]
     doomed: Vec<String>,
+}
+
+/// The best checkpoint, as [`BEST_CHECKPOINT`] says it.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    tag: String,
+    metric: String,
+    value: f64,
 }
 
 /// By what a checkpoint is saved, and so what its tag and number are.
@@ -160,6 +169,25 @@ impl Checkpoints {
         }
     }
 
+    /// Notes the best checkpoint by the first metric where `sconce eval` and `predict` look for it: among the
+    /// values that every checkpoint keeps.
+    fn note_best(&self, task: &mut TaskView<'_>) -> Result<()> {
+        let Some(first) = self.config.best.first() else {
+            return Ok(());
+        };
+        let name = format!("{BEST_CHECKPOINT}/{}", self.name);
+        match self.state.ledger.best_with_value(0) {
+            Some((tag, value)) => {
+                let phase = first.monitor.phase().unwrap_or(Phase::Val);
+                let metric = format!("{phase}/{}", first.monitor.name());
+                let tag = tag.to_owned();
+                task.publish(&name, &Note { tag, metric, value }, Keep::Run)
+            }
+            None if task.published::<Note>(&name)?.is_some() => task.retract(&name),
+            None => Ok(()),
+        }
+    }
+
     /// Asks for what is pending, if anything is.
     fn ask(&mut self, task: &mut TaskView<'_>, pending: Pending) -> Result<()> {
         let Some(tag) = pending.tags.first() else {
@@ -266,7 +294,7 @@ fn best_tag(best: &Best, task: &TaskView<'_>, value: f64) -> Result<String> {
     name = "checkpoint",
     about = "Saves checkpoints by epochs, iterations, minutes and metrics, and keeps the ones wanted.",
     priority = LOWER,
-    requires = ["sconce.requests/1"]
+    requires = ["sconce.requests/1", "sconce.values/1"]
 )]
 impl Hook for Checkpoints {
     type Config = Config;
@@ -320,6 +348,8 @@ impl Hook for Checkpoints {
         }
         self.state.validated = false;
         pending.before.validated = false;
+        // The checkpoint that is asked for is to have the note.
+        self.note_best(task)?;
         self.ask(task, pending)
     }
 
@@ -360,6 +390,7 @@ impl Hook for Checkpoints {
             return self.go_on(task, &pending);
         };
         self.forget(pending);
+        self.note_best(task)?;
         match self.config.on_failure {
             OnFailure::Warn => Ok(()),
             OnFailure::Error => bail!("the checkpoint `{}` is not saved: {error}", checkpoint.tag),

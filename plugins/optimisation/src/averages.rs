@@ -52,6 +52,31 @@ struct Member {
 }
 
 impl Averages {
+    /// Claims the parameters' place in the passes that are to see the averages, and after the training where
+    /// they replace the parameters.
+    pub(crate) fn claim(setup: &Setup<'_>, evaluated: &[Evaluated], replaces: bool) -> Result<()> {
+        for wanted in evaluated {
+            let phase = wanted.phase();
+            let claimed = setup.claim(&format!("the parameters' place in the phase `{phase}`"));
+            claimed.map_err(|error| {
+                Error::new(format_args!(
+                    "{}; leave `{phase}` out of `evaluate` in one of them",
+                    error.message()
+                ))
+            })?;
+        }
+        if !replaces {
+            return Ok(());
+        }
+        let claimed = setup.claim("to replace the parameters at the training's end");
+        claimed.map_err(|error| {
+            let message = error.message();
+            Error::new(format_args!(
+                "{message}; set `replace_at_end` to false in one of them"
+            ))
+        })
+    }
+
     /// Publishes a copy of the parameters as they are now.
     pub(crate) fn begin(task: &mut TaskView<'_>, set: &str, buffers: Buffers) -> Result<Averages> {
         let averages = Averages::named(task, set, buffers)?;

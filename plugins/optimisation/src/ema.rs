@@ -39,8 +39,8 @@ pub(crate) struct Config {
     buffers: Buffers,
     /// The phases whose passes see the average instead of the parameters. Default `val` and `test`.
     evaluate: Vec<Evaluated>,
-    /// When the training is over, the average replaces the parameters for good: in the test, in
-    /// `weights.safetensors`, and in checkpoints saved from then on. Default false.
+    /// When the training is over, the average replaces the parameters for good, in the test and in checkpoints
+    /// saved from then on. What the last evaluation saw is in `weights.safetensors` all the same. Default false.
     replace_at_end: bool,
     /// The name under which the average is published: `SET/PARAMETER`, in every checkpoint too. Default:
     /// the entry's own name.
@@ -177,6 +177,7 @@ impl Hook for Ema {
         if config.warm_up != WarmUp::Exponential {
             setup.warn_of_unused(&["warm_up_updates"], "unless `warm_up` is `exponential`");
         }
+        Averages::claim(setup, &config.evaluate, config.replace_at_end)?;
         Ok(Ema {
             set: set_name(config.set.clone(), setup)?,
             config,

@@ -44,8 +44,8 @@ pub(crate) struct Config {
     statistics_samples: u64,
     /// The phases whose passes see the mean instead of the parameters. Default `val` and `test`.
     evaluate: Vec<Evaluated>,
-    /// When the training is over, the mean replaces the parameters for good: in the test, in
-    /// `weights.safetensors`, and in checkpoints saved from then on. Default true.
+    /// When the training is over, the mean replaces the parameters for good, in the test and in checkpoints
+    /// saved from then on. What the last evaluation saw is in `weights.safetensors` all the same. Default true.
     replace_at_end: bool,
     /// The name under which the mean is published: `SET/PARAMETER`, in every checkpoint too. Default: the
     /// entry's own name.
@@ -169,6 +169,7 @@ impl Hook for Swa {
         if !config.recompute_statistics {
             setup.warn_of_unused(&["statistics_samples"], "without `recompute_statistics`");
         }
+        Averages::claim(setup, &config.evaluate, config.replace_at_end)?;
         Ok(Swa {
             set: set_name(config.set.clone(), setup)?,
             config,

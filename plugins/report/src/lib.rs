@@ -138,7 +138,8 @@ impl Hook for Report {
         self.matrix.counts.fill(0);
         if task.phase() == Phase::Train {
             self.history.batches = task.batches();
-            if self.config.iterations == 0 {
+            // An epoch that was begun before a resume has its rates.
+            if self.config.iterations == 0 && task.batch() == 0 {
                 let at = self.place(task);
                 for (group, rate) in task.learning_rates() {
                     self.history.add_rate(group, at, rate);

@@ -103,6 +103,16 @@ pub(super) const PAGES: [Page; 5] = [
                 ),
             ),
             (
+                "sconce eval RUN [--set NAME]",
+                Runs(
+                    &[
+                        "sconce eval runs/mine --set parameters",
+                        "sconce predict runs/mine --format csv",
+                    ],
+                    &["accuracy", "index,class,"],
+                ),
+            ),
+            (
                 "sconce run FILE --dry-run",
                 Runs(&["sconce run mine.json --dry-run"], &["a dry run"]),
             ),
@@ -269,6 +279,10 @@ pub(super) const PAGES: [Page; 5] = [
                     ],
                     &["index,class,"],
                 ),
+            ),
+            (
+                "sconce eval runs/NAME",
+                Runs(&["sconce eval runs/mine"], &["accuracy"]),
             ),
         ],
     ),

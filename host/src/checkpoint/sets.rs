@@ -1,0 +1,154 @@
+//! The sets of weights in a checkpoint: the training's own parameters, and averages that hooks publish as
+//! `SET/PARAMETER`.
+//!
+//! `parameters.safetensors` holds what was measured by the last evaluation: what `eval`, `predict`, a
+//! manifest's `weights` and every other program take. Where that is a set of averages, the training's own
+//! parameters are beside it in `trained.safetensors`, and the set is not in `training.safetensors` again.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use candle_core::Tensor;
+
+use super::form::{self, OF_PARAMETERS, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
+use super::index::Index;
+use super::{Checkpoint, Error, Header};
+
+/// The name of the set of the training's own parameters.
+pub const TRAINED: &str = "parameters";
+
+/// A set of a checkpoint.
+#[derive(Debug)]
+pub struct Weights {
+    /// Its name.
+    pub set: String,
+    /// Its tensors, by the parameters' names.
+    pub tensors: Vec<(String, Tensor)>,
+}
+
+/// The set that was measured, where it is not the training's own parameters.
+pub(super) struct Measured<'a> {
+    /// By the parameters' names; a parameter that is not in the set is the training's own.
+    pub(super) parameters: Vec<(&'a str, &'a Tensor)>,
+    /// The full names of the published tensors among them.
+    pub(super) published: HashSet<String>,
+}
+
+/// What of a checkpoint goes to `parameters.safetensors` in the place of its own parameters.
+pub(super) fn measured(checkpoint: &Checkpoint) -> Option<Measured<'_>> {
+    let set = checkpoint.header.measured.as_deref()?;
+    let mut published = HashSet::new();
+    let tensors = checkpoint.tensors.iter();
+    let by_name: HashMap<&str, &Tensor> = tensors.map(|(name, t)| (name.as_str(), t)).collect();
+    let parameters = checkpoint.under(OF_PARAMETERS).map(|(name, own)| {
+        let full = format!("published/{set}/{name}");
+        match by_name.get(full.as_str()) {
+            Some(tensor) if tensor.dims() == own.dims() && tensor.dtype() == own.dtype() => {
+                published.insert(full);
+                (name, *tensor)
+            }
+            _ => (name, own),
+        }
+    });
+    let parameters = parameters.collect();
+    Some(Measured {
+        parameters,
+        published,
+    })
+}
+
+/// The published tensors of the measured set, by their full names.
+pub(super) fn published(
+    set: &str,
+    header: &Header,
+    tensors: Vec<(String, Tensor)>,
+) -> Vec<(String, Tensor)> {
+    let publishers = header.publishers.iter();
+    let known: HashSet<&str> = publishers
+        .map(|publisher| publisher.name.as_str())
+        .collect();
+    let named = tensors.into_iter().filter_map(|(name, tensor)| {
+        let published = format!("{set}/{name}");
+        let is_published = known.contains(published.as_str());
+        is_published.then(|| (format!("published/{published}"), tensor))
+    });
+    named.collect()
+}
+
+/// Reads a set of the checkpoint in a directory: the one of this name, or the one that was measured.
+///
+/// # Errors
+///
+/// Where the checkpoint is damaged, or has no such set; then the message has the names of all.
+pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, Error> {
+    let index = Index::read(directory)?;
+    let damaged = |name: &str, reason: String| Error::Damaged {
+        path: directory.to_owned(),
+        reason: format!("`{name}`: {reason}"),
+    };
+    let tensors = |name: &str| {
+        let bytes = index.file(directory, name)?;
+        form::tensors(&bytes).map_err(|reason| damaged(name, reason))
+    };
+    let header: Header =
+        form::parsed(&index.file(directory, STATE)?).map_err(|reason| damaged(STATE, reason))?;
+    let measured = header.measured.as_deref().unwrap_or(TRAINED);
+    let set = set.unwrap_or(measured);
+    let found = |tensors| {
+        Ok(Weights {
+            set: set.to_owned(),
+            tensors,
+        })
+    };
+    if set == measured {
+        return found(tensors(PARAMETERS)?);
+    }
+    if set == TRAINED {
+        return found(tensors(TRAINED_FILE)?);
+    }
+    let own = match header.measured {
+        Some(_) => tensors(TRAINED_FILE)?,
+        None => tensors(PARAMETERS)?,
+    };
+    let training = if index.has(TRAINING) {
+        tensors(TRAINING)?
+    } else {
+        Vec::new()
+    };
+    let of_set = |set: &str, name: &str| {
+        let full = format!("published/{set}/{name}");
+        training.iter().find(|(known, _)| *known == full)
+    };
+    if !own.iter().any(|(name, _)| of_set(set, name).is_some()) {
+        let mut known = vec![measured];
+        known.extend((measured != TRAINED).then_some(TRAINED));
+        known.extend(others(&own, &training));
+        let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+        return Err(Error::Set {
+            path: directory.to_owned(),
+            set: set.to_owned(),
+            known: known.join(", "),
+        });
+    }
+    let all = own.iter().map(|(name, own)| {
+        let averaged = of_set(set, name).map(|(_, tensor)| tensor);
+        (name.clone(), averaged.unwrap_or(own).clone())
+    });
+    found(all.collect())
+}
+
+/// The names of the sets among what hooks published.
+fn others<'a>(own: &[(String, Tensor)], training: &'a [(String, Tensor)]) -> Vec<&'a str> {
+    let set_of = |full: &'a str| {
+        let published = full.strip_prefix("published/")?;
+        let mut names = own.iter();
+        names.find_map(|(name, _)| published.strip_suffix(name.as_str())?.strip_suffix('/'))
+    };
+    let mut sets: Vec<&str> = training
+        .iter()
+        .filter_map(|(name, _)| set_of(name))
+        .collect();
+    sets.sort_unstable();
+    sets.dedup();
+    sets
+}

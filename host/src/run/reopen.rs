@@ -1,0 +1,77 @@
+//! An epoch that was begun before a resume or a roll back.
+//!
+//! `before_epoch` is called again, as hooks prepare there what they need during the epoch. What they change of
+//! the run there, or ask for, was done when the epoch began and is a part of the checkpoint: a schedule that
+//! sets a rate would otherwise show the rate of the next update until that update, and a hook that halves one
+//! would halve it twice.
+
+use candle_core::Tensor;
+use sconce_plugin_api::{Keep, Point};
+
+use super::evaluate::Outer;
+use super::{RunError, Trainer};
+use crate::bridge::Value;
+use crate::checkpoint::PhaseState;
+use crate::optim::Groups;
+
+/// What hooks can change of a run at `before_epoch`.
+struct Kept {
+    parameters: Vec<Tensor>,
+    groups: Groups,
+    accumulation: Option<u64>,
+    metrics: Vec<PhaseState>,
+    values: Vec<(Keep, Box<str>, usize, Value)>,
+}
+
+impl Trainer<'_> {
+    /// `before_epoch` of an epoch that was begun before; nothing of the run changes but what the hooks keep to
+    /// themselves, and that they listen at modules. Afterwards hooks see the pass as it was.
+    pub(super) fn reopen(&mut self, pass: Outer) -> Result<(), RunError> {
+        let failed = |error| RunError::task("resuming an epoch", &self.view, error);
+        let kept = self.changeable().map_err(failed)?;
+        self.is_reopening = true;
+        let called = self.call(Point::BeforeEpoch);
+        self.is_reopening = false;
+        called?;
+        let restored = self.put_back(kept);
+        restored.map_err(|error| RunError::task("resuming an epoch", &self.view, error))?;
+        pass.restore_flags(&mut self.view);
+        Ok(())
+    }
+
+    fn changeable(&self) -> candle_core::Result<Kept> {
+        let parameters = self.task.parameters().iter();
+        let mut values = Vec::new();
+        for keep in [Keep::Epoch, Keep::Run] {
+            for (name, owner, value) in self.shared.values.of_kind(keep) {
+                let value = match value {
+                    Value::Tensor(tensor) => Value::Tensor(tensor.copy()?),
+                    json @ Value::Json(_) => json,
+                };
+                values.push((keep, name, owner, value));
+            }
+        }
+        Ok(Kept {
+            parameters: parameters
+                .map(|parameter| parameter.tensor().copy())
+                .collect::<candle_core::Result<_>>()?,
+            groups: self.shared.groups.borrow().clone(),
+            accumulation: self.shared.accumulation.get(),
+            metrics: self.shared.metrics.borrow().save(),
+            values,
+        })
+    }
+
+    fn put_back(&self, kept: Kept) -> candle_core::Result<()> {
+        for (parameter, tensor) in self.task.parameters().iter().zip(&kept.parameters) {
+            parameter.var().set(tensor)?;
+        }
+        self.shared.set_groups(&kept.groups);
+        self.shared.accumulation.set(kept.accumulation);
+        self.shared.metrics.borrow_mut().restore(&kept.metrics);
+        for (keep, name, owner, value) in kept.values {
+            self.shared.values.set(&name, keep, owner, value);
+        }
+        Ok(())
+    }
+}
