@@ -31,6 +31,7 @@ mod metrics;
 mod models;
 mod profiling;
 mod report;
+mod resumed;
 mod saving;
 mod schedules;
 mod together;

@@ -1,0 +1,354 @@
+//! What hooks see of a run that was interrupted and resumed is what they see of one that was not.
+//!
+//! Two observers, one before and one behind all other hooks, write down the whole view at every mount
+//! point. What they write of a resumed run must be, line by line, the rest of what they wrote of the run
+//! that was left alone.
+
+mod observer;
+mod stage;
+
+use observer::Notes;
+use serde_json::{Value, json};
+use stage::{Course, EPOCHS, Plugins, Stage};
+
+const PACKAGES: [&str; 11] = [
+    "sconce-plugin-checkpoints",
+    "sconce-plugin-console",
+    "sconce-plugin-control",
+    "sconce-plugin-csv",
+    "sconce-plugin-debugging",
+    "sconce-plugin-logging",
+    "sconce-plugin-metrics",
+    "sconce-plugin-models",
+    "sconce-plugin-optimisation",
+    "sconce-plugin-profiling",
+    "sconce-plugin-report",
+];
+
+/// Hooks that are run side by side.
+fn together() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "accumulate",
+            json!({"variables": ["outputs"], "phases": ["val"]}),
+        ),
+        ("activation-stats", json!({"every": 1})),
+        ("anomaly", json!({"every": 2})),
+        (
+            "check",
+            json!({"monitor": "accuracy", "required": 0.0, "by_epoch": 1}),
+        ),
+        (
+            "checkpoint",
+            json!({"best": [{"monitor": "loss"}], "keep_last": 2}),
+        ),
+        ("classification", json!({})),
+        (
+            "compute-stats",
+            json!({"variables": {"outputs": ["mean", "max"]}}),
+        ),
+        ("console", json!({"interval": 2})),
+        ("csv", json!({})),
+        ("early-stopping", json!({"monitor": "loss", "patience": 9})),
+        ("ema", json!({"decay": 0.9})),
+        (
+            "freeze",
+            json!({"parameters": ["linear1.bias"], "until_iteration": 9}),
+        ),
+        ("grad-clip", json!({"max_norm": 0.5})),
+        ("grad-noise", json!({"eta": 0.01})),
+        ("gradient-flow", json!({"every": 1})),
+        ("iteration-timer", json!({})),
+        ("jsonl", json!({"interval": 1})),
+        ("loss-scale", json!({"mode": "dynamic"})),
+        (
+            "loss-spike",
+            json!({"window": 4, "rtol": 0.01, "action": "warn"}),
+        ),
+        (
+            "lr-schedule",
+            json!({"warm_up": {"steps": 2}, "schedule": {"kind": "cosine"}}),
+        ),
+        ("memory", json!({"every": 2})),
+        ("model-complexity", json!({})),
+        (
+            "on-plateau",
+            json!({"long_term": 2, "short_term": 1, "action": "lower-rate"}),
+        ),
+        ("output-mask", json!({"present": ["0", "1"]})),
+        ("plot-lines", json!({"metrics": ["loss"]})),
+        ("predictions", json!({"phases": ["val"]})),
+        ("profile", json!({})),
+        ("progress", json!({})),
+        (
+            "prune",
+            json!({"amount": 0.5, "begin": 1, "end": 4, "every": 1}),
+        ),
+        ("report", json!({})),
+        ("stop-on-nan", json!({"watch": ["loss", "gradients"]})),
+        ("swa", json!({"start": 0.5, "evaluate": []})),
+        ("throughput", json!({"every": 2})),
+        ("time-limit", json!({"hours": 8})),
+        ("trace", json!({"schedule": {"skip_first": 2, "active": 3}})),
+        ("training-trace", json!({})),
+        ("weight-constraint", json!({"kind": "max-norm", "max": 1.0})),
+    ]
+}
+
+/// Hooks that change what all others do, and further settings of some.
+fn by_themselves() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "accumulation-schedule",
+            json!({"factors": {"0": 2, "1": 4}}),
+        ),
+        (
+            "checkpoint",
+            json!({"epochs": 0, "iterations": 2, "background": true}),
+        ),
+        (
+            "early-stopping",
+            json!({"monitor": "loss", "patience": 0, "restore_best": true}),
+        ),
+        (
+            "freeze",
+            json!({"parameters": ["linear1.*"], "until_epoch": 1}),
+        ),
+        (
+            "loss-spike",
+            json!({"window": 2, "rtol": 0.001, "action": "skip-update"}),
+        ),
+        ("lr-range-test", json!({"steps": 3})),
+        (
+            "lr-schedule",
+            json!({"by": "epoch", "schedule": {"kind": "exponential", "factor": 0.5}}),
+        ),
+        (
+            "lr-schedule",
+            json!({"schedule": {"kind": "one-cycle"}, "momentum": {"kind": "opposite"}}),
+        ),
+        (
+            "overfit-check",
+            json!({"below": 0.0, "iterations": 9, "one_batch": false}),
+        ),
+        ("precise-batchnorm", json!({})),
+        (
+            "swa",
+            json!({"start": 0.0, "learning_rate": 0.01, "anneal_epochs": 2, "recompute_statistics": true}),
+        ),
+        ("visualize", json!({"every_epochs": 1, "count": 4})),
+    ]
+}
+
+/// Hooks that no such run can have, and why.
+const LEFT_OUT: [(&str, &str); 1] = [(
+    "save-file",
+    "it copies files of the machine; it sees nothing of the run",
+)];
+
+/// What a resumed run did from where it was left: without its beginning, which comes before everything is
+/// restored, and without the `before_epoch` of an epoch that was begun before.
+fn rest(notes: &Notes, expected: &[String]) -> Vec<String> {
+    let lines = &notes.lines;
+    let is_loaded = |line: &String| line.contains(" after_load_checkpoint(");
+    let loaded = lines.iter().rposition(is_loaded).expect("it was loaded");
+    let rest = lines.get(loaded + 1..).unwrap_or_default();
+    let opens = |lines: &[String]| {
+        let opening = lines
+            .iter()
+            .take_while(|line| line.contains(" before_epoch(train)"));
+        opening.count()
+    };
+    let again = opens(rest).saturating_sub(opens(expected));
+    rest.get(again..).unwrap_or_default().to_vec()
+}
+
+/// Where two notes differ first, cut to what differs.
+fn difference(expected: &[String], found: &[String]) -> Option<String> {
+    let at = (0..expected.len().max(found.len())).find(|&at| expected.get(at) != found.get(at))?;
+    let line = |lines: &[String]| {
+        lines
+            .get(at)
+            .cloned()
+            .unwrap_or_else(|| "the end".to_owned())
+    };
+    let (expected, found) = (line(expected), line(found));
+    let pairs = expected.chars().zip(found.chars());
+    let same = pairs.take_while(|(a, b)| a == b).count();
+    let show = |line: &str| -> String {
+        line.chars()
+            .skip(same.saturating_sub(60))
+            .take(120)
+            .collect()
+    };
+    let head: String = expected.chars().take(50).collect();
+    Some(format!(
+        "line {at}, {head}…\n    expected …{}\n    found    …{}",
+        show(&expected),
+        show(&found)
+    ))
+}
+
+/// The files that a run leaves whose content follows from the run alone.
+fn tables(stage: &Stage<'_>) -> Vec<String> {
+    let files = ["train.csv", "val.csv", "gradient-flow.csv", "log.jsonl"];
+    let text = |file: &&str| std::fs::read_to_string(stage.path(file)).unwrap_or_default();
+    files.iter().map(text).collect()
+}
+
+/// How a run that is resumed from a checkpoint, and what it leaves, differs from the undisturbed one.
+fn resumed(
+    stage: &Stage<'_>,
+    course: Course<'_>,
+    expected: &[String],
+    left: &[String],
+) -> Option<String> {
+    let notes = stage.run(course);
+    let found = difference(expected, &rest(&notes, expected));
+    found.or_else(|| difference(left, &tables(stage)).map(|found| format!("files: {found}")))
+}
+
+/// The differences between an undisturbed run that saves checkpoints all the time, and runs that are resumed from
+/// those with the wanted tags.
+fn after_saves(stage: &Stage<'_>, wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let saves = Course {
+        saves: true,
+        ..Course::default()
+    };
+    let straight = stage.run(saves);
+    let left = tables(stage);
+    let last = format!("cycle-{EPOCHS}");
+    let content = stage.content(&last);
+    let mut found = Vec::new();
+    for (tag, _) in straight.saved.iter().filter(|(tag, _)| wanted(tag)) {
+        let told = format!(") {tag} None ");
+        let is_told =
+            |line: &String| line.starts_with("last after_save_checkpoint(") && line.contains(&told);
+        let from = straight
+            .lines
+            .iter()
+            .position(is_told)
+            .expect("it was saved");
+        let expected = straight.lines.get(from + 1..).unwrap_or_default();
+        let course = Course {
+            resume: Some(tag),
+            ..saves
+        };
+        let difference = resumed(stage, course, expected, &left);
+        let again = stage.content(&last);
+        let states = content
+            .iter()
+            .find(|(name, part)| again.get(*name) != Some(*part));
+        let states = states.map(|(name, part)| {
+            format!(
+                "in `{last}` {name}: {part:.300} / {:.300}",
+                again.get(name).map_or("nothing", String::as_str)
+            )
+        });
+        found.extend(
+            difference
+                .or(states)
+                .map(|difference| format!("{tag}: {difference}")),
+        );
+    }
+    found
+}
+
+/// The same with runs that are interrupted wherever an observer writes one of the wanted lines.
+fn after_interrupts(stage: &Stage<'_>, wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let straight = stage.run(Course::default());
+    let left = tables(stage);
+    let mut found = Vec::new();
+    for (at, line) in straight
+        .lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| wanted(line))
+    {
+        let disturbed = stage.run(Course {
+            interrupt_at: Some(at + 1),
+            ..Course::default()
+        });
+        let saved = disturbed.saved.iter().find(|(tag, _)| tag == "interrupted");
+        let (_, saved) = saved.unwrap_or_else(|| panic!("no checkpoint after {line:.60}"));
+        let (before, after) = straight.lines.split_at(*saved);
+        let difference = difference(before, disturbed.lines.get(..*saved).unwrap_or_default());
+        let course = Course {
+            resume: Some("interrupted"),
+            ..Course::default()
+        };
+        let difference = difference.or_else(|| resumed(stage, course, after, &left));
+        found.extend(
+            difference.map(|difference| format!("interrupted at {line:.40}: {difference}")),
+        );
+    }
+    found
+}
+
+/// The moments at which a hook alone is resumed: between two updates, at an epoch's end, behind its validation,
+/// and where the next one has begun.
+const MOMENTS: [&str; 6] = [
+    "begun-0",
+    "iteration-2",
+    "iteration-7",
+    "validated-1",
+    "cycle-1",
+    "iteration-11",
+];
+
+fn assert_none(found: &[String]) {
+    assert!(
+        found.is_empty(),
+        "{} differences:\n{}",
+        found.len(),
+        found.join("\n")
+    );
+}
+
+#[test]
+fn each_hook_alone_sees_of_a_resumed_run_what_it_would_of_an_undisturbed_one() {
+    let plugins = Plugins::open(&PACKAGES);
+    let alone = together().into_iter().chain(by_themselves());
+    let mut found = Vec::new();
+    for hook in alone {
+        let kind = format!("{} {}", hook.0, hook.1);
+        let stage = Stage::new(&plugins, &[hook]);
+        let differences = after_saves(&stage, &|tag| MOMENTS.contains(&tag));
+        found.extend(
+            differences
+                .into_iter()
+                .map(|text| format!("{kind}: {text}")),
+        );
+    }
+    assert_none(&found);
+    // None was forgotten.
+    let all = together().into_iter().chain(by_themselves());
+    let known: Vec<&str> = all
+        .map(|(kind, _)| kind)
+        .chain(LEFT_OUT.map(|(kind, _)| kind))
+        .collect();
+    for kind in plugins.kinds() {
+        assert!(known.contains(&kind), "the hook `{kind}` is in no run here");
+    }
+}
+
+#[test]
+fn all_hooks_see_the_same_wherever_the_run_was_saved() {
+    let plugins = Plugins::open(&PACKAGES);
+    for hooks in [Vec::new(), together()] {
+        let stage = Stage::new(&plugins, &hooks);
+        assert_none(&after_saves(&stage, &|_| true));
+    }
+}
+
+#[test]
+fn all_hooks_see_the_same_wherever_the_run_was_interrupted() {
+    let plugins = Plugins::open(&PACKAGES);
+    let points = ["after_iter", "before_epoch", "after_epoch", "after_cycle"];
+    let wanted = |line: &str| {
+        let is_at = |point: &&str| line.starts_with(&format!("last {point}("));
+        points.iter().any(|point| is_at(&point))
+    };
+    let stage = Stage::new(&plugins, &together());
+    assert_none(&after_interrupts(&stage, &wanted));
+}
