@@ -4,7 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
-use crate::{Context, Result, Setup, bail};
+use crate::ext::check_path;
+use crate::{Context, Error, Result, Setup, bail};
 
 impl Setup<'_> {
     /// The path of a file or directory below the run's directory, which the configuration's key
@@ -12,10 +13,14 @@ impl Setup<'_> {
     ///
     /// # Errors
     ///
-    /// Where it is empty, absolute, or leads out of that directory, by `..` or by a symbolic link.
+    /// Where it is empty, absolute, or leads out of that directory, by `..` or by a symbolic link; where
+    /// it begins with `~` or has `$VAR` in it, which only a shell replaces.
     #[track_caller]
     pub fn path_below(&self, option: &str, path: impl AsRef<Path>) -> Result<PathBuf> {
-        resolve(self.run_directory(), &format!("`{option}`"), path.as_ref())
+        let path = path.as_ref();
+        check_path(&path.to_string_lossy())
+            .map_err(|reason| Error::new(format_args!("`{option}`: {reason}")))?;
+        resolve(self.run_directory(), &format!("`{option}`"), path)
     }
 }
 

@@ -367,3 +367,70 @@ fn nonsense_is_refused() {
         );
     }
 }
+
+/// Two entries: each keeps what it saved and deletes nothing of the other's, when the run is resumed too.
+#[test]
+fn two_entries_keep_to_their_own_checkpoints() {
+    let hooks = json!([
+        {"hook": "checkpoint", "config": {"keep_last": 2, "best": [{"monitor": "loss"}]}},
+        {"hook": "checkpoint", "config": {"epochs": 2, "save_last": false, "keep_every": 4, "keep_last": 1}},
+        {"hook": "checkpoint", "name": "by the way", "config": {"iterations": 7}}
+    ]);
+    let expected = [
+        "best-loss",
+        "checkpoint-2-epoch-4",
+        "checkpoint-2-epoch-6",
+        "epoch-5",
+        "epoch-6",
+        "iteration-14",
+        "iteration-18",
+        "iteration-7",
+    ];
+    let (place, finished) = run(hooks.clone());
+    finished.expect(0, &[]);
+    assert_eq!(tags(&place), expected);
+    // The same in two parts.
+    let place = Workplace::new(PLUGINS);
+    place.write(&manifest(hooks));
+    let parts = [["--set", "train.epochs=3"], ["--resume", "epoch-3"]];
+    for part in parts {
+        place
+            .sconce(&[&["run", "manifest.json"][..], &part].concat())
+            .expect(0, &[]);
+    }
+    let found = tags(&place);
+    // The first part's end was saved too.
+    let found: Vec<&String> = found.iter().filter(|tag| *tag != "iteration-9").collect();
+    assert_eq!(found, expected.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn two_entries_with_one_tag_are_an_error() {
+    let place = Workplace::new(PLUGINS);
+    for (first, second, words) in [
+        (
+            json!({"last": "last"}),
+            json!({"last": "last"}),
+            "the tag `last`",
+        ),
+        (
+            json!({}),
+            json!({"tag": "epoch-{epoch:3}"}),
+            "`epoch-{epoch:3}`",
+        ),
+        (
+            json!({"best": [{"monitor": "loss", "tag": "best"}]}),
+            json!({"tag": "best"}),
+            "the tag `best`",
+        ),
+    ] {
+        let finished = place.run(&manifest(json!([checkpoint(first), checkpoint(second)])));
+        assert!(finished.code != 0, "{}", finished.stdout);
+        let told = &finished.stderr;
+        assert!(
+            told.contains(words) && told.contains("of the entry `checkpoint`"),
+            "{told}"
+        );
+        assert!(told.contains("checkpoint-2-"), "{told}");
+    }
+}

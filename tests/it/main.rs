@@ -6,6 +6,7 @@
 //! | `tensors` | hooks read and change tensors where they may, without a copy |
 //! | `training` | the quickstart learns, MNIST learns, two runs give the same bits |
 //! | `order` | which mount points are called, in which order, with which counters |
+//! | `outside_input` | a checkpoint from elsewhere, or a path with `~`, touches nothing outside the run |
 //! | `requests` | what hooks ask for is served, or refused with a reason |
 //! | `faults` | a hook that fails or panics anywhere ends as a message with its name |
 //! | `crashes`, `hangs` | one that brings the process down, or does not come back, is named too |
@@ -76,6 +77,7 @@ mod measured;
 mod modules;
 mod mutations;
 mod order;
+mod outside_input;
 mod plugins;
 mod precision;
 mod pytorch;

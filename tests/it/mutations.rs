@@ -1,6 +1,7 @@
 //! Damaged inputs never crash the host; `cargo run -p sconce-tests --bin mutate` tries many more.
 
-use sconce_tests::mutations::{Subject, strike};
+use sconce_tests::mutations::{HOOKS, Subject, strike};
+use sconce_tests::workspace;
 
 /// Some damage is harmless, most is not.
 fn try_some(subject: Subject, count: u64) {
@@ -33,5 +34,33 @@ fn data_files_and_weights() {
 
 #[test]
 fn states_of_hooks() {
-    try_some(Subject::State, 1000);
+    try_some(Subject::State, 2500);
+}
+
+#[test]
+fn counters_of_checkpoints() {
+    try_some(Subject::Counters, 400);
+}
+
+/// Who gives a hook a state has it damaged here.
+#[test]
+fn every_hook_with_a_state_is_among_those_that_are_tried() {
+    let mut open = vec![workspace().join("plugins")];
+    let mut found = 0;
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).expect("entries").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(path).expect("a source");
+                found += text.matches("fn load_state(").count();
+            }
+        }
+    }
+    assert_eq!(
+        found,
+        HOOKS.len(),
+        "the table `HOOKS` in tests/src/mutations/states.rs"
+    );
 }

@@ -30,18 +30,26 @@ use crate::artifacts;
 ///
 /// Where it can't be had.
 pub fn loaded(package: &str, kind: &str, config: &Value, shared: &Shared<'_>) -> Hook {
+    let library = Library::open(&artifacts().plugin(package)).expect("it can be opened");
+    shared.register(kind);
+    let instance = create(&library, kind, &config.to_string(), shared).expect("it is created");
+    Hook::new(spec_in(package, kind), instance)
+}
+
+/// What the host knows of a plugin's hook.
+///
+/// # Panics
+///
+/// Where the plugin can't be read or does not have it.
+pub fn spec_in(package: &str, kind: &str) -> HookSpec {
     let path = artifacts().plugin(package);
     let plugin = inspect(&path).expect("the plugin is right");
     let metadata = plugin.hook(kind).expect("it has the hook");
-    let library = Library::open(&path).expect("it can be opened");
-    shared.register(kind);
-    let instance = create(&library, kind, &config.to_string(), shared).expect("it is created");
-    let spec = HookSpec {
-        library: path.clone(),
+    HookSpec {
+        library: path,
         plugin: package.to_owned(),
         ..spec(metadata)
-    };
-    Hook::new(spec, instance)
+    }
 }
 
 /// A hook that is linked into this program: it goes through the same door as a plugin's.

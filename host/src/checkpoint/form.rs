@@ -152,10 +152,15 @@ impl Files {
             let bytes = bytes.map_err(|error| damaged(TRAINING, error.to_string()))?;
             hooks.push(written.record(bytes));
         }
+        let header: Header = parsed(&read(STATE)?).map_err(|reason| damaged(STATE, reason))?;
+        let manifest = parsed(&read(MANIFEST)?).map_err(|reason| damaged(MANIFEST, reason))?;
+        header
+            .check(&manifest)
+            .map_err(|reason| damaged(STATE, reason))?;
         Ok(Checkpoint {
             header,
             hooks,
-            manifest: parsed(&read(MANIFEST)?).map_err(|reason| damaged(MANIFEST, reason))?,
+            manifest,
             tensors: all,
         })
     }

@@ -2,7 +2,8 @@
 //!
 //! `docs/checkpoints.md` describes the files. `store` knows where the checkpoints of a run are
 //! and which is the latest, `directory` writes and reads one whole or not at all, `form` is the
-//! way between a [`Checkpoint`] and the bytes of its files.
+//! way between a [`Checkpoint`] and the bytes of its files, and `sound` checks the numbers that come
+//! back.
 
 mod best;
 mod bytes;
@@ -12,6 +13,7 @@ mod exact;
 mod form;
 mod index;
 mod sets;
+mod sound;
 mod store;
 
 use candle_core::Tensor;

@@ -10,6 +10,7 @@ use crate::files::{read_regular, sync_directory, vanished};
 
 /// The name that leads to the last checkpoint; no tag.
 pub use sconce_plugin_api::ext::LATEST;
+use sconce_plugin_api::ext::check_tag;
 
 /// The directory `checkpoints` of a run.
 #[derive(Clone, Debug)]
@@ -128,9 +129,8 @@ impl Store {
             });
         let text = text.ok()?;
         let tag = text.trim();
-        let mut parts = Path::new(tag).components();
-        let is_name = matches!(parts.next(), Some(Component::Normal(name)) if name == tag);
-        (is_name && parts.next().is_none()).then(|| tag.to_owned())
+        // Where it leads elsewhere it is not ours.
+        check_tag(tag).is_ok().then(|| tag.to_owned())
     }
 
     /// The tags of the finished checkpoints, the one that was saved last first.
@@ -235,10 +235,10 @@ mod tests {
                 exact: true,
                 progress: Progress {
                     epoch: 1,
-                    iteration: 2,
+                    iteration: 5,
                     update: 3,
                     samples: 4,
-                    batch: 5,
+                    batch: 0,
                     ordinal: 6,
                     stage: Stage::Cycle,
                 },

@@ -16,6 +16,7 @@ mod new_run;
 mod number;
 mod output;
 mod past_run;
+mod paths;
 mod plugins;
 mod predict;
 mod prepare;
@@ -40,7 +41,7 @@ mod verbosity;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit;
 use crate::faults;
@@ -132,6 +133,15 @@ impl ManifestArgs {
     }
 }
 
+/// The arguments of this process.
+fn arguments() -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    command.build();
+    let matches = command.clone().try_get_matches()?;
+    paths::check(&command, &matches)?;
+    Cli::from_arg_matches(&matches)
+}
+
 /// Runs the command line of this process, whose task is the manifest's model over its data, and gives
 /// back its exit code (see [`crate::exit`]).
 pub fn main() -> ExitCode {
@@ -160,7 +170,7 @@ pub fn main() -> ExitCode {
 /// ```
 pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
     stdout::keep();
-    let code = match Cli::try_parse() {
+    let code = match arguments() {
         Ok(cli) => output::finish(obey(cli.command, tasks)),
         Err(answer) => output::finish(tell(&answer)),
     };

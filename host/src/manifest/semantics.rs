@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sconce_plugin_api::ext::check_path;
 use serde_json::Value;
 
 use super::hook_entry::ONE_UNIT;
@@ -19,7 +20,7 @@ const LONGEST_NAME: usize = 200;
 pub(super) fn check(document: &Value, found: &[Problem]) -> Vec<Problem> {
     let hooks = document.get("hooks").and_then(Value::as_array);
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut problems = Vec::new();
+    let mut problems = wrong_paths(document);
     problems.extend(too_long(document.get("name"), "name", "the run's name"));
     let found: BTreeSet<&str> = found.iter().map(|problem| problem.path.as_str()).collect();
     for (index, hook) in hooks.into_iter().flatten().enumerate() {
@@ -68,6 +69,45 @@ fn too_long(name: Option<&Value>, path: &str, what: &str) -> Option<Problem> {
         let message = format!("{what} has {length} bytes, at most {LONGEST_NAME} are possible");
         wrong(path.to_owned(), message)
     })
+}
+
+/// The keys of `data` whose texts are paths, at any depth.
+const PATHS_OF_DATA: [&str; 6] = ["directory", "file", "images", "inputs", "labels", "targets"];
+
+/// Paths in which a shell would replace something.
+fn wrong_paths(document: &Value) -> Vec<Problem> {
+    let mut paths = Vec::new();
+    let mut add = |path: &str, value: Option<&Value>| {
+        if let Some(Value::String(text)) = value {
+            paths.push((path.to_owned(), text.clone()));
+        }
+    };
+    add("output", document.get("output"));
+    add("weights", document.get("weights"));
+    add("weights.file", document.pointer("/weights/file"));
+    for list in ["plugins", "hooks"] {
+        let elements = document.get(list).and_then(Value::as_array);
+        for (index, element) in elements.into_iter().flatten().enumerate() {
+            let path = json_path::element(list, index);
+            match list {
+                "plugins" => add(&path, Some(element)),
+                _ => add(&json_path::member(&path, "library"), element.get("library")),
+            }
+        }
+    }
+    let mut open: Vec<(String, &Value)> = Vec::new();
+    open.extend(document.get("data").map(|data| ("data".to_owned(), data)));
+    while let Some((path, value)) = open.pop() {
+        for (key, value) in value.as_object().into_iter().flatten() {
+            let path = json_path::member(&path, key);
+            if PATHS_OF_DATA.contains(&key.as_str()) {
+                add(&path, Some(value));
+            }
+            open.push((path, value));
+        }
+    }
+    let problem = |(path, text): (String, String)| Some(wrong(path, check_path(&text).err()?));
+    paths.into_iter().filter_map(problem).collect()
 }
 
 /// Whether an `every` says nothing, or two things.

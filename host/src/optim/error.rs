@@ -59,7 +59,7 @@ pub enum Error {
         wanted: Vec<usize>,
     },
     /// A state to be restored has a number of steps that can't be one.
-    #[error("the saved optimizer state `{name}` must be 0 or more, found {found}")]
+    #[error("the saved optimizer state `{name}` must be from 0 to 2^53, found {found}")]
     StateSteps {
         /// The state's name.
         name: String,

@@ -174,10 +174,14 @@ impl Moments {
     }
 }
 
+/// More steps than any run takes.
+const MOST: u64 = 1 << 53;
+
 fn steps(name: &str, tensor: &Tensor) -> Result<u64, Error> {
     check_shape(name, tensor, &[])?;
     let found: i64 = tensor.to_dtype(DType::I64)?.to_scalar()?;
-    u64::try_from(found).map_err(|_| Error::StateSteps {
+    let steps = u64::try_from(found).ok().filter(|steps| *steps <= MOST);
+    steps.ok_or_else(|| Error::StateSteps {
         name: name.to_owned(),
         found,
     })

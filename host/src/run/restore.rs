@@ -170,6 +170,13 @@ impl Trainer<'_> {
         for (index, parameter) in parameters.iter().enumerate() {
             let name = format!("accumulated/{}", parameter.name());
             if let Some(gradient) = content.tensor(&name) {
+                if gradient.dims() != parameter.tensor().dims() {
+                    candle_core::bail!(
+                        "`{name}` has the shape {:?}, the model's parameter {:?}",
+                        gradient.dims(),
+                        parameter.tensor().dims()
+                    );
+                }
                 accumulated.set(index, gradient.clone());
                 any = true;
             }

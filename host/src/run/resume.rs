@@ -77,6 +77,8 @@ impl<'run> Trainer<'run> {
             self.view.epoch += 1;
             self.stage = Stage::Validation;
         }
+        // So may the update under way have.
+        self.update_of.end = self.update_of.end.min(batches);
         let tag = resume.checkpoint.header.tag.clone();
         self.tell_of_load(&resume.path, &tag, "", start)
     }

@@ -22,7 +22,7 @@ impl Trainer<'_> {
             .ok_or(RunError::NoTrainingData)?;
         let batches = data.len().div_ceil(self.plan.batch_size) as u64;
         let done = self.resumed_at.unwrap_or(0);
-        let total = self.plan.epochs * batches;
+        let total = self.plan.epochs.saturating_mul(batches);
         self.shared.clock.begin_training(total, done);
         self.enter(Phase::Train);
         self.call(Point::BeforeLoop)?;
@@ -145,7 +145,7 @@ impl Trainer<'_> {
                 break;
             }
         }
-        if self.view.batch == batches {
+        if self.view.batch >= batches {
             self.view.epoch += 1;
             self.trained = 0;
             self.update_of = 0..0;

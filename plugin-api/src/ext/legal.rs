@@ -208,6 +208,49 @@ pub fn check_name(what: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks a path that was written in a manifest or on a command line: nothing replaces `~` and `$VAR` in
+/// it as a shell does, and nobody wants a directory with such a name.
+///
+/// # Errors
+///
+/// What to write instead, for people.
+pub fn check_path(path: &str) -> Result<(), String> {
+    const ONLY: &str = "which only a shell replaces";
+    if let Some(rest) = path.strip_prefix('~') {
+        let home = std::env::var("HOME").ok();
+        let home = home.filter(|_| rest.is_empty() || rest.starts_with('/'));
+        let written = home.map_or_else(String::new, |home| format!(", as `{home}{rest}`"));
+        return Err(format!(
+            "`{path}` begins with `~`, {ONLY}: write the path out{written}; a name that really begins \
+             so is `./{path}`"
+        ));
+    }
+    if let Some(variable) = variable(path) {
+        return Err(format!(
+            "`{path}` has `{variable}` in it, {ONLY}: write the path out"
+        ));
+    }
+    Ok(())
+}
+
+/// The first `$VAR` or `${VAR}` in a text.
+fn variable(text: &str) -> Option<&str> {
+    for (place, _) in text.match_indices('$') {
+        let rest = text.get(place..)?;
+        let name = rest.get(1..)?;
+        if name.starts_with('{') {
+            let end = rest.find('}').map_or(rest.len(), |end| end + 1);
+            return rest.get(..end);
+        }
+        if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let end = name.find(|c| !is_part(c)).unwrap_or(name.len());
+            return rest.get(..=end);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +269,25 @@ mod tests {
             assert!(!request.is_legal_at(Point::OnException, Phase::Train));
         }
         assert!(!Request::SkipUpdate.is_legal_at(Point::AfterLoss, Phase::Val));
+    }
+
+    #[test]
+    fn paths_are_not_a_shells_words() {
+        for (path, words) in [
+            ("~", "begins with `~`"),
+            ("~/runs/x", "is `./~/runs/x`"),
+            ("~x", "is `./~x`"),
+            ("$HOME/x", "`$HOME`"),
+            ("a/${USER}_1/x", "`${USER}`"),
+            ("a/$b_1/x", "`$b_1`"),
+            ("a/${b", "`${b`"),
+        ] {
+            let told = check_path(path).expect_err(path);
+            assert!(told.contains(words), "{told}");
+        }
+        for path in ["", "./~x", "a~", "a/~b", "5$", "a$/b", "$1", "ü$"] {
+            assert_eq!(check_path(path), Ok(()), "{path}");
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod values;
 use std::ffi::c_void;
 
 pub use claims::ClaimsTable;
-pub use legal::{BEST_CHECKPOINT, LATEST, check_name, check_tag};
+pub use legal::{BEST_CHECKPOINT, LATEST, check_name, check_path, check_tag};
 pub use log::{Level, LogTable};
 pub use metrics::{MetricAbi, MetricsTable};
 pub use plan::PlanTable;

@@ -1,6 +1,7 @@
 //! What has been saved, and what of it is still wanted: decisions only, no files.
 
 use sconce_plugin_api::Rule;
+use sconce_plugin_api::ext::check_tag;
 use sconce_plugin_api::prelude::*;
 
 /// What has been saved and is kept.
@@ -28,6 +29,18 @@ struct Ranked {
 }
 
 impl Ledger {
+    /// Refuses what no run saves.
+    pub(crate) fn check(&self) -> Result<()> {
+        let best = self.best.iter().flatten().map(|ranked| &ranked.tag);
+        for tag in self.periodic.iter().map(|entry| &entry.tag).chain(best) {
+            check_tag(tag).map_err(|reason| Error::new(format_args!("the state: {reason}")))?;
+        }
+        for entry in &self.periodic {
+            state::check_count("ledger.periodic", entry.number)?;
+        }
+        state::check_count("ledger.iteration", self.iteration.unwrap_or(0))
+    }
+
     /// A checkpoint by epochs (or iterations, minutes) is saved; the tags that are wanted no more.
     pub(crate) fn add(
         &mut self,

@@ -18,22 +18,26 @@ mod config;
 mod ledger;
 mod pending;
 mod save_file;
+mod tags;
 mod template;
 
 use std::collections::VecDeque;
 
 use sconce_plugin_api::BEST_CHECKPOINT;
+use sconce_plugin_api::ext::check_tag;
 use sconce_plugin_api::prelude::*;
 
-use config::{Best, Config, OnFailure, Published};
+use config::{Config, OnFailure, Published};
 use ledger::Ledger;
 use pending::{Pending, Step};
 use save_file::SaveFile;
-use template::{Template, Values};
+use tags::Tags;
+use template::Values;
 
 struct Checkpoints {
     name: String,
     config: Config,
+    tags: Tags,
     state: State,
     /// What the host has been asked for, and has not told of yet; the oldest first.
     pending: VecDeque<Pending>,
@@ -60,6 +64,20 @@ struct Note {
     tag: String,
     metric: String,
     value: f64,
+}
+
+impl State {
+    /// Refuses what no run saves: its tags are directories that are to be deleted one day.
+    fn check(&self) -> Result<()> {
+        self.ledger.check()?;
+        for tag in &self.doomed {
+            check_tag(tag).map_err(|reason| Error::new(format_args!("the state: {reason}")))?;
+        }
+        if !(0.0..1e15).contains(&self.saved) {
+            bail!("the state has a time of {} seconds", self.saved);
+        }
+        Ok(())
+    }
 }
 
 /// By what a checkpoint is saved, and so what its tag and number are.
@@ -93,16 +111,14 @@ impl Checkpoints {
 
     /// A checkpoint of this moment, under the tag of its kind.
     fn add(&mut self, task: &TaskView<'_>, by: By, pending: &mut Pending) -> Result<()> {
-        let (number, default) = match by {
-            By::Epoch => (task.epoch(), "epoch-{epoch}"),
-            By::Iteration => (task.iteration(), "iteration-{iteration}"),
+        let (number, template) = match by {
+            By::Epoch => (task.epoch(), &self.tags.epoch),
+            By::Iteration => (task.iteration(), &self.tags.iteration),
         };
-        let own = self.config.tag.clone();
-        let template = own.unwrap_or_else(|| Template::new(default));
         let mut tag = template.tag(&values(task, None))?;
         if matches!(by, By::Epoch) && !task.is_whole() && self.state.ledger.newest() == Some(&tag) {
             // The end of a broken off epoch is not the end of the one before it.
-            tag = Template::new("iteration-{iteration}").tag(&values(task, None))?;
+            tag = self.tags.broken_off.tag(&values(task, None))?;
         }
         let step = Step::Add {
             tag: tag.clone(),
@@ -111,7 +127,7 @@ impl Checkpoints {
         };
         self.take(step, pending);
         pending.tags.push(tag);
-        if let Some(last) = &self.config.last {
+        if let Some(last) = &self.tags.last {
             pending.tags.push(last.tag(&values(task, None))?);
         }
         Ok(())
@@ -120,7 +136,9 @@ impl Checkpoints {
     /// The tags that this moment gets by metrics.
     fn add_best(&mut self, task: &TaskView<'_>, pending: &mut Pending) -> Result<()> {
         for index in 0..self.config.best.len() {
-            let Some(best) = self.config.best.get(index) else {
+            let (Some(best), Some(template)) =
+                (self.config.best.get(index), self.tags.best.get(index))
+            else {
                 continue;
             };
             let is_fresh = self.state.validated || best.monitor.phase() == Some(Phase::Train);
@@ -134,7 +152,8 @@ impl Checkpoints {
                 .threshold
                 .is_none_or(|threshold| rule.is_better(value, threshold));
             if passes && self.state.ledger.is_among_best(index, value, rule, keep) {
-                let tag = best_tag(best, task, value)?;
+                let name = best.monitor.to_string();
+                let tag = template.tag(&values(task, Some((&name, value))))?;
                 let step = Step::Rank {
                     metric: index,
                     tag: tag.clone(),
@@ -278,18 +297,6 @@ fn values<'a>(task: &TaskView<'_>, metric: Option<(&'a str, f64)>) -> Values<'a>
     }
 }
 
-fn best_tag(best: &Best, task: &TaskView<'_>, value: f64) -> Result<String> {
-    let default = if best.keep == 1 {
-        "best-{metric}"
-    } else {
-        "best-{metric}-epoch-{epoch}"
-    };
-    let template = best.tag.clone();
-    let template = template.unwrap_or_else(|| Template::new(default));
-    let name = best.monitor.to_string();
-    template.tag(&values(task, Some((&name, value))))
-}
-
 #[hook(
     name = "checkpoint",
     about = "Saves checkpoints by epochs, iterations, minutes and metrics, and keeps the ones wanted.",
@@ -304,6 +311,7 @@ impl Hook for Checkpoints {
         config.check_run(setup)?;
         Ok(Checkpoints {
             name: setup.name().to_owned(),
+            tags: tags::assign(&config, setup)?,
             config,
             state: State::default(),
             pending: VecDeque::new(),
@@ -402,7 +410,9 @@ impl Hook for Checkpoints {
     }
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
-        self.state = state::from_bytes(bytes)?;
+        let state: State = state::from_bytes(bytes)?;
+        state.check()?;
+        self.state = state;
         self.pending.clear();
         Ok(())
     }

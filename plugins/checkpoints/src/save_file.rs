@@ -9,8 +9,9 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use sconce_plugin_api::ext::check_path;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::write_whole;
+use sconce_plugin_api::{path_inside, write_whole};
 use sha2::{Digest, Sha256};
 
 /// What is copied, and when.
@@ -198,8 +199,7 @@ impl SaveFile {
         if known(&name).is_some() {
             return Ok(());
         }
-        let place = self.directory.join(&name);
-        write_whole(&place, &bytes)?;
+        write_whole(path_inside(&self.directory, &name)?, &bytes)?;
         self.copies.push((name, hash));
         Ok(())
     }
@@ -209,7 +209,7 @@ impl SaveFile {
         for (name, hash) in &self.copies {
             writeln!(text, "{hash}  {name}")?;
         }
-        write_whole(self.directory.join(SUMS), text)
+        write_whole(path_inside(&self.directory, SUMS)?, text)
     }
 
     /// The copies that an earlier part of the run has made.
@@ -290,6 +290,7 @@ impl Hook for SaveFile {
             bail!("`files` and `at` must not be empty");
         }
         for entry in &config.files {
+            check_path(entry).map_err(|reason| Error::new(format_args!("`files`: {reason}")))?;
             glob::Pattern::new(entry).with_context(|| format!("`{entry}` is no pattern"))?;
         }
         if config.largest.is_nan() || config.largest <= 0.0 {

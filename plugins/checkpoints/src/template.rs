@@ -26,6 +26,62 @@ enum Part<'a> {
     Name(&'a str, usize),
 }
 
+/// Characters of a template's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    /// This one.
+    Char(char),
+    /// One digit or more.
+    Digits,
+    /// One character or more.
+    Any,
+}
+
+impl Piece {
+    /// Whether both may begin with the same character.
+    fn shares_with(self, other: Piece) -> bool {
+        match (self, other) {
+            (Piece::Char(one), Piece::Char(other)) => one == other,
+            (Piece::Char(c), Piece::Digits) | (Piece::Digits, Piece::Char(c)) => c.is_ascii_digit(),
+            _ => true,
+        }
+    }
+}
+
+/// Whether a text fits both: from any two places the next character is taken by both, each of which goes
+/// on to its next piece or, where that may have more characters, stays.
+fn meet(one: &[Piece], other: &[Piece]) -> bool {
+    let width = other.len() + 1;
+    let mut reached = vec![false; (one.len() + 1) * width];
+    let mut open = vec![(0, 0)];
+    while let Some((i, j)) = open.pop() {
+        let Some(place) = reached.get_mut(i * width + j).filter(|place| !**place) else {
+            continue;
+        };
+        *place = true;
+        let (Some(a), Some(b)) = (one.get(i), other.get(j)) else {
+            continue;
+        };
+        if !a.shares_with(*b) {
+            continue;
+        }
+        open.push((i + 1, j + 1));
+        if !matches!(a, Piece::Char(_)) {
+            open.push((i, j + 1));
+        }
+        if !matches!(b, Piece::Char(_)) {
+            open.push((i + 1, j));
+        }
+    }
+    reached.last() == Some(&true)
+}
+
+/// A metric's name as a part of a tag: `-` takes the place of characters that no tag can have.
+fn in_tag(name: &str) -> impl Iterator<Item = char> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.chars().map(move |c| if plain(c) { c } else { '-' })
+}
+
 impl Template {
     pub(crate) fn new(text: &str) -> Template {
         Template(text.to_owned())
@@ -68,6 +124,35 @@ impl Template {
         Ok(())
     }
 
+    /// The same with this metric's name in its place.
+    pub(crate) fn with_metric(&self, name: &str) -> Template {
+        Template(
+            self.0
+                .replace("{metric}", &in_tag(name).collect::<String>()),
+        )
+    }
+
+    /// Whether some moments of a run give both templates the same text. In doubt they do.
+    pub(crate) fn may_equal(&self, other: &Template) -> bool {
+        match (self.pieces(), other.pieces()) {
+            (Ok(one), Ok(other)) => meet(&one, &other),
+            _ => true,
+        }
+    }
+
+    /// The characters that a text of the template has.
+    fn pieces(&self) -> Result<Vec<Piece>> {
+        let mut pieces = Vec::new();
+        for part in self.parts()? {
+            match part {
+                Part::Text(text) => pieces.extend(text.chars().map(Piece::Char)),
+                Part::Name("epoch" | "iteration" | "update", _) => pieces.push(Piece::Digits),
+                Part::Name(..) => pieces.push(Piece::Any),
+            }
+        }
+        Ok(pieces)
+    }
+
     /// Whether two moments of a run give two texts.
     pub(crate) fn varies(&self) -> bool {
         let counters = ["{epoch", "{iteration", "{update"];
@@ -85,9 +170,7 @@ impl Template {
                 Part::Name("update", width) => write!(text, "{:0width$}", values.update),
                 Part::Name("metric", _) => {
                     let name = values.metric.map_or("", |(name, _)| name);
-                    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-                    let name = name.chars().map(|c| if plain(c) { c } else { '-' });
-                    text.extend(name);
+                    text.extend(in_tag(name));
                     Ok(())
                 }
                 Part::Name(_, width) => {
@@ -145,6 +228,28 @@ mod tests {
         let best = "best-{metric}-{value}";
         assert_eq!(tag(best).as_deref(), Some("best-val-f1-macro-0.9123"));
         assert_eq!(tag("plain").as_deref(), Some("plain"));
+    }
+
+    #[test]
+    fn templates_that_may_give_one_text_are_found() {
+        for (one, other, expected) in [
+            ("epoch-{epoch}", "epoch-{epoch}", true),
+            ("epoch-{epoch}", "epoch-{iteration:4}", true),
+            ("epoch-{epoch}", "epoch-12", true),
+            ("{epoch}{update}", "7", false),
+            ("{epoch}{update}", "77", true),
+            ("epoch-{epoch}", "iteration-{iteration}", false),
+            ("epoch-{epoch}", "epoch-{epoch}-x", false),
+            ("a-{epoch}", "b-{epoch}", false),
+            ("best-{value}", "best-0.5", true),
+            ("best-{value}", "last", false),
+            ("last", "last", true),
+            ("last", "lasts", false),
+        ] {
+            let found = [(one, other), (other, one)]
+                .map(|(one, other)| Template::new(one).may_equal(&Template::new(other)));
+            assert_eq!(found, [expected; 2], "{one} {other}");
+        }
     }
 
     #[test]

@@ -108,8 +108,22 @@ impl Averages {
         buffers: Buffers,
     ) -> Result<Option<Averages>> {
         let averages = Averages::named(task, set, buffers)?;
-        let is_there = |member: &Member| task.published_tensor(&member.published).is_ok();
-        Ok(averages.members.iter().all(is_there).then_some(averages))
+        for member in &averages.members {
+            let Ok(mean) = task.published_tensor(&member.published) else {
+                return Ok(None);
+            };
+            let parameter = task.parameter(&member.parameter)?;
+            if (mean.shape(), mean.dtype()) != (parameter.shape(), parameter.dtype()) {
+                bail!(
+                    "`{}` of the checkpoint has the shape {:?}, the parameter {:?}, or elements of \
+                     another type",
+                    member.published,
+                    mean.shape(),
+                    parameter.shape()
+                );
+            }
+        }
+        Ok(Some(averages))
     }
 
     fn named(task: &TaskView<'_>, set: &str, buffers: Buffers) -> Result<Averages> {

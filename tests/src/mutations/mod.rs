@@ -4,13 +4,33 @@
 //! The same subjects are those of the fuzzers in `tests/fuzz`, of the program `mutate` and, with fewer
 //! inputs, of a test.
 
+mod json;
 mod mutate;
+mod states;
 mod subject;
 
 pub use mutate::mutated;
+pub use states::{HOOKS, replace};
 pub use subject::{Bench, Subject};
 
-use sconce::random;
+use sconce::random::{self, Stream};
+
+/// An original with damage: where it is JSON, mostly of a kind that leaves it JSON.
+fn damaged(subject: Subject, original: &[u8], stream: &mut Stream) -> Vec<u8> {
+    // The first byte of a state says whose it is.
+    let head = match subject {
+        Subject::State => 1,
+        Subject::Counters => 0,
+        _ => return mutated(original, stream),
+    };
+    let (head, bytes) = original.split_at(head);
+    let other = match stream.below(4) {
+        0 => None,
+        _ => json::damaged(bytes, stream),
+    };
+    let other = other.unwrap_or_else(|| mutated(bytes, stream));
+    [head, &other].concat()
+}
 
 /// Takes `count` mutated inputs of a subject, those of a seed; how many were accepted.
 ///
@@ -24,7 +44,7 @@ pub fn strike(subject: Subject, seed: u64, count: u64) -> u64 {
     for number in 0..count {
         let mut stream = random::stream(seed, subject.name(), number, 0);
         let original = &originals[stream.below(originals.len() as u64) as usize];
-        let input = mutated(original, &mut stream);
+        let input = damaged(subject, original, &mut stream);
         accepted += u64::from(bench.take(&input));
     }
     accepted

@@ -3,17 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sconce::bridge::Shared;
 use sconce::data::{self, DataConfig};
-use sconce::log::MemoryLog;
 use sconce::manifest::{self, TaskSource};
 use sconce::plugin::inspect;
-use sconce::plugin::instance::EntryError;
-use sconce::plugin::library::Library;
 use sconce::{checkpoint, weights};
 use serde_json::{Value, json};
 
-use crate::in_process::create;
+use super::states::States;
 use crate::{Workplace, artifacts, edit, tiny, workspace};
 
 /// What is read from outside.
@@ -33,13 +29,15 @@ pub enum Subject {
     Csv,
     /// A file of weights.
     Safetensors,
-    /// What a hook's state was saved as.
+    /// What the states of the standard hooks were saved as; the first byte says whose it is.
     State,
+    /// The counters of a checkpoint, whose sums are made to fit.
+    Counters,
 }
 
 impl Subject {
     /// All of them.
-    pub const ALL: [Subject; 8] = [
+    pub const ALL: [Subject; 9] = [
         Subject::Manifest,
         Subject::Plugin,
         Subject::Metadata,
@@ -48,6 +46,7 @@ impl Subject {
         Subject::Csv,
         Subject::Safetensors,
         Subject::State,
+        Subject::Counters,
     ];
 
     /// Its name.
@@ -61,6 +60,7 @@ impl Subject {
             Subject::Csv => "csv",
             Subject::Safetensors => "safetensors",
             Subject::State => "state",
+            Subject::Counters => "counters",
         }
     }
 }
@@ -72,6 +72,8 @@ pub struct Bench {
     whole: Vec<Vec<u8>>,
     /// Of a checkpoint.
     files: Vec<PathBuf>,
+    /// Runs that go on from what is damaged.
+    states: Option<States>,
 }
 
 /// The plugin whose file and state are damaged.
@@ -93,6 +95,7 @@ impl Bench {
             "sconce-plugin-csv",
         ]);
         let mut files = Vec::new();
+        let mut states = None;
         let whole = match subject {
             Subject::Manifest => manifests(),
             Subject::Plugin => vec![plugin()],
@@ -129,13 +132,15 @@ impl Bench {
                 vec![table.into_bytes()]
             }
             Subject::Safetensors => vec![parameters(&place)],
-            Subject::State => vec![state(None).expect("a state")],
+            Subject::State => states.insert(States::of_hooks()).originals(),
+            Subject::Counters => vec![states.insert(States::of_counters()).counters()],
         };
         Bench {
             subject,
             place,
             whole,
             files,
+            states,
         }
     }
 
@@ -184,8 +189,13 @@ impl Bench {
                 let path = self.write("weights.safetensors", input);
                 weights::read(&path).is_ok()
             }
-            Subject::State => state(Some(input)).is_ok(),
+            Subject::State => self.states().take_state(input),
+            Subject::Counters => self.states().take_counters(input),
         }
+    }
+
+    fn states(&self) -> &States {
+        self.states.as_ref().expect("the subject has runs")
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
@@ -295,22 +305,4 @@ fn parameters(place: &Workplace) -> Vec<u8> {
         |path: &&PathBuf| path.file_name() == Some("parameters.safetensors".as_ref());
     let file: &Path = files.iter().find(is_parameters).expect("parameters");
     fs::read(file).expect("a file")
-}
-
-/// The state of a hook after it was given one.
-fn state(input: Option<&[u8]>) -> Result<Vec<u8>, EntryError> {
-    let log = MemoryLog::default();
-    let shared = Shared::new(&log);
-    let library = Library::open(&artifacts().plugin(PLUGIN)).expect("a plugin");
-    let config = r#"{"monitor": "loss"}"#;
-    shared.register("early-stopping");
-    let hook = create(&library, "early-stopping", config, &shared);
-    let mut hook = hook.expect("a hook");
-    if let Some(input) = input {
-        hook.load_state(input).map_err(|error| {
-            assert!(!error.is_panic(), "{error:?}");
-            error
-        })?;
-    }
-    hook.save_state()
 }
