@@ -2,7 +2,7 @@
 //! that was saved.
 
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::directory::{self, aside};
 use super::{Checkpoint, Error, Files};

@@ -35,7 +35,7 @@ pub(super) fn advice(
     found.extend(run.phases_without_data());
     found.extend(run.names());
     found.extend(run.learning_rate(optimizer));
-    let mut known = BTreeMap::new();
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
     for hook in hooks {
         if let Some(twin) = known.get(&what_it_does(hook)) {
             found.push(run.twin(hook, twin));
