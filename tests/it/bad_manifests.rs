@@ -538,7 +538,7 @@ fn the_right_form_is_shown() {
         (
             "/data",
             csv("val", json!({"fraction": 20})),
-            &["must be below 1, found 20", "20 % are `0.2`"],
+            &["must be below 1.0, found 20", "20 % are `0.2`"],
         ),
         (
             "/optimizer",

@@ -388,7 +388,7 @@ fn a_metric_that_had_no_value_is_reported() {
     // A hook's metric, which it publishes in another phase.
     let best = json!({"hook": "checkpoint", "config": {"best": [{"monitor": "grad_norm", "rule": "less"}]}});
     let published = with(&[("/hooks", json!(["grad-clip", best]))]);
-    place.run(&published).expect(
+    Workplace::new(&PLUGINS).run(&published).expect(
         0,
         &[
             "no checkpoint is kept for `grad_norm`",
@@ -410,7 +410,7 @@ fn a_run_that_diverged_says_so_in_few_digits() {
         &[
             "the training has diverged",
             "it began at 2.",
-            "`check_finite",
+            "`\"check_finite\": true`",
         ],
     );
     let longest = |text: &str| {

@@ -87,7 +87,7 @@ fn what_chose_the_best_checkpoint_is_what_it_keeps_and_what_eval_and_predict_loa
         vec!["manifest.json", "--checkpoint", "out"],
         [&["manifest.json"], &at[..]].concat(),
         vec!["out", "--set", "ema"],
-        vec!["out", "--set", "ema", "--set", "train.batch_size=5"],
+        vec!["out", "--set", "ema", "--set", "train.epochs=9"],
     ] {
         let finished = eval(&place, &[&arguments[..], &val].concat());
         assert!(

@@ -132,7 +132,7 @@ fn groups_go_their_own_ways() {
     let place = Workplace::new(PLUGINS);
     let finished = place.run(&manifest(hook(json!(["fast"]))));
     finished.expect(
-        4,
+        3,
         &["no parameter group `fast`; there are `default`, `slow`"],
     );
 }

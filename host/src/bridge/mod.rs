@@ -26,8 +26,8 @@ use std::ptr;
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use sconce_plugin_api::ext::{
-    ClaimsTable, LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable, ScreenTable,
-    TaskTable, TensorsTable, ThreadsTable, ValuesTable,
+    ClaimsTable, LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable,
+    ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
 };
 
 pub use exposed::{Exposed, ModuleTensors};

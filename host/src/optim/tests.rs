@@ -353,7 +353,7 @@ fn a_state_of_another_model_is_refused() {
         (
             "m.w.step",
             count(-1),
-            "`m.w.step` must be 0 or more, found -1",
+            "`m.w.step` must be from 0 to 2^53, found -1",
         ),
         ("m.w.step", count(4), "lacks `m.w.exp_avg`"),
     ] {

@@ -17,7 +17,9 @@ impl Trainer<'_> {
                 self.hooks.set_listening(&hook, listens);
                 continue;
             }
-            if self.resume.is_some() || self.is_reopening {
+            // A checkpoint that is no longer needed is no part of what was set back.
+            let is_deletion = matches!(asked, Asked::Delete(_));
+            if self.resume.is_some() || (self.is_reopening && !is_deletion) {
                 // It was served in the run's first part, to which everything is set back.
                 continue;
             }

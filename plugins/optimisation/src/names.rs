@@ -83,8 +83,13 @@ pub(crate) fn check(setup: &Setup<'_>, option: &str, patterns: &[String]) -> Res
     for pattern in patterns {
         let matcher = matcher(option, pattern)?;
         if !names.is_empty() && !names.iter().any(|name| matcher.is_match(name)) {
+            let deed = if pattern.starts_with('!') {
+                "takes nothing away"
+            } else {
+                "chooses nothing"
+            };
             bail!(
-                "`{option}`: `{pattern}` chooses nothing; the model has {}",
+                "`{option}`: `{pattern}` {deed}; the model has {}",
                 listed(&names)
             );
         }

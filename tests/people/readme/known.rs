@@ -99,7 +99,7 @@ pub(super) const PAGES: [Page; 5] = [
                          sconce run table.json && sconce predict table.json --checkpoint \
                          runs/table/weights.safetensors --input table.csv --format csv",
                     ],
-                    &["\"class\":", "index,class,"],
+                    &["\"class\":", "index,row,class,"],
                 ),
             ),
             (

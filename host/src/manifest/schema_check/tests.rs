@@ -41,7 +41,7 @@ fn a_value_of_none_of_several_forms_is_told_with_all_of_them() {
         (
             json!(3),
             "stop: expected `never` or an object with `after` or an object with `at-loss`, \
-             found 3",
+             found 3; write `\"stop\": {\"at-loss\":3}`",
         ),
         (
             json!({"aftr": {"epochs": 3}}),
