@@ -32,7 +32,8 @@ fn main() -> io::Result<()> {
         let name = file.strip_prefix(&api).unwrap_or(&file);
         let name: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
         let name = name.join("/");
-        let _ = writeln!(list, "    ({name:?}, include_str!({file:?})),");
+        let place = file.to_string_lossy();
+        let _ = writeln!(list, "    ({name:?}, include_str!({place:?})),");
     }
     list.push(']');
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());

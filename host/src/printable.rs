@@ -7,6 +7,7 @@
 //! standard output, `ui::view` for the live view.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 /// Whether a character controls the terminal instead of being shown: control characters except line
 /// ends and tabs, and those that change the direction of writing.
@@ -50,7 +51,8 @@ pub(crate) fn json(text: &str) -> Cow<'_, str> {
         if steers(c) {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
-                shown.push_str(&format!("\\u{unit:04x}"));
+                // Writing to a text can't fail.
+                let _ = write!(shown, "\\u{unit:04x}");
             }
         } else {
             shown.push(c);

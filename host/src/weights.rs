@@ -169,7 +169,10 @@ impl Comparison {
                 }
             }
         }
-        let known: HashSet<&str> = parameters.iter().map(|known| known.name()).collect();
+        let known: HashSet<&str> = parameters
+            .iter()
+            .map(super::parameters::Parameter::name)
+            .collect();
         let names = tensors.iter().map(|(name, _)| name);
         found.unexpected = names
             .filter(|name| !known.contains(name.as_str()))

@@ -89,6 +89,10 @@ pub(super) fn code_of(signal: Signal) -> u8 {
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the order in which a run is set up, in one place"
+)]
 fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failure> {
     let ManifestArgs {
         file,

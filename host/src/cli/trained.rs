@@ -179,22 +179,21 @@ fn choose(place: &Path) -> Result<Chosen, Failure> {
         });
     }
     let last = store.latest().filter(|tag| store.tags().contains(tag));
-    match last {
-        Some(tag) => Ok(Chosen {
+    if let Some(tag) = last {
+        Ok(Chosen {
             path: store.path_of(&tag),
             why: Some("the last checkpoint, as the run notes no best one".to_owned()),
-        }),
-        None => {
-            let problem = format!(
-                "the run in `{}` has no weights: neither a checkpoint nor `{}`",
-                place.display(),
-                weights::RESULTS
-            );
-            Err(usage(
-                problem,
-                "train it, or name the weights by `--checkpoint`",
-            ))
-        }
+        })
+    } else {
+        let problem = format!(
+            "the run in `{}` has no weights: neither a checkpoint nor `{}`",
+            place.display(),
+            weights::RESULTS
+        );
+        Err(usage(
+            problem,
+            "train it, or name the weights by `--checkpoint`",
+        ))
     }
 }
 

@@ -260,13 +260,13 @@ impl Dataset for ImageDataset {
 
     /// The images of a file of the source's kind.
     fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
-        let Some(opener) = &self.opener else {
+        let Some(open) = &self.opener else {
             return Err(Error::NotOpened {
                 file: file.to_owned(),
             });
         };
         let opened = self.all_of(Own {
-            images: opener(file)?,
+            images: open(file)?,
             file: file.to_owned(),
         })?;
         Ok(Arc::new(ImageDataset {

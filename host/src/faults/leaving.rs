@@ -27,7 +27,7 @@ pub(crate) fn leave(limit: Duration) {
             "error: the process was ended after {} s without its plugins' exit handlers\n",
             (limit * PATIENCE).as_secs_f64()
         ));
-        quit()
+        quit();
     }));
 }
 

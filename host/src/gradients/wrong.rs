@@ -42,6 +42,10 @@ const MOST_NODES: usize = 1_000_000;
 /// # Errors
 ///
 /// candle's, where a sample can't be computed again.
+#[expect(
+    clippy::implicit_hasher,
+    reason = "the set is that of one caller, in this crate"
+)]
 pub fn wrong_operations(
     loss: &Tensor,
     inputs: &Tensor,
@@ -92,6 +96,7 @@ fn has_source(node: &Tensor, nodes: &[&Tensor]) -> bool {
 }
 
 /// The pooling that made `node` of `x`, where its gradient is wrong.
+#[expect(clippy::many_single_char_names, reason = "an image's axes")]
 fn pooling(node: &Tensor, x: &Tensor) -> Result<Option<Wrong>> {
     let (&[b, c, h, w], &[of_b, of_c, of_h, of_w]) = (node.dims(), x.dims()) else {
         return Ok(None);
@@ -210,12 +215,13 @@ mod tests {
         found.iter().map(|wrong| wrong.operation).collect()
     }
 
+    type Op<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
+
     #[test]
     fn poolings_with_wrong_gradients_are_found() {
         let inputs = ops::normal_numbers(1, (2, 1, 9, 9)).expect("numbers");
         let kernel = var(2, &[3, 1, 2, 2]);
         let hidden = || inputs.conv2d(&kernel, 0, 1, 1, 1)?.tanh();
-        type Op<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
         let cases: [(Op<'_>, &[&str]); 8] = [
             (&|x| x.max_pool2d(2), &["max_pool2d"]),
             (&|x| x.max_pool2d(3)?.exp(), &["max_pool2d"]),

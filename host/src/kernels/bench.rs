@@ -101,13 +101,13 @@ mod tests {
     #[test]
     fn an_idle_machine_keeps_all_threads() {
         let (mut bench, mut now) = (Bench::default(), 0);
-        assert_eq!(joined(&mut bench, &mut now, &[GOOD; 1000]), 1000);
+        assert_eq!(joined(&mut bench, &mut now, &vec![GOOD; 1000]), 1000);
     }
 
     #[test]
     fn one_interruption_costs_a_few_regions() {
         let (mut bench, mut now) = (Bench::default(), 0);
-        let mut shares = [GOOD; 1000];
+        let mut shares = vec![GOOD; 1000];
         shares[500] = INTERRUPTED;
         let count = joined(&mut bench, &mut now, &shares);
         assert!((900..1000).contains(&count), "{count}");
@@ -119,7 +119,7 @@ mod tests {
         let shares: Vec<Share> = [vec![GOOD; 9], vec![INTERRUPTED]].concat().repeat(2000);
         let count = joined(&mut bench, &mut now, &shares);
         assert!(count < 500, "{count}");
-        let count = joined(&mut bench, &mut now, &[GOOD; 20_000]);
+        let count = joined(&mut bench, &mut now, &vec![GOOD; 20_000]);
         assert!(count > 12_000, "{count}");
         assert_eq!(bench.last, 0, "the debt is paid");
     }

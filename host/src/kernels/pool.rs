@@ -370,16 +370,12 @@ impl Book {
                 continue;
             };
             let units = worker.units.load(Ordering::Relaxed) as u64;
-            let share = if units == 0 {
-                Share::default()
-            } else {
-                let each = worker.busy.load(Ordering::Relaxed) / units;
-                Share {
-                    brought: units * each.min(mine),
-                    cost: worker.end.load(Ordering::Relaxed).saturating_sub(end),
-                }
-            };
-            bench.enter(end, share);
+            let each = worker.busy.load(Ordering::Relaxed).checked_div(units);
+            let share = each.map(|each| Share {
+                brought: units * each.min(mine),
+                cost: worker.end.load(Ordering::Relaxed).saturating_sub(end),
+            });
+            bench.enter(end, share.unwrap_or_default());
         }
     }
 }

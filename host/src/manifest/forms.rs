@@ -217,9 +217,11 @@ fn forms_hint(forms: &[Form], schema: Option<&Value>, found: &Value) -> Option<S
             near.or_else(|| {
                 let tag = nearest(found, tagged.clone().map(|(_, value)| value))?;
                 let (key, value) = tagged.clone().find(|(_, value)| *value == tag)?;
-                let others: String = (others_needed(schema, key, value).iter())
+                let others = others_needed(schema, key, value);
+                let others: Vec<String> = (others.iter())
                     .map(|other| format!(", \"{other}\": …"))
                     .collect();
+                let others = others.concat();
                 Some(format!(
                     "did you mean `{{\"{key}\": \"{value}\"{others}}}`?"
                 ))

@@ -268,7 +268,7 @@ fn percent(limit: &Value, found: &Value) -> Option<String> {
     let found = found
         .as_f64()
         .filter(|found| *found > 1.0 && *found <= 100.0)?;
-    let is_fraction = limit.as_f64() == Some(1.0) && found != 1.0;
+    let is_fraction = limit.as_f64() == Some(1.0);
     is_fraction.then(|| {
         format!(
             "a fraction of 1 is wanted: {found} % are `{}`",

@@ -154,7 +154,7 @@ impl Settings {
                 continue;
             }
             // A hard limit that was lowered stays so; the soft one goes as far up as it lets it.
-            let undone = setrlimit(resource, before.clone()).is_ok();
+            let undone = setrlimit(resource, *before).is_ok();
             if !undone {
                 let as_far = Rlimit {
                     current: now.maximum,

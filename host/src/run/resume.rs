@@ -79,6 +79,12 @@ impl<'run> Trainer<'run> {
         }
         // So may the update under way have.
         self.update_of.end = self.update_of.end.min(batches);
+        let is_over = self.view.epoch > 0 && self.view.epoch >= self.plan.epochs;
+        if self.stage == Stage::Epoch && self.trained == 0 && !self.begun && is_over {
+            // No pass begins any more: hooks see the end of the last one.
+            self.view.batch = batches;
+            self.view.batches = batches;
+        }
         let tag = resume.checkpoint.header.tag.clone();
         self.tell_of_load(&resume.path, &tag, "", start)
     }

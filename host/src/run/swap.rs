@@ -119,7 +119,7 @@ impl Trainer<'_> {
     pub(super) fn measured_weights(&self) -> Option<Weights> {
         let set = self.measured.clone()?;
         let pairs = self.pairs(&set).ok()?;
-        let differs = |pair: &Pair| (&pair.parameter).data() != (&pair.published).data();
+        let differs = |pair: &Pair| pair.parameter.data() != pair.published.data();
         if !pairs.iter().any(differs) {
             return None;
         }

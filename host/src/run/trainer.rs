@@ -26,6 +26,10 @@ use crate::optim::Optimizer;
 use crate::task::Task;
 
 /// Trains a task, and calls hooks at the mount points.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts about the training"
+)]
 pub struct Trainer<'run> {
     pub(super) task: &'run mut dyn Task,
     pub(super) optimizer: &'run mut dyn Optimizer,

@@ -149,7 +149,7 @@ impl Run<'_> {
             self.task
                 .parameters()
                 .iter()
-                .map(|parameter| parameter.name())
+                .map(super::super::parameters::Parameter::name)
         };
         let wanted = self.plan.allow_missing_gradients.iter().enumerate();
         wanted

@@ -68,12 +68,11 @@ fn no_such_prefix(prefix: &str, tensors: &[(String, Tensor)]) -> String {
         })
         .collect();
     let near = nearest(prefix, first_parts.iter().map(String::as_str));
-    let hint = match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            let first: Vec<String> = first_parts.iter().take(super::NAMED).cloned().collect();
-            format!("they begin with `{}`", first.join("`, `"))
-        }
+    let hint = if let Some(near) = near {
+        format!("did you mean `{near}`?")
+    } else {
+        let first: Vec<String> = first_parts.iter().take(super::NAMED).cloned().collect();
+        format!("they begin with `{}`", first.join("`, `"))
     };
     format!("no name of a weight begins with `{prefix}`; {hint}")
 }

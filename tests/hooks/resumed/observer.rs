@@ -16,13 +16,16 @@ use sconce_plugin_api::tensor::{DType, Tensor};
 pub(super) struct Notes {
     /// One line for each call of an observer.
     pub(super) lines: Vec<String>,
-    /// For each saved tag, and for `interrupted`, how many lines there were before its first mount point.
+    /// For each tag that an observer has asked for, and for `interrupted`, how many lines there were before its
+    /// first mount point. What other hooks save may be parameters alone, and they may delete it.
     pub(super) saved: Vec<(String, usize)>,
     /// Save a checkpoint after each training iteration and after each cycle.
     pub(super) saves: bool,
     /// Interrupt the run in the call that writes this line.
     pub(super) interrupt_at: Option<usize>,
     pub(super) interrupt: Interrupt,
+    /// The error that ended the run.
+    pub(super) failure: Option<String>,
 }
 
 thread_local! {
@@ -225,7 +228,7 @@ impl Hook for Observer {
         task: &mut TaskView<'_>,
         checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
-        if !self.asks {
+        if !self.asks && ["last", ""].contains(&checkpoint.asked_by) {
             let saved = (
                 checkpoint.tag.to_owned(),
                 NOTES.with_borrow(|n| n.lines.len()),

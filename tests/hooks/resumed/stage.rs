@@ -15,7 +15,7 @@ use sconce::parameters::Parameters;
 use sconce::plugin::inspect;
 use sconce::plugin::instance::Instance;
 use sconce::plugin::library::Library;
-use sconce::run::{Interrupt, Plan, Resume, Trainer};
+use sconce::run::{Interrupt, Outcome, Plan, Resume, Trainer};
 use sconce::task::{Supervised, Task};
 use sconce_plugin_api::abi::{SetupAbi, TextAbi};
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use super::observer::{NOTES, Notes, Observer};
 
 /// Epochs of seven batches, the last of which is smaller.
-pub(super) const EPOCHS: u64 = 2;
+const EPOCHS: u64 = 2;
 
 /// The standard hooks' plugins, opened once.
 pub(super) struct Plugins(Vec<(PluginMetadata, Library)>);
@@ -219,7 +219,11 @@ impl Stage<'_> {
         };
         let report = trainer.run();
         assert!(report.late_faults.is_empty(), "{:?}", report.late_faults);
-        NOTES.take()
+        let mut notes = NOTES.take();
+        if let Outcome::Failed(error) = &report.outcome {
+            notes.failure = Some(error.to_string());
+        }
+        notes
     }
 
     /// What a checkpoint holds, by names, but for times.

@@ -89,7 +89,7 @@ impl Case {
             let tokens = numbers.abs().and_then(|x| x.to_dtype(DType::U32));
             let signal = Signal {
                 content: Inputs::Tokens(5),
-                ..Signal::numbers(shape.iter().copied().collect::<Vec<_>>())
+                ..Signal::numbers(shape.to_vec())
             };
             let tokens = tokens.and_then(|tokens| tokens.clamp(0_u32, 4_u32));
             (
@@ -98,7 +98,7 @@ impl Case {
                 tokens.expect("tokens"),
             )
         } else {
-            let signal = Signal::numbers(shape.iter().copied().collect::<Vec<_>>());
+            let signal = Signal::numbers(shape.to_vec());
             (signal, Targets::Class(names), numbers)
         };
         let network = config.build(&mut parameters, &signal, &targets);
@@ -163,12 +163,19 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// Whether the parameter of this index and name is frozen.
+type IsFrozen<'a> = &'a dyn Fn(usize, &str) -> bool;
+
 #[test]
 fn what_is_trained_has_the_same_gradients() {
     for case in cases() {
-        let names: Vec<&str> = case.parameters.iter().map(|known| known.name()).collect();
+        let names: Vec<&str> = case
+            .parameters
+            .iter()
+            .map(crate::parameters::Parameter::name)
+            .collect();
         let count = names.len();
-        let plans: [(&str, &dyn Fn(usize, &str) -> bool); 5] = [
+        let plans: [(&str, IsFrozen<'_>); 5] = [
             ("all but the end", &|index, _| index + 2 < count),
             ("the first half", &|index, _| index < count / 2),
             ("the second half", &|index, _| index >= count / 2),
@@ -236,10 +243,11 @@ fn a_frozen_body_is_in_no_graph_and_its_statistics_move() {
         let _recording = record();
         let _held = hold(case.parameters.held().filter(|_| holds));
         let mut graph = Graph::default();
-        let mut pass = Pass::new(Phase::Train).with_taps(&mut graph);
-        let outputs = case.network.forward(&case.inputs, &mut pass);
-        drop(pass);
-        outputs.expect("a pass");
+        {
+            let mut pass = Pass::new(Phase::Train).with_taps(&mut graph);
+            let outputs = case.network.forward(&case.inputs, &mut pass);
+            outputs.expect("a pass");
+        }
         graph
             .0
             .into_iter()
