@@ -18,6 +18,7 @@
 //! | `trial_loads` | … what they do when they are opened too |
 //! | `plugins` | names, copies, instances, the outside plugin |
 //! | `commands` | `check`, `plugins`, `inspect` |
+//! | `threads` | no more are started than the process may use, and results are those of as many as are asked for |
 //! | `resume` | a run goes on from a checkpoint with the same bits, or says why it can't |
 //! | `steering` | frozen parameters, momenta, batches of an update and statistics, as hooks ask for them |
 //! | `stopping` | signals, failures, and directories that are in use |
@@ -91,6 +92,7 @@ mod steering;
 mod stopping;
 mod swap;
 mod tensors;
+mod threads;
 mod training;
 mod trial_loads;
 mod versions;

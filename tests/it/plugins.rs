@@ -1,7 +1,9 @@
 //! Names, copies, instances, and a plugin from outside.
 
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use sconce_tests::{Workplace, artifacts, cargo_outside, edit, outside_target, tiny, workspace};
 use serde_json::{Value, json};
@@ -83,13 +85,24 @@ fn directories_come_from_command_line_manifest_and_environment_in_this_order() {
 
 /// Builds the example as its user would: in its own folder, by its own lock file.
 fn outside_plugin() -> PathBuf {
+    static ALONE: OnceLock<PathBuf> = OnceLock::new();
+    ALONE.get_or_init(build_outside_plugin).clone()
+}
+
+/// Builds it, and gives its library a directory of its own: other tests build other versions of it beside it.
+fn build_outside_plugin() -> PathBuf {
     let example = workspace().join("examples/outside-plugin");
     let status = cargo_outside(&example)
         .args(["build", "--quiet", "--locked"])
         .status()
         .expect("cargo can be run");
     assert!(status.success(), "the outside plugin builds");
-    outside_target().join("debug")
+    let alone = outside_target().join("alone");
+    std::fs::create_dir_all(&alone).expect("a directory");
+    let name = format!("{DLL_PREFIX}best_loss{DLL_SUFFIX}");
+    let built = outside_target().join("debug").join(&name);
+    std::fs::copy(built, alone.join(name)).expect("its library");
+    alone
 }
 
 #[test]

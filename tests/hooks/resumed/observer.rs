@@ -33,7 +33,22 @@ thread_local! {
 }
 
 /// Metrics that come from a clock or the system.
-const MEASURED: [&str; 6] = ["time", "per_second", "memory", "data_", "iter_", "seconds"];
+const MEASURED: [&str; 8] = [
+    "time",
+    "per_second",
+    "memory",
+    "data_",
+    "iter_",
+    "seconds",
+    "elapsed",
+    "remaining",
+];
+
+/// Whether a metric, a column or a key of a log comes from a clock or the system: its values and, as some have none
+/// in the first iterations of a process, whether it is there.
+pub(super) fn is_measured(name: &str) -> bool {
+    MEASURED.iter().any(|part| name.contains(part))
+}
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Config {
@@ -96,9 +111,9 @@ fn look(task: &TaskView<'_>) -> Result<String> {
     add("rate", &task.learning_rate());
     add("rates", &task.learning_rates().collect::<Vec<_>>());
     for phase in Phase::ALL {
-        let metrics = task.metrics_of(phase).map(|(name, value)| {
-            let is_measured = MEASURED.iter().any(|part| name.contains(part));
-            (name, if is_measured { 0 } else { value.to_bits() })
+        let metrics = task.metrics_of(phase).filter_map(|(name, value)| {
+            let is_known = !is_measured(name);
+            is_known.then(|| (name, value.to_bits()))
         });
         add(phase.name(), &metrics.collect::<Vec<_>>());
     }
