@@ -6,9 +6,9 @@ use sconce_tests::{Workplace, artifacts, edit, tiny, workspace};
 use serde_json::{Value, json};
 
 /// What a piece may lack here, and nothing else: it is its reader's.
-const LACKS: [&str; 9] = [
+const LACKS: [&str; 10] = [
     "there is no such file",
-    "can't read the weights: failed to open file",
+    "No such file or directory",
     "has no file `data_batch_1.bin`",
     "matches no module of the model",
     "matches no parameter",
@@ -16,6 +16,7 @@ const LACKS: [&str; 9] = [
     "chooses nothing; the model has",
     "which no module is called",
     "the optimizer has no parameter group",
+    "which is no class of the task",
     "no plugin has a hook `good-enough`",
 ];
 

@@ -13,10 +13,13 @@ use super::{RunError, Trainer};
 use crate::bridge::Value;
 use crate::checkpoint::PhaseState;
 use crate::optim::Groups;
+use crate::parameters::Parameter;
 
 /// What hooks can change of a run at `before_epoch`.
 struct Kept {
     parameters: Vec<Tensor>,
+    /// Which parameters are frozen, or learn slower.
+    shares: Vec<f64>,
     groups: Groups,
     accumulation: Option<u64>,
     metrics: Vec<PhaseState>,
@@ -40,7 +43,7 @@ impl Trainer<'_> {
     }
 
     fn changeable(&self) -> candle_core::Result<Kept> {
-        let parameters = self.task.parameters().iter();
+        let parameters = self.task.parameters();
         let mut values = Vec::new();
         for keep in [Keep::Epoch, Keep::Run] {
             for (name, owner, value) in self.shared.values.of_kind(keep) {
@@ -52,7 +55,9 @@ impl Trainer<'_> {
             }
         }
         Ok(Kept {
+            shares: parameters.iter().map(Parameter::share).collect(),
             parameters: parameters
+                .iter()
                 .map(|parameter| parameter.tensor().copy())
                 .collect::<candle_core::Result<_>>()?,
             groups: self.shared.groups.borrow().clone(),
@@ -65,6 +70,9 @@ impl Trainer<'_> {
     fn put_back(&self, kept: Kept) -> candle_core::Result<()> {
         for (parameter, tensor) in self.task.parameters().iter().zip(&kept.parameters) {
             parameter.var().set(tensor)?;
+        }
+        for (parameter, share) in self.task.parameters().iter().zip(&kept.shares) {
+            parameter.set_share(*share);
         }
         self.shared.set_groups(&kept.groups);
         self.shared.accumulation.set(kept.accumulation);
