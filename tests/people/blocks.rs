@@ -63,7 +63,7 @@ fn around(piece: &Value) -> Option<Value> {
     let has = |key: &str| piece.get(key).is_some();
     if has("hook") {
         manifest["hooks"] = json!([piece]);
-    } else if has("hooks") || has("model") {
+    } else if has("hooks") || has("model") || has("weights") {
         let members = piece
             .as_object()?
             .iter()
