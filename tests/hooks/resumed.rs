@@ -53,8 +53,10 @@ fn together() -> Vec<(&'static str, Value)> {
         ("csv", json!({})),
         ("early-stopping", json!({"monitor": "loss", "patience": 9})),
         ("ema", json!({"decay": 0.9})),
-        // Not `freeze` with `until_iteration` 9: a run that is resumed at iteration 9 has no gradient of what is released there. A
-        // known fault.
+        (
+            "freeze",
+            json!({"parameters": ["linear_1.bias"], "until_iteration": 9}),
+        ),
         ("grad-clip", json!({"max_norm": 0.5})),
         ("grad-noise", json!({"eta": 0.01})),
         ("gradient-flow", json!({"every": 1})),

@@ -33,7 +33,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// It is damaged, was never finished, or is none of ours.
-    #[error("`{}` is no whole checkpoint: {reason}", path.display())]
+    #[error("`{}` is not a whole checkpoint: {reason}", path.display())]
     Damaged {
         /// Its directory.
         path: PathBuf,

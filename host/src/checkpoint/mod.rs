@@ -177,8 +177,20 @@ pub struct PassState {
     pub batch_size: u64,
     /// Whether an update came after the last batch.
     pub updates: bool,
-    /// Whether `before_epoch` has been called for the epoch under way.
-    pub begun: bool,
+    /// Where the epoch under way began; none where `before_epoch` has not been called for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<EpochStart>,
+}
+
+/// The counters with which `before_epoch` was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochStart {
+    /// Training batches finished.
+    pub iteration: u64,
+    /// Optimizer steps finished.
+    pub update: u64,
+    /// Training samples seen.
+    pub samples: u64,
 }
 
 /// What a training does next.

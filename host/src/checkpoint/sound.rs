@@ -28,6 +28,7 @@ impl Header {
         check_tag(&self.tag).map_err(|reason| format!("`tag`: {reason}"))?;
         self.check_facts(manifest)?;
         self.check_progress()?;
+        self.check_pass()?;
         float("seconds", self.seconds, LONGEST)?;
         for (index, (_, rate)) in self.learning_rates.iter().enumerate() {
             float(&format!("learning_rates[{index}][1]"), rate.0, f64::MAX)?;
@@ -108,6 +109,35 @@ impl Header {
             ("ordinal", progress.ordinal, up_to(MOST, COUNT)),
         ] {
             number(&format!("progress.{name}"), count, &allowed)?;
+        }
+        Ok(())
+    }
+
+    /// What is said of the epoch under way.
+    fn check_pass(&self) -> Result<(), String> {
+        let Some(pass) = &self.pass else {
+            return Ok(());
+        };
+        // Not what the facts say: the last batch may be one of before the batch size was changed.
+        let batch = Allowed {
+            range: 0..=MOST,
+            why: COUNT,
+        };
+        number("pass.batch_size", pass.batch_size, &batch)?;
+        let Some(start) = &pass.begun else {
+            return Ok(());
+        };
+        let progress = &self.progress;
+        for (name, count, now) in [
+            ("iteration", start.iteration, progress.iteration),
+            ("update", start.update, progress.update),
+            ("samples", start.samples, progress.samples),
+        ] {
+            let allowed = Allowed {
+                range: 0..=now,
+                why: "the epoch under way began before",
+            };
+            number(&format!("pass.begun.{name}"), count, &allowed)?;
         }
         Ok(())
     }
@@ -200,6 +230,10 @@ mod tests {
                 "stage": "epoch"
             },
             "seconds": 1.5,
+            "pass": {
+                "loss": "0.5", "batch_size": 8, "updates": true,
+                "begun": {"iteration": 6, "update": 6, "samples": 48}
+            },
             "facts": {
                 "seed": 5, "batch_size": 8, "accumulate": 1,
                 "data": [{"phase": "train", "samples": 24, "sample_shape": [2]}]
@@ -275,6 +309,18 @@ mod tests {
                 "/facts/data/0/samples",
                 json!(0),
                 "`progress.batch` is 1, allowed is 0 to 0",
+            ),
+            ("/pass/batch_size", json!(huge), "`pass.batch_size`"),
+            (
+                "/pass/begun/iteration",
+                json!(8),
+                "`pass.begun.iteration` is 8, allowed is 0 to 7",
+            ),
+            ("/pass/begun/update", json!(huge), "`pass.begun.update`"),
+            (
+                "/pass/begun/samples",
+                json!(57),
+                "`pass.begun.samples` is 57, allowed is 0 to 56",
             ),
             (
                 "/learning_rates/0/1",
@@ -353,6 +399,7 @@ mod tests {
                 .iter()
                 .map(|(pointer, zero)| (pointer.as_str(), zero.clone())),
         );
+        start.push(("/pass", Value::Null));
         check(&start).expect("the start");
     }
 }

@@ -413,7 +413,7 @@ mod tests {
                     std::fs::remove_file(&path).expect("removed");
                 }
                 let error = store.read("a").expect_err(name).to_string();
-                assert!(error.contains("is no whole checkpoint"), "{error}");
+                assert!(error.contains("is not a whole checkpoint"), "{error}");
                 // A bit of the index may be another file's hash: then that file is the one told.
                 let is_named = error.contains(name) || name == "index.json";
                 assert!(is_named, "{name} {damage}: {error}");

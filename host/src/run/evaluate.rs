@@ -4,7 +4,7 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
 use super::{RunError, Trainer};
-use crate::checkpoint::{Exact, PassState, Stage};
+use crate::checkpoint::{EpochStart, Exact, PassState, Stage};
 use crate::data::{Loader, order};
 
 /// A validation or test, as far as checkpoints must know of it.
@@ -140,7 +140,7 @@ impl Outer {
     }
 
     /// The part of it that a checkpoint keeps; the rest follows from the counters.
-    pub(super) fn state(self, begun: bool) -> Option<PassState> {
+    pub(super) fn state(self, begun: Option<EpochStart>) -> Option<PassState> {
         let has = |flag| self.flags & flag != 0;
         let state = PassState {
             loss: has(ViewAbi::HAS_LOSS).then_some(Exact(self.loss)),

@@ -3,7 +3,8 @@
 //! `before_epoch` is called again, as hooks prepare there what they need during the epoch. What they change of
 //! the run there, or ask for, was done when the epoch began and is a part of the checkpoint: a schedule that
 //! sets a rate would otherwise show the rate of the next update until that update, and a hook that halves one
-//! would halve it twice.
+//! would halve it twice. For the same reason they see the counters with which the epoch began: one that does
+//! something at an iteration compares with them.
 
 use candle_core::Tensor;
 use sconce_plugin_api::{Keep, Point};
@@ -11,7 +12,7 @@ use sconce_plugin_api::{Keep, Point};
 use super::evaluate::Outer;
 use super::{RunError, Trainer};
 use crate::bridge::Value;
-use crate::checkpoint::PhaseState;
+use crate::checkpoint::{EpochStart, PhaseState, Progress};
 use crate::optim::Groups;
 use crate::parameters::Parameter;
 
@@ -24,22 +25,33 @@ struct Kept {
     accumulation: Option<u64>,
     metrics: Vec<PhaseState>,
     values: Vec<(Keep, Box<str>, usize, Value)>,
+    progress: Progress,
 }
 
 impl Trainer<'_> {
     /// `before_epoch` of an epoch that was begun before; nothing of the run changes but what the hooks keep to
     /// themselves, and that they listen at modules. Afterwards hooks see the pass as it was.
-    pub(super) fn reopen(&mut self, pass: Outer) -> Result<(), RunError> {
+    pub(super) fn reopen(&mut self, start: EpochStart, pass: Outer) -> Result<(), RunError> {
         let failed = |error| RunError::task("resuming an epoch", &self.view, error);
         let kept = self.changeable().map_err(failed)?;
+        self.show_start(start);
         self.is_reopening = true;
         let called = self.call(Point::BeforeEpoch);
         self.is_reopening = false;
-        called?;
+        // Also where a hook failed, as a checkpoint of the failed run comes next.
         let restored = self.put_back(kept);
-        restored.map_err(|error| RunError::task("resuming an epoch", &self.view, error))?;
         pass.restore_flags(&mut self.view);
-        Ok(())
+        called?;
+        restored.map_err(|error| RunError::task("resuming an epoch", &self.view, error))
+    }
+
+    /// Shows the counters as they were when the epoch began.
+    fn show_start(&mut self, start: EpochStart) {
+        self.view.iteration = start.iteration;
+        self.view.update = start.update;
+        self.view.samples = start.samples;
+        self.view.batch = 0;
+        self.view.ordinal = 0;
     }
 
     fn changeable(&self) -> candle_core::Result<Kept> {
@@ -64,10 +76,15 @@ impl Trainer<'_> {
             accumulation: self.shared.accumulation.get(),
             metrics: self.shared.metrics.borrow().save(),
             values,
+            progress: Progress {
+                ordinal: self.view.ordinal,
+                ..self.progress()
+            },
         })
     }
 
-    fn put_back(&self, kept: Kept) -> candle_core::Result<()> {
+    fn put_back(&mut self, kept: Kept) -> candle_core::Result<()> {
+        self.restore_counters(&kept.progress);
         for (parameter, tensor) in self.task.parameters().iter().zip(&kept.parameters) {
             parameter.var().set(tensor)?;
         }

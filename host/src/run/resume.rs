@@ -72,7 +72,7 @@ impl<'run> Trainer<'run> {
         if self.is_changed && self.stage == Stage::Epoch && self.trained >= batches {
             // The epoch has become shorter than what is done of it.
             self.trained = 0;
-            self.begun = false;
+            self.begun = None;
             self.view.batch = 0;
             self.view.epoch += 1;
             self.stage = Stage::Validation;
@@ -80,7 +80,7 @@ impl<'run> Trainer<'run> {
         // So may the update under way have.
         self.update_of.end = self.update_of.end.min(batches);
         let is_over = self.view.epoch > 0 && self.view.epoch >= self.plan.epochs;
-        if self.stage == Stage::Epoch && self.trained == 0 && !self.begun && is_over {
+        if self.stage == Stage::Epoch && self.trained == 0 && self.begun.is_none() && is_over {
             // No pass begins any more: hooks see the end of the last one.
             self.view.batch = batches;
             self.view.batches = batches;

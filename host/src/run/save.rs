@@ -353,7 +353,7 @@ impl Trainer<'_> {
         Ok((values, publishers))
     }
 
-    fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> Progress {
         Progress {
             epoch: self.view.epoch,
             iteration: self.view.iteration,

@@ -10,7 +10,7 @@ use super::iteration::MicroBatch;
 use super::profile::PassTimes;
 use super::save::Midst;
 use super::{RunError, Trainer};
-use crate::checkpoint::Stage;
+use crate::checkpoint::{EpochStart, Stage};
 use crate::data::{Dataset, Loader, order};
 
 impl Trainer<'_> {
@@ -95,8 +95,14 @@ impl Trainer<'_> {
     /// the validation.
     fn epoch(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<(), RunError> {
         let done = self.trained;
-        let is_begun = self.begun || done > 0;
-        if !is_begun {
+        // A checkpoint of an earlier version says only how much of the epoch is done.
+        let begun = self.begun.or_else(|| {
+            (done > 0).then(|| EpochStart {
+                iteration: self.view.iteration.saturating_sub(done),
+                ..self.epoch_start()
+            })
+        });
+        if begun.is_none() {
             self.shared.metrics.borrow_mut().begin(Phase::Train);
             self.shared.values.forget(Keep::Epoch);
             self.view.ordinal = 0;
@@ -105,11 +111,10 @@ impl Trainer<'_> {
         self.begin_pass(batches);
         self.view.batch = done;
         self.show();
-        self.begun = true;
-        if is_begun {
-            self.reopen(pass)?;
-        } else {
-            self.call(Point::BeforeEpoch)?;
+        self.begun = begun.or_else(|| Some(self.epoch_start()));
+        match begun {
+            Some(start) => self.reopen(start, pass)?,
+            None => self.call(Point::BeforeEpoch)?,
         }
         if self.jumped {
             return Ok(());
@@ -149,10 +154,19 @@ impl Trainer<'_> {
             self.view.epoch += 1;
             self.trained = 0;
             self.update_of = 0..0;
-            self.begun = false;
+            self.begun = None;
             self.stage = Stage::Validation;
         }
         self.end_pass(Phase::Train)
+    }
+
+    /// Where an epoch begins that begins now.
+    fn epoch_start(&self) -> EpochStart {
+        EpochStart {
+            iteration: self.view.iteration,
+            update: self.view.update,
+            samples: self.view.samples,
+        }
     }
 
     /// The batches of an update that a batch of the epoch begins. A resumed run may find itself within

@@ -18,7 +18,7 @@ use super::save::{Manner, Midst};
 use super::swap::Swapped;
 use super::{Interrupt, Observer, Outcome, Plan, Remote, Report, RunError, Signal};
 use crate::bridge::Shared;
-use crate::checkpoint::{HookRecord, Stage, Store};
+use crate::checkpoint::{EpochStart, HookRecord, Stage, Store};
 use crate::dispatch::{Dispatcher, HookFault};
 use crate::gradients::Gradients;
 use crate::nn::ModuleInfo;
@@ -60,8 +60,8 @@ pub struct Trainer<'run> {
     /// The published set that stood in the parameters' place in the last evaluation; none where they were in
     /// it themselves.
     pub(super) measured: Option<String>,
-    /// `before_epoch` has been called for the training epoch under way.
-    pub(super) begun: bool,
+    /// Where the training epoch under way began; none where `before_epoch` has not been called for it.
+    pub(super) begun: Option<EpochStart>,
     /// `before_epoch` is called for an epoch that was begun before a resume or a roll back.
     pub(super) is_reopening: bool,
     /// The task's modules, and what the backward pass is to tell of them.
@@ -147,7 +147,7 @@ impl<'run> Trainer<'run> {
             jumped: false,
             swapped: None,
             measured: None,
-            begun: false,
+            begun: None,
             is_reopening: false,
             modules,
             records: Vec::new(),

@@ -68,6 +68,14 @@ pub(super) struct Course<'a> {
     pub(super) resume: Option<&'a str>,
 }
 
+/// A directory in memory where the system has such: thousands of checkpoints are saved, and on a disk each waits
+/// for it several times.
+fn in_memory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a directory")
+}
+
 /// A directory in which a run with some hooks happens again and again.
 pub(super) struct Stage<'a> {
     plugins: &'a Plugins,
@@ -99,7 +107,7 @@ impl Stage<'_> {
                 // The last batch is smaller.
                 "data": {"kind": "two-moons", "train": 26, "val": 10, "test": 6},
             }),
-            directory: tempfile::tempdir().expect("a directory"),
+            directory: in_memory(),
         }
     }
 
