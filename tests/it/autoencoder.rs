@@ -73,5 +73,5 @@ fn what_is_wrong_with_its_configuration_is_told() {
     // The binary itself has no task of its own.
     place
         .run(&manifest())
-        .expect(2, &["unknown key `task`", "did you mean `model`?"]);
+        .expect(2, &["`task`", "the key `model` is missing"]);
 }

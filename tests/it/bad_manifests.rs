@@ -134,7 +134,7 @@ fn everything_is_told_at_once() {
             "at hooks[0].every",
             "two hooks are called `log`",
             "did you mean `epochs`?",
-            "`[b` is no name pattern",
+            "`[b` is not a name pattern",
             "at hooks[2].modules",
         ],
     );
@@ -538,7 +538,7 @@ fn the_right_form_is_shown() {
         (
             "/data",
             csv("val", json!({"fraction": 20})),
-            &["must be below 1.0, found 20", "20 % are `0.2`"],
+            &["must be below 1, found 20", "20 % are `0.2`"],
         ),
         (
             "/optimizer",

@@ -56,13 +56,12 @@ const SPINS: &str = "2000";
 
 fn too_many(chosen: Threads) -> Diagnostic {
     let Threads { asked, usable } = chosen;
-    let processors = if usable == 1 {
-        "processor"
-    } else {
-        "processors"
+    let (processors, are) = match usable {
+        1 => ("processor", "is"),
+        _ => ("processors", "are"),
     };
     Diagnostic::warning(format!(
-        "{asked} threads are asked for, but this process may use {usable} {processors}: {usable} are started"
+        "{asked} threads are asked for, but this process may use {usable} {processors}: {usable} {are} started"
     ))
     .hint(format!(
         "results are those of {asked} threads, at some cost in time; without `threads` a run takes what it may use"

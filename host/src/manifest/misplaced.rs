@@ -68,7 +68,16 @@ fn join_missing(problems: &mut Vec<Problem>, document: &Value) {
             .iter_mut()
             .find(|p| p.unknown.is_some() && p.path == *path)
         {
-            problem.hint = Some(did_you_mean(key));
+            // What is missing is said where the names are not alike: the unknown key may be a mere addition.
+            problem.hint = Some(
+                match nearest(
+                    problem.unknown.as_deref().unwrap_or_default(),
+                    [key.as_str()],
+                ) {
+                    Some(_) => did_you_mean(key),
+                    None => format!("the key `{key}` is missing; {}", did_you_mean(key)),
+                },
+            );
             // It is not to be sent elsewhere.
             problem.unknown = None;
         }

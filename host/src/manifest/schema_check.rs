@@ -222,18 +222,20 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
         ValidationErrorKind::Constant { expected_value } => {
             (format!("expected {expected_value}, found {found}"), None)
         }
-        ValidationErrorKind::Minimum { limit } => {
-            (format!("must be at least {limit}, found {found}"), None)
-        }
+        ValidationErrorKind::Minimum { limit } => (
+            format!("must be at least {}, found {found}", bound(limit)),
+            None,
+        ),
         ValidationErrorKind::Maximum { limit } => (
-            format!("must be at most {limit}, found {found}"),
+            format!("must be at most {}, found {found}", bound(limit)),
             percent(limit, error.instance()),
         ),
-        ValidationErrorKind::ExclusiveMinimum { limit } => {
-            (format!("must be above {limit}, found {found}"), None)
-        }
+        ValidationErrorKind::ExclusiveMinimum { limit } => (
+            format!("must be above {}, found {found}", bound(limit)),
+            None,
+        ),
         ValidationErrorKind::ExclusiveMaximum { limit } => (
-            format!("must be below {limit}, found {found}"),
+            format!("must be below {}, found {found}", bound(limit)),
             percent(limit, error.instance()),
         ),
         ValidationErrorKind::MinLength { limit: 1 } => ("must not be empty".to_owned(), None),
@@ -261,6 +263,12 @@ pub(super) fn missing_key(path: String, key: &str) -> Problem {
         missing: Some(key.to_owned()),
         ..Problem::new(path, format!("the key `{key}` is missing"), None)
     }
+}
+
+/// A limit as people write it: without the point that tells a schema that a number need not be whole.
+fn bound(limit: &Value) -> String {
+    let text = limit.to_string();
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
 /// What a percentage is as a fraction, where one of at most 1 is wanted.
