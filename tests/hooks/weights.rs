@@ -593,7 +593,7 @@ fn nonsense_is_refused() {
         (
             "freeze",
             json!({"parameters": ["fc1.wieght"]}),
-            "chooses nothing; the model has `fc1.weight`",
+            "did you mean `fc1.weight`?",
         ),
         ("freeze", json!({"parameters": ["*"], "until": 3}), "until"),
         (

@@ -88,13 +88,31 @@ pub(crate) fn check(setup: &Setup<'_>, option: &str, patterns: &[String]) -> Res
             } else {
                 "chooses nothing"
             };
+            let text = pattern.strip_prefix('!').unwrap_or(pattern);
+            let hint = nearest(text, &names)
+                .map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
             bail!(
-                "`{option}`: `{pattern}` {deed}; the model has {}",
+                "`{option}`: `{pattern}` {deed}; the model has {}{hint}",
                 listed(&names)
             );
         }
     }
     Ok(())
+}
+
+/// The name that is nearest to a pattern, where at most a third of its characters differ.
+fn nearest<'a>(pattern: &str, names: &[&'a str]) -> Option<&'a str> {
+    // No name is as long, and the distance takes time and memory by the length.
+    const LONGEST: usize = 200;
+    if pattern.len() > LONGEST {
+        return None;
+    }
+    let distances = names
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(name, pattern), *name));
+    let (distance, name) = distances.min()?;
+    let length = pattern.chars().count().max(name.chars().count());
+    (distance * 3 <= length).then_some(name)
 }
 
 /// The first of many names.
@@ -114,9 +132,9 @@ fn listed(names: &[&str]) -> String {
 fn matcher(option: &str, pattern: &str) -> Result<GlobMatcher> {
     let text = pattern.strip_prefix('!').unwrap_or(pattern);
     if text.is_empty() && !pattern.is_empty() {
-        bail!("`{option}`: `!` is no name pattern: what it takes away comes after it");
+        bail!("`{option}`: `!` is not a name pattern: what it takes away comes after it");
     }
     let glob = Glob::new(text);
-    let glob = glob.with_context(|| format!("`{option}`: `{pattern}` is no name pattern"))?;
+    let glob = glob.with_context(|| format!("`{option}`: `{pattern}` is not a name pattern"))?;
     Ok(glob.compile_matcher())
 }
