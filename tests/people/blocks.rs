@@ -6,17 +6,12 @@ use sconce_tests::{Workplace, artifacts, edit, tiny, workspace};
 use serde_json::{Value, json};
 
 /// What a piece may lack here, and nothing else: it is its reader's.
-const LACKS: [&str; 10] = [
+const LACKS: [&str; 6] = [
     "there is no such file",
-    "No such file or directory",
+    "can't read the weights: ",
     "has no file `data_batch_1.bin`",
     "matches no module of the model",
     "matches no parameter",
-    // Hooks that name parts of the reader's own model.
-    "chooses nothing; the model has",
-    "which no module is called",
-    "the optimizer has no parameter group",
-    "which is no class of the task",
     "no plugin has a hook `good-enough`",
 ];
 
@@ -118,7 +113,7 @@ fn pieces_of_manifests_pass_the_check() {
         }
     }
     assert!(
-        passed > 3 * lacking,
+        passed > 4 * lacking,
         "{passed} pass, {lacking} lack something"
     );
 }
