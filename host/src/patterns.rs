@@ -26,10 +26,12 @@ impl Patterns {
             let without = pattern.strip_prefix('!');
             let text = without.unwrap_or(pattern);
             if text.is_empty() && without.is_some() {
-                return Err("`!` is no name pattern: what it takes away comes after it".to_owned());
+                return Err(
+                    "`!` is not a name pattern: what it takes away comes after it".to_owned(),
+                );
             }
             let glob = Glob::new(text)
-                .map_err(|error| format!("`{pattern}` is no name pattern: {}", error.kind()))?;
+                .map_err(|error| format!("`{pattern}` is not a name pattern: {}", error.kind()))?;
             all.add(glob.clone());
             if without.is_some() {
                 excluded.add(glob);
@@ -120,6 +122,6 @@ mod tests {
     #[test]
     fn what_is_no_pattern_is_told() {
         let message = patterns(&["fc["]).expect_err("wrong");
-        assert!(message.contains("`fc[` is no name pattern"), "{message}");
+        assert!(message.contains("`fc[` is not a name pattern"), "{message}");
     }
 }

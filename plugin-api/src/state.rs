@@ -63,3 +63,31 @@ pub fn check_count(name: &str, count: u64) -> Result<()> {
     }
     Ok(())
 }
+
+/// Checks a square matrix of counts of a state, which is called `name` there and stored row by row: it has
+/// `side` × `side` counts, and their sum passes [`check_count`].
+///
+/// ```
+/// use sconce_plugin_api::state;
+///
+/// assert!(state::check_matrix("confusion", 2, &[5, 0, 1, 4]).is_ok());
+/// let error = state::check_matrix("confusion", 2, &[5, 0, 1]).unwrap_err();
+/// assert!(error.message().starts_with("the state's `confusion` has 3 counts for 2 x 2"));
+/// ```
+///
+/// # Errors
+///
+/// Where it is not square, or counts more.
+#[track_caller]
+pub fn check_matrix(name: &str, side: usize, counts: &[u64]) -> Result<()> {
+    if side.checked_mul(side) != Some(counts.len()) {
+        bail!(
+            "the state's `{name}` has {} counts for {side} x {side}",
+            counts.len()
+        );
+    }
+    let sum = counts
+        .iter()
+        .try_fold(0_u64, |sum, count| sum.checked_add(*count));
+    check_count(name, sum.unwrap_or(u64::MAX))
+}

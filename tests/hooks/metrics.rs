@@ -871,5 +871,5 @@ fn what_is_wrong_in_the_configuration_is_told_before_anything_is_trained() {
     }
     let hooks = json!([{"hook": "output-mask", "config": {"absent": ["eleven"]}}]);
     let (_, finished) = run(tiny(), hooks);
-    finished.expect(3, &["`eleven`, which is no class of the task"]);
+    finished.expect(3, &["`eleven`, which is not a class of the task"]);
 }

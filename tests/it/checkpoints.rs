@@ -206,7 +206,7 @@ fn a_damaged_checkpoint_is_told_and_changes_nothing() {
     place.run(&manifest(&json!([asker(back)]))).expect(
         4,
         &[
-            "out/checkpoints/a` is no whole checkpoint: `index.json` can't be read",
+            "out/checkpoints/a` is not a whole checkpoint: `index.json` can't be read",
             "no checkpoint has been saved",
         ],
     );
@@ -252,6 +252,6 @@ fn weights_are_taken_from_a_checkpoint_as_from_a_file() {
     ];
     place.sconce(&arguments).expect(
         2,
-        &["is no whole checkpoint: `parameters.safetensors` has the SHA-256"],
+        &["is not a whole checkpoint: `parameters.safetensors` has the SHA-256"],
     );
 }

@@ -48,7 +48,7 @@ fn a_state_names_no_file_outside_the_runs_directory() {
             let saved = state.remove("train.csv").expect("a table");
             state.insert(name.to_owned(), saved);
         });
-        resume(&place).expect(4, &["csv", "which is no table of a phase"]);
+        resume(&place).expect(4, &["csv", "which is not a table of a phase"]);
         assert_eq!(place.read("victim.csv"), "precious\n", "{name}");
         assert_eq!(place.read("out/train.csv"), table, "{name}");
     }

@@ -86,7 +86,7 @@ fn modules_and_data_sets_that_are_not_there_are_told() {
         ],
     );
     check(json!([{"hook": "recorder", "modules": ["fc["]}]))
-        .expect(2, &["`fc[` is no name pattern"]);
+        .expect(2, &["`fc[` is not a name pattern"]);
     check(json!([{"hook": "recorder", "streams": ["valid"]}])).expect(
         2,
         &["no data set is called `valid`; the task has train, val, test"],

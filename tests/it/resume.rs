@@ -262,7 +262,7 @@ fn a_checkpoint_that_is_not_there_or_not_whole_is_told() {
     let path = place.path("out/checkpoints/final/hooks.json");
     let text = fs::read_to_string(&path).expect("JSON");
     fs::write(&path, text.replace("giver", "gavel")).expect("written");
-    let damaged = "out/checkpoints/final` is no whole checkpoint: `hooks.json` has the SHA-256";
+    let damaged = "out/checkpoints/final` is not a whole checkpoint: `hooks.json` has the SHA-256";
     resume(&place, &["final"]).expect(2, &[damaged, "other checkpoints: `here`"]);
     // Unnamed, the newest complete one is meant.
     let newest = "; the run resumes from `here`, the newest complete one";
@@ -293,7 +293,7 @@ fn without_latest_the_newest_complete_checkpoint_is_taken_and_named() {
     for tag in ["final", "here"] {
         fs::remove_file(checkpoints.join(tag).join("state.json")).expect("a file");
     }
-    resume(&place, &[]).expect(2, &["out/checkpoints/final` is no whole checkpoint"]);
+    resume(&place, &[]).expect(2, &["out/checkpoints/final` is not a whole checkpoint"]);
 }
 
 #[test]

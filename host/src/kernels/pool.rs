@@ -67,7 +67,7 @@ pub(super) struct Pool {
 #[expect(unsafe_code, reason = "threads share the work of a region")]
 unsafe impl Sync for Pool {}
 
-// SAFETY: what `work` points to is `Sync`, and `Pool::run` does not return before nobody uses it.
+// SAFETY: what `work` points to is `Sync`, and `Pool::run` returns only once no thread uses it any more.
 #[expect(unsafe_code, reason = "threads share the work of a region")]
 unsafe impl Send for Pool {}
 

@@ -70,7 +70,7 @@ impl Hook for Csv {
         let mut files = Vec::with_capacity(saved.len());
         for (name, saved) in saved {
             if !is_file_name(&name) {
-                bail!("the state names the file {name:?}, which is no table of a phase");
+                bail!("the state names the file {name:?}, which is not a table of a phase");
             }
             saved.check(&name)?;
             files.push((path_inside(&self.directory, &name)?, name, saved));

@@ -90,7 +90,7 @@ impl Class {
                 ""
             };
             Error::new(format_args!(
-                "`{option}` has `{self}`, which is no class of the task; it has {}: {}{more}",
+                "`{option}` has `{self}`, which is not a class of the task; it has {}: {}{more}",
                 names.len(),
                 some.join(", ")
             ))
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(found(r#"{"absent": [0, "owl"]}"#), only_dog);
         let error = found(r#"{"absent": ["cow"]}"#).expect_err("no such class");
         assert!(
-            error.contains("`cow`, which is no class") && error.contains("`dog`"),
+            error.contains("`cow`, which is not a class") && error.contains("`dog`"),
             "{error}"
         );
         assert!(

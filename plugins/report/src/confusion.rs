@@ -1,7 +1,7 @@
 //! Confusion matrices: how often which class was taken for which.
 
 use sconce_plugin_api::tensor::DType;
-use sconce_plugin_api::{Result, TaskView, bail, state};
+use sconce_plugin_api::{Result, TaskView, state};
 use serde::{Deserialize, Serialize};
 
 /// Counts by true class (rows) and predicted class (columns).
@@ -14,18 +14,7 @@ pub(crate) struct Matrix {
 impl Matrix {
     /// Refuses a matrix of a state that is not square, or counts more than any run.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.classes.checked_mul(self.classes) != Some(self.counts.len()) {
-            bail!(
-                "the state's confusion matrix has {} counts for {} classes",
-                self.counts.len(),
-                self.classes
-            );
-        }
-        let total = self
-            .counts
-            .iter()
-            .try_fold(0_u64, |sum, count| sum.checked_add(*count));
-        state::check_count("matrices", total.unwrap_or(u64::MAX))
+        state::check_matrix("matrices", self.classes, &self.counts)
     }
 
     /// Counts the batch at hand, where its outputs are numbers for at most `most` classes and its targets

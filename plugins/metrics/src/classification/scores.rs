@@ -138,18 +138,7 @@ impl Confusion {
 
     /// Refuses a matrix of a state that is not square, or counts more than any run.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.classes.checked_mul(self.classes) != Some(self.counts.len()) {
-            bail!(
-                "the state's confusion matrix has {} counts for {} classes",
-                self.counts.len(),
-                self.classes
-            );
-        }
-        let total = self
-            .counts
-            .iter()
-            .try_fold(0_u64, |sum, count| sum.checked_add(*count));
-        state::check_count("confusion.counts", total.unwrap_or(u64::MAX))
+        state::check_matrix("confusion", self.classes, &self.counts)
     }
 
     fn grown(&self, classes: usize) -> Confusion {
