@@ -1,4 +1,4 @@
-//! Writes one picture of each kind into a folder, to look at after a change:
+//! Writes one picture of each kind into a folder for visual inspection:
 //! `cargo run -p sconce-charts --example gallery -- FOLDER`.
 
 use std::error::Error;

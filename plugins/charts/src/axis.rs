@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The range that shows all of `values`: padded by a twentieth, never empty.
+/// Returns the range that shows all of `values`: padded by a twentieth, never empty.
 ///
 /// Values that are not finite are left out, and on a logarithmic axis those that are not
 /// positive. Without any value it is 0 to 1 (or 1 to 10).
@@ -15,14 +15,14 @@ pub(crate) fn range(values: impl Iterator<Item = f64>, log: bool, pad: bool) -> 
         return if log { 1.0..10.0 } else { 0.0..1.0 };
     }
     if log {
-        // In decades; at least one, so that the axis has ticks at both of its ends.
+        // In decades; at least one, so that the axis has ticks at both ends.
         let (low, high) = (low.log10(), high.log10());
         let missing = (1.0 - (high - low)).max(0.0) / 2.0;
         let (low, high) = (low - missing, high + missing);
         let padding = if pad { (high - low) / 20.0 } else { 0.0 };
         return 10_f64.powf((low - padding).max(-300.0))..10_f64.powf((high + padding).min(300.0));
     }
-    // Wider than the spacing of numbers of this size, else ticks could not be told apart.
+    // Wider than the spacing of floats of this size; otherwise ticks would coincide.
     let least = (low.abs().max(high.abs()) * 1e-6).max(1e-12);
     if high - low < least {
         let half = if low == 0.0 {
@@ -41,7 +41,8 @@ pub(crate) fn range(values: impl Iterator<Item = f64>, log: bool, pad: bool) -> 
     (low - padding).max(-1e300)..(high + padding).min(1e300)
 }
 
-/// How many ticks at the most: where all values are whole, as epochs are, no tick between two of them.
+/// Returns the maximum number of ticks: for integer values, such as epochs, no tick lies between two of
+/// them.
 pub(crate) fn ticks(values: impl Iterator<Item = f64>) -> usize {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for value in values.filter(|value| value.is_finite()) {
@@ -57,16 +58,16 @@ pub(crate) fn ticks(values: impl Iterator<Item = f64>) -> usize {
     }
 }
 
-/// Ticks of an axis.
+/// Maximum number of ticks on an axis.
 const MOST_TICKS: usize = 11;
 
-/// Whether a value has a place on the axis.
+/// Returns whether a value can be shown on the axis.
 pub(crate) fn shows(value: f64, log: bool) -> bool {
     value.is_finite() && value.abs() <= 1e300 && (!log || value >= 1e-300)
 }
 
-/// A number as short as it stays readable: at most four decimals that are not zero, powers of ten
-/// where it is very large or small.
+/// Formats a number briefly: decimals up to the fourth significant digit, scientific notation if it is very
+/// large or small.
 pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     if size < f64::MIN_POSITIVE {
@@ -83,7 +84,7 @@ pub(crate) fn number(value: f64) -> String {
     trim(&format!("{value:.*}", decimals as usize)).to_owned()
 }
 
-/// Decimals without the zeros at their end.
+/// Removes trailing zeros of decimals.
 fn trim(digits: &str) -> &str {
     if digits.contains('.') {
         digits.trim_end_matches('0').trim_end_matches('.')

@@ -1,4 +1,4 @@
-//! Bar charts, among them histograms.
+//! Bar charts, including histograms.
 
 use plotters::prelude::*;
 
@@ -8,30 +8,30 @@ use crate::{Error, axis};
 /// A chart of bars side by side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarChart {
-    /// Above the chart; nothing where it is empty.
+    /// Title above the chart; empty: none.
     pub title: String,
-    /// What the bars are.
+    /// Label of the horizontal axis.
     pub x_label: String,
-    /// What their heights show, with the unit.
+    /// Label of the vertical axis, with the unit.
     pub y_label: String,
     /// Width in pixels; at least 200.
     pub width: u32,
     /// Height in pixels; at least 150.
     pub height: u32,
-    /// The bars from left to right.
+    /// Bars from left to right.
     bars: Bars,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Bars {
     Named(Vec<(String, f64)>),
-    /// One edge more than there are heights.
+    /// Edges and heights; there is one more edge than heights.
     Between(Vec<f64>, Vec<f64>),
 }
 
 impl BarChart {
-    /// A chart of named bars, 800 by 450 pixels. A bar whose height is not a finite number is
-    /// left out; its name stays.
+    /// Creates a chart of named bars, 800 by 450 pixels. A bar whose height is not finite is left out, but
+    /// keeps its name.
     pub fn new<N: Into<String>>(
         title: impl Into<String>,
         bars: impl IntoIterator<Item = (N, f64)>,
@@ -40,11 +40,11 @@ impl BarChart {
         Self::of(title.into(), Bars::Named(bars.collect()))
     }
 
-    /// A histogram: the `counts` of the values between each of the `edges` and the next.
+    /// Creates a histogram with `counts` of the values between consecutive `edges`.
     ///
     /// # Errors
     ///
-    /// Where there is not one edge more than there are counts, or the edges do not rise.
+    /// If there is not exactly one more edge than counts, or the edges are not increasing.
     pub fn histogram(
         title: impl Into<String>,
         edges: &[f64],
@@ -79,7 +79,7 @@ impl BarChart {
         }
     }
 
-    /// The chart as an SVG document. Bars start at 0.
+    /// Returns the chart as an SVG document. Bars start at 0.
     pub fn svg(&self) -> Result<String, Error> {
         let (x, bars, names) = match &self.bars {
             Bars::Named(bars) => {
@@ -100,7 +100,7 @@ impl BarChart {
         };
         let heights = bars.iter().map(|bar| bar.2).chain([0.0]);
         let mut y = axis::range(heights, false, true);
-        // No empty strip below bars that all go up.
+        // No empty strip below bars that are all positive.
         if bars.iter().all(|bar| bar.2.is_nan() || bar.2 >= 0.0) {
             y.start = 0.0;
         }
@@ -129,7 +129,7 @@ impl BarChart {
             let by_name = |place: &f64| name_at(names.unwrap_or_default(), *place);
             let by_value = |value: &f64| axis::number(*value);
             match names {
-                // About a label to each bar, or to as many as there is room for.
+                // About one label per bar, or as many as there is room for.
                 Some(names) => mesh
                     .x_labels((names.len() * 2).clamp(2, 40))
                     .x_label_formatter(&by_name),
@@ -159,7 +159,7 @@ impl BarChart {
     }
 }
 
-/// The name of the bar whose middle is at `place`, nothing between bars.
+/// Returns the name of the bar centred at `place`; empty between bars.
 fn name_at(names: &[(String, f64)], place: f64) -> String {
     if (place - place.round()).abs() > 1e-6 || place.round() < 0.0 {
         return String::new();
@@ -172,7 +172,7 @@ fn name_at(names: &[(String, f64)], place: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Left edge, width and height of the coloured bars.
+    /// Returns left edge, width and height of the coloured bars.
     fn bars(svg: &str) -> Vec<(i32, i32, i32)> {
         let document = roxmltree::Document::parse(svg).unwrap();
         let number = |node: roxmltree::Node, name| node.attribute(name).unwrap().parse().unwrap();

@@ -1,9 +1,9 @@
-//! Colours that people with any colour vision can tell apart, on white.
+//! Colours on white that are distinguishable with any colour vision.
 
 use plotters::style::RGBColor;
 
-/// Okabe and Ito's palette (<https://jfly.uni-koeln.de/color/>) without its yellow, which nobody
-/// sees on white.
+/// Okabe and Ito's palette without its yellow, which is hardly visible on white.
+/// (<https://jfly.uni-koeln.de/color/>)
 const PALETTE: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -14,30 +14,30 @@ const PALETTE: [RGBColor; 7] = [
     RGBColor(0, 0, 0),
 ];
 
-/// Text and axes.
+/// Colour of text and axes.
 pub(crate) const INK: RGBColor = RGBColor(51, 51, 51);
 
-/// Grid lines, and cells without a value.
+/// Colour of grid lines and of cells without a value.
 pub(crate) const FAINT: RGBColor = RGBColor(221, 221, 221);
 
-/// The colour of the series at `index`; they repeat after seven.
+/// Returns the colour of the series at `index`; colours repeat after seven.
 pub(crate) fn series(index: usize) -> RGBColor {
     PALETTE.get(index % PALETTE.len()).copied().unwrap_or(INK)
 }
 
-/// Whether the series at `index` is dashed: every other seven, so that colours may repeat.
+/// Returns whether the series at `index` is dashed: every second group of seven, as colours repeat.
 pub(crate) fn dashed(index: usize) -> bool {
     (index / PALETTE.len()) % 2 == 1
 }
 
-/// A shade between near white (0) and dark blue (1).
+/// Returns a shade between near white (0) and dark blue (1).
 pub(crate) fn shade(part: f64) -> RGBColor {
     let part = part.clamp(0.0, 1.0);
     let mix = |light: f64, dark: f64| (light + (dark - light) * part).round() as u8;
     RGBColor(mix(247.0, 8.0), mix(251.0, 48.0), mix(255.0, 107.0))
 }
 
-/// The colour of text on [`shade`] of `part`.
+/// Returns the colour of text on [`shade`] of `part`.
 pub(crate) fn text_on(part: f64) -> RGBColor {
     if part > 0.5 {
         RGBColor(255, 255, 255)

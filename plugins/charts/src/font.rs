@@ -1,4 +1,4 @@
-//! Letters of three by five pixels for captions in pictures.
+//! A bitmap font of three by five pixels for captions in pictures.
 
 /// Width of a letter in pixels.
 pub(crate) const WIDTH: usize = 3;
@@ -6,13 +6,13 @@ pub(crate) const WIDTH: usize = 3;
 /// Height of a letter in pixels.
 pub(crate) const HEIGHT: usize = 5;
 
-/// Whether the letter has ink at `x` from its left and `y` from its top. Small letters look like
-/// capitals, and what it does not have like a question mark.
+/// Returns whether the letter has ink at `x` from its left and `y` from its top. Lower-case letters look
+/// like capitals, and unsupported characters like a question mark.
 pub(crate) fn ink(letter: char, x: usize, y: usize) -> bool {
     x < WIDTH && y < HEIGHT && rows(letter) >> (14 - y * WIDTH - x) & 1 == 1
 }
 
-/// The rows of a letter from the top, an octal digit each.
+/// Returns the rows of a letter from the top, one octal digit each.
 fn rows(letter: char) -> u16 {
     match letter.to_ascii_uppercase() {
         ' ' => 0,

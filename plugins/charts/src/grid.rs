@@ -1,24 +1,24 @@
-//! Many small images in one PNG picture.
+//! Grids of small images in one PNG picture.
 
 use crate::{Error, font};
 
 /// A small image.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a> {
-    /// Its values by channel, row and column (C x H x W).
+    /// Values by channel, row and column (C x H x W).
     pub values: &'a [f32],
-    /// Written below it, as far as there is room; see [`ImageGrid::caption_scale`].
+    /// Caption below it, cut to the available width; see [`ImageGrid::caption_scale`].
     pub caption: &'a str,
 }
 
-/// Which values are black and which are white.
+/// Values that are drawn black and white.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GridRange {
-    /// The least and the greatest of all images.
+    /// The minimum and the maximum over all images.
     Common,
-    /// The least and the greatest of each image.
+    /// The minimum and the maximum of each image.
     EachImage,
-    /// These; what is beyond them is cut off.
+    /// Fixed values; those beyond them are clamped.
     Fixed(f32, f32),
 }
 
@@ -31,25 +31,25 @@ pub struct ImageGrid {
     pub height: usize,
     /// Width of each image in pixels.
     pub width: usize,
-    /// Images in a row; by default about as many as there are rows.
+    /// Images per row; by default about as many as there are rows.
     pub columns: Option<usize>,
-    /// How many pixels of the picture a pixel of an image is wide and high.
+    /// Size of an image's pixels, in pixels of the picture.
     pub scale: usize,
     /// White pixels between images and around them.
     pub padding: usize,
-    /// Black and white.
+    /// Values that are drawn black and white.
     pub range: GridRange,
-    /// How many pixels of the picture a pixel of a caption's letter is wide and high. Letters
-    /// have 3 by 5 pixels with one between them.
+    /// Size of a caption's pixels, in pixels of the picture. Letters have 3 by 5 pixels with one between
+    /// them.
     pub caption_scale: usize,
 }
 
-/// Of a picture, in pixels: what would be larger is not a grid of small images.
+/// Maximum number of pixels of a picture, far more than a grid of small images needs.
 const MOST_PIXELS: usize = 1 << 26;
 
 impl ImageGrid {
-    /// A grid of images with `channels` (1 or 3), `height` and `width`: three times as large,
-    /// with a padding of 4 pixels, captions of 10 pixels and a common range.
+    /// Creates a grid of images with `channels` (1 or 3), `height` and `width`: scaled by three, with a
+    /// padding of 4 pixels, captions of 10 pixels and a common range.
     pub fn new(channels: usize, height: usize, width: usize) -> Self {
         Self {
             channels,
@@ -63,13 +63,13 @@ impl ImageGrid {
         }
     }
 
-    /// The picture as a PNG file, grey or RGB with 8 bits. Values that are not finite are red (in
-    /// which case a grey grid becomes RGB).
+    /// Returns the picture as a PNG file, greyscale or RGB with 8 bits. Values that are not finite are red
+    /// (in which case a greyscale grid becomes RGB).
     ///
     /// # Errors
     ///
-    /// Where the images do not have the shape of the grid, there are none, or the picture would
-    /// have more than 67 million pixels.
+    /// If the images do not have the shape of the grid, there are none, or the picture would have more than
+    /// 67 million pixels.
     pub fn png(&self, images: &[Image<'_>]) -> Result<Vec<u8>, Error> {
         let layout = self.layout(images)?;
         let mut canvas = Canvas::new(layout.width, layout.height);
@@ -198,13 +198,13 @@ const INK: [u8; 3] = [51, 51, 51];
 
 struct Layout {
     columns: usize,
-    /// Width and height of an image with its caption.
+    /// Width and height of an image including its caption.
     cell: (usize, usize),
     width: usize,
     height: usize,
 }
 
-/// The least and the greatest of the values that are finite.
+/// Returns the minimum and the maximum of the finite values.
 fn extremes<'a>(values: impl Iterator<Item = &'a f32>) -> (f32, f32) {
     values
         .filter(|value| value.is_finite())
@@ -213,7 +213,7 @@ fn extremes<'a>(values: impl Iterator<Item = &'a f32>) -> (f32, f32) {
         })
 }
 
-/// RGB pixels row by row, white at first.
+/// RGB pixels in row-major order, initially white.
 struct Canvas {
     width: usize,
     height: usize,
@@ -229,7 +229,7 @@ impl Canvas {
         }
     }
 
-    /// Colours a square; what is outside the picture is left out.
+    /// Fills a square, clipped to the picture.
     fn fill(&mut self, left: usize, top: usize, side: usize, colour: [u8; 3]) {
         for y in top..(top + side).min(self.height) {
             let start = y * self.width;
@@ -266,7 +266,7 @@ impl Canvas {
 mod tests {
     use super::*;
 
-    /// Width, height, bytes per pixel and bytes of a PNG file.
+    /// Decodes a PNG file into width, height, bytes per pixel and pixel data.
     fn decode(file: &[u8]) -> (usize, usize, usize, Vec<u8>) {
         let mut reader = png::Decoder::new(std::io::Cursor::new(file))
             .read_info()

@@ -8,41 +8,40 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::colour::{self, FAINT, INK};
 use crate::{Error, axis};
 
-/// A table of numbers as coloured cells.
+/// A table of numbers drawn as coloured cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatMap {
-    /// Above the table; nothing where it is empty.
+    /// Title above the table; empty: none.
     pub title: String,
-    /// What the columns are, below the table.
+    /// Label of the columns, below the table.
     pub x_label: String,
-    /// What the rows are, left of the table.
+    /// Label of the rows, left of the table.
     pub y_label: String,
-    /// Names of the rows from the top.
+    /// Names of the rows, from the top.
     pub rows: Vec<String>,
-    /// Names of the columns from the left.
+    /// Names of the columns, from the left.
     pub columns: Vec<String>,
-    /// A value to each column, row by row. One that is not a finite number is a grey cell.
+    /// Values in row-major order. A value that is not finite is drawn as a grey cell.
     pub values: Vec<f64>,
-    /// The values that get the lightest and the darkest colour; by default 0 (or the least value,
-    /// where that is less) and the greatest value.
+    /// Values of the lightest and the darkest colour; by default 0 (or the minimum, if that is less) and
+    /// the maximum.
     pub range: Option<(f64, f64)>,
 }
 
-/// Side of a cell in pixels: the largest that keeps the table within about 900.
+/// Returns the side of a cell in pixels: the largest that keeps the table within about 900.
 fn cell(count: usize) -> i32 {
     (900 / count.max(1) as i32).clamp(12, 56)
 }
 
-/// The longest names in pixels, at about 7 to a character; longer ones are cut.
+/// Maximum length of a drawn name in characters, of about 7 pixels each; longer ones are truncated.
 const LONGEST_NAME: usize = 24;
 
 impl HeatMap {
-    /// The table as an SVG document. Numbers are written into cells that are wide enough.
+    /// Returns the table as an SVG document. Numbers are written into cells that are wide enough.
     ///
     /// # Errors
     ///
-    /// Where there is not a value to each pair of a row and a column, or there are more than
-    /// 1,000 of either.
+    /// If the number of values is not rows times columns, or there are more than 1,000 of either.
     pub fn svg(&self) -> Result<String, Error> {
         let (rows, columns) = (self.rows.len(), self.columns.len());
         if self.values.len() != rows * columns || rows.max(columns) > 1000 {
@@ -107,7 +106,7 @@ impl HeatMap {
         Ok(text)
     }
 
-    /// The lightest and the darkest value.
+    /// Returns the values of the lightest and the darkest colour.
     fn range(&self) -> (f64, f64) {
         let finite = || {
             self.values
@@ -141,7 +140,7 @@ impl HeatMap {
             area.draw(&Rectangle::new(corners, WHITE.stroke_width(1)))
                 .map_err(Error::drawing)?;
             let number = axis::number(*value);
-            // At a height of 13 a digit is about 7 wide; smaller than 8 nobody can read.
+            // At a height of 13 a digit is about 7 wide; text smaller than 8 is unreadable.
             let height = (13 * (side - 4) / (7 * number.len() as i32)).min(13);
             if value.is_finite() && height >= 8 {
                 let style = ("sans-serif", height)
@@ -178,7 +177,7 @@ impl HeatMap {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// A name of at most [`LONGEST_NAME`] characters.
+/// Truncates a name to at most [`LONGEST_NAME`] characters.
 fn cut(name: &str) -> String {
     if name.chars().count() <= LONGEST_NAME {
         return name.to_owned();
@@ -225,7 +224,7 @@ mod tests {
         ] {
             assert!(texts.contains(&text), "{text}: {texts:?}");
         }
-        // The least value is lightest and the greatest darkest.
+        // The smallest value is lightest and the largest is darkest.
         assert!(svg.contains("#F7FBFF") && svg.contains("#08306B"), "{svg}");
     }
 

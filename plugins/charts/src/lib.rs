@@ -1,8 +1,8 @@
-//! What the hooks that draw draw with: [line charts](LineChart), [bar charts](BarChart) and [heat
-//! maps](HeatMap) as self-contained SVG text, and [grids of small images](ImageGrid) as PNG.
+//! Charts for hooks: [line charts](LineChart), [bar charts](BarChart) and [heat maps](HeatMap) as
+//! self-contained SVG text, and [grids of small images](ImageGrid) as PNG.
 //!
-//! A plain library: it knows neither hooks nor files. The same input gives the same bytes, all
-//! text is escaped, and values that are no numbers leave a gap instead of an error.
+//! A plain library, independent of hooks and files. The same input gives the same bytes, all text is
+//! escaped, and non-finite values leave a gap instead of causing an error.
 //!
 //! ```
 //! use sconce_charts::{Line, LineChart};

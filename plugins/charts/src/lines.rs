@@ -14,15 +14,15 @@ use crate::{Error, axis};
 /// A named series of points.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its points in the order in which they are joined. A point with a coordinate that is not a
-    /// finite number (or not positive, on a logarithmic axis) leaves a gap.
+    /// Points in the order in which they are joined. A point with a coordinate that is not finite (or not
+    /// positive, on a logarithmic axis) leaves a gap.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Line {
-    /// A series named `name`.
+    /// Creates a series named `name`.
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self {
             name: name.into(),
@@ -31,14 +31,14 @@ impl Line {
     }
 }
 
-/// A chart of [lines](Line) over a common axis.
+/// A chart of [lines](Line) with common axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineChart {
-    /// Above the chart; nothing where it is empty.
+    /// Title above the chart; empty: none.
     pub title: String,
-    /// What the horizontal axis shows, with its unit.
+    /// Label of the horizontal axis, with the unit.
     pub x_label: String,
-    /// What the vertical axis shows, with its unit.
+    /// Label of the vertical axis, with the unit.
     pub y_label: String,
     /// Whether the horizontal axis is logarithmic.
     pub x_log: bool,
@@ -48,16 +48,16 @@ pub struct LineChart {
     pub width: u32,
     /// Height in pixels; at least 150.
     pub height: u32,
-    /// What it shows; the legend is left out where there is one line without a name.
+    /// The lines; without any names there is no legend.
     pub lines: Vec<Line>,
 }
 
-/// At most this many points of a line are drawn: more than the chart has columns of pixels show
-/// nothing, and would make files as large as the logs they come from.
+/// Maximum number of points drawn per line. More than the chart's width in pixels would add nothing visible
+/// and make the files as large as logs.
 const MOST_POINTS: usize = 4000;
 
 impl LineChart {
-    /// An empty chart of 800 by 450 pixels with linear axes.
+    /// Creates an empty chart of 800 by 450 pixels with linear axes.
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -71,10 +71,10 @@ impl LineChart {
         }
     }
 
-    /// The chart as an SVG document.
+    /// Returns the chart as an SVG document.
     ///
-    /// A line of more than 4,000 points is thinned: of each of 2,000 stretches its least and its
-    /// greatest value are drawn, so that no peak is lost.
+    /// A line of more than 4,000 points is thinned: the minimum and the maximum of each of 2,000 segments
+    /// are drawn, so that no peak is lost.
     pub fn svg(&self) -> Result<String, Error> {
         let all = || self.lines.iter().flat_map(|line| line.points.iter());
         let x = axis::range(all().map(|point| point.0), self.x_log, false);
@@ -155,7 +155,7 @@ impl LineChart {
         let shown =
             |(x, y): &(f64, f64)| axis::shows(*x, self.x_log) && axis::shows(*y, self.y_log);
         let points = thin(&line.points);
-        // Few points are epochs, and each of them counts.
+        // With few points, such as epochs, each is marked.
         let marked = points.len() <= 50;
         let mut elements: Vec<DynElement<'static, SVGBackend<'b>, (f64, f64)>> = Vec::new();
         for piece in points.split(|point| !shown(point)) {
@@ -181,8 +181,8 @@ impl LineChart {
     }
 }
 
-/// `points`, or where they are more than a chart can show the least and the greatest of each
-/// stretch of them, in their order. A stretch with a gap keeps one.
+/// Returns `points`, thinned if they are more than a chart can show. The minimum and the maximum of each
+/// segment are kept, in their order; a segment with a gap keeps one.
 fn thin(points: &[(f64, f64)]) -> Cow<'_, [(f64, f64)]> {
     if points.len() <= MOST_POINTS {
         return Cow::Borrowed(points);
@@ -223,7 +223,7 @@ mod tests {
         chart
     }
 
-    /// The numbers of the elements `tag` in a document that must be well formed.
+    /// Counts the elements `tag` in a document, which must be well formed.
     fn count(svg: &str, tag: &str) -> usize {
         let document = roxmltree::Document::parse(svg).unwrap();
         document

@@ -1,68 +1,69 @@
-//! What stands under `config` in the manifest entry.
+//! The `config` of the manifest entry.
 
 use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
 use crate::template::Template;
 
-/// When the `checkpoint` hook saves, what it keeps, and what it does with the best.
+/// When the `checkpoint` hook saves, which checkpoints it keeps, and how it uses the best.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Save after every so many training epochs and their validations; 0: not by epochs. Default: 1, or 0
-    /// where `iterations` or `minutes` is given.
+    /// Number of training epochs, including their validations, between saves; 0: none by epochs.
+    /// Default: 1, or 0 if `iterations` or `minutes` is given.
     pub(crate) epochs: Option<u64>,
-    /// Save after every so many training iterations, in mid-epoch too; at least 1. Default: none.
+    /// Number of training iterations between saves, also in the middle of an epoch; at least 1.
+    /// Default: none.
     #[schemars(range(min = 1))]
     pub(crate) iterations: Option<u64>,
-    /// Save after the iteration in which so many minutes have passed since the last such save; above 0,
+    /// Minutes between saves by time, each after the iteration in which they have passed; above 0,
     /// fractions allowed. Default: none.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub(crate) minutes: Option<f64>,
-    /// Save nothing before so many training epochs are finished, the best neither. Default 0.
+    /// Number of completed training epochs before which nothing is saved, including the best. Default 0.
     pub(crate) begin_epoch: u64,
-    /// Save nothing before so many training iterations are finished, the best neither. Default 0.
+    /// Number of completed training iterations before which nothing is saved, including the best.
+    /// Default 0.
     pub(crate) begin_iteration: u64,
-    /// Keep only so many of the checkpoints saved by epochs, iterations and minutes, the newest ones;
-    /// at least 1. Default: all are kept.
+    /// Number of checkpoints saved by epochs, iterations and minutes to keep, the newest ones; at least 1.
+    /// Default: all are kept.
     #[schemars(range(min = 1))]
     pub(crate) keep_last: Option<usize>,
-    /// Never delete the checkpoints whose epoch is a multiple of this (whose iteration, of those saved by
-    /// iterations and minutes); at least 1. Default: none is spared.
+    /// Interval of the epochs (or iterations, for those saved by iterations and minutes) whose checkpoints
+    /// are never deleted; at least 1. Default: none.
     #[schemars(range(min = 1))]
     pub(crate) keep_every: Option<u64>,
-    /// Save at the training's end too, where the last save was earlier. Default true.
+    /// Whether to save at the end of training as well, if the last save was earlier. Default true.
     pub(crate) save_last: SaveLast,
-    /// The tag of a checkpoint: text with `{epoch}`, `{iteration}` and `{update}`, the numbers of what is
-    /// finished; `{epoch:4}` with zeros to four digits. Default `epoch-{epoch}`, and
-    /// `iteration-{iteration}` of those saved by iterations and minutes.
+    /// Tag of a checkpoint: text with `{epoch}`, `{iteration}` and `{update}`, the numbers completed so
+    /// far; `{epoch:4}` pads with zeros to four digits. Default `epoch-{epoch}`, and
+    /// `iteration-{iteration}` for those saved by iterations and minutes.
     pub(crate) tag: Option<Template>,
-    /// A second tag, under which the newest checkpoint is always there. Default: none.
+    /// A second tag that always refers to the newest checkpoint. Default: none.
     pub(crate) last: Option<Template>,
-    /// The metrics whose best checkpoints are kept beside the others. Default: none.
+    /// Metrics whose best checkpoints are kept in addition to the others. Default: none.
     pub(crate) best: Vec<Best>,
-    /// Save the parameters and buffers alone, and the averages where these were measured. Such checkpoints are small, and nobody can resume from
-    /// them or go back to them. Default false.
+    /// Whether only parameters and buffers are saved, and the averages if these were evaluated. Such
+    /// checkpoints are small, but a run cannot resume from them or roll back to them. Default false.
     pub(crate) parameters_only: bool,
-    /// Let the training go on while a checkpoint is written: it waits for a copy in memory alone. A save
-    /// that comes before the one before is on the disk waits for it. What a power failure leaves is then
-    /// one checkpoint older. Default false.
+    /// Whether training continues while a checkpoint is written, waiting only for a copy in memory. A save
+    /// waits until the previous one is on disk. After a power failure the newest checkpoint may be one
+    /// older than otherwise. Default false.
     pub(crate) background: bool,
-    /// At the training's end, load the parameters of the best checkpoint by the first metric of `best`:
-    /// the test and `weights.safetensors` are then of them. Default false.
+    /// Whether the best checkpoint by the first metric of `best` is loaded at the end of training. The test
+    /// and `weights.safetensors` then use its parameters. Default false.
     pub(crate) load_best: bool,
-    /// At the training's end, write the parameters of these checkpoints to
-    /// `published/TAG-HASH.safetensors`: small files to give away, each with the first eight digits of
-    /// its SHA-256 in its name. Default: none.
+    /// Checkpoints whose parameters are written to `published/TAG-HASH.safetensors` at the end of training:
+    /// small files for distribution, named with the first eight digits of their SHA-256. Default: none.
     pub(crate) publish: Vec<Published>,
-    /// The set of weights that `load_best` and `publish` take from a checkpoint: `parameters`, the training's
-    /// own, or averages by the `set` of `ema` or `swa`. Default: what was measured.
+    /// Set of weights that `load_best` and `publish` take from a checkpoint: `parameters`, the trained
+    /// ones, or averages by the `set` of `ema` or `swa`. Default: the set that was evaluated.
     pub(crate) set: Option<String>,
-    /// What a save that fails is, as on a full disk. Default `warn`.
+    /// How a failed save, for example on a full disk, is handled. Default `warn`.
     pub(crate) on_failure: OnFailure,
 }
 
-/// Whether to save at the training's end; a type of its own for its default.
+/// Whether to save at the end of training; a separate type for its default of true.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct SaveLast(pub(crate) bool);
@@ -77,21 +78,21 @@ impl Default for SaveLast {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Best {
-    /// The metric, of the validation unless it says otherwise: `accuracy`, `train/loss`.
+    /// Metric to watch, from validation unless it names another phase: `accuracy`, `train/loss`.
     pub(crate) monitor: Monitor,
-    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and other
-    /// scores; of any other name it must be said.
+    /// Whether smaller or larger values are better. Default: `less` for losses and errors, `greater` for
+    /// accuracies and other scores; required for any other name.
     #[serde(default)]
     pub(crate) rule: Option<Rule>,
-    /// How many are kept, the best ones; at least 1. Default 1.
+    /// Number of best checkpoints to keep; at least 1. Default 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub(crate) keep: usize,
-    /// The tag: text with `{metric}`, `{value}` (four decimal places), `{epoch}`, `{iteration}` and
-    /// `{update}`. Default `best-{metric}`, and `best-{metric}-epoch-{epoch}` where several are kept.
+    /// Tag: text with `{metric}`, `{value}` (four decimal places), `{epoch}`, `{iteration}` and `{update}`.
+    /// Default `best-{metric}`, or `best-{metric}-epoch-{epoch}` if several are kept.
     #[serde(default)]
     pub(crate) tag: Option<Template>,
-    /// Values that are no better than this are passed over. Default: none.
+    /// Threshold that a value must be better than to be considered. Default: none.
     #[serde(default)]
     pub(crate) threshold: Option<f64>,
 }
@@ -100,29 +101,29 @@ fn one() -> usize {
     1
 }
 
-/// A checkpoint to be published.
+/// A checkpoint to publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Published {
-    /// The best one by each metric of `best`.
+    /// The best one for each metric of `best`.
     Best,
     /// The newest one.
     Last,
 }
 
-/// What a save that fails is.
+/// How a failed save is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum OnFailure {
-    /// A warning; the run goes on.
+    /// A warning; the run continues.
     #[default]
     Warn,
-    /// An error of this hook, judged by the entry's `on_error`.
+    /// An error of this hook, handled according to the entry's `on_error`.
     Error,
 }
 
 impl Config {
-    /// Refuses what no run can do, and fills in what follows from the rest.
+    /// Rejects invalid values and fills in defaults that depend on other options.
     pub(crate) fn checked(mut self) -> Result<Config> {
         let default = u64::from(self.iterations.is_none() && self.minutes.is_none());
         self.epochs = Some(self.epochs.unwrap_or(default)).filter(|epochs| *epochs > 0);
@@ -157,7 +158,7 @@ impl Config {
 }
 
 impl Config {
-    /// Checks what is wanted against what the run will be.
+    /// Checks metrics and starting points against the planned run.
     pub(crate) fn check_run(&self, setup: &Setup<'_>) -> Result<()> {
         for best in &self.best {
             best.monitor.check(setup, Phase::Val).context("`best`")?;
@@ -202,7 +203,7 @@ impl Best {
         Ok(())
     }
 
-    /// Which value is better.
+    /// Returns which values are better.
     pub(crate) fn rule(&self) -> Rule {
         self.rule.unwrap_or(Rule::Less)
     }

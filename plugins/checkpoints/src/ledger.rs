@@ -1,24 +1,24 @@
-//! What has been saved, and what of it is still wanted: decisions only, no files.
+//! Records which checkpoints exist and decides which are still wanted; performs no file operations.
 
 use sconce_plugin_api::Rule;
 use sconce_plugin_api::ext::check_tag;
 use sconce_plugin_api::prelude::*;
 
-/// What has been saved and is kept.
+/// The checkpoints that are kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
-    /// Saved by epochs, iterations and minutes, the newest last.
+    /// Saved by epochs, iterations and minutes, newest last.
     periodic: Vec<Entry>,
-    /// The best ones of each metric, the best first.
+    /// Best checkpoints of each metric, best first.
     best: Vec<Vec<Ranked>>,
-    /// The iteration of the newest of all.
+    /// Iteration of the newest checkpoint.
     iteration: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     tag: String,
-    /// The epoch or iteration by which it was saved.
+    /// Epoch or iteration at which it was saved, whichever triggered the save.
     number: u64,
 }
 
@@ -29,7 +29,7 @@ struct Ranked {
 }
 
 impl Ledger {
-    /// Refuses what no run saves.
+    /// Rejects states that no run saves.
     pub(crate) fn check(&self) -> Result<()> {
         let best = self.best.iter().flatten().map(|ranked| &ranked.tag);
         for tag in self.periodic.iter().map(|entry| &entry.tag).chain(best) {
@@ -41,7 +41,7 @@ impl Ledger {
         state::check_count("ledger.iteration", self.iteration.unwrap_or(0))
     }
 
-    /// A checkpoint by epochs (or iterations, minutes) is saved; the tags that are wanted no more.
+    /// Records a checkpoint saved by epochs, iterations or minutes; returns the tags no longer wanted.
     pub(crate) fn add(
         &mut self,
         tag: &str,
@@ -69,7 +69,7 @@ impl Ledger {
         doomed
     }
 
-    /// Whether a value of metric number `metric` is among its `keep` best. What is no number never is.
+    /// Returns whether a value of the metric with index `metric` is among its `keep` best. NaN never is.
     pub(crate) fn is_among_best(&self, metric: usize, value: f64, rule: Rule, keep: usize) -> bool {
         let ranked = self.best.get(metric).map_or(&[][..], Vec::as_slice);
         match ranked.get(keep.saturating_sub(1)) {
@@ -78,7 +78,7 @@ impl Ledger {
         }
     }
 
-    /// A checkpoint among the best of a metric is saved; the tags that are wanted no more.
+    /// Records a checkpoint among the best of a metric; returns the tags no longer wanted.
     pub(crate) fn rank(
         &mut self,
         metric: usize,
@@ -94,7 +94,7 @@ impl Ledger {
             return Vec::new();
         };
         ranked.retain(|other| other.tag != tag);
-        // Behind its equals: of two alike the earlier one counts.
+        // After equal values, so that the earlier of two ranks higher.
         let place = ranked.partition_point(|other| !rule.is_better(value, other.value));
         let tag = tag.to_owned();
         ranked.insert(place, Ranked { tag, value });
@@ -106,33 +106,33 @@ impl Ledger {
         doomed
     }
 
-    /// The newest checkpoint is of this iteration.
+    /// Records the iteration of the newest checkpoint.
     pub(crate) fn saved_at(&mut self, iteration: u64) {
         self.iteration = Some(iteration);
     }
 
-    /// Whether the state at this iteration is saved.
+    /// Returns whether the state at this iteration is saved.
     pub(crate) fn has(&self, iteration: u64) -> bool {
         self.iteration == Some(iteration) && !self.periodic.is_empty()
     }
 
-    /// The newest checkpoint by epochs, iterations and minutes.
+    /// Returns the newest checkpoint by epochs, iterations and minutes.
     pub(crate) fn newest(&self) -> Option<&str> {
         self.periodic.last().map(|entry| entry.tag.as_str())
     }
 
-    /// The best checkpoint of a metric.
+    /// Returns the best checkpoint of a metric.
     pub(crate) fn best(&self, metric: usize) -> Option<&str> {
         self.best_with_value(metric).map(|(tag, _)| tag)
     }
 
-    /// The best checkpoint of a metric, and the metric's value.
+    /// Returns the best checkpoint of a metric and the metric's value.
     pub(crate) fn best_with_value(&self, metric: usize) -> Option<(&str, f64)> {
         let ranked = self.best.get(metric)?.first()?;
         Some((ranked.tag.as_str(), ranked.value))
     }
 
-    /// Whether a checkpoint is kept for any reason.
+    /// Returns whether a checkpoint is kept for any reason.
     pub(crate) fn is_wanted(&self, tag: &str) -> bool {
         self.periodic.iter().any(|entry| entry.tag == tag)
             || self.best.iter().flatten().any(|ranked| ranked.tag == tag)

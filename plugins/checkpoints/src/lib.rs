@@ -1,16 +1,16 @@
-//! Hooks that save. `save-file` copies files into the run's directory; `checkpoint` saves checkpoints,
-//! keeps some of them, loads and publishes the best.
+//! Hooks that save files and checkpoints: `save-file` copies files into the run directory; `checkpoint`
+//! saves checkpoints, keeps a selection, and loads and publishes the best.
 //!
 //! `{"hook": "checkpoint", "config": {"epochs": 1, "keep_last": 3, "best": [{"monitor": "accuracy"}]}}`
 //!
-//! At each moment one checkpoint is written; under its other tags (the best, `last`) it is the same
-//! files once more. Older ones are deleted when the newer one is on the disk. What has been saved is a
-//! part of this hook's state: a run that is resumed goes on keeping what it should.
+//! At each point one checkpoint is written; its other tags (the best, `last`) refer to the same files.
+//! Older ones are deleted once the newer one is on disk. The record of saved checkpoints is part of this
+//! hook's state, so a resumed run continues to keep the right ones.
 //!
-//! With `background` the training goes on while a checkpoint is written. What is to happen once it is on
-//! the disk happens when the host tells so: at the next save, or at the training's end.
+//! With `background`, training continues while a checkpoint is written. What follows a completed write
+//! happens when the host reports it: at the next save or at the end of training.
 //!
-//! A run that an error or a signal ends is saved by the host itself, as `failed` or `interrupted`.
+//! If an error or a signal ends the run, the host itself saves a checkpoint, as `failed` or `interrupted`.
 
 #![forbid(unsafe_code)]
 
@@ -39,9 +39,9 @@ struct Checkpoints {
     config: Config,
     tags: Tags,
     state: State,
-    /// What the host has been asked for, and has not told of yet; the oldest first.
+    /// Checkpoints requested from the host and not yet reported, oldest first.
     pending: VecDeque<Pending>,
-    /// A metric of `best` has had no value although its phase was over.
+    /// Whether a metric of `best` had no value at the end of its phase.
     missed: bool,
     has_warned: bool,
 }
@@ -49,16 +49,16 @@ struct Checkpoints {
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct State {
     ledger: Ledger,
-    /// When the last save by minutes was, in seconds of the run.
+    /// Time of the last save by minutes, in seconds of the run.
     saved: f64,
     /// Whether this epoch has been validated.
     validated: bool,
-    /// What is to be deleted once something newer is on the disk, and may not have been yet.
+    /// Tags to be deleted once a newer checkpoint is on disk, whose deletion may not have happened yet.
     #[serde(default)]
     doomed: Vec<String>,
 }
 
-/// The best checkpoint, as [`BEST_CHECKPOINT`] says it.
+/// The best checkpoint, in the format of [`BEST_CHECKPOINT`].
 #[derive(Serialize, Deserialize)]
 struct Note {
     tag: String,
@@ -67,7 +67,7 @@ struct Note {
 }
 
 impl State {
-    /// Refuses what no run saves: its tags are directories that are to be deleted one day.
+    /// Rejects states that no run saves, as their tags are directories that will be deleted.
     fn check(&self) -> Result<()> {
         self.ledger.check()?;
         for tag in &self.doomed {
@@ -80,7 +80,7 @@ impl State {
     }
 }
 
-/// By what a checkpoint is saved, and so what its tag and number are.
+/// What triggered a save, which determines the tag and number.
 #[derive(Clone, Copy)]
 enum By {
     Epoch,
@@ -92,7 +92,7 @@ impl Checkpoints {
         task.epoch() >= self.config.begin_epoch && task.iteration() >= self.config.begin_iteration
     }
 
-    /// A checkpoint to be asked for. What may have escaped its deletion is to be deleted with it.
+    /// Creates a request for a checkpoint, including any deletions that may not have happened yet.
     fn pending(&self) -> Pending {
         let mut pending = Pending::new(self.state.clone());
         if self.pending.is_empty() {
@@ -101,7 +101,7 @@ impl Checkpoints {
         pending
     }
 
-    /// Takes a step of a checkpoint: what is wanted no more is to be deleted once it is there.
+    /// Applies a step to the ledger; tags no longer wanted are deleted once the checkpoint is saved.
     fn take(&mut self, step: Step, pending: &mut Pending) {
         let doomed = step.apply(&mut self.state.ledger, &self.config);
         self.state.doomed.extend(doomed.iter().cloned());
@@ -109,7 +109,7 @@ impl Checkpoints {
         pending.steps.push(step);
     }
 
-    /// A checkpoint of this moment, under the tag of its kind.
+    /// Adds a checkpoint of the current state under the tag of its kind.
     fn add(&mut self, task: &TaskView<'_>, by: By, pending: &mut Pending) -> Result<()> {
         let (number, template) = match by {
             By::Epoch => (task.epoch(), &self.tags.epoch),
@@ -117,7 +117,7 @@ impl Checkpoints {
         };
         let mut tag = template.tag(&values(task, None))?;
         if matches!(by, By::Epoch) && !task.is_whole() && self.state.ledger.newest() == Some(&tag) {
-            // The end of a broken off epoch is not the end of the one before it.
+            // An interrupted epoch must not reuse the tag of the epoch before it.
             tag = self.tags.broken_off.tag(&values(task, None))?;
         }
         let step = Step::Add {
@@ -133,7 +133,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// The tags that this moment gets by metrics.
+    /// Adds the tags that the current state gets by metrics.
     fn add_best(&mut self, task: &TaskView<'_>, pending: &mut Pending) -> Result<()> {
         for index in 0..self.config.best.len() {
             let (Some(best), Some(template)) =
@@ -166,7 +166,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Warns once of metrics that have no value where they should have one: nothing is kept for them.
+    /// Warns once of metrics that have no value when expected, so that no checkpoint is kept for them.
     fn warn_of_missed(&mut self, task: &TaskView<'_>) {
         if !self.missed || std::mem::replace(&mut self.has_warned, true) {
             return;
@@ -188,8 +188,8 @@ impl Checkpoints {
         }
     }
 
-    /// Notes the best checkpoint by the first metric where `sconce eval` and `predict` look for it: among the
-    /// values that every checkpoint keeps.
+    /// Publishes the best checkpoint by the first metric, for `sconce eval` and `predict`. Every checkpoint
+    /// stores this value.
     fn note_best(&self, task: &mut TaskView<'_>) -> Result<()> {
         let Some(first) = self.config.best.first() else {
             return Ok(());
@@ -207,7 +207,7 @@ impl Checkpoints {
         }
     }
 
-    /// Asks for what is pending, if anything is.
+    /// Requests the pending checkpoint, if it has any tags.
     fn ask(&mut self, task: &mut TaskView<'_>, pending: Pending) -> Result<()> {
         let Some(tag) = pending.tags.first() else {
             return Ok(());
@@ -222,7 +222,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Asks for what comes once the newer checkpoint is on the disk.
+    /// Requests the copies and deletions that follow once the checkpoint is on disk.
     fn go_on(&mut self, task: &mut TaskView<'_>, pending: &Pending) -> Result<()> {
         let Some((saved, copies)) = pending.tags.split_first() else {
             return Ok(());
@@ -240,7 +240,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// A checkpoint could not be saved: the state is what it would be without it.
+    /// Restores the state from before a failed save, and reapplies the later ones.
     fn forget(&mut self, failed: Pending) {
         let State {
             saved, validated, ..
@@ -260,7 +260,7 @@ impl Checkpoints {
         }
     }
 
-    /// Loads and publishes, at the end.
+    /// Publishes and loads checkpoints at the end of training.
     fn conclude(&self, task: &mut TaskView<'_>) -> Result<()> {
         let ledger = &self.state.ledger;
         let set = self.config.set.as_deref();
@@ -356,7 +356,7 @@ impl Hook for Checkpoints {
         }
         self.state.validated = false;
         pending.before.validated = false;
-        // The checkpoint that is asked for is to have the note.
+        // Before the request, so that the checkpoint contains the note.
         self.note_best(task)?;
         self.ask(task, pending)
     }

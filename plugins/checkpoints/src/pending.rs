@@ -1,30 +1,30 @@
-//! Checkpoints that the host has been asked for and has not told of yet.
+//! Checkpoints requested from the host and not yet reported.
 
 use super::State;
 use super::config::Config;
 use super::ledger::Ledger;
 
-/// A checkpoint that the host has been asked for.
+/// A checkpoint requested from the host.
 pub(crate) struct Pending {
-    /// The first is written, the others are copies of it.
+    /// The first is written; the others are copies of it.
     pub(crate) tags: Vec<String>,
-    /// What is to be deleted once it is there.
+    /// Tags to delete once it is saved.
     pub(crate) doomed: Vec<String>,
-    /// What it means for the ledger, should an earlier one fail and these be taken anew.
+    /// Changes to the ledger, reapplied if an earlier checkpoint fails.
     pub(crate) steps: Vec<Step>,
-    /// The state to go back to where it fails.
+    /// State to restore if it fails.
     pub(crate) before: State,
 }
 
-/// What a checkpoint means for the ledger.
+/// A change to the ledger by a checkpoint.
 pub(crate) enum Step {
-    /// It is one by epochs, iterations or minutes.
+    /// Saved by epochs, iterations or minutes.
     Add {
         tag: String,
         number: u64,
         iteration: u64,
     },
-    /// It is among the best of a metric.
+    /// Among the best of a metric.
     Rank {
         metric: usize,
         tag: String,
@@ -44,7 +44,7 @@ impl Pending {
 }
 
 impl Step {
-    /// Takes the step; the tags that are wanted no more.
+    /// Applies the change; returns the tags no longer wanted.
     pub(crate) fn apply(&self, ledger: &mut Ledger, config: &Config) -> Vec<String> {
         match self {
             Step::Add {

@@ -1,9 +1,9 @@
-//! The `save-file` hook: copies files into the run's directory, with their hashes.
+//! The `save-file` hook: copies files into the run directory, with their hashes.
 //!
 //! `{"hook": "save-file", "config": {"files": ["train.py", "configs/*.json"]}}`
 //!
-//! What a run was made of is then where its results are. `SHA256SUMS` beside the copies can be checked
-//! with `sha256sum -c`.
+//! This keeps a run's source files together with its results. `SHA256SUMS` in the same directory can be
+//! checked with `sha256sum -c`.
 
 use std::fmt::Write;
 use std::fs;
@@ -18,26 +18,26 @@ use sha2::{Digest, Sha256};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Files, directories (all that is in them) and patterns (`*` any characters of a name, `**` any
-    /// directories, `?` one character, `[ab]` one of several), from the directory in which the run was
-    /// started.
+    /// Files, directories and patterns, relative to the directory in which the run was started. Directories
+    /// are copied with all their contents; in patterns `*` matches any characters of a name, `**` any
+    /// directories, `?` one character and `[ab]` one of several.
     #[schemars(length(min = 1))]
     files: Vec<String>,
-    /// Where the copies go: a directory below the run's. Default `files`.
+    /// Directory for the copies, inside the run directory. Default `files`.
     #[serde(default = "files")]
     directory: PathBuf,
-    /// When they are made; both is possible. Default: at the start.
+    /// When copies are made; both are possible. Default: at the start.
     #[serde(default = "start")]
     #[schemars(length(min = 1))]
     at: Vec<At>,
-    /// Keep the directories that stand in front of a file's name, `..` left out; else all copies stand side
-    /// by side, and two of one name are an error. Default true.
+    /// Whether a copy keeps the directories of its path, without `..`; otherwise all copies are in one
+    /// directory, and two with the same name are an error. Default true.
     #[serde(default = "yes")]
     keep_directories: bool,
-    /// What it is where a name or a pattern leads to no file. Default `fail`.
+    /// How a name or pattern without any file is handled. Default `fail`.
     #[serde(default)]
     on_missing: OnMissing,
-    /// The largest file that is copied, in megabytes of 1,000,000 bytes; a larger one is an error.
+    /// Upper limit of a file's size, in megabytes of 1,000,000 bytes; a larger file is an error.
     /// Default 100.
     #[serde(default = "hundred")]
     #[schemars(extend("exclusiveMinimum" = 0))]
@@ -64,23 +64,23 @@ fn hundred() -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum At {
-    /// Before anything is trained.
+    /// Before training.
     Start,
-    /// When the run ends, however it does. A file that has changed since the start is kept twice, the later
-    /// one with the first eight digits of its hash in its name.
+    /// At the end of the run, whatever its outcome. A file that has changed since the start is kept twice,
+    /// the later copy with the first eight digits of its hash in its name.
     End,
 }
 
-/// What it is where there is nothing to copy.
+/// How missing files are handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum OnMissing {
-    /// An error of this hook, judged by the entry's `on_error`.
+    /// An error of this hook, handled according to the entry's `on_error`.
     #[default]
     Fail,
     /// A warning.
     Warn,
-    /// Nothing.
+    /// They are ignored.
     Ignore,
 }
 
@@ -88,13 +88,13 @@ enum OnMissing {
 pub(crate) struct SaveFile {
     config: Config,
     directory: PathBuf,
-    /// The copies: names below the directory, with `/` between their parts, and hashes.
+    /// The copies: names relative to the directory, separated by `/`, and hashes.
     copies: Vec<(String, String)>,
 }
 
 const SUMS: &str = "SHA256SUMS";
 
-/// A file to be copied, and its copy's name.
+/// A file to copy and the name of its copy.
 struct Wanted {
     file: PathBuf,
     name: PathBuf,
@@ -133,7 +133,7 @@ impl SaveFile {
         self.write_sums()
     }
 
-    /// The files that an entry leads to, in the order of their names.
+    /// Returns the files that an entry matches, sorted by name.
     fn found(&self, entry: &str) -> Result<Vec<Wanted>> {
         let mut files = Vec::new();
         let place = Path::new(entry);
@@ -150,7 +150,7 @@ impl SaveFile {
             }
         }
         files.sort();
-        // A pattern may lead to the copies themselves.
+        // A pattern may match the copies themselves.
         let own = fs::canonicalize(&self.directory).ok();
         let is_own = |file: &PathBuf| {
             let file = fs::canonicalize(file).ok();
@@ -212,7 +212,7 @@ impl SaveFile {
         write_whole(path_inside(&self.directory, SUMS)?, text)
     }
 
-    /// The copies that an earlier part of the run has made.
+    /// Reads the list of copies made by an earlier segment of the run.
     fn read_sums(&mut self) {
         let text = fs::read_to_string(self.directory.join(SUMS)).unwrap_or_default();
         let lines = text.lines().filter_map(|line| line.split_once("  "));
@@ -222,7 +222,7 @@ impl SaveFile {
     }
 }
 
-/// Whether two paths lead to one file.
+/// Returns whether two paths refer to the same file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     one == other || matches!((real(one), real(other)), (Some(a), Some(b)) if a == b)
@@ -233,12 +233,12 @@ fn here() -> String {
     directory.display().to_string()
 }
 
-/// All files below a directory.
+/// Collects all files inside a directory, recursively.
 fn below(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let failed = || format!("can't read `{}`", directory.display());
     for entry in fs::read_dir(directory).with_context(failed)? {
         let path = entry.with_context(failed)?.path();
-        // A link to a directory may lead back here.
+        // A symbolic link to a directory may be a cycle.
         if path.is_dir() && !path.is_symlink() {
             below(&path, files)?;
         } else if path.is_file() {
@@ -252,19 +252,19 @@ fn hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let mut text = String::with_capacity(2 * digest.len());
     for byte in digest {
-        // Writing to a text never fails.
+        // Writing to a string never fails.
         let _ = write!(text, "{byte:02x}");
     }
     text
 }
 
-/// A name with `/` between its parts on every system.
+/// Joins the parts of a name with `/` on every system.
 fn slashed(name: &Path) -> String {
     let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
     parts.join("/")
 }
 
-/// `a/b.json` as `a/b-0123abcd.json`.
+/// Inserts the hash into a name: `a/b.json` becomes `a/b-0123abcd.json`.
 fn with_hash(name: &str, hash: &str) -> String {
     let digits = hash.get(..8).unwrap_or(hash);
     let file = name.rfind('/').map_or(0, |slash| slash + 1);

@@ -1,8 +1,9 @@
-//! Which tags an entry writes, so that of several entries each keeps to its own.
+//! Assigns the tags that an entry writes, so that several entries do not interfere.
 //!
-//! A tag is a directory: two entries that write the same one replace, and by `keep_last` delete, each
-//! other's checkpoints. So a default tag that an earlier entry of the manifest has taken gets the entry's
-//! name in front, `checkpoint-2-epoch-{epoch}`, and a written one that is taken is an error.
+//! A tag is a directory: two entries that write the same one replace and, with `keep_last`, delete each
+//! other's checkpoints. So a default tag already used by an earlier entry of the manifest is prefixed with
+//! the entry's name, as in `checkpoint-2-epoch-{epoch}`, and a configured tag that is already used is an
+//! error.
 
 use sconce_plugin_api::prelude::*;
 use serde_json::Value;
@@ -10,26 +11,26 @@ use serde_json::Value;
 use crate::config::{Best, Config};
 use crate::template::Template;
 
-/// The templates of an entry's tags.
+/// Templates of an entry's tags.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tags {
-    /// Of checkpoints saved by epochs.
+    /// For checkpoints saved by epochs.
     pub(crate) epoch: Template,
-    /// Of those saved by iterations and minutes.
+    /// For those saved by iterations and minutes.
     pub(crate) iteration: Template,
-    /// Of one at the end of an epoch that was broken off.
+    /// For one at the end of an interrupted epoch.
     pub(crate) broken_off: Template,
-    /// Of the newest, a second time.
+    /// Second tag of the newest checkpoint.
     pub(crate) last: Option<Template>,
-    /// Of the best ones by each metric, whose name is in place already.
+    /// For the best ones of each metric, with the metric's name filled in.
     pub(crate) best: Vec<Template>,
 }
 
-/// The tags of the entry that is being created.
+/// Assigns the tags of the entry being created.
 ///
 /// # Errors
 ///
-/// Where it would write a tag that it writes for another reason, or that an earlier entry writes.
+/// If it would write a tag twice for different reasons, or one that an earlier entry writes.
 pub(crate) fn assign(config: &Config, setup: &Setup<'_>) -> Result<Tags> {
     let manifest = setup.manifest()?;
     let entries = manifest.get("hooks").and_then(Value::as_array);
@@ -48,7 +49,7 @@ pub(crate) fn assign(config: &Config, setup: &Setup<'_>) -> Result<Tags> {
         if name == setup.name() {
             break;
         }
-        // What is wrong with an earlier entry is that entry's to say.
+        // Errors in an earlier entry are reported by that entry.
         let earlier = entry.get("config").cloned().unwrap_or_default();
         let earlier = serde_json::from_value(earlier).ok().map(Config::checked);
         if let Some(Ok(earlier)) = earlier
@@ -61,7 +62,7 @@ pub(crate) fn assign(config: &Config, setup: &Setup<'_>) -> Result<Tags> {
     Tags::of(config, setup.name(), is_alone, &taken)
 }
 
-/// A tag, and the entry that writes it.
+/// A tag and the entry that writes it.
 type Taken = (Template, String);
 
 impl Tags {
@@ -93,7 +94,7 @@ impl Tags {
             broken_off: if is_alone {
                 Template::new("iteration-{iteration}")
             } else {
-                // Others may save by iterations.
+                // Other entries may save by iterations.
                 named("iteration-{iteration}")
             },
             last: config.last.clone(),
@@ -103,7 +104,7 @@ impl Tags {
         Ok(tags)
     }
 
-    /// Those that this configuration writes.
+    /// Returns the templates that this configuration uses.
     fn written(&self, config: &Config) -> Vec<&Template> {
         let mut written: Vec<&Template> = Vec::new();
         let by_epochs = config.epochs.is_some();
@@ -130,7 +131,7 @@ impl Tags {
                 );
             }
         }
-        // Of a tag that never changes only one checkpoint can be meant.
+        // A constant tag can refer to only one checkpoint.
         let fixed: Vec<&Template> = (self.best.iter().chain(&self.last))
             .filter(|tag| !tag.varies())
             .collect();
@@ -145,7 +146,7 @@ impl Tags {
     }
 }
 
-/// An entry's name as a part of a tag.
+/// Converts an entry's name into a part of a tag.
 fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     name.chars()
@@ -181,7 +182,7 @@ mod tests {
     fn a_default_tag_that_is_taken_gets_the_entrys_name() {
         let found = tags(&[json!({}), json!({"epochs": 10})]).expect("tags");
         assert_eq!(found.epoch.to_string(), "entry-1-epoch-{epoch}");
-        // Where nothing is taken all stays as it is.
+        // Default tags stay as they are if they are unused.
         let best = json!({"epochs": 0, "save_last": false, "best": [{"monitor": "accuracy"}]});
         let found = tags(&[json!({}), best.clone()]).expect("tags");
         assert_eq!(found.best[0].to_string(), "best-accuracy");

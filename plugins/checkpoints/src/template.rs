@@ -1,4 +1,4 @@
-//! Tags as text with names in braces: `epoch-{epoch:3}`.
+//! Tag templates with names in braces: `epoch-{epoch:3}`.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -6,39 +6,39 @@ use std::fmt::{self, Write};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use sconce_plugin_api::prelude::*;
 
-/// A text with names in braces.
+/// A tag template.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Template(String);
 
-/// What stands in the place of the names.
+/// Values substituted for the names.
 pub(crate) struct Values<'a> {
     pub(crate) epoch: u64,
     pub(crate) iteration: u64,
     pub(crate) update: u64,
-    /// A metric's name and value.
+    /// Name and value of a metric.
     pub(crate) metric: Option<(&'a str, f64)>,
 }
 
-/// A part of a template: text as it is, or a name with a width.
+/// A part of a template: literal text, or a name with a width.
 enum Part<'a> {
     Text(&'a str),
     Name(&'a str, usize),
 }
 
-/// Characters of a template's text.
+/// A pattern for the characters of an expanded template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {
-    /// This one.
+    /// This character.
     Char(char),
-    /// One digit or more.
+    /// One or more digits.
     Digits,
-    /// One character or more.
+    /// One or more arbitrary characters.
     Any,
 }
 
 impl Piece {
-    /// Whether both may begin with the same character.
+    /// Returns whether both can match the same character.
     fn shares_with(self, other: Piece) -> bool {
         match (self, other) {
             (Piece::Char(one), Piece::Char(other)) => one == other,
@@ -48,8 +48,8 @@ impl Piece {
     }
 }
 
-/// Whether a text fits both: from any two places the next character is taken by both, each of which goes
-/// on to its next piece or, where that may have more characters, stays.
+/// Returns whether some text matches both patterns. Searches pairs of positions: each step takes a
+/// character that both pieces match, after which each advances or, if it can match more characters, stays.
 fn meet(one: &[Piece], other: &[Piece]) -> bool {
     let width = other.len() + 1;
     let mut reached = vec![false; (one.len() + 1) * width];
@@ -76,7 +76,7 @@ fn meet(one: &[Piece], other: &[Piece]) -> bool {
     reached.last() == Some(&true)
 }
 
-/// A metric's name as a part of a tag: `-` takes the place of characters that no tag can have.
+/// Converts a metric's name into a part of a tag: `-` replaces characters that tags cannot contain.
 fn in_tag(name: &str) -> impl Iterator<Item = char> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.chars().map(move |c| if plain(c) { c } else { '-' })
@@ -87,7 +87,7 @@ impl Template {
         Template(text.to_owned())
     }
 
-    /// The parts, or what is wrong with the braces.
+    /// Splits the template into parts; an error describes what is wrong with the braces.
     fn parts(&self) -> Result<Vec<Part<'_>>> {
         let mut parts = Vec::new();
         let mut rest = self.0.as_str();
@@ -106,7 +106,7 @@ impl Template {
         Ok(parts)
     }
 
-    /// Refuses a template that has other names than these.
+    /// Rejects a template with names other than these.
     pub(crate) fn expect(&self, known: &[&str]) -> Result<()> {
         if self.0.is_empty() {
             bail!("a tag can't be empty");
@@ -124,7 +124,7 @@ impl Template {
         Ok(())
     }
 
-    /// The same with this metric's name in its place.
+    /// Returns the template with this metric's name filled in.
     pub(crate) fn with_metric(&self, name: &str) -> Template {
         Template(
             self.0
@@ -132,7 +132,7 @@ impl Template {
         )
     }
 
-    /// Whether some moments of a run give both templates the same text. In doubt they do.
+    /// Returns whether both templates can expand to the same text; true in case of doubt.
     pub(crate) fn may_equal(&self, other: &Template) -> bool {
         match (self.pieces(), other.pieces()) {
             (Ok(one), Ok(other)) => meet(&one, &other),
@@ -140,7 +140,7 @@ impl Template {
         }
     }
 
-    /// The characters that a text of the template has.
+    /// Returns the pattern of the expanded template.
     fn pieces(&self) -> Result<Vec<Piece>> {
         let mut pieces = Vec::new();
         for part in self.parts()? {
@@ -153,13 +153,13 @@ impl Template {
         Ok(pieces)
     }
 
-    /// Whether two moments of a run give two texts.
+    /// Returns whether the text changes over a run.
     pub(crate) fn varies(&self) -> bool {
         let counters = ["{epoch", "{iteration", "{update"];
         counters.iter().any(|counter| self.0.contains(counter))
     }
 
-    /// The tag of a moment. A metric's name may have characters that no tag can: `-` takes their place.
+    /// Expands the template. `-` replaces characters of a metric's name that tags cannot contain.
     pub(crate) fn tag(&self, values: &Values<'_>) -> Result<String> {
         let mut text = String::new();
         for part in self.parts()? {

@@ -1,32 +1,33 @@
-//! What stands under `config` in the manifest entry.
+//! Options of the hook, given under `config` in the manifest entry.
 
 use sconce_plugin_api::prelude::*;
 
-/// When the `console` hook prints a line, and what the numbers look like.
+/// When the `console` hook prints a line, and how it formats numbers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub(crate) struct Config {
-    /// A line every so many training iterations. 0: none. Default 50.
+    /// Print a line every this many training iterations. 0: never. Default 50.
     pub(crate) interval: u64,
-    /// What the interval counts, and the line shows. Default `epoch`.
+    /// What the interval counts and the line shows. Default `epoch`.
     pub(crate) count: Count,
-    /// A line at the end of each pass over a phase's data. Default true.
+    /// Print a line at the end of each pass over a phase's data. Default true.
     pub(crate) by_epoch: bool,
-    /// The loss in an interval's line is the mean over so many iterations, from 1 (the last
-    /// iteration alone) to 100000; it goes on over the ends of epochs. Default 10.
+    /// The loss in an interval's line is the mean over this many iterations, from 1 (the last
+    /// iteration alone) to 100000; the window carries over from one epoch to the next. Default 10.
     #[schemars(range(min = 1, max = 100_000))]
     pub(crate) window: usize,
-    /// No line for what is left over at the end of an epoch when the interval doesn't divide it.
-    /// Default true.
+    /// Print no line for the remaining batches at the end of an epoch when the interval doesn't
+    /// divide it. Default true.
     pub(crate) ignore_last: bool,
-    /// The run's name in front of the first of every so many lines, to tell runs apart whose lines
-    /// come together. 0: none. Default 0.
+    /// Prefix one line in this many with the run's name, starting with the first, to tell runs apart
+    /// whose output is interleaved. 0: never. Default 0.
     pub(crate) name_every: u64,
-    /// A line every 5 iterations during the first 100 of the run, where the interval is longer.
-    /// Default false.
+    /// Also print a line every 5 iterations during the first 100 of the run, where the interval is
+    /// longer. Default false.
     pub(crate) denser_at_first: bool,
-    /// The parts of metrics that are tables, `confusion/cat/dog`, too. Default false.
+    /// Also show the entries of metrics that are tables, such as `confusion/cat/dog`.
+    /// Default false.
     pub(crate) tables: bool,
     /// Decimal places of losses, metrics and the learning rate, from 0 to 17. Default 4.
     #[schemars(range(max = 17))]
@@ -37,7 +38,7 @@ pub(crate) struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Count {
-    /// The batches of each epoch, from its begin.
+    /// The batches of each epoch, from its start.
     #[default]
     Epoch,
     /// The iterations of the whole run.
@@ -61,7 +62,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses what the types allow but no console can do.
+    /// Rejects values that the types allow but the hook can't use.
     pub(crate) fn check(&self) -> Result<()> {
         let Config { window, digits, .. } = *self;
         if !(1..=100_000).contains(&window) {
@@ -73,7 +74,7 @@ impl Config {
         Ok(())
     }
 
-    /// Whether an interval ends with training iteration `iteration` of the run, which is batch
+    /// Whether a line is due after training iteration `iteration` of the run, which is batch
     /// `batch` of `batches` in its epoch (all from 1).
     pub(crate) fn is_due(&self, iteration: u64, batch: u64, batches: u64) -> bool {
         if self.interval == 0 {
@@ -93,7 +94,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    /// The batches that get a line in two epochs of 12 batches.
+    /// The batches after which a line is due in two epochs of 12 batches.
     fn lines(config: &Config) -> Vec<u64> {
         (1..=24)
             .filter(|&iteration| config.is_due(iteration, (iteration - 1) % 12 + 1, 12))

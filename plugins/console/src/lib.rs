@@ -1,4 +1,4 @@
-//! The `console` hook: a line every so many iterations, one per epoch and phase, one at the end.
+//! The `console` hook: a line every few iterations, one per epoch and phase, and one at the end.
 //!
 //! ```text
 //! training 5 epochs
@@ -8,10 +8,10 @@
 //! completed in 0:00:01: 5 epochs, 705 iterations
 //! ```
 //!
-//! In an interval's line the loss is the mean over the last `window` iterations, every other metric
-//! the mean over the epoch so far. In an epoch's line all are means over the whole pass. A
-//! validation's line carries the number of training epochs finished before it; the line of an epoch
-//! that a stop broke off says after which batch.
+//! In an interval's line the loss is the mean over the last `window` iterations, and every other
+//! metric the mean over the epoch so far. In an epoch's line all are means over the whole pass. A
+//! validation's line shows the number of training epochs finished before it; the line of an epoch
+//! cut short by a stop says after which batch.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,7 @@ use sconce_plugin_api::prelude::*;
 use config::Config;
 use measure::{Meter, Window};
 
-/// Whether the manifest has an entry of this hook before this one.
+/// Whether the manifest has an earlier entry for this hook.
 fn is_second(setup: &Setup<'_>) -> bool {
     let Ok(manifest) = setup.manifest() else {
         return false;
@@ -40,15 +40,15 @@ fn is_second(setup: &Setup<'_>) -> bool {
 
 struct Console {
     config: Config,
-    /// The run's name, and how many lines there have been.
+    /// The run's name, printed every `name_every` lines, and the number of lines so far.
     name: String,
     lines: u64,
     losses: Window,
-    /// Since the last interval's line.
+    /// Measured since the last interval's line.
     interval: Meter,
-    /// Since the training epoch began.
+    /// Measured since the training epoch began.
     training: Meter,
-    /// Since the pass of another phase began. It may lie within a training epoch.
+    /// Measured since the pass of another phase began, which may lie within a training epoch.
     evaluation: Meter,
 }
 
@@ -99,7 +99,8 @@ impl Hook for Console {
         Ok(())
     }
 
-    /// Here and not at `after_iter`, so that a skipped batch doesn't count the loss before it twice.
+    /// Done here and not in `after_iter`, so that a skipped batch doesn't count the previous loss
+    /// twice.
     fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if let (Phase::Train, Some(loss)) = (task.phase(), task.loss()) {
             self.losses.push(loss);
@@ -140,7 +141,7 @@ impl Hook for Console {
             self.say(task, line);
         }
         if !is_training {
-            // The speed of training is that of training alone.
+            // Training speed excludes the time of evaluations.
             self.training.leave_out(pass.time(now));
             self.interval.leave_out(pass.time(now));
         }
@@ -154,7 +155,7 @@ impl Hook for Console {
 }
 
 impl Console {
-    /// Prints a line, with the run's name in front where it is its turn.
+    /// Prints a line, preceded by the run's name when that is due.
     fn say(&mut self, task: &TaskView<'_>, line: impl std::fmt::Display) {
         let every = self.config.name_every;
         if every > 0 && self.lines.is_multiple_of(every) {

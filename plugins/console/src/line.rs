@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
-/// A line under construction: items, two blanks apart.
+/// A line under construction: items separated by two spaces.
 pub(crate) struct Line {
     text: String,
     digits: u8,
@@ -11,7 +11,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// An empty line whose numbers get `digits` decimal places.
+    /// Creates an empty line whose numbers get `digits` decimal places.
     pub(crate) fn new(digits: u8) -> Self {
         let text = String::with_capacity(128);
         Line {
@@ -21,36 +21,35 @@ impl Line {
         }
     }
 
-    /// With the metrics that are parts of tables, or without them.
+    /// Sets whether metrics that are entries of tables are included.
     pub(crate) fn with_tables(self, tables: bool) -> Self {
         Line { tables, ..self }
     }
 
-    /// Adds what `item` displays.
+    /// Appends `item`.
     pub(crate) fn item(mut self, item: impl Display) -> Self {
         if !self.text.is_empty() {
             self.text.push_str("  ");
         }
-        // Writing to a string doesn't fail.
+        // Writing to a string can't fail.
         let _ = write!(self.text, "{item}");
         self
     }
 
-    /// Adds how far something is, `batch  50/141`, as wide for the first as for the last.
+    /// Appends a progress count, `batch  50/141`, padded to a constant width.
     pub(crate) fn progress(self, name: &str, done: u64, all: u64) -> Self {
         let all = all.to_string();
         let width = all.len();
         self.item(format_args!("{name} {done:width$}/{all}"))
     }
 
-    /// Adds a metric with its name.
+    /// Appends a metric with its name.
     pub(crate) fn metric(self, name: &str, value: f64) -> Self {
         let digits = self.digits;
         self.item(format_args!("{name} {}", Number { value, digits }))
     }
 
-    /// Adds all metrics but `except`, and but those that are parts of a table where they are not asked
-    /// for.
+    /// Appends all metrics except `except`, and except entries of tables unless requested.
     pub(crate) fn metrics<'name>(
         self,
         metrics: impl Iterator<Item = (&'name str, f64)>,
@@ -62,13 +61,13 @@ impl Line {
             .fold(self, |line, (name, value)| line.metric(name, value))
     }
 
-    /// Adds the learning rate, in scientific notation: schedules take it over many magnitudes.
+    /// Appends the learning rate in scientific notation: schedules vary it by orders of magnitude.
     pub(crate) fn learning_rate(self, value: f64) -> Self {
         let digits = usize::from(self.digits);
         self.item(format_args!("lr {value:.digits$e}"))
     }
 
-    /// Adds a speed, unless no time has passed in which it could be measured.
+    /// Appends a speed, if there is one.
     pub(crate) fn speed(self, samples_per_second: Option<f64>) -> Self {
         match samples_per_second {
             Some(speed) => self.item(format_args!("{speed:.0} samples/s")),
@@ -76,7 +75,7 @@ impl Line {
         }
     }
 
-    /// Adds the time until the end, if there is an estimate.
+    /// Appends the estimated time left, if there is one.
     pub(crate) fn remaining(self, remaining: Option<Duration>) -> Self {
         match remaining {
             Some(remaining) => self.item(format_args!("eta {}", Clock(remaining))),
@@ -91,8 +90,8 @@ impl Display for Line {
     }
 }
 
-/// A number with decimal places; in scientific notation where fewer than two digits of it would
-/// be left, or from a million on.
+/// A number with decimal places; in scientific notation if fewer than two significant digits would
+/// remain, or from a million on.
 struct Number {
     value: f64,
     digits: u8,

@@ -1,22 +1,22 @@
-//! What is measured between two lines: the loss, smoothed, and the speed.
+//! Measurements between two lines: the smoothed loss, and the speed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The losses of the last iterations.
+/// Losses of the last iterations.
 pub(crate) struct Window {
     losses: VecDeque<f64>,
     size: usize,
 }
 
 impl Window {
-    /// An empty window over `size` iterations, at least one.
+    /// Creates an empty window over `size` iterations, at least one.
     pub(crate) fn new(size: usize) -> Self {
         let losses = VecDeque::with_capacity(size);
         Window { losses, size }
     }
 
-    /// Takes a loss in; the oldest one goes where the window is full.
+    /// Adds a loss; the oldest one is dropped if the window is full.
     pub(crate) fn push(&mut self, loss: f64) {
         if self.losses.len() == self.size {
             self.losses.pop_front();
@@ -24,15 +24,15 @@ impl Window {
         self.losses.push_back(loss);
     }
 
-    /// The mean; nothing before the first loss. It is summed up anew each time, so that a loss
-    /// that is not a number is forgotten as soon as it has left the window.
+    /// Mean of the losses; `None` before the first. It is summed from scratch each time, so that a
+    /// NaN no longer counts once it has left the window.
     pub(crate) fn mean(&self) -> Option<f64> {
         let count = self.losses.len();
         (count > 0).then(|| self.losses.iter().sum::<f64>() / count as f64)
     }
 }
 
-/// Counts samples from a moment on. Moments are times since the run began.
+/// Counts samples since a point in time, given as the time since the run began.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Meter {
     since: Duration,
@@ -40,7 +40,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Begins to measure now.
+    /// Starts measuring now.
     pub(crate) fn start(now: Duration) -> Self {
         Meter {
             since: now,
@@ -48,22 +48,21 @@ impl Meter {
         }
     }
 
-    /// Counts samples.
     pub(crate) fn add(&mut self, samples: u64) {
         self.samples += samples;
     }
 
-    /// Leaves out a time in which something else was done.
+    /// Excludes a time during which something else was done.
     pub(crate) fn leave_out(&mut self, pause: Duration) {
         self.since += pause;
     }
 
-    /// The time measured.
+    /// Time measured so far.
     pub(crate) fn time(&self, now: Duration) -> Duration {
         now.saturating_sub(self.since)
     }
 
-    /// Samples per second; nothing where no time has passed.
+    /// Samples per second; `None` if no time has passed.
     pub(crate) fn speed(&self, now: Duration) -> Option<f64> {
         let seconds = self.time(now).as_secs_f64();
         (seconds > 0.0).then(|| self.samples as f64 / seconds)

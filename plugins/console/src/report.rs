@@ -1,4 +1,4 @@
-//! The four lines, each from what the task view says at its moment.
+//! The four kinds of lines, built from the task view at the time.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sconce_plugin_api::prelude::*;
 use crate::config::{Config, Count};
 use crate::line::{Clock, Line};
 
-/// Before the run.
+/// Line at the start of the run.
 pub(crate) fn begin(task: &TaskView<'_>) -> String {
     let epochs = count(task.epochs(), "epoch");
     match task.epoch() {
@@ -16,7 +16,7 @@ pub(crate) fn begin(task: &TaskView<'_>) -> String {
     }
 }
 
-/// In a training epoch. `loss` is the smoothed one, `speed` in samples per second.
+/// Line within a training epoch. `loss` is smoothed; `speed` is in samples per second.
 pub(crate) fn interval(
     task: &TaskView<'_>,
     config: &Config,
@@ -42,7 +42,7 @@ pub(crate) fn interval(
         .remaining(task.remaining())
 }
 
-/// After a pass over a phase's data, which took `time`, with `speed` in samples per second.
+/// Line after a pass over a phase's data, which took `time`, with `speed` in samples per second.
 pub(crate) fn epoch(
     task: &TaskView<'_>,
     config: &Config,
@@ -50,7 +50,7 @@ pub(crate) fn epoch(
     speed: Option<f64>,
 ) -> Line {
     let phase = task.phase();
-    // A stop in mid-epoch: the epoch under way is not among the finished ones.
+    // After a stop in mid-epoch, the current epoch is not among the finished ones.
     let is_broken_off = phase == Phase::Train && task.batch() < task.batches();
     let epoch = task.epoch() + u64::from(is_broken_off);
     let mut line = Line::new(config.digits)
@@ -68,7 +68,7 @@ pub(crate) fn epoch(
         .speed(speed)
 }
 
-/// After the run.
+/// Line at the end of the run.
 pub(crate) fn end(task: &TaskView<'_>, outcome: &Outcome<'_>) -> String {
     let time = Clock(task.elapsed());
     let epochs = count(task.epoch(), "epoch");
@@ -77,7 +77,7 @@ pub(crate) fn end(task: &TaskView<'_>, outcome: &Outcome<'_>) -> String {
         Outcome::Completed => format!("completed in {time}: {done}"),
         Outcome::Stopped { reason } => format!("stopped after {time}: {done}: {reason}"),
         Outcome::Interrupted { signal } => format!("ended by {signal} after {time}: {done}"),
-        // The error itself is the host's to tell.
+        // The host reports the error itself.
         _ => format!("failed after {time}: {done}"),
     }
 }

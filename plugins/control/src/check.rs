@@ -1,45 +1,45 @@
-//! The `check` hook: a metric must reach a value by some epoch, or the run is a failure.
+//! The `check` hook: fails the run unless a metric reaches a value by some epoch.
 //!
 //! `{"hook": "check", "config": {"monitor": "accuracy", "required": 0.9, "by_epoch": 5}}`
 
 use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
-/// What must be reached, and when.
+/// Which value must be reached, and when.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The metric, of the validation unless it says otherwise: `accuracy`, `train/loss`.
+    /// The metric, of validation unless prefixed: `accuracy`, `train/loss`.
     monitor: Monitor,
-    /// The value that it must reach.
+    /// The value that the metric must reach.
     required: f64,
-    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and other
-    /// scores; of any other name it must be said.
+    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and
+    /// other scores; required for any other name.
     #[serde(default)]
     rule: Option<Rule>,
-    /// It must have been reached when so many epochs are finished, at least 1. Default: at the
-    /// training's end.
+    /// The value must be reached within this many epochs, at least 1. Default: by the end of
+    /// training.
     #[serde(default)]
     #[schemars(range(min = 1))]
     by_epoch: Option<u64>,
-    /// Stop the run as soon as it is reached. Default false.
+    /// Stop the run as soon as the value is reached. Default false.
     #[serde(default)]
     stop_when_reached: bool,
-    /// What happens where it is not reached. Default `fail`.
+    /// Response if the value is not reached. Default `fail`.
     #[serde(default)]
     otherwise: Otherwise,
 }
 
-/// What happens where a value is not reached.
+/// Response if the value is not reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Otherwise {
-    /// An error of this hook, judged by the entry's `on_error`: the run fails.
+    /// Report an error of this hook, handled according to the entry's `on_error`: the run fails.
     #[default]
     Fail,
-    /// The run stops.
+    /// Stop the run.
     Stop,
-    /// A warning.
+    /// Print a warning.
     Warn,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Check {
 struct State {
     best: Option<f64>,
     reached: bool,
-    /// Whether it has been said that it was not reached.
+    /// Whether the miss has been reported.
     said: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A batch as a safetensors file, for whoever looks for what was wrong with it.
+//! Writes a batch to a safetensors file, so that a bad one can be inspected.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use safetensors::tensor::TensorView;
 use sconce_plugin_api::tensor::{DType, Element, Tensor};
 use sconce_plugin_api::{Result, write_whole};
 
-/// A tensor's content, copied.
+/// A copy of a tensor's content.
 pub(crate) struct Copied {
     name: String,
     dtype: Dtype,
@@ -15,7 +15,7 @@ pub(crate) struct Copied {
     bytes: Vec<u8>,
 }
 
-/// A copy of a tensor; nothing of one whose elements no file of this kind can hold.
+/// Copies a tensor; `None` if safetensors can't hold its element type.
 pub(crate) fn copy(name: &str, tensor: &Tensor<'_>) -> Result<Option<Copied>> {
     fn bytes<T: Element, const N: usize>(
         tensor: &Tensor<'_>,
@@ -40,7 +40,7 @@ pub(crate) fn copy(name: &str, tensor: &Tensor<'_>) -> Result<Option<Copied>> {
     }))
 }
 
-/// Writes the file beside its place and renames it.
+/// Writes the file atomically: under a temporary name in the same directory, then renamed.
 pub(crate) fn write(path: &Path, tensors: &[Copied]) -> Result<()> {
     let views = tensors
         .iter()

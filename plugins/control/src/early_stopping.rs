@@ -1,42 +1,43 @@
-//! The `early-stopping` hook: stops when a metric has stopped getting better.
+//! The `early-stopping` hook: stops when a metric has stopped improving.
 //!
 //! `{"hook": "early-stopping", "config": {"monitor": "loss", "patience": 5, "restore_best": true}}`
 //!
-//! It looks at the end of each epoch, once the validation is over; an epoch without one counts for
-//! nothing unless the metric is the training's.
+//! The metric is evaluated at the end of each epoch, after validation; an epoch without validation
+//! is ignored, unless the metric belongs to training.
 
 use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
-/// What is watched, and what of it ends the run.
+/// Which metric is watched, and what stops the run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The metric, of the validation unless it says otherwise: `accuracy`, `train/loss`. Default `loss`.
+    /// The metric, of validation unless prefixed: `accuracy`, `train/loss`. Default `loss`.
     monitor: Monitor,
-    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and other
-    /// scores; of any other name it must be said.
+    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and
+    /// other scores; required for any other name.
     rule: Option<Rule>,
-    /// How much better than the best so far a value must be to count as better; not negative. Default 0.
+    /// How much better than the best so far a value must be to count as an improvement; not
+    /// negative. Default 0.
     #[schemars(range(min = 0.0))]
     min_delta: f64,
-    /// The run stops after so many epochs in a row without a better value, at least 1. Default 3.
+    /// The run stops after this many epochs in a row without improvement, at least 1. Default 3.
     #[schemars(range(min = 1))]
     patience: u64,
-    /// A metric that has no value is an error; else the epoch counts for nothing. Default true.
+    /// A metric without a value is an error; otherwise the epoch is ignored. Default true.
     strict: bool,
-    /// Stop as soon as the value is infinite or not a number. Default true.
+    /// Stop as soon as the value is NaN or infinite. Default true.
     check_finite: bool,
     /// Stop as soon as the value is better than this. Default: none.
     stopping_threshold: Option<f64>,
     /// Stop as soon as the value is worse than this. Default: none.
     divergence_threshold: Option<f64>,
-    /// Better values count for the patience only once they are better than this. Default: none.
+    /// Improvements reset the patience only once they are better than this. Default: none.
     baseline: Option<f64>,
-    /// The epochs before so many are finished count for nothing. Default 0.
+    /// Number of epochs at the start of the run that are ignored. Default 0.
     start_from: u64,
-    /// Keep the parameters of the best epoch in a checkpoint under this entry's name, and load them when
-    /// the training ends, however it does. Default false.
+    /// Keep the parameters of the best epoch in a checkpoint under this entry's name, and load them
+    /// when training ends, for whatever reason. Default false.
     restore_best: bool,
 }
 
@@ -68,7 +69,7 @@ pub(crate) struct EarlyStopping {
     has_value: bool,
 }
 
-/// That a metric has no value, and where it has one.
+/// Message that the metric has no value, and which phase has one.
 fn no_value(monitor: &Monitor, task: &TaskView<'_>) -> String {
     let name = monitor.name();
     let text = format!("the metric `{monitor}` has no value");
@@ -86,13 +87,13 @@ fn no_value(monitor: &Monitor, task: &TaskView<'_>) -> String {
 struct State {
     best: Option<f64>,
     best_epoch: u64,
-    /// The epochs since there was a better value.
+    /// Epochs since the last improvement.
     waited: u64,
     /// Whether this epoch has been validated.
     validated: bool,
 }
 
-/// What a value means.
+/// Result of judging a value.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     Better,
@@ -101,7 +102,7 @@ enum Verdict {
 }
 
 impl State {
-    /// Judges the value of an epoch.
+    /// Judges an epoch's value.
     fn judge(&mut self, config: &Config, rule: Rule, epoch: u64, value: f64) -> Verdict {
         let monitor = &config.monitor;
         if config.check_finite && !value.is_finite() {
@@ -155,7 +156,7 @@ impl State {
     }
 }
 
-/// Warns of a patience for which the run is too short.
+/// Warns if the run is too short for the patience.
 fn warn_of_too_few(config: &Config, setup: &Setup<'_>) -> Result<()> {
     let phase = config.monitor.phase().unwrap_or(Phase::Val);
     let plan = setup.plan()?;
@@ -279,7 +280,7 @@ impl Hook for EarlyStopping {
 mod tests {
     use super::*;
 
-    /// After which of these values, one an epoch, the run stops, and why.
+    /// After which of these values, one per epoch, the run stops, and why.
     fn stops(config: &Config, rule: Rule, values: &[f64]) -> Option<(u64, String)> {
         let mut state = State::default();
         (1..).zip(values).find_map(|(epoch, value)| {
@@ -352,7 +353,7 @@ mod tests {
                 assert!(found.contains(words), "{found}");
             }
         }
-        // What is better for one rule is worse for the other.
+        // The two rules are opposites.
         let rising = config(|_| ());
         assert_eq!(
             stops(&rising, Rule::Greater, &falling).map(|(epoch, _)| epoch),

@@ -1,15 +1,15 @@
-//! Numbers that are infinite or none, in the host's tensors.
+//! Search for NaN and infinite elements in the host's tensors.
 
 use sconce_plugin_api::Result;
 use sconce_plugin_api::tensor::{DType, Tensor};
 
-/// Whether a number is bad: none, or infinite where that is bad too.
+/// Whether a value is NaN, or infinite where `infinite` counts that as bad too.
 pub(crate) fn is_bad(value: f64, infinite: bool) -> bool {
     value.is_nan() || infinite && value.is_infinite()
 }
 
-/// Whether a tensor has a bad number. A sum with one has it too, so that most tensors need no look at
-/// each of their numbers.
+/// Whether a tensor has a bad element. Zero times a NaN or infinity is NaN: most tensors need no
+/// check of each element.
 pub(crate) fn has_bad(tensor: &Tensor<'_>, infinite: bool) -> Result<bool> {
     match tensor.dtype() {
         Some(DType::F32) => {

@@ -1,13 +1,13 @@
-//! Hooks that watch over a run, and end it, go back or step in:
+//! Hooks that watch a run, and stop it, roll it back or intervene:
 //!
 //! | hook | when |
 //! |---|---|
-//! | `early-stopping` | a metric has stopped getting better |
-//! | `on-plateau` | a metric has stopped getting better on the average |
-//! | `stop-on-nan` | a number is infinite or none |
+//! | `early-stopping` | a metric has stopped improving |
+//! | `on-plateau` | a metric has stopped improving on average |
+//! | `stop-on-nan` | a value is NaN or infinite |
 //! | `loss-spike` | the loss of a batch jumps |
-//! | `time-limit` | its time is over |
-//! | `check` | a metric has not reached what it must |
+//! | `time-limit` | the time limit is reached |
+//! | `check` | a metric has not reached its required value |
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! The `loss-spike` hook: finds batches whose loss jumps, names them in a file, and leaves their update
-//! out, goes back, or stops.
+//! The `loss-spike` hook: finds batches whose loss jumps, records them in a file, and skips their
+//! update, rolls back, or stops.
 //!
 //! `{"hook": "loss-spike", "config": {"window": 20, "rtol": 1, "action": "skip-update"}}`
 //!
-//! The rule is that of Lightning's `SpikeDetection`: a loss is a spike where it is above the one before
-//! and differs from the mean of the last `window` losses by `atol` or more and by `rtol` times that mean
-//! or more.
+//! The rule is that of Lightning's `SpikeDetection`: a loss is a spike if it is above the previous
+//! one and differs from the mean of the last `window` losses by at least `atol` and by at least
+//! `rtol` times that mean.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,43 +13,47 @@ use sconce_plugin_api::prelude::*;
 
 use crate::roll_back::{self, RollBack};
 
-/// What a spike is, and what happens.
+/// What counts as a spike, and how the hook responds.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The mean is that of so many batches before, at least 1. Default 10.
+    /// The mean is taken over this many previous batches, at least 1. Default 10.
     #[schemars(range(min = 1))]
     window: usize,
-    /// In so many first batches of the run nothing is a spike; at least 1. Default 1.
+    /// Number of batches at the start of the run that are never spikes; at least 1. Default 1.
     #[schemars(range(min = 1))]
     warm_up: u64,
-    /// A spike differs from the mean by at least this, in the loss's unit. Default (null): any difference.
+    /// A spike differs from the mean by at least this, in units of the loss. Default (null): any
+    /// difference.
     #[schemars(range(min = 0.0))]
     atol: Option<f64>,
-    /// A spike differs from the mean by at least this many times the mean. Default 2; null: any difference.
+    /// A spike differs from the mean by at least this multiple of the mean. Default 2; null: any
+    /// difference.
     #[schemars(range(min = 0.0))]
     rtol: Option<f64>,
-    /// A loss that is infinite or none is a spike; else it counts for nothing. Default true.
+    /// Whether a NaN or infinite loss is a spike; if not, it is ignored. Default true.
     finite_only: bool,
-    /// Name the batch before a spike too: its update may have spoilt the parameters. Default true.
+    /// Also record the batch before a spike: its update may have spoilt the parameters.
+    /// Default true.
     with_previous: bool,
-    /// What happens. Default `warn`.
+    /// Response to a spike. Default `warn`.
     action: Action,
-    /// Where `roll-back` goes, and how often.
+    /// Which checkpoint `roll-back` returns to, and how often.
     roll_back: roll_back::Config,
 }
 
-/// What happens at a spike.
+/// Response to a spike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Action {
-    /// A warning. The loss counts for the mean, so that one that stays high is soon the rule.
+    /// Print a warning. The loss enters the mean, so that one that stays high soon counts as
+    /// normal.
     Warn,
-    /// The batch's update is left out.
+    /// Skip the batch's update.
     SkipUpdate,
-    /// The run goes back to a checkpoint, and leaves the named batches out when it comes to them again.
+    /// Roll back to a checkpoint, and skip the recorded batches when the run reaches them again.
     RollBack,
-    /// The run stops.
+    /// Stop the run.
     Stop,
 }
 
@@ -73,18 +77,18 @@ impl Default for Config {
 struct Losses {
     window: VecDeque<f64>,
     last: Option<f64>,
-    /// The batches seen so far.
+    /// Number of batches seen so far.
     seen: u64,
 }
 
 impl Losses {
-    /// The mean of the window.
+    /// Mean of the window.
     fn mean(&self) -> Option<f64> {
         let sum: f64 = self.window.iter().sum();
         (!self.window.is_empty()).then(|| sum / self.window.len() as f64)
     }
 
-    /// Whether a loss is a spike, as `SpikeDetection` decides it.
+    /// Whether a loss is a spike according to `SpikeDetection`.
     fn is_spike(&self, loss: f64, config: &Config) -> bool {
         if self.seen < config.warm_up {
             return false;
@@ -112,17 +116,17 @@ impl Losses {
     }
 }
 
-/// A spike, as a line of the file says it.
+/// A spike, as recorded in one line of the file.
 #[derive(Serialize)]
 struct Line {
     epoch: u64,
     iteration: u64,
     batch: u64,
-    /// Not there where it is infinite or none.
+    /// Null if NaN or infinite.
     loss: Option<f64>,
     mean: Option<f64>,
     last: Option<f64>,
-    /// The iterations whose batches are under suspicion.
+    /// The iterations whose batches are suspected.
     batches: Vec<u64>,
     action: Action,
 }
@@ -132,10 +136,10 @@ pub(crate) struct LossSpike {
     config: Config,
     log: LogFile,
     losses: Losses,
-    /// The iterations whose batches are left out.
+    /// The iterations whose batches are skipped.
     skipped: BTreeSet<u64>,
     roll_back: RollBack,
-    /// What is to be gone back for, after this iteration.
+    /// Reason for a rollback to be requested after this iteration.
     wanted: Option<String>,
 }
 
@@ -290,7 +294,7 @@ impl Hook for LossSpike {
         self.losses = state.losses;
         self.wanted = None;
         if self.roll_back.is_under_way() {
-            // What was found is why the run goes back: it is not forgotten, in the file neither.
+            // These findings caused the rollback: they are kept, also in the file.
             self.skipped.extend(state.skipped);
         } else {
             self.skipped = state.skipped;
@@ -305,7 +309,7 @@ impl Hook for LossSpike {
 mod tests {
     use super::*;
 
-    /// The batches that are spikes, with what is no spike added to the window.
+    /// Indices of the batches that are spikes; all other losses are added to the window.
     fn spikes(config: &Config, values: &[f64]) -> Vec<usize> {
         let mut losses = Losses::default();
         let mut found = Vec::new();
@@ -333,7 +337,7 @@ mod tests {
         assert_eq!(spikes(&config(|c| c.atol = Some(7.5)), &jump), [5]);
         let both = config(|c| (c.atol, c.rtol) = (Some(1.5), None));
         assert_eq!(spikes(&both, &jump), [3, 5, 6]);
-        // Of the first batches none is a spike, whatever they are; later the mean is theirs.
+        // None of the first batches is a spike, whatever their losses; these enter the later mean.
         assert_eq!(spikes(&config(|c| c.warm_up = 4), &jump), [5, 6]);
         assert_eq!(spikes(&config(|c| c.warm_up = 6), &jump), [] as [usize; 0]);
         let slope = [1.0, 1.0, 2.0, 4.0, 8.0];

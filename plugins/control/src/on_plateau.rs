@@ -1,60 +1,63 @@
-//! The `on-plateau` hook: acts when a metric has stopped getting better on the average.
+//! The `on-plateau` hook: acts when a metric has stopped improving on average.
 //!
 //! `{"hook": "on-plateau", "config": {"long_term": 10, "short_term": 3, "action": "lower-rate"}}`
 //!
-//! As emloop's `OnPlateau`, it compares two means at the end of each epoch: once there are `long_term`
-//! values, the metric is on a plateau where the mean of the last `long_term` of them is better than that
-//! of the last `short_term`. A few bad epochs are thus no plateau, and a long one with noise is.
+//! Like emloop's `OnPlateau`, it compares two means at the end of each epoch: once there are
+//! `long_term` values, the metric is on a plateau if the mean of the last `long_term` of them is
+//! better than that of the last `short_term`. A few bad epochs are thus not a plateau, but a long
+//! noisy stagnation is.
 
 use std::collections::VecDeque;
 
 use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
-/// What is watched, and what happens.
+/// Which metric is watched, and how the hook responds.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The metric, of the validation unless it says otherwise: `accuracy`, `train/loss`. Default `loss`.
+    /// The metric, of validation unless prefixed: `accuracy`, `train/loss`. Default `loss`.
     monitor: Monitor,
-    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and other
-    /// scores; of any other name it must be said.
+    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and
+    /// other scores; required for any other name.
     rule: Option<Rule>,
-    /// The values of the long mean, in epochs; at least 2. Default 50.
+    /// Number of epochs in the long-term mean; at least 2. Default 50.
     #[schemars(range(min = 2))]
     long_term: usize,
-    /// The values of the short mean, in epochs, fewer than those of the long one; at least 1. Default 10.
+    /// Number of epochs in the short-term mean, fewer than `long_term`; at least 1. Default 10.
     #[schemars(range(min = 1))]
     short_term: usize,
-    /// How much better than the short mean the long one must be; not negative. Default 0.
+    /// How much better than the short-term mean the long-term mean must be; not negative.
+    /// Default 0.
     #[schemars(range(min = 0.0))]
     min_delta: f64,
-    /// What happens on a plateau. Default `stop`.
+    /// Response to a plateau. Default `stop`.
     action: Action,
-    /// With `lower-rate`: all learning rates are multiplied by this, above 0 and below 1. One that an
-    /// `lr-schedule` sets anew stays as that sets it. Default 0.1.
+    /// With `lower-rate`: all learning rates are multiplied by this, above 0 and below 1. A rate
+    /// that an `lr-schedule` sets afterwards overrides this. Default 0.1.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     factor: f64,
-    /// With `lower-rate`: no rate is lowered below this; not negative. Default 0.
+    /// With `lower-rate`: lower bound of the lowered rates; not negative. Default 0.
     #[schemars(range(min = 0.0))]
     min_rate: f64,
-    /// With `save`: the checkpoint's tag; the number of epochs is put behind it, as in `plateau-12`. Default:
-    /// this entry's name.
+    /// With `save`: the checkpoint's tag, followed by the number of epochs, as in `plateau-12`.
+    /// Default: this entry's name.
     tag: Option<String>,
-    /// With `lower-rate` and `save`: so many plateaus are answered, at least 1. Default: all.
+    /// With `lower-rate` and `save`: respond to at most this many plateaus, at least 1. Default: no
+    /// limit.
     #[schemars(range(min = 1))]
     times: Option<u64>,
 }
 
-/// What happens on a plateau. After `lower-rate` and `save` the means begin anew.
+/// Response to a plateau. After `lower-rate` and `save` both means start afresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Action {
-    /// The run stops.
+    /// Stop the run.
     Stop,
-    /// The learning rates are lowered.
+    /// Lower the learning rates.
     LowerRate,
-    /// A checkpoint is saved.
+    /// Save a checkpoint.
     Save,
 }
 
@@ -87,14 +90,14 @@ pub(crate) struct OnPlateau {
 struct State {
     /// The last values, at most `long_term` of them.
     values: VecDeque<f64>,
-    /// The plateaus that were answered.
+    /// Number of plateaus responded to.
     answered: u64,
     /// Whether this epoch has been validated.
     validated: bool,
 }
 
 impl State {
-    /// Takes the value of an epoch; both means where they say that it is a plateau.
+    /// Adds an epoch's value; returns the long-term and short-term means if they show a plateau.
     fn take(&mut self, value: f64, config: &Config, rule: Rule) -> Option<(f64, f64)> {
         if !value.is_finite() {
             return None;

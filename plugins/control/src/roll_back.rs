@@ -1,42 +1,43 @@
-//! Going back to a checkpoint, so many times and with lower learning rates: what `stop-on-nan` and
-//! `loss-spike` share.
+//! Rolling back to a checkpoint a limited number of times, with lower learning rates: shared by
+//! `stop-on-nan` and `loss-spike`.
 
 use sconce_plugin_api::prelude::*;
 
 use crate::finite::has_bad;
 
-/// How a run goes back.
+/// How a run rolls back.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The tag of the checkpoint to go back to. Default: one of this hook's own, under its entry's name,
-    /// saved when an epoch begins.
+    /// The tag of the checkpoint to roll back to. Default: one of this hook's own, under its
+    /// entry's name, saved at the start of an epoch.
     to: Option<String>,
-    /// The hook's own checkpoint is saved before every so many epochs, the first included; at least 1.
-    /// One with parameters that are infinite or none is never saved. Default 1.
+    /// Save the hook's own checkpoint before every this many epochs, starting with the first; at
+    /// least 1. One with NaN or infinite parameters is never saved. Default 1.
     #[schemars(range(min = 1))]
     save_every: Option<u64>,
-    /// So many times at most, in the whole run; the next time is an error. Default 3.
+    /// Maximum number of rollbacks in the whole run; one more is an error. Default 3.
     times: Option<u64>,
-    /// All learning rates are multiplied by this each time, from 0 to 1. A rate that an `lr-schedule` sets
-    /// anew stays as that sets it. Default 0.5 in `stop-on-nan`, 1 in `loss-spike`.
+    /// All learning rates are multiplied by this at each rollback, from 0 to 1. A rate that an
+    /// `lr-schedule` sets afterwards overrides this. Default 0.5 in `stop-on-nan`, 1 in
+    /// `loss-spike`.
     #[schemars(range(min = 0.0, max = 1.0))]
     learning_rate_factor: Option<f64>,
 }
 
-/// The way back.
+/// Rolls the run back, and counts how often.
 pub(crate) struct RollBack {
     hook: String,
-    /// The checkpoint to go back to.
+    /// Tag of the checkpoint to roll back to.
     tag: String,
-    /// Before every so many epochs it is saved; nothing where it is somebody else's.
+    /// The checkpoint is saved before every this many epochs; `None` if it is not this hook's own.
     save_every: Option<u64>,
     times: u64,
     factor: f64,
     done: u64,
-    /// How many times the learning rates in force have been lowered.
+    /// Number of rollbacks for which the current learning rates have already been lowered.
     lowered: u64,
-    /// Whether this process has trained: a state that is loaded is then that of a roll back.
+    /// Whether this process has trained: a state loaded after that comes from a rollback.
     has_begun: bool,
 }
 
@@ -62,7 +63,7 @@ impl RollBack {
         })
     }
 
-    /// At `before_epoch`: keeps the checkpoint to go back to.
+    /// Called at `before_epoch`: saves the checkpoint to roll back to.
     pub(crate) fn keep(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
@@ -82,7 +83,7 @@ impl RollBack {
         task.save_checkpoint(&self.tag)
     }
 
-    /// Where a roll back is legal: goes back, because of `what`.
+    /// Requests a rollback because of `what`; called where that is legal.
     pub(crate) fn ask(&mut self, task: &mut TaskView<'_>, what: &str) -> Result<()> {
         if self.done >= self.times {
             bail!("{what}, after {} roll backs", self.done);
@@ -96,7 +97,7 @@ impl RollBack {
         task.roll_back(tag)
     }
 
-    /// At `after_load_checkpoint`: lowers the learning rates where it was this hook's roll back.
+    /// Called at `after_load_checkpoint`: lowers the learning rates after this hook's own rollback.
     pub(crate) fn loaded(
         &mut self,
         task: &mut TaskView<'_>,
@@ -119,17 +120,17 @@ impl RollBack {
         Ok(())
     }
 
-    /// How often the run has gone back: the hook's state.
+    /// Number of rollbacks so far: the hook's state.
     pub(crate) fn done(&self) -> u64 {
         self.done
     }
 
-    /// Whether a state that is loaded now is that of a roll back, and not of a resumed run.
+    /// Whether a state loaded now comes from a rollback, not from resuming a run.
     pub(crate) fn is_under_way(&self) -> bool {
         self.has_begun
     }
 
-    /// Takes the state: what has happened since is not forgotten by a roll back.
+    /// Restores the count from a state; a rollback does not undo later counts.
     pub(crate) fn load(&mut self, done: u64) {
         self.lowered = done;
         self.done = if self.has_begun {

@@ -1,5 +1,5 @@
-//! The `stop-on-nan` hook: ends the run, leaves the update out, or goes back, where a number is infinite
-//! or none.
+//! The `stop-on-nan` hook: stops the run, skips the update, or rolls back when a value is NaN or
+//! infinite.
 //!
 //! `{"hook": "stop-on-nan", "config": {"watch": ["loss", "gradients"], "action": "skip-update"}}`
 
@@ -12,31 +12,31 @@ use crate::dump;
 use crate::finite::{has_bad, is_bad};
 use crate::roll_back::{self, RollBack};
 
-/// What is watched, and what happens.
+/// What is checked, and how the hook responds.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// What is looked at. Default: the loss alone, which costs nothing.
+    /// What is checked. Default: only the loss, which costs nothing.
     watch: Vec<Watched>,
-    /// In every so many iterations (epochs, for metrics) it is looked; at least 1. Default 1.
+    /// Check every this many iterations (epochs, for metrics); at least 1. Default 1.
     #[schemars(range(min = 1))]
     every: u64,
-    /// What happens. Default `fail`.
+    /// Response to a bad value. Default `fail`.
     action: Action,
-    /// So many bad iterations in a row are passed over, but for a warning at the first. With
-    /// `skip-update` their updates are left out, and one more in a row is an error. Default 0; 10 with
-    /// `skip-update`.
+    /// Number of bad iterations in a row that are tolerated, with a warning at the first only. With
+    /// `skip-update` their updates are skipped, and one more in a row is an error. Default 0; 10
+    /// with `skip-update`.
     allowed: Option<u64>,
-    /// Infinite numbers are bad too, not only those that are none. Default true.
+    /// Whether infinite values are bad too, not only NaN. Default true.
     infinite: bool,
-    /// Where `roll-back` goes, and how often.
+    /// Which checkpoint `roll-back` returns to, and how often.
     roll_back: roll_back::Config,
-    /// Write so many offending batches at most: inputs, targets, outputs and loss, and for a module what
-    /// it was given and what it made of it, as `NAME/EPOCH-ITERATION.safetensors`. Default 1.
+    /// Write at most this many bad batches: inputs, targets, outputs and loss, and for a module its
+    /// input and output, as `NAME/EPOCH-ITERATION.safetensors`. Default 1.
     dump: u64,
 }
 
-/// Something that is looked at.
+/// Values that can be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Watched {
@@ -50,22 +50,22 @@ enum Watched {
     Parameters,
     /// All metrics at the end of each pass.
     Metrics,
-    /// The output of each module, in training and validation: of all, or of those that the entry's
-    /// `modules` names. The message names the first.
+    /// The output of each module, in training and validation: of all modules, or of those in the
+    /// entry's `modules`. The message names the first bad one.
     Modules,
 }
 
-/// What happens where a number is bad.
+/// Response to a bad value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Action {
-    /// An error of this hook, judged by the entry's `on_error`: the run fails.
+    /// Report an error of this hook, handled according to the entry's `on_error`: the run fails.
     Fail,
-    /// The run stops.
+    /// Stop the run.
     Stop,
-    /// The update is left out (bad losses and gradients of the training); anything else fails.
+    /// Skip the update (bad losses and gradients in training); any other bad value fails.
     SkipUpdate,
-    /// The run goes back to a checkpoint, and on from there with lower learning rates.
+    /// Roll back to a checkpoint, and continue from there with lower learning rates.
     RollBack,
 }
 
@@ -87,15 +87,15 @@ impl Default for Config {
 pub(crate) struct StopOnNan {
     config: Config,
     allowed: u64,
-    /// Bad iterations in a row.
+    /// Number of bad iterations in a row.
     row: u64,
     /// Whether this iteration is bad.
     is_bad: bool,
-    /// Where offending batches are written to.
+    /// Directory of the bad batches.
     directory: PathBuf,
     dumped: u64,
     roll_back: RollBack,
-    /// What is to be gone back for, where that is legal next.
+    /// Reason for a rollback, to be requested at the next point where it is legal.
     wanted: Option<String>,
 }
 
@@ -113,12 +113,12 @@ impl StopOnNan {
 
     fn is_due(&self, task: &TaskView<'_>, watched: Watched) -> bool {
         let is_known = matches!(task.phase(), Phase::Train | Phase::Val);
-        // The iteration under way is not counted yet.
+        // The current iteration is not counted yet.
         let now = task.iteration() + 1;
         self.watches(watched) && is_known && now.is_multiple_of(self.config.every)
     }
 
-    /// Writes the batch under way, the first time that it is bad.
+    /// Writes the current batch, the first time that it is found bad.
     fn dump(&mut self, task: &TaskView<'_>, module: Option<&Module<'_>>) -> Result<()> {
         if self.is_bad || self.dumped >= self.config.dump {
             return Ok(());
@@ -147,7 +147,7 @@ impl StopOnNan {
         Ok(())
     }
 
-    /// Something is bad.
+    /// Responds to a bad value.
     fn meet(
         &mut self,
         task: &mut TaskView<'_>,
@@ -379,7 +379,7 @@ impl Hook for StopOnNan {
         self.row = state.row;
         self.is_bad = false;
         self.wanted = None;
-        // What this process has written before a roll back is there.
+        // The files that this process wrote before a rollback still exist.
         self.dumped = self.dumped.max(state.dumped);
         self.roll_back.load(state.rolled_back);
         Ok(())

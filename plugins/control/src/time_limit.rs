@@ -1,4 +1,4 @@
-//! The `time-limit` hook: stops the run in time, with a checkpoint to go on from.
+//! The `time-limit` hook: stops the run in time, with a checkpoint to resume from.
 //!
 //! `{"hook": "time-limit", "config": {"minutes": 55, "save": "in-time", "of": "process"}}`
 
@@ -8,7 +8,7 @@ use sconce_plugin_api::prelude::*;
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Hours; with `minutes` and `seconds` together above 0. Default 0.
+    /// Hours; the sum of `hours`, `minutes` and `seconds` must be above 0. Default 0.
     #[schemars(range(min = 0.0))]
     hours: f64,
     /// Minutes, added to the hours. Default 0.
@@ -17,28 +17,28 @@ pub(crate) struct Config {
     /// Seconds, added to both. Default 0.
     #[schemars(range(min = 0.0))]
     seconds: f64,
-    /// Whose time it is. Default `run`.
+    /// Which time is limited. Default `run`.
     of: Of,
-    /// Where it is looked at the clock. Default `iteration`.
+    /// When the clock is checked. Default `iteration`.
     at: At,
-    /// Stop so early that what comes between two looks still fits: the longest epoch (or iteration) so
-    /// far is counted in. Default false.
+    /// Stop early enough that the time up to the next check still fits, estimated by the longest
+    /// epoch (or iteration) so far. Default false.
     leave_room: bool,
-    /// Save a checkpoint of this tag when the time is over. Default: none.
+    /// Save a checkpoint under this tag when the time is over. Default: none.
     save: Option<String>,
 }
 
-/// Whose time is limited.
+/// Which time is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Of {
-    /// The run's, what came before a resume included.
+    /// The time of the run, including the parts before a resume.
     Run,
-    /// This process's: what a batch system limits.
+    /// The time of this process, which is what a batch system limits.
     Process,
 }
 
-/// Where it is looked at the clock.
+/// When the clock is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum At {
@@ -71,17 +71,17 @@ pub(crate) struct TimeLimit {
     is_over: bool,
 }
 
-/// The times of the looks at the clock, in seconds.
+/// Times at which the clock was checked, in seconds.
 #[derive(Default)]
 struct Clock {
-    /// When this process began.
+    /// Time when this process began.
     began: f64,
     last: Option<f64>,
     longest: f64,
 }
 
 impl Clock {
-    /// Looks at the clock; the time that counts for the limit.
+    /// Checks the clock; returns the time to compare with the limit.
     fn look(&mut self, now: f64, leave_room: bool) -> f64 {
         if let Some(last) = self.last.replace(now) {
             self.longest = self.longest.max(now - last);

@@ -1,44 +1,43 @@
-//! What stands under `config` in the manifest entry.
+//! The `config` of the manifest entry.
 
 use std::path::{Component, PathBuf};
 
 use sconce_plugin_api::prelude::*;
 
-/// What the `csv` hook writes, and where.
+/// Contents and location of the `csv` hook's files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Where the files go: a directory below the run's, made where it is missing. Two `csv` hooks
-    /// in one run need two directories. Default: the run's directory itself.
+    /// Directory for the files, inside the run directory, created if missing. Two `csv` hooks in one run
+    /// need two directories. Default: the run directory itself.
     pub(crate) directory: PathBuf,
-    /// The metrics that get a column, in this order. Default (null): all that exist at a file's
-    /// first row, in the order of their first appearance.
+    /// Metrics that get a column, in this order. Default (null): all that exist when a file's first row is
+    /// written, in the order of their first appearance.
     pub(crate) variables: Option<Vec<String>>,
-    /// What stands between two columns: one ASCII character, no quote and no end of line.
-    /// Default a comma.
+    /// Column separator: one ASCII character other than a quote or a line break. Default: a comma.
     pub(crate) delimiter: char,
-    /// What is written where a metric has no value. Default nothing.
+    /// Text written if a metric has no value. Default: empty.
     pub(crate) default_value: String,
-    /// What happens when a metric that has a column has no value: `default` (write
-    /// `default_value`), `warn` (that, with a warning for the first time) or `error`.
-    /// Default `default`.
+    /// How a metric with a column but no value is handled: `default` (write `default_value`), `warn` (the
+    /// same, with a warning the first time) or `error`. Default `default`.
     pub(crate) on_missing: OnMissing,
-    /// Significant digits of numbers that are not whole, from 1 to 17. Default (null): as few as
-    /// give the very same 64-bit number when read again.
+    /// Significant digits of numbers that are not integers, from 1 to 17. Default (null): as few as
+    /// reproduce the same 64-bit number when read.
     #[schemars(range(min = 1, max = 17))]
     pub(crate) digits: Option<u8>,
-    /// A column with the seconds since the run began; it differs from run to run. Default false.
+    /// Whether there is a column with the seconds since the start of the run, which differ from run to run.
+    /// Default false.
     pub(crate) elapsed: bool,
-    /// Add rows to a file of an earlier run, under its header, instead of writing it anew.
-    /// A resumed run goes on with its files in either case. Default false.
+    /// Whether rows are appended to an earlier run's file, under its header, instead of overwriting it. A
+    /// resumed run continues its files in either case. Default false.
     pub(crate) append: bool,
 }
 
-/// What to do about a metric without a value.
+/// How a metric without a value is handled.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnMissing {
-    /// Fail.
+    /// The hook fails.
     Error,
     /// Write the default value; warn once per file and metric.
     Warn,
@@ -62,7 +61,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses what the types allow but no file can hold.
+    /// Rejects values that the types allow but a file cannot represent.
     pub(crate) fn check(&self) -> Result<()> {
         let delimiter = self.delimiter;
         if !delimiter.is_ascii() || matches!(delimiter, '"' | '\n' | '\r' | '\0') {
@@ -83,7 +82,7 @@ impl Config {
         Ok(())
     }
 
-    /// The directory of the files.
+    /// Returns the directory of the files.
     pub(crate) fn place(&self, setup: &Setup<'_>) -> Result<PathBuf> {
         if self
             .directory

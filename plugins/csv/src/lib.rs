@@ -7,14 +7,14 @@
 //! 1,141,141,0.001,0.5127,0.8561
 //! ```
 //!
-//! - `epoch`, `iteration` and `update` count what is finished, as everywhere: the row of a
-//!   validation carries the epoch that it validates, an initial validation 0. The row of a training
-//!   epoch that a stop broke off has the epoch of the row before, and its own iteration.
-//! - A phase with several data sets has a file for each, `val-clean.csv`.
-//! - The header is written with the first row. A metric that first appears later has no column:
-//!   a warning names it, once. Listed under `variables`, it has one from the start.
-//! - Each row is written through to the file, so that a crash loses none.
-//! - A resumed run goes on after the rows that its checkpoint knew of.
+//! - `epoch`, `iteration` and `update` count what is completed, as everywhere: the row of a validation has
+//!   the epoch that it validates, an initial validation 0. The row of a training epoch interrupted by a
+//!   stop has the epoch of the previous row and its own iteration.
+//! - A phase with several data sets has a file for each, such as `val-clean.csv`.
+//! - The header is written with the first row. A metric that first appears later has no column and is
+//!   reported in a warning, once. Listed under `variables`, it has one from the start.
+//! - Each row is flushed to the file, so that a crash loses none.
+//! - A resumed run continues after the rows recorded in its checkpoint.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ use table::{Saved, Table};
 struct Csv {
     config: Config,
     directory: PathBuf,
-    /// By file name. Opened with their first rows: only then are the metrics known.
+    /// Tables by file name, opened with their first rows, since the metrics are not known earlier.
     tables: BTreeMap<String, Table>,
 }
 
@@ -75,7 +75,7 @@ impl Hook for Csv {
             saved.check(&name)?;
             files.push((path_inside(&self.directory, &name)?, name, saved));
         }
-        // Nothing is touched before all of it is known to be right.
+        // Nothing is changed until the entire state is validated.
         self.tables.clear();
         for (path, name, saved) in files {
             let table = Table::resume(path, &self.config, saved)?;
@@ -114,7 +114,7 @@ impl Csv {
     }
 }
 
-/// `val.csv`; `val-clean.csv` where the data set has a name of its own.
+/// Returns `val.csv`, or `val-clean.csv` if the data set has a name of its own.
 fn file_name(phase: &str, stream: &str) -> String {
     if stream == phase || stream.is_empty() {
         return format!("{phase}.csv");
@@ -130,7 +130,7 @@ fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// Whether [`file_name`] gives this name for some phase and data set.
+/// Returns whether [`file_name`] yields this name for some phase and data set.
 fn is_file_name(name: &str) -> bool {
     let Some(stem) = name.strip_suffix(".csv") else {
         return false;

@@ -1,6 +1,6 @@
-//! Numbers as text that other programs read.
+//! Formatting of numbers as text that other programs read.
 
-/// A number as text: with so many significant digits, or as few as give the same number again.
+/// Formats a number with the given significant digits, or with as few as reproduce it exactly.
 pub(crate) fn number(value: f64, digits: Option<u8>) -> String {
     let size = value.abs();
     let rounded = match digits {

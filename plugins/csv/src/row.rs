@@ -1,4 +1,4 @@
-//! Rows and columns: what stands in a table, as text.
+//! Rows and columns of a table, as text.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::number;
 
-/// Where a run stands at the end of a pass: all that a row can hold.
+/// Values that a row can hold: counters and metrics at the end of a pass.
 pub(crate) struct Row<'task> {
-    /// Training epochs finished.
+    /// Completed training epochs.
     pub(crate) epoch: u64,
-    /// Training batches finished.
+    /// Completed training batches.
     pub(crate) iteration: u64,
-    /// Optimizer steps finished.
+    /// Completed optimizer steps.
     pub(crate) update: u64,
     /// The optimizer's learning rate.
     pub(crate) learning_rate: f64,
-    /// Seconds since the run began.
+    /// Seconds since the start of the run.
     pub(crate) elapsed: f64,
-    /// The pass's metrics, in the order of their first appearance.
+    /// Metrics of the pass, in the order of their first appearance.
     pub(crate) metrics: Vec<(&'task str, f64)>,
 }
 
 impl<'task> Row<'task> {
-    /// The metrics by their names: a run may have thousands.
+    /// Returns the metrics by name, for fast lookup among possibly thousands.
     pub(crate) fn by_name(&self) -> HashMap<&'task str, f64> {
         self.metrics.iter().copied().collect()
     }
 }
 
-/// One column of a table; its name in the header says what it holds.
+/// A column of a table, serialised as its name in the header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub(crate) enum Column {
@@ -54,7 +54,7 @@ impl Column {
         }
     }
 
-    /// What stands in this column; nothing for a metric without a value. `metrics` are the row's.
+    /// Returns the text of this column; `None` for a metric without a value. `metrics` are the row's.
     pub(crate) fn cell(
         &self,
         row: &Row<'_>,
@@ -97,9 +97,9 @@ impl fmt::Display for Column {
     }
 }
 
-/// The columns of a new table: the counters, then the chosen metrics or all those of `row`.
+/// Returns the columns of a new table: the counters, then the chosen metrics or all those of `row`.
 ///
-/// A metric that is called like a counter gets no column: two of one name help nobody.
+/// A metric with the name of a counter gets no column, as names would be ambiguous.
 pub(crate) fn choose(row: &Row<'_>, variables: Option<&[String]>, elapsed: bool) -> Vec<Column> {
     let mut columns = vec![
         Column::Epoch,

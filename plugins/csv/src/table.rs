@@ -1,4 +1,4 @@
-//! One file: its columns, its rows, what is known of it when a run goes on.
+//! One table file: its columns and rows, and the state needed to resume it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -13,21 +13,21 @@ use crate::row::{Column, Row, choose};
 pub(crate) struct Table {
     log: LogFile,
     columns: Vec<Column>,
-    /// The metrics that have been warned of: those without a column and those without a value.
+    /// Metrics that have been warned of: those without a column and those without a value.
     warned: BTreeSet<String>,
 }
 
-/// What a checkpoint keeps of a table.
+/// State of a table in a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Saved {
     columns: Vec<Column>,
     warned: BTreeSet<String>,
-    /// What a run wrote after the checkpoint it was resumed from is cut off.
+    /// Used to cut off rows written after the checkpoint from which a run resumes.
     file: LogFileState,
 }
 
 impl Saved {
-    /// Refuses what no table saves.
+    /// Rejects states that no table saves.
     pub(crate) fn check(&self, name: &str) -> Result<()> {
         if self.columns.is_empty() {
             bail!("the state's table `{name}` has no columns");
@@ -37,8 +37,7 @@ impl Saved {
 }
 
 impl Table {
-    /// Opens the table that `row` will be the next one of: that of an earlier run, or a new one,
-    /// with its header.
+    /// Opens the table for `row`: an earlier run's, to append to it, or a new one with its header.
     pub(crate) fn open(path: PathBuf, row: &Row<'_>, config: &Config) -> Result<Table> {
         let bytes = fs::metadata(&path).map_or(0, |file| file.len());
         if config.append && bytes > 0 {
@@ -80,8 +79,8 @@ impl Table {
         })
     }
 
-    /// The table of before a resume or a roll back, as the checkpoint knows it: at once, so that rows
-    /// that came after it are gone. Where its file is gone it begins anew.
+    /// Restores the table of a checkpoint after a resume or a roll back, removing later rows immediately.
+    /// Begins a new file if the old one is missing.
     pub(crate) fn resume(path: PathBuf, config: &Config, saved: Saved) -> Result<Table> {
         let mut log = LogFile::new(path);
         if log.restore(&saved.file)? == Restored::Lost {
@@ -94,7 +93,7 @@ impl Table {
         })
     }
 
-    /// Writes a row, through to the file. Returns what the user should hear of.
+    /// Writes a row through to the file. Returns warnings for the user.
     pub(crate) fn write(&mut self, row: &Row<'_>, config: &Config) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         let mut record = Vec::with_capacity(self.columns.len());
@@ -120,7 +119,7 @@ impl Table {
         Ok(warnings)
     }
 
-    /// Warnings of metrics that came too late for a column.
+    /// Returns warnings about metrics that appeared too late for a column.
     fn without_column(&mut self, row: &Row<'_>) -> Vec<String> {
         let Table {
             log,
@@ -144,7 +143,7 @@ impl Table {
             .collect()
     }
 
-    /// What a checkpoint keeps.
+    /// Returns the state for a checkpoint.
     pub(crate) fn save(&mut self) -> Result<Saved> {
         Ok(Saved {
             columns: self.columns.clone(),
@@ -154,7 +153,7 @@ impl Table {
     }
 }
 
-/// A row as it stands in the file, with the end of its line.
+/// Formats a row as a line of the file.
 fn line(cells: &[String], config: &Config) -> Result<Vec<u8>> {
     let mut writer = csv::WriterBuilder::new()
         .delimiter(config.delimiter as u8)
@@ -165,7 +164,7 @@ fn line(cells: &[String], config: &Config) -> Result<Vec<u8>> {
         .map_err(csv::IntoInnerError::into_error)?)
 }
 
-/// Whether `name` is not yet among the known; it is then.
+/// Adds `name` to `known`; returns whether it was new.
 fn is_new(known: &mut BTreeSet<String>, name: &str) -> bool {
     !known.contains(name) && known.insert(name.to_owned())
 }
@@ -177,7 +176,7 @@ fn missing(column: &Column, path: &Path) -> String {
     )
 }
 
-/// What failed and where, as context of an error: can't open `val.csv`.
+/// Context of an error: the failed operation and the file, as in "can't open `val.csv`".
 struct Failing<'path>(&'static str, &'path Path);
 
 impl std::fmt::Display for Failing<'_> {

@@ -1,5 +1,5 @@
-//! The `anomaly` hook: where the first number that is infinite or none is made, forward and backward,
-//! after autograd's anomaly mode.
+//! The `anomaly` hook: finds where the first NaN or infinite value arises, in the forward and
+//! backward pass, after autograd's anomaly mode.
 //!
 //! `{"hook": "anomaly", "config": {"action": "fail"}}`
 
@@ -8,38 +8,37 @@ use sconce_plugin_api::tensor::Tensor;
 
 use crate::numbers::{bad, module_of};
 
-/// Where it is looked, and what happens.
+/// Where the hook checks values, and how it responds.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Whether inputs, modules' outputs and the loss are looked at. Default true.
+    /// Whether inputs, modules' outputs and the loss are checked. Default true.
     forward: bool,
-    /// Whether the gradients of modules and parameters are looked at. Default true.
+    /// Whether the gradients of modules and parameters are checked. Default true.
     backward: bool,
-    /// It is looked in every so many iterations of the training, at least 1; in the others nobody
-    /// listens at modules. Default 1.
+    /// Check every this many training iterations, at least 1; in the others the hook does not
+    /// listen at modules. Default 1.
     #[schemars(range(min = 1))]
     every: u64,
-    /// So many iterations must be finished before it is looked: where a run is known to go wrong late.
-    /// Default 0.
+    /// Start checking after this many iterations, for runs known to fail late. Default 0.
     begin: u64,
-    /// Infinite numbers are bad too, not only those that are none. Default true.
+    /// Whether infinite values are bad too, not only NaN. Default true.
     infinite: bool,
-    /// What happens at the first bad number of an iteration. Default `fail`.
+    /// Response to the first bad value of an iteration. Default `fail`.
     action: Action,
-    /// With `warn`: so many warnings at most. Default 10.
+    /// With `warn`: maximum number of warnings. Default 10.
     warnings: u64,
 }
 
-/// What happens.
+/// Response to a bad value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Action {
-    /// An error of this hook, judged by the entry's `on_error`: the run fails.
+    /// Report an error of this hook, handled according to the entry's `on_error`: the run fails.
     Fail,
-    /// The run stops after the iteration.
+    /// Stop the run after the iteration.
     Stop,
-    /// A warning.
+    /// Print a warning.
     Warn,
 }
 
@@ -60,13 +59,13 @@ impl Default for Config {
 /// See the [module](self).
 pub(crate) struct Anomaly {
     config: Config,
-    /// Whether this iteration is looked at: it is due, and nothing bad was found in it yet.
+    /// Whether this iteration is checked: it is due, and no bad value has been found in it yet.
     looks: bool,
-    /// The last module whose backward pass was looked at.
+    /// The last module whose backward pass was checked.
     behind: Option<String>,
-    /// The warnings given.
+    /// Number of warnings so far.
     warned: u64,
-    /// What the host was told last.
+    /// The last value given to `listen_at_modules`.
     listens: Option<bool>,
 }
 
@@ -76,7 +75,7 @@ impl Anomaly {
         finished >= begin && (finished + 1).is_multiple_of(every)
     }
 
-    /// Listens at modules in the iteration that comes next, or doesn't.
+    /// Sets whether the hook listens at modules in the next iteration.
     fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let listens = self.is_due(task.iteration());
         if self.listens.replace(listens) == Some(listens) {
@@ -85,8 +84,8 @@ impl Anomaly {
         task.listen_at_modules(listens)
     }
 
-    /// What is bad of a tensor: `3 numbers that are none (NaN) and 1 number that is infinite, of 64, the
-    /// first at [0, 2]`
+    /// Describes the bad values of a tensor:
+    /// `3 numbers that are none (NaN) and 1 number that is infinite, of 64, the first at [0, 2]`
     fn bad(&self, tensor: &Tensor<'_>) -> Result<Option<String>> {
         let Some(bad) = bad(tensor, self.config.infinite)? else {
             return Ok(None);
@@ -109,10 +108,10 @@ impl Anomaly {
         )))
     }
 
-    /// Something bad was found.
+    /// Responds to a bad value.
     fn meet(&mut self, task: &mut TaskView<'_>, what: &str) -> Result<()> {
         self.looks = false;
-        // The batch under way is not counted yet.
+        // The current batch is not counted yet.
         let (epoch, iteration) = (task.epoch(), task.iteration() + 1);
         let what = format!("anomaly in iteration {iteration} (epoch {epoch}): {what}");
         match self.config.action {
@@ -128,7 +127,7 @@ impl Anomaly {
         }
     }
 
-    /// The names of the parameters and buffers with bad numbers.
+    /// Names of the parameters and buffers with bad values.
     fn bad_parameters<'a>(&self, all: impl Iterator<Item = Tensor<'a>>) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for tensor in all {
@@ -273,7 +272,7 @@ impl Hook for Anomaly {
             );
             return self.meet(task, &what);
         }
-        // An input of whole numbers has no gradient.
+        // An integer input has no gradient.
         if let Ok(gradient) = module.input_gradient()
             && let Some(bad) = self.bad(&gradient)?
         {
@@ -291,7 +290,7 @@ impl Hook for Anomaly {
         if !self.looks || !self.config.backward {
             return Ok(());
         }
-        // The backward pass comes to the last one first.
+        // The backward pass reaches the last parameter first.
         let mut last = None;
         for gradient in task.gradients() {
             if let Some(bad) = self.bad(&gradient)? {

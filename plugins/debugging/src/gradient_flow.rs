@@ -1,5 +1,5 @@
-//! The `gradient-flow` hook: the norms of the gradients of each module's parameters over time, as a
-//! table and a picture, with a warning where they vanish or explode.
+//! The `gradient-flow` hook: records the gradient norm of each module's parameters over time, as a
+//! table and a chart, and warns when gradients vanish or explode.
 //!
 //! `{"hook": "gradient-flow", "config": {"every": 20}}`
 
@@ -12,30 +12,31 @@ use sconce_plugin_api::{spreadsheet, write_whole};
 
 use crate::numbers::{Magnitude, magnitude, module_of};
 
-/// What is looked at, when, and what becomes of it.
+/// What is measured, when, and where the results go.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// It is looked at every so many updates, at least 1. Default 10.
+    /// Measure every this many updates, at least 1. Default 10.
     #[schemars(range(min = 1))]
     every: u64,
-    /// Modules with parameters of their own, by name patterns: `fc*`, `layer1.*`. Default: all.
+    /// Modules that have parameters of their own, by name patterns: `fc*`, `layer1.*`. Default:
+    /// all.
     modules: Vec<String>,
-    /// A warning, once for a module, where the norm of its gradients is below this; not negative; null:
+    /// Warn, once per module, if the norm of its gradients is below this; not negative; null:
     /// never. Default 1e-7.
     #[schemars(range(min = 0.0))]
     vanishing: Option<f64>,
-    /// A warning, once for a module, where the norm of its gradients is above this, or no number; above
-    /// 0; null: never. Default 1000.
+    /// Warn, once per module, if the norm of its gradients is above this, or NaN; above 0; null:
+    /// never. Default 1000.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     exploding: Option<f64>,
-    /// The file below the run's directory that gets a row for each look at a module, as CSV; null:
-    /// none. Default `gradient-flow.csv`.
+    /// CSV file under the run's directory that gets a row per module for each measurement; null: none.
+    /// Default `gradient-flow.csv`.
     csv: Option<PathBuf>,
-    /// The picture below the run's directory, drawn anew at the end of each training epoch, as SVG;
-    /// null: none. Default `gradient-flow.svg`.
+    /// SVG chart under the run's directory, redrawn at the end of each training epoch; null: none.
+    /// Default `gradient-flow.svg`.
     chart: Option<PathBuf>,
-    /// Whether the norms are published as metrics, as `gradient_norm/fc1`. Default false.
+    /// Whether the norms are published as metrics, such as `gradient_norm/fc1`. Default false.
     publish: bool,
 }
 
@@ -53,16 +54,16 @@ impl Default for Config {
     }
 }
 
-/// More points than this of a module are thinned: a picture has no more columns.
+/// Maximum number of points per module before they are thinned: the chart has no more columns.
 const MOST_POINTS: usize = 1000;
 
-/// A module's norms.
+/// A module's gradient norms.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Flow {
     module: String,
-    /// Updates and norms. A norm that is infinite or none is null, as JSON wants it.
+    /// Updates and norms. A norm that is NaN or infinite is null, since JSON has no such number.
     points: Vec<(u64, Option<f64>)>,
-    /// Whether its vanishing and exploding were told.
+    /// Whether vanishing and exploding gradients have been reported.
     told: [bool; 2],
     #[serde(skip)]
     gradient: Magnitude,
@@ -77,15 +78,15 @@ pub(crate) struct GradientFlow {
     log: Option<LogFile>,
     chart: Option<PathBuf>,
     flows: Vec<Flow>,
-    /// Whether something is not in the picture yet.
+    /// Whether there are points not in the chart yet.
     is_new: bool,
-    /// Every so many looks have a point.
+    /// One in this many measurements becomes a point of the chart.
     stride: u64,
     looks: u64,
 }
 
 impl GradientFlow {
-    /// Adds up the gradients of each module's parameters, and the parameters.
+    /// Accumulates the magnitudes of each module's gradients and parameters.
     fn measure(&mut self, task: &TaskView<'_>) -> Result<()> {
         for flow in &mut self.flows {
             (flow.gradient, flow.weight) = Default::default();
@@ -116,7 +117,7 @@ impl GradientFlow {
         Ok(())
     }
 
-    /// Keeps the norms for the picture.
+    /// Adds the norms to the chart's points.
     fn keep(&mut self, update: u64) {
         self.looks += 1;
         if !self.looks.is_multiple_of(self.stride) {
@@ -155,7 +156,7 @@ impl GradientFlow {
             let (norm, weight) = (flow.gradient.norm(), flow.weight.norm());
             writer.write_record([
                 task.epoch().to_string(),
-                // The batch under way is not counted yet.
+                // The current batch is not counted yet.
                 (task.iteration() + 1).to_string(),
                 (task.update() + 1).to_string(),
                 spreadsheet::escaped(&flow.module).into_owned(),

@@ -1,11 +1,11 @@
-//! Hooks that find what is wrong with a training:
+//! Hooks that find faults in training:
 //!
-//! | hook | does |
+//! | hook | what it does |
 //! |---|---|
-//! | `anomaly` | names the module that makes the first number that is infinite or none |
-//! | `visualize` | pictures of inputs with their targets and predictions |
-//! | `gradient-flow` | the gradients' norms, module by module, over time |
-//! | `overfit-check` | whether one batch can be learned by heart, and why not |
+//! | `anomaly` | names the module that produces the first NaN or infinite value |
+//! | `visualize` | draws inputs with their targets and predictions |
+//! | `gradient-flow` | records gradient norms per module over time |
+//! | `overfit-check` | checks whether the model can overfit one batch, and why not |
 
 #![forbid(unsafe_code)]
 

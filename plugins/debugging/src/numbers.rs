@@ -1,26 +1,26 @@
-//! What is asked of a tensor's numbers.
+//! Statistics of a tensor's elements.
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{DType, Tensor};
 
-/// Numbers that are not finite.
+/// Non-finite elements of a tensor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bad {
-    /// How many are none.
+    /// Number of NaN elements.
     pub(crate) nan: usize,
-    /// How many are infinite.
+    /// Number of infinite elements.
     pub(crate) infinite: usize,
-    /// The index of the first of both.
+    /// Index of the first element of either kind.
     pub(crate) first: Vec<usize>,
 }
 
-/// The numbers of a tensor that are none, and infinite ones too where these count; nothing where there
-/// are none of the kind, or it is no tensor of floats.
+/// Finds the NaN elements of a tensor, and infinite ones too if `infinite`; `None` if there are
+/// none, or if the tensor is neither `f32` nor `f64`.
 pub(crate) fn bad(tensor: &Tensor<'_>, infinite: bool) -> Result<Option<Bad>> {
     match tensor.dtype() {
         Some(DType::F32) => {
             let values = tensor.to_contiguous::<f32>()?;
-            // A sum with one has it too, so that most tensors need no look at each of their numbers.
+            // Zero times a NaN or infinity is NaN: most tensors need no check of each element.
             let sum: f32 = values.iter().map(|value| value * 0.0).sum();
             if !sum.is_nan() {
                 return Ok(None);
@@ -58,8 +58,8 @@ fn bad_of(values: impl Iterator<Item = f64>, shape: &[i64], infinite: bool) -> O
     Some(bad)
 }
 
-/// The sum of the squares of a tensor's numbers, the largest absolute value, and how many they are;
-/// nothing where it is no tensor of floats.
+/// Sum of squares, largest absolute value and number of a tensor's elements; `None` if they are
+/// neither `f32` nor `f64`.
 pub(crate) fn magnitude(tensor: &Tensor<'_>) -> Result<Option<Magnitude>> {
     match tensor.dtype() {
         Some(DType::F32) => {
@@ -76,7 +76,7 @@ pub(crate) fn magnitude(tensor: &Tensor<'_>) -> Result<Option<Magnitude>> {
     }
 }
 
-/// How large numbers are.
+/// Magnitude of a set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Magnitude {
     pub(crate) squares: f64,
@@ -89,7 +89,7 @@ impl Magnitude {
         let mut all = Magnitude::default();
         for value in values {
             all.squares += value * value;
-            // Not `max`, which passes over what is no number.
+            // `max` would ignore NaN.
             if value.abs() > all.most || value.is_nan() {
                 all.most = value.abs();
             }
@@ -98,7 +98,7 @@ impl Magnitude {
         all
     }
 
-    /// Both together.
+    /// Combines two sets of values.
     pub(crate) fn and(self, other: Magnitude) -> Magnitude {
         Magnitude {
             squares: self.squares + other.squares,
@@ -117,7 +117,7 @@ impl Magnitude {
     }
 }
 
-/// The module that a parameter belongs to: all of its name but the last part.
+/// The module that a parameter belongs to: its name without the last part.
 pub(crate) fn module_of(parameter: &str) -> &str {
     parameter
         .rsplit_once('.')

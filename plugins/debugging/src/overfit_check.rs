@@ -1,4 +1,4 @@
-//! The `overfit-check` hook: a model that can't learn one batch by heart is broken; this says where.
+//! The `overfit-check` hook: a model that can't overfit one batch is broken; this says where.
 //!
 //! `{"hook": "overfit-check", "config": {"below": 0.01, "iterations": 200}}`
 
@@ -6,35 +6,35 @@ use sconce_plugin_api::prelude::*;
 
 use crate::numbers::magnitude;
 
-/// What is asked for.
+/// Which loss must be reached, and when.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The loss of the batch that must be reached, or fallen below. Default 0.01.
+    /// The batch's loss must fall to this value or below. Default 0.01.
     below: f64,
-    /// Within so many iterations of the training, at least 1. Default 100.
+    /// Within this many training iterations, at least 1. Default 100.
     #[schemars(range(min = 1))]
     iterations: u64,
-    /// Whether it is an error if an epoch has more than one batch: what the next one undoes, none
-    /// learns by heart. Default true.
+    /// Whether it is an error if an epoch has more than one batch: each batch would undo what the
+    /// previous one taught. Default true.
     one_batch: bool,
-    /// Gradients are tiny where their norm is less than so much of their parameter's, above 0. Default
-    /// 1e-8.
+    /// Gradients are reported as tiny if their norm is below this fraction of their parameter's
+    /// norm, above 0. Default 1e-8.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     tiny: f64,
-    /// What happens where the loss is not reached. Default `fail`.
+    /// Response if the loss is not reached. Default `fail`.
     otherwise: Otherwise,
 }
 
-/// What happens where the loss is not reached.
+/// Response if the loss is not reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Otherwise {
-    /// An error of this hook: the run fails, with the explanation.
+    /// Report an error of this hook, with the explanation: the run fails.
     Fail,
-    /// The run stops, with the explanation as a warning.
+    /// Stop the run, with the explanation as a warning.
     Stop,
-    /// A warning with the explanation; the run goes on.
+    /// Print a warning with the explanation; the run continues.
     Warn,
 }
 
@@ -50,20 +50,20 @@ impl Default for Config {
     }
 }
 
-/// What is kept of a learned parameter.
+/// Statistics of a learned parameter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Watched {
     name: String,
-    /// The largest of its gradients' norms, as a part of the parameter's own; nothing where there was no
-    /// gradient.
+    /// The largest norm of its gradients so far, relative to the parameter's own norm; `None` if
+    /// there was no gradient.
     gradient: Option<f64>,
 }
 
-/// What a checkpoint keeps.
+/// State saved in a checkpoint.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
     first: Option<f64>,
-    /// The least so far.
+    /// The lowest loss so far.
     best: Option<f64>,
     parameters: Vec<Watched>,
     is_over: bool,
@@ -76,7 +76,7 @@ pub(crate) struct OverfitCheck {
 }
 
 impl OverfitCheck {
-    /// Why the loss was not reached, as far as that can be seen.
+    /// Explains why the loss was not reached, as far as that can be seen.
     fn explanation(&self, task: &TaskView<'_>) -> String {
         let mut reasons = Vec::new();
         let list = |wanted: &dyn Fn(&Watched) -> bool| {
@@ -211,7 +211,7 @@ impl Hook for OverfitCheck {
             };
             let own =
                 magnitude(&task.parameter(name)?)?.map_or(0.0, crate::numbers::Magnitude::norm);
-            // A bias that begins at zero has no size to measure by.
+            // A bias initialised to zero has no norm to compare with.
             let part = if own > 0.0 { norm / own } else { norm };
             let found = self
                 .state
@@ -219,7 +219,7 @@ impl Hook for OverfitCheck {
                 .iter_mut()
                 .find(|one| one.name == name);
             if let Some(one) = found {
-                // What is no number is told by the loss; JSON has no infinity.
+                // NaN is reported by way of the loss; JSON has no infinity.
                 let part = if part.is_finite() { part } else { f64::MAX };
                 one.gradient = Some(one.gradient.map_or(part, |most| most.max(part)));
             }

@@ -1,10 +1,10 @@
-//! Hooks that tell how a run goes:
+//! Hooks that log the progress of a run:
 //!
 //! | hook | what it writes |
 //! |---|---|
 //! | `jsonl` | a JSON object per line: losses and metrics by iterations and epochs |
 //! | `progress` | bars on a terminal, plain lines elsewhere |
-//! | `training-trace` | one JSON file on how the run stands and why it ended |
+//! | `training-trace` | one JSON file with the state of the run and why it ended |
 
 #![forbid(unsafe_code)]
 

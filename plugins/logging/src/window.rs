@@ -1,42 +1,42 @@
-//! The losses of the last iterations, and one number for them.
+//! Losses of the last iterations, and their smoothed value.
 
 use std::collections::VecDeque;
 
 use sconce_plugin_api::prelude::*;
 
-/// How the losses of several iterations become one.
+/// How the losses of several iterations are combined into one value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Smoothing {
-    /// Their mean.
+    /// The mean.
     #[default]
     Mean,
-    /// Their median: one spike does not move it.
+    /// The median: one spike does not move it.
     Median,
-    /// The last one alone.
+    /// The last loss only.
     Last,
 }
 
-/// The losses of the last iterations.
+/// Losses of the last iterations.
 pub(crate) struct Window {
     losses: VecDeque<f64>,
     size: usize,
-    /// For the median, so that it allocates once.
+    /// Scratch space for the median, allocated once.
     sorted: Vec<f64>,
 }
 
 impl Window {
-    /// An empty window over `size` iterations, at least one.
+    /// Creates an empty window over `size` iterations, at least one.
     pub(crate) fn new(size: usize) -> Self {
         Window {
-            // As many as there are, not as many as a configuration allows.
+            // The configuration allows sizes far beyond the number of losses.
             losses: VecDeque::with_capacity(size.min(1024)),
             size,
             sorted: Vec::new(),
         }
     }
 
-    /// Takes a loss in; the oldest one goes where the window is full.
+    /// Adds a loss; the oldest one is dropped if the window is full.
     pub(crate) fn push(&mut self, loss: f64) {
         if self.losses.len() >= self.size {
             self.losses.pop_front();
@@ -44,8 +44,8 @@ impl Window {
         self.losses.push_back(loss);
     }
 
-    /// One number for them; nothing before the first loss. A loss that is not a number makes the
-    /// mean none, until it has left the window; the median takes it for the largest.
+    /// Smoothed value; `None` before the first loss. A NaN makes the mean NaN until it has left the
+    /// window; the median sorts it as the largest value.
     pub(crate) fn value(&mut self, smoothing: Smoothing) -> Option<f64> {
         let last = self.losses.back().copied()?;
         let count = self.losses.len();
@@ -62,12 +62,12 @@ impl Window {
         })
     }
 
-    /// The losses bit by bit, for a checkpoint: JSON knows no infinity.
+    /// The bits of the losses, for a checkpoint: JSON has no infinity.
     pub(crate) fn save(&self) -> Vec<u64> {
         self.losses.iter().map(|loss| loss.to_bits()).collect()
     }
 
-    /// Takes back what [`save`](Window::save) gave.
+    /// Restores the losses from [`save`](Window::save).
     pub(crate) fn restore(&mut self, bits: &[u64]) {
         self.losses.clear();
         for &bits in bits {

@@ -1,4 +1,4 @@
-//! Outputs and targets of a classification: from tensors to classes.
+//! Outputs and targets of a classification, converted from tensors to classes.
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::Tensor;
@@ -6,27 +6,28 @@ use sconce_plugin_api::tensor::Tensor;
 use crate::numbers;
 use crate::variables::Variable;
 
-/// A batch of a classification: scores of (places, classes), a place being a sample or a position of one.
+/// A classification batch: scores (rows, classes), with one row per sample or per position of a sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Classified {
-    /// Row by row.
+    /// Row-major.
     pub(crate) scores: Vec<f64>,
-    /// How many scores a place has.
+    /// Number of scores per row.
     pub(crate) width: usize,
     pub(crate) targets: Vec<f64>,
-    /// The predicted classes.
+    /// Predicted classes.
     pub(crate) predictions: Vec<usize>,
-    /// How many places a sample has; 1 but for sequences.
+    /// Number of rows per sample; 1 except for sequences.
     pub(crate) positions: usize,
 }
 
 impl Classified {
-    /// Reads a batch. Where there is one output for each target it is a logit of yes (1) or no (0), and above
-    /// `threshold` a yes; else the class with the highest score, of equal ones the first, is the prediction.
+    /// Reads a batch. With one output per target the output is a logit of yes (1) against no (0), and yes
+    /// is predicted above `threshold`; otherwise the class with the highest score is predicted, the first
+    /// of equal ones.
     ///
     /// # Errors
     ///
-    /// Where outputs and targets do not fit: (…, classes) and (…), or both (…).
+    /// If the shapes of outputs and targets do not match: (…, classes) and (…), or (…) for both.
     #[track_caller]
     pub(crate) fn read(
         &mut self,
@@ -77,22 +78,22 @@ impl Classified {
         self.read(&outputs, &targets, threshold)
     }
 
-    /// How many classes there are.
+    /// Returns the number of classes.
     pub(crate) fn classes(&self) -> usize {
         self.width.max(2)
     }
 
-    /// The scores of a place.
+    /// Returns the scores of a row.
     pub(crate) fn row(&self, place: usize) -> &[f64] {
         let range = place * self.width..(place + 1) * self.width;
         self.scores.get(range).unwrap_or_default()
     }
 
-    /// The class that a place has.
+    /// Returns the true class of a row.
     ///
     /// # Errors
     ///
-    /// Where the target is no class.
+    /// If the target is not a class.
     #[track_caller]
     pub(crate) fn target(&self, place: usize) -> Result<usize> {
         let target = self.targets.get(place).copied().unwrap_or(f64::NAN);
@@ -107,17 +108,17 @@ impl Classified {
     }
 }
 
-/// Which places of a batch count.
+/// Which rows of a batch are counted.
 #[derive(Debug)]
 pub(crate) struct Shown {
     mask: Option<Variable>,
     ignore_index: Option<f64>,
-    /// Of the batch at hand; empty where there is no mask.
+    /// Mask of the current batch; empty without a mask.
     values: Vec<f64>,
 }
 
 impl Shown {
-    /// Those at which the variable `mask` is not 0, and whose target is another than `ignore_index`.
+    /// Counts the rows at which the variable `mask` is not 0 and whose target differs from `ignore_index`.
     pub(crate) fn new(mask: Option<&str>, ignore_index: Option<i64>) -> Shown {
         Shown {
             mask: mask.map(Variable::new),
@@ -126,7 +127,7 @@ impl Shown {
         }
     }
 
-    /// Reads the mask of a batch with so many places.
+    /// Reads the mask of a batch with `places` rows.
     #[track_caller]
     pub(crate) fn read(&mut self, task: &TaskView<'_>, places: usize) -> Result<()> {
         let Some(mask) = &mut self.mask else {
@@ -143,7 +144,7 @@ impl Shown {
         Ok(())
     }
 
-    /// Whether a place of the batch counts.
+    /// Returns whether a row of the batch is counted.
     pub(crate) fn has(&self, place: usize, batch: &Classified) -> bool {
         let is_masked = self.values.get(place) == Some(&0.0);
         !is_masked
@@ -152,7 +153,7 @@ impl Shown {
     }
 }
 
-/// The place of the highest score, of equal ones the first; what is not a number is never the highest.
+/// Returns the index of the highest score, the first of equal ones; NaN is never the highest.
 pub(crate) fn highest(scores: &[f64]) -> usize {
     let mut best = (0, f64::NEG_INFINITY);
     for (index, &score) in scores.iter().enumerate() {
@@ -163,7 +164,8 @@ pub(crate) fn highest(scores: &[f64]) -> usize {
     best.0
 }
 
-/// Whether the true class is among the `k` highest scores: fewer than `k` are higher, or as high and before it.
+/// Returns whether `class` is among the `k` highest scores: fewer than `k` are higher, or equal and before
+/// it.
 pub(crate) fn is_among(scores: &[f64], class: usize, k: usize) -> bool {
     let Some(&own) = scores.get(class) else {
         return false;
@@ -177,7 +179,7 @@ pub(crate) fn is_among(scores: &[f64], class: usize, k: usize) -> bool {
     better.count() < k
 }
 
-/// Shares of 1 that follow from logits, with the highest one taken off first so that none overflows.
+/// Computes probabilities from logits; the highest logit is subtracted first to avoid overflow.
 pub(crate) fn softmax(logits: &[f64], shares: &mut Vec<f64>) {
     let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     shares.clear();
@@ -188,12 +190,13 @@ pub(crate) fn softmax(logits: &[f64], shares: &mut Vec<f64>) {
     }
 }
 
-/// The share of 1 of a yes.
+/// Returns the probability of yes.
 pub(crate) fn sigmoid(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-/// The names of so many classes: those given where they are so many, else their numbers.
+/// Returns the names of `count` classes: the given ones if their number matches, otherwise the classes'
+/// numbers.
 pub(crate) fn names(given: &[String], count: usize) -> Vec<String> {
     if given.len() == count {
         return given.to_vec();

@@ -1,4 +1,4 @@
-//! The `compute-stats` hook: what the values of a variable were like in each pass over a phase's data.
+//! The `compute-stats` hook: statistics of variables for each pass over a phase's data.
 //!
 //! `{"hook": "compute-stats", "config": {"variables": {"outputs": ["mean", "std", "nan_count"]}}}`
 
@@ -10,24 +10,24 @@ use crate::phases::{self, ByPhase, PhaseName};
 use crate::statistics::{Aggregate, Saved, Statistics};
 use crate::variables::Variable;
 
-/// Of which variables which statistics are published.
+/// Which statistics of which variables are published.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The variables, and for each the statistics: each is published at the end of a pass as the metric
-    /// `VARIABLE/STATISTIC`. A variable is a tensor of the batch (`inputs`, `targets`, `outputs`, `loss`), or
-    /// a tensor, numbers or a metric that another hook publishes. Default: mean, std, min and max of
-    /// the outputs.
+    /// Variables and their statistics, each published at the end of a pass as the metric
+    /// `VARIABLE/STATISTIC`. A variable is a tensor of the batch (`inputs`, `targets`, `outputs`, `loss`),
+    /// or a tensor, numbers or a metric that another hook publishes. Default: mean, std, min and max of the
+    /// outputs.
     variables: BTreeMap<String, Vec<Aggregate>>,
-    /// The phases that are looked at. Default: all three.
+    /// Phases to evaluate. Default: all three.
     phases: Vec<PhaseName>,
-    /// In every so many batches of a pass it is looked, from its first one on; at least 1. Default 1.
+    /// Interval of the batches evaluated in a pass, starting with the first; at least 1. Default 1.
     #[schemars(range(min = 1))]
     every: u64,
-    /// Values that are not a number are left out, but for `nan_count` and `nan_fraction`. Else a single one
-    /// makes all other statistics such. Default false.
+    /// Whether NaN values are left out, except by `nan_count` and `nan_fraction`. Otherwise a single one
+    /// makes all other statistics NaN. Default false.
     skip_nan: bool,
-    /// What stands before the metrics' names. Default nothing.
+    /// Prefix of the metrics' names. Default: none.
     prefix: String,
 }
 
@@ -45,10 +45,10 @@ impl Default for Config {
     }
 }
 
-/// A variable, and its statistics by phase.
+/// A variable and its statistics by phase.
 struct Watched {
     variable: Variable,
-    /// With the metrics' names.
+    /// Statistics and the names of their metrics.
     aggregates: Vec<(Aggregate, String)>,
     keeps: bool,
     phases: ByPhase<Statistics>,
@@ -58,7 +58,7 @@ struct Watched {
 pub(crate) struct ComputeStats {
     config: Config,
     watched: Vec<Watched>,
-    /// The values of a batch.
+    /// Values of the current batch.
     values: Vec<f64>,
 }
 
@@ -97,7 +97,7 @@ impl Hook for ComputeStats {
 
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let (phase, batch) = (task.phase(), task.batch().saturating_sub(1));
-        // A batch that a hook has left out has no outputs.
+        // A batch skipped by a hook has no outputs.
         let is_left_out = task.loss().is_none() || !batch.is_multiple_of(self.config.every);
         if is_left_out || !phases::has(&self.config.phases, phase) {
             return Ok(());

@@ -1,13 +1,13 @@
-//! Hooks of what comes out of a run:
+//! Hooks that evaluate a run's outputs and metrics:
 //!
 //! | hook | does |
 //! |---|---|
 //! | `compute-stats` | statistics of any variable, by pass and phase |
-//! | `accumulate` | collects variables over a pass: for other hooks, and in files |
+//! | `accumulate` | collects variables over a pass, for other hooks and as files |
 //! | `classification` | accuracy, precision, recall, F1, specificity, top-k, and the confusion matrix |
-//! | `predictions` | target and prediction of each sample, in a table |
-//! | `output-mask` | keeps a model from predicting classes that the data has not |
-//! | `plot-lines` | a chart of metrics over the run |
+//! | `predictions` | target and prediction of each sample, as a table |
+//! | `output-mask` | keeps a model from predicting classes that do not occur in the data |
+//! | `plot-lines` | chart of metrics over the run |
 
 #![forbid(unsafe_code)]
 

@@ -1,13 +1,13 @@
-//! Elements of any type as 64-bit floats.
+//! Conversion of elements of any type to 64-bit floats.
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{BrainHalf, DType, Half, Tensor};
 
-/// Adds the elements of a tensor to `numbers`, in row-major order. All types but `i64` lose nothing.
+/// Appends the elements of a tensor to `numbers`, in row-major order. Exact for all types except `i64`.
 ///
 /// # Errors
 ///
-/// Where the elements are of a type that this version of the API doesn't know.
+/// If this version of the API doesn't know the elements' type.
 #[track_caller]
 pub(crate) fn add(tensor: &Tensor<'_>, numbers: &mut Vec<f64>) -> Result<()> {
     match tensor.dtype() {
@@ -40,7 +40,7 @@ pub(crate) fn add(tensor: &Tensor<'_>, numbers: &mut Vec<f64>) -> Result<()> {
     Ok(())
 }
 
-/// The number of a 16-bit float of IEEE 754: sign, five bits of exponent, ten of fraction.
+/// Converts an IEEE 754 16-bit float: sign, five bits of exponent, ten of fraction.
 fn half(bits: u16) -> f64 {
     let (exponent, fraction) = ((bits >> 10) & 31, f64::from(bits & 1023) / 1024.0);
     let size = match exponent {

@@ -1,4 +1,4 @@
-//! The `output-mask` hook: keeps a model from predicting classes that the data of an evaluation has not.
+//! The `output-mask` hook: keeps a model from predicting classes that do not occur in an evaluation's data.
 //!
 //! `{"hook": "output-mask", "config": {"present": ["cat", "dog"]}}`
 
@@ -15,16 +15,18 @@ use crate::phases::{self, PhaseName};
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The classes that the data has, by name or number: all others are masked. Default (null): see `absent`.
+    /// Classes that occur in the data, by name or number; all others are masked. Default (null): see
+    /// `absent`.
     present: Option<Vec<Class>>,
-    /// The classes that are masked. Default (null), where `present` is null too: those that no target of a
-    /// validation has had; so the first validation is whole, and the mask holds from the next pass on.
+    /// Classes that are masked. Default (null), if `present` is null too: those that are the target of no
+    /// validation sample; the first validation is then not masked, and the mask applies from the next pass
+    /// on.
     absent: Option<Vec<Class>>,
-    /// The phases in which outputs are masked. Default `val` and `test`.
+    /// Phases in which outputs are masked. Default `val` and `test`.
     phases: Vec<PhaseName>,
-    /// What the masked outputs become. Default (null): negative infinity, a probability of nothing.
+    /// Value of the masked outputs. Default (null): negative infinity, a probability of 0.
     value: Option<f64>,
-    /// What a sample means whose target is masked: its loss is infinite. Default `fail`.
+    /// How a sample with a masked target, whose loss is infinite, is handled. Default `fail`.
     masked_target: Otherwise,
 }
 
@@ -32,21 +34,21 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Class {
-    /// By its number, from 0.
+    /// By number, from 0.
     Number(usize),
-    /// By its name.
+    /// By name.
     Name(String),
 }
 
-/// What happens.
+/// How a masked target is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Otherwise {
     /// The run fails.
     Fail,
-    /// A warning, once.
+    /// A warning is printed once.
     Warn,
-    /// Nothing.
+    /// It is ignored.
     Ignore,
 }
 
@@ -72,7 +74,7 @@ impl fmt::Display for Class {
 }
 
 impl Class {
-    /// Its number.
+    /// Returns the class's number.
     fn number(&self, option: &str, names: &[String]) -> Result<usize> {
         let found = match self {
             Class::Number(number) => Some(*number).filter(|number| *number < names.len()),
@@ -101,18 +103,17 @@ impl Class {
 /// See the [module](self).
 pub(crate) struct OutputMask {
     config: Config,
-    /// By class; nothing until it is known.
+    /// Mask by class; `None` until it is known.
     masked: Option<Vec<bool>>,
-    /// Classes of targets so far, where the mask follows from them.
+    /// Targets seen so far, if the mask is derived from them.
     seen: BTreeSet<usize>,
     has_warned: bool,
     targets: Vec<f64>,
-    /// How many the task has, once the run has begun.
+    /// The task's number of classes, once the run has begun.
     classes: Option<usize>,
 }
 
-/// The mask that the configuration says; nothing where it says none.
-/// The mask over a task's classes.
+/// Returns the configured mask over a task's classes; `None` if none is configured.
 fn masked_of(config: &Config, names: &[String]) -> Result<Option<Vec<bool>>> {
     if names.is_empty() {
         bail!("the task has no classes whose outputs could be masked");
@@ -144,7 +145,7 @@ impl OutputMask {
         self.config.present.is_none() && self.config.absent.is_none()
     }
 
-    /// Looks for a target that is masked.
+    /// Looks for a masked target and handles it.
     fn look(&mut self, task: &TaskView<'_>, masked: &[bool]) -> Result<()> {
         let is_silent = match self.config.masked_target {
             Otherwise::Ignore => true,
@@ -170,7 +171,7 @@ impl OutputMask {
     }
 }
 
-/// Writes to the masked columns of (…, classes).
+/// Overwrites the masked columns of (…, classes).
 fn write<T: Element>(outputs: &mut TensorMut<'_>, masked: &[bool], value: T) -> Result<()> {
     for row in outputs.as_mut_slice::<T>()?.chunks_mut(masked.len().max(1)) {
         for (output, _) in row.iter_mut().zip(masked).filter(|(_, masked)| **masked) {

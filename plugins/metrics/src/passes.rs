@@ -1,4 +1,4 @@
-//! Files that a pass over a phase's data leaves behind.
+//! Files written for a pass over a phase's data.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,20 @@ use sconce_plugin_api::prelude::*;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Keeps {
-    /// The latest pass's alone: its file takes the place of the one before.
+    /// Only the latest pass's: each file replaces the previous one.
     #[default]
     Latest,
-    /// Every pass's, with the epoch in the name.
+    /// Every pass's, with the epoch in the file name.
     Every,
 }
 
-/// The pass that a file is of.
+/// The pass to which a file belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pass {
     phase: String,
     stream: String,
     epoch: u64,
-    /// How many validations of the same epoch came before.
+    /// Number of earlier validations in the same epoch.
     ordinal: u64,
 }
 
@@ -39,8 +39,8 @@ impl Pass {
         }
     }
 
-    /// `val`, `val-clean` where the data set has a name of its own, `val-epoch3`, and of the second
-    /// validation in an epoch `val-epoch3-1`.
+    /// Returns `val`, `val-clean` if the data set has a name of its own, or `val-epoch3`. The second
+    /// validation in an epoch is `val-epoch3-1`.
     pub(crate) fn name(&self, keeps: Keeps) -> String {
         let mut name = self.phase.clone();
         if !self.stream.is_empty() && self.stream != self.phase {
@@ -57,7 +57,7 @@ impl Pass {
     }
 }
 
-/// A name without what file names can't have.
+/// Replaces characters that may not be allowed in file names.
 pub(crate) fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.chars()
@@ -65,7 +65,7 @@ pub(crate) fn plain(name: &str) -> String {
         .collect()
 }
 
-/// The directory that a configuration names under `directory`; the run's where it is empty.
+/// Returns the directory configured as `directory`; the run directory if it is empty.
 #[track_caller]
 pub(crate) fn directory(setup: &Setup<'_>, path: &Path) -> Result<PathBuf> {
     if path.as_os_str().is_empty() {

@@ -6,7 +6,7 @@ use sconce_plugin_api::prelude::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PhaseName {
-    /// The training.
+    /// Training.
     Train,
     /// Validations.
     Val,
@@ -26,22 +26,22 @@ impl PhaseName {
     }
 }
 
-/// Whether a phase is one of those.
+/// Returns whether `phase` is among `names`.
 pub(crate) fn has(names: &[PhaseName], phase: Phase) -> bool {
     names.iter().any(|name| name.phase() == phase)
 }
 
-/// Something for each phase.
+/// A value for each phase.
 #[derive(Debug, Default)]
 pub(crate) struct ByPhase<T>([T; Phase::ALL.len()]);
 
 impl<T> ByPhase<T> {
-    /// That of a phase; nothing for one that this version of the API does not know.
+    /// Returns a phase's value; `None` for a phase that this version of the API does not know.
     pub(crate) fn of(&mut self, phase: Phase) -> Option<&mut T> {
         self.0.get_mut(phase.number() as usize)
     }
 
-    /// All of them, in the order of the phases' numbers.
+    /// Iterates over all values, in the order of the phases' numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter()
     }

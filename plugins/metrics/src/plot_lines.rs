@@ -1,4 +1,4 @@
-//! The `plot-lines` hook: a chart of metrics over the run, drawn anew after each epoch.
+//! The `plot-lines` hook: a chart of metrics over the run, redrawn after each epoch.
 //!
 //! `{"hook": "plot-lines", "config": {"metrics": ["loss"], "file": "loss.svg"}}`
 
@@ -8,47 +8,47 @@ use sconce_charts::{Line, LineChart};
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::write_whole;
 
-/// What is drawn, and where.
+/// What is drawn, and the output file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The metrics: of one phase, as `val/accuracy`, or of the training and the validation, as `loss`. Default
-    /// the loss.
+    /// Metrics to draw: of one phase, as in `val/accuracy`, or of training and validation, as in `loss`.
+    /// Default: the loss.
     metrics: Vec<Monitor>,
-    /// What the horizontal axis counts: finished epochs or iterations of the training. Default `epoch`.
+    /// Unit of the horizontal axis: completed epochs or training iterations. Default `epoch`.
     by: By,
-    /// By iterations: every so many of them give a point of the training's lines, at least 1; their `loss`
-    /// is that of the batch, all else the mean of the epoch so far. Default 1.
+    /// By iteration: interval of the points on the training lines, at least 1; their `loss` is that of the
+    /// batch, other metrics are the mean of the epoch so far. Default 1.
     #[schemars(range(min = 1))]
     every: u64,
-    /// Each point is the mean of the latest so many of its line, at least 1. Default 1.
+    /// Number of latest values that are averaged for each point of a line, at least 1. Default 1.
     #[schemars(range(min = 1))]
     smoothing: usize,
-    /// The file, below the run's directory: SVG. Default `lines.svg`.
+    /// SVG file, inside the run directory. Default `lines.svg`.
     file: PathBuf,
-    /// The picture's title. Default (null): the run's name.
+    /// Title of the chart. Default (null): the run's name.
     title: Option<String>,
-    /// What stands at the vertical axis. Default nothing.
+    /// Label of the vertical axis. Default: none.
     y_label: String,
-    /// A logarithmic vertical axis: what is not above 0 is left out. Default false.
+    /// Whether the vertical axis is logarithmic; values that are not above 0 are left out. Default false.
     y_log: bool,
-    /// A logarithmic horizontal axis. Default false.
+    /// Whether the horizontal axis is logarithmic. Default false.
     x_log: bool,
-    /// Its width in pixels, from 200 to 10000. Default 800.
+    /// Width in pixels, from 200 to 10000. Default 800.
     #[schemars(range(min = 200, max = 10000))]
     width: u32,
-    /// Its height in pixels, from 150 to 10000. Default 450.
+    /// Height in pixels, from 150 to 10000. Default 450.
     #[schemars(range(min = 150, max = 10000))]
     height: u32,
 }
 
-/// What the horizontal axis counts.
+/// Unit of the horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum By {
-    /// Finished epochs.
+    /// Completed epochs.
     Epoch,
-    /// Finished iterations.
+    /// Completed training iterations.
     Iteration,
 }
 
@@ -75,7 +75,7 @@ impl Default for Config {
 struct Series {
     phase: Phase,
     metric: String,
-    /// Values that are not finite are gaps, and JSON can't say them.
+    /// Non-finite values are `None`, as JSON cannot represent them, and are drawn as gaps.
     points: Vec<(u64, Option<f64>)>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct PlotLines {
     series: Vec<Series>,
 }
 
-/// The lines of the metrics of a configuration.
+/// Creates the lines for the configured metrics.
 fn series(metrics: &[Monitor]) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     for monitor in metrics {
@@ -120,7 +120,7 @@ impl Series {
         }
     }
 
-    /// Each point the mean of the latest so many; a gap stays one, and is in no mean.
+    /// Averages the latest `smoothing` values for each point; gaps remain and are not averaged.
     fn line(&self, smoothing: usize) -> Line {
         let points = self.points.iter().enumerate().map(|(index, (x, y))| {
             let latest = self
@@ -193,7 +193,7 @@ impl Hook for PlotLines {
     }
 
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        // A host before 1.2 calls it in any case.
+        // Hosts before 1.2 call this even though it is left out.
         let is_due = task.iteration().is_multiple_of(self.config.every);
         if task.phase() != Phase::Train || self.config.by == By::Epoch || !is_due {
             return Ok(());
@@ -214,7 +214,7 @@ impl Hook for PlotLines {
 
     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let (phase, by) = (task.phase(), self.config.by);
-        // By iterations the training's points are there; by epochs one that is broken off is none.
+        // By iteration, training points were added already; by epoch, an interrupted epoch gives none.
         let is_training = phase == Phase::Train;
         if is_training && (by == By::Iteration || !task.is_whole()) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The `predictions` hook: target and prediction of each sample, in a table.
+//! The `predictions` hook: target and prediction of each sample, as a table.
 //!
 //! `{"hook": "predictions", "config": {"phases": ["test"], "scores": "probabilities"}}`
 
@@ -14,60 +14,59 @@ use crate::passes::{self, Keeps, Pass};
 use crate::phases::{self, ByPhase, PhaseName};
 use crate::variables::Variable;
 
-/// What stands in the table, and where it goes.
+/// Contents and location of the tables.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The phases whose samples are written. Default `val` and `test`.
+    /// Phases whose samples are written. Default `val` and `test`.
     phases: Vec<PhaseName>,
     /// Which passes' tables are kept. Default `latest`.
     files: Keeps,
-    /// Write only from the training's epoch of this number on, at least 0; 0 is an initial validation.
-    /// Default 0.
+    /// First training epoch that is written, at least 0; 0 is an initial validation. Default 0.
     start_from: u64,
-    /// What is written of the outputs behind the prediction: of classes, a column for each. Default `none`.
+    /// Columns with the outputs after the prediction, one per class. Default `none`.
     scores: Scores,
-    /// Classes by their names instead of their numbers. Default false.
+    /// Whether classes are written by name instead of number. Default false.
     names: bool,
-    /// Only what is predicted wrong. Default false.
+    /// Whether only wrong predictions are written. Default false.
     only_wrong: bool,
-    /// The model's outputs: (…, classes); one logit of yes against no for each target; or numbers, of
-    /// the targets' shape. Default `outputs`.
+    /// Variable with the model's outputs: (…, classes), one logit of yes against no per target, or numbers
+    /// in the targets' shape. Default `outputs`.
     outputs: String,
-    /// The targets: classes, or numbers of the outputs' shape. Default `targets`.
+    /// Variable with the targets: classes, or numbers in the outputs' shape. Default `targets`.
     targets: String,
-    /// What the predictions are of. Default (null): numbers where the task has no classes, else classes.
+    /// Whether classes or numbers are predicted. Default (null): numbers if the task has no classes,
+    /// otherwise classes.
     kind: Option<Kind>,
-    /// Where there is one logit: above this it is a yes. Default 0, a probability of a half.
+    /// For one logit: the logit above which yes is predicted. Default 0, a probability of one half.
     threshold: f64,
-    /// A variable of the targets' shape that is 0 at positions that are left out, as behind a sequence's end.
-    /// Default (null): none.
+    /// Variable of the targets' shape that is 0 at positions to leave out, such as padding after a
+    /// sequence. Default (null): none.
     mask: Option<String>,
-    /// Positions with this target are left out. Default (null): none.
+    /// Target value of positions to leave out. Default (null): none.
     ignore_index: Option<i64>,
-    /// What stands between two columns: one ASCII character, no quote and no end of line. Default a
-    /// comma.
+    /// Column separator: one ASCII character other than a quote or a line break. Default: a comma.
     delimiter: char,
-    /// Where the tables go, as `predictions-PHASE.csv`: a directory below the run's. Default: the run's
+    /// Directory for the tables, `predictions-PHASE.csv`, inside the run directory. Default: the run
     /// directory itself.
     directory: PathBuf,
 }
 
-/// What is written of the outputs.
+/// Which of the outputs are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Scores {
-    /// Nothing.
+    /// None.
     None,
-    /// The outputs as they are.
+    /// The unchanged outputs.
     Logits,
-    /// Of classes their probabilities: the softmax of the outputs, or the logistic function of one.
+    /// Class probabilities: the softmax of the outputs, or the logistic function of a single one.
     Probabilities,
-    /// The probability of the predicted class alone.
+    /// Only the probability of the predicted class.
     Confidence,
 }
 
-/// What predictions are of.
+/// What is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -119,13 +118,13 @@ pub(crate) struct Predictions {
     directory: PathBuf,
     outputs: Variable,
     targets: Variable,
-    /// Of the classes.
+    /// Names of the classes.
     names: Vec<String>,
     kind: Kind,
     batch: Classified,
     shown: Shown,
     shares: Vec<f64>,
-    /// The table of the pass so far; nothing before its first row.
+    /// Table of the current pass; empty before its first row.
     tables: ByPhase<String>,
 }
 
@@ -154,7 +153,7 @@ impl Predictions {
         header
     }
 
-    /// The row of a place of the batch.
+    /// Returns the table row for a row of the batch; `None` if it is left out.
     fn row(&mut self, id: u64, place: usize) -> Result<Option<Vec<String>>> {
         let batch = &self.batch;
         let target = batch.target(place)?;
@@ -172,7 +171,7 @@ impl Predictions {
         };
         row.extend([name(target), name(prediction)]);
         let logits = batch.row(place);
-        // The bits are those of an `f32` in almost all cases: so few digits give it again.
+        // Values nearly always come from `f32`, so the shortest `f32` form reproduces them.
         let text = |number: &f64| (*number as f32).to_string();
         if self.config.scores == Scores::Logits {
             row.extend(logits.iter().map(text));
@@ -218,7 +217,7 @@ impl Predictions {
         let ids: Vec<u64> = if let Ok(indices) = task.sample_indices() {
             indices.elements::<u32>()?.map(u64::from).collect()
         } else {
-            // A host that does not tell counts as they come.
+            // Without indices from the host, samples are numbered in the order in which they arrive.
             let first = task.batch().saturating_sub(1) * task.batch_size();
             (first..first + task.batch_size()).collect()
         };
@@ -242,15 +241,15 @@ impl Predictions {
         self.add_classes(&ids, task.phase())
     }
 
-    /// Whether the pass under way is written.
+    /// Returns whether the current pass is written.
     fn is_due(&self, task: &TaskView<'_>) -> bool {
-        // The epoch of a training counts once it is over.
+        // A training epoch counts once it is completed.
         let epoch = task.epoch() + u64::from(task.phase() == Phase::Train);
         phases::has(&self.config.phases, task.phase()) && epoch >= self.config.start_from
     }
 }
 
-/// A row for each sample: its numbers as they should be, and as they are predicted.
+/// Returns a row for each sample: its target numbers and its predicted numbers.
 fn rows_of_numbers(
     ids: &[u64],
     outputs: &Tensor<'_>,
@@ -297,7 +296,7 @@ fn lines(rows: &[Vec<String>], delimiter: u8) -> Result<String> {
         .delimiter(delimiter)
         .from_writer(Vec::new());
     for row in rows {
-        // Names of classes come from the data.
+        // Class names come from the data.
         writer.write_record(
             row.iter()
                 .map(|cell| spreadsheet::escaped(cell).into_owned()),
@@ -342,7 +341,7 @@ impl Hook for Predictions {
     }
 
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        // A batch that a hook has left out has no outputs.
+        // A batch skipped by a hook has no outputs.
         if task.loss().is_none() || !self.is_due(task) {
             return Ok(());
         }

@@ -1,38 +1,38 @@
-//! Statistics of values that come in batches.
+//! Statistics of values that arrive in batches.
 //!
-//! Mean and variance are those of the batches, joined by the formula of Chan, Golub and `LeVeque` ("Updating
+//! Means and variances of batches are combined by the formula of Chan, Golub and `LeVeque` ("Updating
 //! formulae and a pairwise algorithm for computing sample variances", 1979), so that no digits are lost
-//! where the mean is large. What stands for a set of values is what NumPy's function of the same name gives.
+//! when the mean is large. Each statistic matches NumPy's function of the same name.
 
 use sconce_plugin_api::prelude::*;
 
-/// One number that stands for many.
+/// A statistic of a set of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Aggregate {
-    /// The mean.
+    /// Mean.
     Mean,
-    /// The standard deviation of these values: of all there are, not an estimate from a sample.
+    /// Population standard deviation (divided by the count), not an estimate from a sample.
     Std,
-    /// The square of that.
+    /// Population variance.
     Var,
-    /// The least.
+    /// Minimum.
     Min,
-    /// The greatest.
+    /// Maximum.
     Max,
-    /// The value in the middle, or the mean of the two there. All values are kept until the pass ends: 8
-    /// bytes for each.
+    /// Median; with an even count the mean of the two middle values. Keeps all values until the pass ends,
+    /// at 8 bytes each.
     Median,
-    /// The sum.
+    /// Sum.
     Sum,
-    /// How many are not a number.
+    /// Number of NaN values.
     NanCount,
-    /// Which share of them is not a number, from 0 to 1.
+    /// Fraction of NaN values, from 0 to 1.
     NanFraction,
 }
 
 impl Aggregate {
-    /// How metrics call it.
+    /// Returns the name in metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Aggregate::Mean => "mean",
@@ -48,22 +48,22 @@ impl Aggregate {
     }
 }
 
-/// Values so far.
+/// Accumulated statistics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Statistics {
     count: u64,
     nan_count: u64,
     sum: f64,
     mean: f64,
-    /// The sum of the squared distances from the mean.
+    /// Sum of squared distances from the mean.
     squares: f64,
     min: f64,
     max: f64,
-    /// All of them, for the median.
+    /// All values, if the median is needed.
     values: Vec<f64>,
 }
 
-/// What a checkpoint keeps of them: JSON has neither infinity nor not-a-number, so the bits.
+/// Serialised form in a checkpoint: bits of the floats, as JSON has neither infinity nor NaN.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Saved {
     counts: [u64; 2],
@@ -72,8 +72,8 @@ pub(crate) struct Saved {
 }
 
 impl Statistics {
-    /// Adds values; with `keeps` they are kept for the median. Values that are not numbers are counted,
-    /// and with `skip` go into nothing else.
+    /// Adds values, keeping them for the median if `keeps`. NaN values are counted and, with `skip`, left
+    /// out of everything else.
     pub(crate) fn add(&mut self, values: &[f64], skip: bool, keeps: bool) {
         let not_numbers = values.iter().filter(|value| value.is_nan()).count() as u64;
         self.nan_count += not_numbers;
@@ -109,12 +109,12 @@ impl Statistics {
         }
     }
 
-    /// Whether there is nothing.
+    /// Returns whether no values have been added.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0 && self.nan_count == 0
     }
 
-    /// Forgets all values, and keeps their room.
+    /// Removes all values and keeps their memory.
     pub(crate) fn clear(&mut self) {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
@@ -124,7 +124,7 @@ impl Statistics {
         };
     }
 
-    /// The number that stands for the values; not a number where there are none.
+    /// Returns a statistic; NaN without values, except for the sum and `nan_count`.
     pub(crate) fn of(&mut self, aggregate: Aggregate, skip: bool) -> f64 {
         let all = self.count + if skip { self.nan_count } else { 0 };
         match aggregate {
@@ -169,7 +169,7 @@ impl Statistics {
         }
     }
 
-    /// Refuses what no pass leaves: all values are kept, or none.
+    /// Rejects states that no pass saves: either all values are kept or none.
     pub(crate) fn check(saved: &Saved) -> Result<()> {
         let [count, nan_count] = saved.counts;
         state::check_count("counts", count.max(nan_count))?;
@@ -200,7 +200,7 @@ impl Statistics {
     }
 }
 
-/// The lesser, or not a number where one of them is none.
+/// Returns the lesser value; NaN if either is NaN.
 fn lesser(a: f64, b: f64) -> f64 {
     if a.is_nan() || a < b { a } else { b }
 }
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// Expected values are NumPy's.
+    /// Compares with values computed by NumPy.
     #[test]
     fn statistics_are_numpys_however_the_values_are_cut() {
         let expected = [
@@ -264,7 +264,7 @@ mod tests {
             &all(&[&[1.0], &[2.0, 6.0], &[], &[2.0, 3.0]], false),
             &expected,
         );
-        // Digits that sums of squares would lose.
+        // Digits that a sum of squares would lose.
         near(
             &all(&[&[1e9 + 4.0, 1e9 + 7.0], &[1e9 + 13.0, 1e9 + 16.0]], true),
             &[

@@ -1,22 +1,22 @@
-//! What a name in a configuration leads to: a tensor of the batch, or what a hook has published.
+//! Resolves variable names in a configuration to batch tensors or values published by hooks.
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::Tensor;
 
 use crate::numbers;
 
-/// Where the values of a variable come from.
+/// Source of a variable's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// A tensor of the batch: `inputs`, `targets`, `outputs`, `loss`, or one that the task names.
+    /// A tensor of the batch: `inputs`, `targets`, `outputs`, `loss`, or one named by the task.
     Batch,
-    /// The numbers of the batch's samples in their data set.
+    /// Indices of the batch's samples in their data set.
     Indices,
     /// A tensor that a hook publishes.
     Published,
-    /// A number, or a list of them, that a hook publishes.
+    /// A number or list of numbers that a hook publishes.
     Value,
-    /// A metric that a hook publishes in each iteration.
+    /// A metric that a hook publishes at each iteration.
     Metric,
 }
 
@@ -28,11 +28,11 @@ enum Value {
     Many(Vec<f64>),
 }
 
-/// A variable by its name.
+/// A variable identified by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Variable {
     pub(crate) name: String,
-    /// Known from the first batch on.
+    /// Set from the first batch on.
     source: Option<Source>,
 }
 
@@ -44,11 +44,11 @@ impl Variable {
         }
     }
 
-    /// Where it is found at this moment, which then holds for the run.
+    /// Returns where the variable is found; the first result is kept for the run.
     ///
     /// # Errors
     ///
-    /// Where it is nowhere; the error has the nearest name.
+    /// If it is not found; the error lists the batch's variables.
     #[track_caller]
     pub(crate) fn source(&mut self, task: &TaskView<'_>) -> Result<Source> {
         if let Some(source) = self.source {
@@ -76,7 +76,7 @@ impl Variable {
         Ok(found)
     }
 
-    /// The tensor, where it is one.
+    /// Returns the variable as a tensor, if it is one.
     #[track_caller]
     pub(crate) fn tensor<'task>(
         &mut self,
@@ -90,7 +90,7 @@ impl Variable {
         }
     }
 
-    /// Puts its values into `into`, in the place of what is there.
+    /// Reads its values into `into`, replacing the contents.
     #[track_caller]
     pub(crate) fn read(&mut self, task: &TaskView<'_>, into: &mut Vec<f64>) -> Result<()> {
         into.clear();
@@ -118,7 +118,7 @@ fn known(task: &TaskView<'_>) -> String {
     names.join(", ")
 }
 
-/// Refuses a list of names with nothing in it, or with a name twice.
+/// Rejects an empty list of names or one with duplicates.
 #[track_caller]
 pub(crate) fn check(option: &str, names: &[String]) -> Result<()> {
     if names.is_empty() {

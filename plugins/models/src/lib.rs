@@ -1,9 +1,9 @@
-//! Hooks that look at models:
+//! Hooks that analyse models:
 //!
 //! | hook | does |
 //! |---|---|
 //! | `model-complexity` | parameters, operations and activations, module by module |
-//! | `activation-stats` | mean, spread and dead units of what modules make |
+//! | `activation-stats` | mean, spread and dead units of module outputs |
 
 #![forbid(unsafe_code)]
 

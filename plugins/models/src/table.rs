@@ -3,7 +3,7 @@
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::spreadsheet;
 
-/// Rows as they stand in a file, each with the end of its line; no text of them is a formula.
+/// Formats rows as CSV lines; text that could be read as a formula is escaped.
 pub(crate) fn rows<R, C>(rows: impl IntoIterator<Item = R>) -> Result<Vec<u8>>
 where
     R: IntoIterator<Item = C>,

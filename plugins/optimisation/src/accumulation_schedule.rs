@@ -1,4 +1,4 @@
-//! The `accumulation-schedule` hook: how many batches make an update, by the epoch.
+//! The `accumulation-schedule` hook: sets the number of batches per update by epoch.
 //!
 //! `{"hook": "accumulation-schedule", "config": {"factors": {"0": 8, "4": 4, "8": 1}}}`
 
@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use sconce_plugin_api::prelude::*;
 
-/// How many batches make an update, by the epoch.
+/// Number of batches per update, by epoch.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// From which epoch on (counted from 0) so many batches make an update: `{"0": 8, "4": 1}`. Before the
-    /// first of these it is the manifest's `train.accumulate`.
+    /// Number of batches per update, keyed by the epoch (counted from 0) from which it applies:
+    /// `{"0": 8, "4": 1}`. Before the first of these, the manifest's `train.accumulate` applies.
     #[schemars(
         length(min = 1),
         extend(
@@ -22,8 +22,8 @@ pub(crate) struct Config {
         )
     )]
     factors: BTreeMap<u64, u64>,
-    /// The name of the metric that tells the number in force; an empty text: it is not told. Default
-    /// `accumulation`.
+    /// Metric name under which the current factor is published; empty: not published.
+    /// Default `accumulation`.
     #[serde(default = "accumulation")]
     publish: String,
 }

@@ -1,21 +1,21 @@
-//! A set of averages of the parameters, published under `SET/PARAMETER`: so every checkpoint has it,
-//! and the host can put it in the parameters' place.
+//! A set of averages of the parameters, published under `SET/PARAMETER`. Every checkpoint holds it, and the
+//! host can swap it in for the parameters.
 
 use sconce_plugin_api::Threads;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{BrainHalf, DType, Element, Half, Tensor, TensorMut};
 
-/// What becomes of buffers, as the means and variances of a batch norm.
+/// How buffers, such as the means and variances of a batch norm, are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Buffers {
-    /// Averaged, as parameters are. Those of whole numbers are copied all the same.
+    /// Averaged like the parameters; integer buffers are copied nevertheless.
     Average,
-    /// The model's own, as they were at the last averaging.
+    /// Copied from the model at each averaging.
     Copy,
 }
 
-/// A phase whose passes can see the averages.
+/// A phase whose passes can use the averages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Evaluated {
@@ -37,7 +37,7 @@ impl Evaluated {
     }
 }
 
-/// The averages, once they are published.
+/// The averages, once published.
 pub(crate) struct Averages {
     set: String,
     members: Vec<Member>,
@@ -47,13 +47,13 @@ struct Member {
     parameter: String,
     /// `SET/PARAMETER`.
     published: String,
-    /// Neither a copied buffer nor made of whole numbers.
+    /// Neither a copied buffer nor an integer tensor.
     is_averaged: bool,
 }
 
 impl Averages {
-    /// Claims the parameters' place in the passes that are to see the averages, and after the training where
-    /// they replace the parameters.
+    /// Claims the parameters' place in the `evaluated` phases and, if `replaces`, at the end of training.
+    /// No two hooks can hold the same claim.
     pub(crate) fn claim(setup: &Setup<'_>, evaluated: &[Evaluated], replaces: bool) -> Result<()> {
         for wanted in evaluated {
             let phase = wanted.phase();
@@ -101,7 +101,7 @@ impl Averages {
         Ok(averages)
     }
 
-    /// The averages that a checkpoint has brought back, where it had them all.
+    /// Averages restored by a checkpoint, if it had all of them.
     pub(crate) fn found(
         task: &TaskView<'_>,
         set: &str,
@@ -148,7 +148,7 @@ impl Averages {
         Ok(Averages { set, members })
     }
 
-    /// Moves every average by `weight` of its way to the parameter: one pass over both, in place.
+    /// Moves every average towards its parameter by the fraction `weight`, in one pass over both, in place.
     pub(crate) fn update(&self, task: &mut TaskView<'_>, weight: f64) -> Result<()> {
         let threads = task.threads();
         for member in &self.members {
@@ -170,7 +170,8 @@ impl Averages {
         Ok(())
     }
 
-    /// Puts the averages in the parameters' place for a pass over one of these phases.
+    /// Swaps the averages in for the parameters if the current phase is one of `evaluated`; returns whether
+    /// it did.
     pub(crate) fn swap_in(&self, task: &mut TaskView<'_>, evaluated: &[Evaluated]) -> Result<bool> {
         let phase = task.phase();
         let is_wanted = evaluated.iter().any(|wanted| wanted.phase() == phase);
@@ -180,8 +181,8 @@ impl Averages {
         Ok(is_wanted)
     }
 
-    /// The end of a loop: parameters that were swapped are back, or, where that is asked for, the
-    /// averages replace them for good when the training is over.
+    /// Handles the end of a loop: swaps parameters back, or, after training and if `replaces`, replaces
+    /// them permanently by the averages.
     pub(crate) fn after_loop(
         averages: Option<&Averages>,
         is_swapped: &mut bool,
@@ -199,7 +200,7 @@ impl Averages {
         }
     }
 
-    /// Overwrites the parameters by the averages, for good.
+    /// Overwrites the parameters with the averages.
     fn replace_parameters(&self, task: &mut TaskView<'_>) -> Result<()> {
         for Member {
             parameter,
@@ -227,7 +228,7 @@ fn publish<T: Element>(task: &mut TaskView<'_>, member: &Member, shape: &[usize]
     task.publish_tensor(&member.published, shape, &elements, Keep::Run)
 }
 
-// Two functions, so that each is compiled into vector instructions of its own.
+// Separate functions rather than a generic one, so that each is vectorised for its own type.
 fn blend_single(
     threads: Threads<'_>,
     now: &Tensor<'_>,
@@ -287,7 +288,7 @@ fn unknown(name: &str) -> Error {
     ))
 }
 
-/// The name of a set: part of the published tensors' names.
+/// Name of a set, the first part of its published tensors' names. Default: the hook entry's name.
 pub(crate) fn set_name(given: Option<String>, setup: &Setup<'_>) -> Result<String> {
     let name = given.unwrap_or_else(|| setup.name().to_owned());
     if name.is_empty() || name.len() > 64 || name.chars().any(char::is_control) {

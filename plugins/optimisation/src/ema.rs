@@ -1,10 +1,10 @@
 //! The `ema` hook: an exponential moving average of the parameters.
 //!
 //! After every update `average += (1 - decay) · (parameter - average)`, as in PyTorch's
-//! `torch.optim.swa_utils.get_ema_multi_avg_fn`, here in one pass over both, in place. The average is
-//! what validations and tests see; the training goes on with the parameters.
+//! `torch.optim.swa_utils.get_ema_multi_avg_fn`, here in one pass over both, in place. Validations and
+//! tests use the average; training continues with the parameters.
 //!
-//! **Warm-up.** An average that begins at the initial parameters would remember them for
+//! **Warm-up.** An average that begins at the initial parameters would remember them for about
 //! `1 / (1 - decay)` updates. So the decay of averaging number `n` (from 0) is smaller at first:
 //! `min(decay, (1 + n) / (10 + n))`, as in TensorFlow's `tf.train.ExponentialMovingAverage` with
 //! `num_updates`; or, with `exponential`, `decay · (1 - exp(-(1 + n) / warm_up_updates))`, as in
@@ -14,52 +14,53 @@ use sconce_plugin_api::prelude::*;
 
 use crate::averages::{Averages, Buffers, Evaluated, set_name};
 
-/// How fast the average follows the parameters, when, and who sees it.
+/// How fast the average follows the parameters, when it is updated and which phases use it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The part of the average that each averaging keeps, from 0 to 1. Default 0.9999.
+    /// Fraction of the average kept at each averaging, from 0 to 1. Default 0.9999.
     #[schemars(range(min = 0.0, max = 1.0))]
     decay: f64,
-    /// How the decay grows to its value. Default `ratio`.
+    /// How the decay grows to its final value. Default `ratio`.
     warm_up: WarmUp,
-    /// The averagings that an `exponential` warm-up takes: after so many 63 % of the way are done; above
-    /// 0. Default 2000.
+    /// Time constant of an `exponential` warm-up: the number of averagings after which the decay has
+    /// reached 63 % of its final value; above 0. Default 2000.
     #[schemars(extend("exclusiveMinimum" = 0))]
     warm_up_updates: f64,
-    /// What is counted by `every` and `begin`, and where averagings happen. Default `update`.
+    /// Unit of `every` and `begin`, after which averagings happen. Default `update`.
     by: Unit,
-    /// An averaging every so many updates (or epochs), at least 1. Default 1.
+    /// Updates (or epochs) per averaging, at least 1. Default 1.
     #[schemars(range(min = 1))]
     every: u64,
-    /// The average begins, as a copy of the parameters, when so many updates (or epochs) are done. Until
-    /// then evaluations see the parameters. Default 0: it begins with the run.
+    /// Number of completed updates (or epochs) after which the average begins, as a copy of the parameters.
+    /// Until then evaluations use the parameters. Default 0: it begins with the run.
     begin: u64,
-    /// What becomes of buffers, as the means and variances of a batch norm. Default `copy`.
+    /// How buffers, such as the means and variances of a batch norm, are treated. Default `copy`.
     buffers: Buffers,
-    /// The phases whose passes see the average instead of the parameters. Default `val` and `test`.
+    /// Phases that use the average instead of the parameters. Default `val` and `test`.
     evaluate: Vec<Evaluated>,
-    /// When the training is over, the average replaces the parameters for good, in the test and in checkpoints
-    /// saved from then on. What the last evaluation saw is in `weights.safetensors` all the same. Default false.
+    /// Whether the average permanently replaces the parameters at the end of training. This affects the
+    /// test and checkpoints saved from then on; `weights.safetensors` holds what the last evaluation used
+    /// in either case. Default false.
     replace_at_end: bool,
-    /// The name under which the average is published: `SET/PARAMETER`, in every checkpoint too. Default:
-    /// the entry's own name.
+    /// Name of the set: the average is published as `SET/PARAMETER`, also in every checkpoint. Default: the
+    /// hook entry's name.
     set: Option<String>,
 }
 
-/// How the decay grows to its value.
+/// How the decay grows to its final value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum WarmUp {
-    /// `min(decay, (1 + n) / (10 + n))` in averaging number n, from 0.
+    /// `min(decay, (1 + n) / (10 + n))` at averaging number n, from 0.
     Ratio,
     /// `decay · (1 - exp(-(1 + n) / warm_up_updates))`.
     Exponential,
-    /// Not at all: it is `decay` from the first averaging on.
+    /// No warm-up: `decay` from the first averaging on.
     None,
 }
 
-/// After what an averaging comes.
+/// Unit in which averagings are scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Unit {
@@ -87,7 +88,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The decay of averaging number `n`, from 0.
+    /// Returns the decay of averaging number `n`, from 0.
     fn decay(&self, n: u64) -> f64 {
         let n = n as f64;
         match self.warm_up {
@@ -102,16 +103,16 @@ impl Config {
 pub(crate) struct Ema {
     config: Config,
     set: String,
-    /// Nothing before the average begins.
+    /// `None` before the average begins.
     averages: Option<Averages>,
-    /// The averagings so far.
+    /// Number of averagings so far.
     count: u64,
-    /// Whether the pass under way sees the average.
+    /// Whether the current pass uses the average.
     is_swapped: bool,
 }
 
 impl Ema {
-    /// Averages, if that is due when so many updates (or epochs) are done.
+    /// Begins or updates the average if that is due after `done` updates (or epochs).
     fn step(&mut self, task: &mut TaskView<'_>, done: u64) -> Result<()> {
         let Config {
             begin,
@@ -224,7 +225,7 @@ impl Hook for Ema {
         Averages::after_loop(self.averages.as_ref(), &mut self.is_swapped, replaces, task)
     }
 
-    /// The averages are back with the other published tensors, where the checkpoint had them.
+    /// Picks up the averages that the host restored, if the checkpoint had them.
     fn after_load_checkpoint(
         &mut self,
         task: &mut TaskView<'_>,
@@ -271,7 +272,7 @@ mod tests {
             .parameter("w", &[steps.len()], &vec![0.0; steps.len()])
             .gradient("w", move |_iteration| gradient.clone());
         let seen = run.drive::<Ema>(json!({"decay": 0.5, "warm_up": "none"}))?;
-        // The parameter goes from 0 to -g and -2 g, its average to half of the way each time.
+        // The parameter goes from 0 to -g and -2 g; its average moves half of the way each time.
         for (change, share) in seen.changes().iter().zip([-0.5, -1.25]) {
             let expected: Vec<f32> = steps.iter().map(|step| share * step).collect();
             assert_eq!(change.after, expected);

@@ -1,8 +1,8 @@
-//! The `freeze` hook: parameters that are not trained, at first or ever.
+//! The `freeze` hook: parameters that are not trained, temporarily or permanently.
 //!
 //! `{"hook": "freeze", "config": {"parameters": ["features.*"], "until_epoch": 3}}`
 //!
-//! What is frozen when follows from the counters alone; the host's checkpoints keep what is frozen.
+//! What is frozen follows from the counters alone; the host stores the current state in its checkpoints.
 
 use sconce_plugin_api::prelude::*;
 
@@ -12,54 +12,53 @@ use crate::names;
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The parameters (and buffers) that are frozen from the start: name patterns, as `features.*`; with `!` in
-    /// front what stays out, as `!fc.*`, which alone means all others.
+    /// Parameters (and buffers) frozen from the start: name patterns such as `features.*`. A leading `!`
+    /// excludes names, as in `!fc.*`, which alone means all others.
     #[schemars(length(min = 1))]
     parameters: Vec<String>,
-    /// All of them are trained once so many epochs are finished. Default: none, they stay frozen but for
-    /// `stages`.
+    /// Number of completed epochs after which all of them are trained. Default: none, they stay frozen
+    /// except for `stages`.
     until_epoch: Option<u64>,
-    /// All of them are trained once so many iterations are finished. Default: none.
+    /// Number of completed iterations after which all of them are trained. Default: none.
     until_iteration: Option<u64>,
-    /// Gradual unfreezing: each stage lets some of them go.
+    /// Gradual unfreezing: each stage unfreezes some of the parameters.
     stages: Vec<Stage>,
-    /// The share of their group's learning rate at which parameters are trained once they are unfrozen,
-    /// above 0. Default 1.
+    /// Multiplier of their group's learning rate for parameters once they are unfrozen, above 0. Default 1.
     #[schemars(extend("exclusiveMinimum" = 0))]
     learning_rate_ratio: f64,
-    /// What becomes of batch norms among them. Default `freeze`.
+    /// How batch norms among the frozen parameters are treated. Default `freeze`.
     batch_norm: BatchNorm,
 }
 
-/// Parameters that are trained from some moment on.
+/// Parameters unfrozen together at one point of the run.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Stage {
-    /// Once so many epochs are finished; this or `iteration` is needed.
+    /// Number of completed epochs after which they are unfrozen; either this or `iteration` is needed.
     #[serde(default)]
     epoch: Option<u64>,
-    /// Once so many iterations are finished.
+    /// Number of completed iterations after which they are unfrozen.
     #[serde(default)]
     iteration: Option<u64>,
-    /// The parameters: name patterns, `!` in front of what stays out.
+    /// The parameters: name patterns; a leading `!` excludes names.
     #[schemars(length(min = 1))]
     parameters: Vec<String>,
-    /// The share of their group's learning rate at which these are trained, above 0. Default:
-    /// `learning_rate_ratio`.
+    /// Multiplier of their group's learning rate for these parameters, above 0.
+    /// Default: `learning_rate_ratio`.
     #[serde(default)]
     #[schemars(extend("exclusiveMinimum" = 0))]
     learning_rate_ratio: Option<f64>,
 }
 
-/// What becomes of batch norms among what is frozen.
+/// How batch norms among the frozen parameters are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum BatchNorm {
-    /// They are frozen whole: they normalise by their running statistics, which stand still.
+    /// Frozen entirely: they normalise with their running statistics, which stay constant.
     Freeze,
-    /// Their scales and shifts are frozen; their running statistics go on moving.
+    /// Scales and shifts are frozen; running statistics are still updated.
     Track,
-    /// They are trained as ever.
+    /// Trained as usual.
     Train,
 }
 
@@ -76,7 +75,7 @@ impl Default for Config {
     }
 }
 
-/// When something is unfrozen: by finished epochs or iterations.
+/// When parameters are unfrozen, in completed epochs or iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Epoch(u64),
@@ -101,7 +100,7 @@ impl When {
     }
 }
 
-/// Names that are unfrozen at a moment.
+/// Names unfrozen at one point of the run.
 struct Thaw {
     when: When,
     names: Vec<String>,
@@ -112,14 +111,14 @@ struct Thaw {
 /// See the [module](self).
 pub(crate) struct Freeze {
     config: Config,
-    /// What is frozen at first, and whether that is done.
+    /// Names frozen from the start.
     frozen: Vec<String>,
     is_frozen: bool,
     thaws: Vec<Thaw>,
 }
 
 impl Freeze {
-    /// The frozen names, and what is let go when.
+    /// Resolves the patterns into the frozen names and the points at which they are unfrozen.
     fn plan(&mut self, task: &TaskView<'_>) -> Result<()> {
         let is_left_out = |name: &str| {
             let layer = name.rsplit_once('.').map_or("", |(layer, _)| layer);
@@ -155,7 +154,7 @@ impl Freeze {
             });
         }
         if let Some(when) = When::of(self.config.until_epoch, self.config.until_iteration)? {
-            // What a stage has let go keeps that stage's rate.
+            // Names unfrozen by a stage keep that stage's learning rate.
             let is_staged = |name: &String| thaws.iter().any(|thaw| thaw.names.contains(name));
             thaws.push(Thaw {
                 when,
@@ -176,7 +175,7 @@ impl Freeze {
         Ok(())
     }
 
-    /// Freezes and lets go what is due.
+    /// Freezes and unfreezes what is due.
     fn follow(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if !self.is_frozen {
             self.is_frozen = true;
@@ -204,7 +203,7 @@ impl Freeze {
     }
 }
 
-/// Warns of moments that the run does not reach.
+/// Warns of epochs and iterations that the run does not reach.
 fn warn_of_late(config: &Config, setup: &Setup<'_>) -> Result<()> {
     let Some(plan) = setup.plan()? else {
         return Ok(());
@@ -301,7 +300,7 @@ impl Hook for Freeze {
         Ok(())
     }
 
-    /// Everything that is due by the counters is asked for once more.
+    /// Resets the flags, so that everything due at the restored counters is requested again.
     fn after_load_checkpoint(
         &mut self,
         _task: &mut TaskView<'_>,

@@ -1,10 +1,10 @@
-//! The `grad-clip` hook: keeps gradients small, and says how large they were.
+//! The `grad-clip` hook: clips gradients and publishes their norm.
 //!
 //! `{"hook": "grad-clip", "config": {"max_norm": 1.0}}`
 //!
 //! - `norm`: all gradients together are scaled so that their norm is at most `max_norm` (Pascanu et al.
 //!   2013, arXiv:1211.5063; as `torch.nn.utils.clip_grad_norm_`).
-//! - `value`: each number is cut to `-max_value ..= max_value`.
+//! - `value`: each element is clamped to `-max_value ..= max_value`.
 //! - `adaptive`: each unit's gradient (a row of a weight, a whole bias) is scaled so that its norm is at
 //!   most `clipping` times that of the unit's parameters (Brock et al. 2021, arXiv:2102.06171).
 
@@ -14,60 +14,59 @@ use sconce_plugin_api::Threads;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{DType, Tensor};
 
-/// How gradients are made small.
+/// How gradients are clipped.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// How. Default `norm`.
+    /// Clipping method. Default `norm`.
     by: By,
-    /// The largest norm of all gradients together, above 0. For `norm`. Default 1.
+    /// Upper limit of the norm of all gradients together, above 0. For `norm`. Default 1.
     #[schemars(extend("exclusiveMinimum" = 0))]
     max_norm: f64,
-    /// The order of the norm that is clipped and told: a number above 0; 0 stands for the largest number.
-    /// Default 2.
+    /// Order of the norm that is clipped and published, above 0; 0 means the maximum norm. Default 2.
     #[schemars(range(min = 0.0))]
     order: f64,
-    /// The largest number, above 0. For `value`. Default 1.
+    /// Upper limit of each element's absolute value, above 0. For `value`. Default 1.
     #[schemars(extend("exclusiveMinimum" = 0))]
     max_value: f64,
-    /// The largest share of a unit's norm that its gradient's can be, above 0. For `adaptive`. Default
-    /// 0.01.
+    /// Upper limit of the ratio of a unit's gradient norm to its parameter norm, above 0. For `adaptive`.
+    /// Default 0.01.
     #[schemars(extend("exclusiveMinimum" = 0))]
     clipping: f64,
-    /// A unit's norm counts as at least this, so that units of zeros can learn; not negative. For
+    /// Lower limit of a unit's parameter norm, so that units of zeros can learn; not negative. For
     /// `adaptive`. Default 0.001.
     #[schemars(range(min = 0.0))]
     smallest: f64,
-    /// What happens where the norm is infinite or none. Default `fail`.
+    /// How an infinite or NaN norm is handled. Default `fail`.
     non_finite: NonFinite,
-    /// The name of the metric that tells the norm before clipping; an empty text: it is not told.
+    /// Metric name under which the norm before clipping is published; empty: not published.
     /// Default `grad_norm`.
     publish: String,
 }
 
-/// How gradients are made small.
+/// Clipping method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum By {
-    /// By the norm of all together.
+    /// By the norm of all gradients together.
     Norm,
-    /// Each number by itself.
+    /// Each element by itself.
     Value,
-    /// Each unit by the norm of its parameters.
+    /// Each unit in proportion to the norm of its parameters.
     Adaptive,
-    /// Not at all: the norm is told, and that is all.
+    /// No clipping: the norm is only published.
     None,
 }
 
-/// What happens where the norm is infinite or none.
+/// How an infinite or NaN norm is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum NonFinite {
-    /// An error of this hook, judged by the entry's `on_error`.
+    /// An error of this hook, handled according to the entry's `on_error`.
     Fail,
-    /// The update is left out.
+    /// The update is skipped.
     Skip,
-    /// The gradients stay as they are.
+    /// The gradients stay unchanged.
     Keep,
 }
 
@@ -86,7 +85,7 @@ impl Default for Config {
     }
 }
 
-/// What a norm is made of: the greatest number, or a sum of powers.
+/// Accumulator of a norm: the maximum (order 0) or a sum of powers.
 #[derive(Clone, Copy)]
 struct Norm {
     order: f64,
@@ -98,7 +97,7 @@ impl Norm {
         Norm { order, total: 0.0 }
     }
 
-    /// Counts numbers in.
+    /// Adds elements.
     fn add<T: Copy + Into<f64>>(&mut self, numbers: &[T]) {
         let more = if self.is_largest() {
             total_of(numbers, |most, number| {
@@ -122,7 +121,7 @@ impl Norm {
         self.order == 0.0
     }
 
-    /// Counts in what is a total itself.
+    /// Adds another accumulator's total.
     fn count(&mut self, more: f64) {
         self.total = if !self.is_largest() {
             self.total + more
@@ -133,7 +132,8 @@ impl Norm {
         };
     }
 
-    /// Counts many numbers in, side by side: in pieces of one size, so that the number of threads changes no bit.
+    /// Adds many elements in parallel. Chunks have a fixed size, so that the number of threads changes no
+    /// bit.
     fn add_all<T: Copy + Into<f64> + Sync>(&mut self, numbers: &[T], threads: Threads<'_>) {
         if numbers.len() <= PIECE {
             return self.add(numbers);
@@ -168,7 +168,7 @@ impl Norm {
     }
 }
 
-/// Totals of numbers, in sixteen columns, so that the processor does several at once.
+/// Reduces elements into sixteen partial totals, so that the loop is vectorised.
 fn total_of<T: Copy + Into<f64>>(numbers: &[T], count: impl Fn(f64, f64) -> f64) -> [f64; 16] {
     let mut totals = [0.0; 16];
     let chunks = numbers.chunks_exact(16);
@@ -184,7 +184,7 @@ fn total_of<T: Copy + Into<f64>>(numbers: &[T], count: impl Fn(f64, f64) -> f64)
     totals
 }
 
-/// Numbers that one thread counts at once.
+/// Elements per chunk of a parallel reduction.
 const PIECE: usize = 16_384;
 
 /// See the [module](self).
@@ -193,10 +193,10 @@ pub(crate) struct GradClip {
 }
 
 impl GradClip {
-    /// Clips units of `rows` rows each in a parameter's gradient.
+    /// Clips a parameter's gradient unit by unit.
     fn adapt(&self, task: &mut TaskView<'_>, name: &str) -> Result<()> {
         let parameter = task.parameter(name)?;
-        // A weight's first dimension are its units; a bias or a norm's scale is one.
+        // The first dimension of a weight enumerates its units; a bias or the scale of a norm is one unit.
         let units = match parameter.shape() {
             [] | [_] => 1,
             [units, ..] => (*units).max(1) as usize,
@@ -219,7 +219,7 @@ impl GradClip {
         Ok(())
     }
 
-    /// The largest norm that each unit's gradient may have.
+    /// Returns the largest norm that each unit's gradient may have.
     fn limits<T: Copy + Into<f64>>(&self, numbers: &[T], units: usize) -> Vec<f64> {
         let size = (numbers.len() / units).max(1);
         let limit = |unit: &[T]| norm_of(unit).max(self.config.smallest) * self.config.clipping;
@@ -323,7 +323,7 @@ impl Hook for GradClip {
         }
         match config.by {
             By::Norm if norm > config.max_norm => {
-                // As PyTorch does: what is added keeps the quotient from being infinite.
+                // As in PyTorch: the small term keeps the quotient finite.
                 let factor = config.max_norm / (norm + 1e-6);
                 for_each_number(task, |number| number * factor)
             }
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn large_gradients_are_clipped_side_by_side_as_one_after_the_other()
     -> std::result::Result<(), Failed> {
-        // Whole numbers, of which sums are exact in any order.
+        // Integers, whose sums are exact in any order.
         let numbers: Vec<f32> = (0..40_000).map(|place| (place % 17) as f32 - 8.0).collect();
         let of_batch = numbers.clone();
         let run = ScriptedRun::new()

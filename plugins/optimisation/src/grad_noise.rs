@@ -1,10 +1,10 @@
-//! The `grad-noise` hook: Gaussian noise on the gradients, less and less of it (Neelakantan et al. 2015,
-//! arXiv:1511.06807).
+//! The `grad-noise` hook: Gaussian noise on the gradients, decaying over the updates (Neelakantan et al.
+//! 2015, arXiv:1511.06807).
 //!
 //! `{"hook": "grad-noise", "config": {"eta": 0.01}}`
 //!
-//! In update t (from 0) its variance is `eta / (1 + t)^gamma`. The numbers are keyed by the seed, the
-//! hook's name and the update, so that a resumed run draws the same ones.
+//! In update t (from 0) its variance is `eta / (1 + t)^gamma`. The generator is keyed by the seed, the
+//! hook's name and the update, so that a resumed run draws the same noise.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -20,15 +20,15 @@ pub(crate) struct Config {
     /// The variance of the noise in the first update; not negative. Default 0.01.
     #[schemars(range(min = 0.0))]
     eta: f64,
-    /// How fast it goes: the variance is divided by `(1 + t)^gamma`; not negative. Default 0.55.
+    /// Decay exponent: the variance is divided by `(1 + t)^gamma`; not negative. Default 0.55.
     #[schemars(range(min = 0.0))]
     gamma: f64,
-    /// The parameters whose gradients get noise: name patterns. Default: all.
+    /// Parameters whose gradients get noise: name patterns. Default: all.
     #[schemars(length(min = 1))]
     parameters: Vec<String>,
-    /// Noise from this update on, counted from 0; t is counted from there. Default 0.
+    /// First update with noise, counted from 0; t is counted from there. Default 0.
     begin: u64,
-    /// No noise from this update on. Default: none, it goes on to the end.
+    /// First update without noise again. Default: none, noise is added to the end.
     end: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The standard deviation in an update, or nothing where there is no noise.
+    /// Returns the standard deviation in an update; `None` without noise.
     fn deviation(&self, update: u64) -> Option<f64> {
         let since = update.checked_sub(self.begin)?;
         if self.end.is_some_and(|end| update >= end) {
@@ -55,16 +55,16 @@ impl Config {
     }
 }
 
-/// Numbers of the standard normal distribution, by Marsaglia's polar method (Marsaglia and Bray, 1964).
+/// Standard normal generator by Marsaglia's polar method (Marsaglia and Bray, 1964).
 struct Normal {
     words: ChaCha8Rng,
     spare: Option<f64>,
 }
 
 impl Normal {
-    /// Those of one update.
+    /// Creates the generator of one update.
     fn of(seed: u64, name: &str, update: u64) -> Normal {
-        // Two entries of this hook draw different numbers (FNV-1a).
+        // The name is hashed in (FNV-1a), so that two entries of this hook draw different noise.
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let key = name.bytes().fold(0xcbf2_9ce4_8422_2325 ^ seed, mix);
         let mut words = ChaCha8Rng::seed_from_u64(key);
@@ -87,7 +87,7 @@ impl Normal {
         }
     }
 
-    /// From -1 to 1.
+    /// Draws uniformly from [-1, 1).
     fn symmetric(&mut self) -> f64 {
         const STEP: f64 = 2.0 / (1_u64 << 53) as f64;
         (self.words.next_u64() >> 11) as f64 * STEP - 1.0

@@ -3,17 +3,17 @@
 //! | hook | does |
 //! |---|---|
 //! | `ema` | keeps an exponential moving average of the parameters, and evaluates it |
-//! | `swa` | keeps the mean of the last epochs' parameters, and trains them at a rate of their own |
-//! | `lr-schedule` | changes learning rates, and momenta, with the updates, the epochs or a metric |
+//! | `swa` | keeps the mean of the last epochs' parameters, with a learning rate of its own for those epochs |
+//! | `lr-schedule` | changes learning rates and momenta by update, epoch or metric |
 //! | `lr-range-test` | tries learning rates out and suggests one |
-//! | `grad-clip` | keeps gradients small, and tells their norm |
-//! | `grad-noise` | adds noise to gradients, less and less |
-//! | `freeze` | leaves parameters untrained, until some moment or for ever |
-//! | `accumulation-schedule` | changes with the epochs how many batches make an update |
-//! | `prune` | sets the smallest numbers of parameters to zero, and keeps them there |
-//! | `weight-constraint` | holds norms or signs of parameters within bounds |
-//! | `loss-scale` | scales the loss, and leaves out updates whose gradients are not finite |
-//! | `precise-batchnorm` | computes the statistics of batch norms anew for evaluations |
+//! | `grad-clip` | clips gradients and publishes their norm |
+//! | `grad-noise` | adds decaying noise to gradients |
+//! | `freeze` | leaves parameters untrained, up to a point in the run or permanently |
+//! | `accumulation-schedule` | sets the number of batches per update by epoch |
+//! | `prune` | sets the smallest elements of parameters to zero and keeps them there |
+//! | `weight-constraint` | keeps norms or signs of parameters within bounds |
+//! | `loss-scale` | scales the loss and skips updates whose gradients are not finite |
+//! | `precise-batchnorm` | recomputes the statistics of batch norms for evaluations |
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! The `loss-scale` hook: a loss multiplied before its gradients are computed, and gradients divided by the
-//! same number before the update, so that small ones do not vanish in few bits (Micikevicius et al. 2018,
-//! arXiv:1710.03740).
+//! The `loss-scale` hook: multiplies the loss before the backward pass and divides the gradients by the
+//! same factor before the update, so that small gradients do not underflow in low precision (Micikevicius
+//! et al. 2018, arXiv:1710.03740).
 //!
 //! `{"hook": "loss-scale", "config": {"mode": "dynamic"}}`
 //!
-//! An update whose gradients are not finite is left out. The dynamic scale goes down then, and up after so
-//! many good ones, as in `torch.amp.GradScaler`.
+//! An update whose gradients are not finite is skipped. The dynamic scale then shrinks, and grows after
+//! `growth_interval` good updates in a row, as in `torch.amp.GradScaler`.
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{DType, Tensor};
@@ -16,28 +16,28 @@ use sconce_plugin_api::tensor::{DType, Tensor};
 pub(crate) struct Config {
     /// Whether the scale changes. Default `dynamic`.
     mode: Mode,
-    /// The scale at first, above 0; a power of 2 changes no bits. Default 65536.
+    /// Initial scale, above 0; a power of 2 causes no rounding. Default 65536.
     #[schemars(extend("exclusiveMinimum" = 0))]
     scale: f64,
-    /// What a growing scale is multiplied by, above 1. Default 2.
+    /// Factor by which the scale grows, above 1. Default 2.
     #[schemars(extend("exclusiveMinimum" = 1))]
     growth_factor: f64,
-    /// What the scale is multiplied by where gradients are not finite, between 0 and 1. Default 0.5.
+    /// Factor by which the scale shrinks when gradients are not finite, between 0 and 1. Default 0.5.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     backoff_factor: f64,
-    /// It grows after so many good updates in a row, at least 1. Default 2000.
+    /// Number of good updates in a row after which the scale grows, at least 1. Default 2000.
     #[schemars(range(min = 1))]
     growth_interval: u64,
-    /// The smallest scale, above 0. Default 1.
+    /// Lower limit of the scale, above 0. Default 1.
     #[schemars(extend("exclusiveMinimum" = 0))]
     min_scale: f64,
-    /// The largest scale, above 0. Default 16777216.
+    /// Upper limit of the scale, above 0. Default 16777216.
     #[schemars(extend("exclusiveMinimum" = 0))]
     max_scale: f64,
-    /// After so many updates in a row that were left out the run fails: it has diverged. Default 100.
+    /// Number of skipped updates in a row after which the run fails, having diverged. Default 100.
     #[schemars(range(min = 1))]
     give_up_after: u64,
-    /// The name of the metric that tells the scale; an empty text: it is not told. Default `loss_scale`.
+    /// Metric name under which the scale is published; empty: not published. Default `loss_scale`.
     publish: String,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Mode {
-    /// Never.
+    /// The scale is constant.
     Static,
-    /// Down where gradients are not finite, up after many good updates.
+    /// The scale shrinks when gradients are not finite and grows after many good updates.
     Dynamic,
 }
 
@@ -67,19 +67,19 @@ impl Default for Config {
     }
 }
 
-/// The scale, and what has happened since it changed.
+/// The current scale and the counts of good and skipped updates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct State {
     scale: f64,
     /// Good updates in a row.
     good: u64,
-    /// Updates left out in a row, and in the whole run.
+    /// Updates skipped in a row; `skipped` counts them over the whole run.
     bad: u64,
     skipped: u64,
 }
 
 impl State {
-    /// Counts an update; whether its gradients are finite.
+    /// Counts an update and adapts the scale; `is_good` says whether the gradients are finite.
     fn count(&mut self, config: &Config, is_good: bool) {
         let is_dynamic = config.mode == Mode::Dynamic;
         if !is_good {
@@ -187,8 +187,7 @@ impl Hook for LossScale {
             is_good = is_good && is_finite(&gradient)?;
         }
         let factor = if is_good { 1.0 / self.state.scale } else { 0.0 };
-        // Whoever looks at the gradients next finds them as they would be without a scale; those of an
-        // update that is left out are zeros.
+        // Later hooks find unscaled gradients; those of a skipped update are zeros.
         task.for_each_gradient(|mut gradient| {
             let change = |number: f64| if is_good { number * factor } else { 0.0 };
             match gradient.view().dtype() {
@@ -239,7 +238,7 @@ impl Hook for LossScale {
 mod tests {
     use super::*;
 
-    /// `torch.amp.GradScaler`'s scales for updates that are good (1) and bad (0), see
+    /// Compares with `torch.amp.GradScaler`'s scales for updates that are good (1) or bad (0). See
     /// `tests/reference/loss_scales.py`.
     #[test]
     fn the_scale_goes_as_pytorch_s_does() {

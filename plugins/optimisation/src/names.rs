@@ -1,14 +1,14 @@
-//! Parameters chosen by name patterns: `*` for any characters, `?` for one, `[ab]`, `{a,b}`. `!` in front takes
-//! names away from those that the other patterns choose, or from all where there are none.
+//! Parameters selected by name patterns: `*` for any characters, `?` for one, `[ab]`, `{a,b}`. A leading
+//! `!` excludes names from those that the other patterns select, or from all if there are no others.
 
 use globset::{Glob, GlobMatcher};
 use sconce_plugin_api::prelude::*;
 
-/// The parameters and buffers that patterns choose, in the model's order.
+/// Returns the parameters and buffers that the patterns select, in the model's order.
 ///
 /// # Errors
 ///
-/// Where a pattern is none, or chooses nothing: the error has the nearest name.
+/// If a pattern is invalid or selects nothing; the message names the nearest parameter.
 pub(crate) fn chosen(
     task: &TaskView<'_>,
     option: &str,
@@ -49,7 +49,7 @@ pub(crate) fn chosen(
     Ok(left)
 }
 
-/// The same without buffers, and in numbers of which gradients are made.
+/// Like [`chosen`], but without buffers.
 pub(crate) fn chosen_parameters(
     task: &TaskView<'_>,
     option: &str,
@@ -66,8 +66,8 @@ pub(crate) fn chosen_parameters(
     Ok(names)
 }
 
-/// Checks patterns at a hook's creation: that they are some, and that each chooses something of a model
-/// whose names are known by then.
+/// Checks patterns when a hook is created: there must be at least one, and each must select something if
+/// the names in the model are already known.
 pub(crate) fn check(setup: &Setup<'_>, option: &str, patterns: &[String]) -> Result<()> {
     if patterns.is_empty() {
         bail!("`{option}` must have a name pattern at least, as `\"*.weight\"`");
@@ -100,9 +100,9 @@ pub(crate) fn check(setup: &Setup<'_>, option: &str, patterns: &[String]) -> Res
     Ok(())
 }
 
-/// The name that is nearest to a pattern, where at most a third of its characters differ.
+/// Returns the name nearest to a pattern, if at most a third of the characters differ.
 fn nearest<'a>(pattern: &str, names: &[&'a str]) -> Option<&'a str> {
-    // No name is as long, and the distance takes time and memory by the length.
+    // Longer than any name; the distance takes time and memory that grow with the length.
     const LONGEST: usize = 200;
     if pattern.len() > LONGEST {
         return None;
@@ -115,7 +115,7 @@ fn nearest<'a>(pattern: &str, names: &[&'a str]) -> Option<&'a str> {
     (distance * 3 <= length).then_some(name)
 }
 
-/// The first of many names.
+/// Lists the first names and the number of those left out.
 fn listed(names: &[&str]) -> String {
     const NAMED: usize = 12;
     let first: Vec<String> = names

@@ -1,26 +1,26 @@
-//! The `precise-batchnorm` hook: means and variances of batch norms computed anew for evaluations (Wu and
-//! Johnson 2021, arXiv:2105.07576, section 3).
+//! The `precise-batchnorm` hook: recomputes the means and variances of batch norms before evaluations (Wu
+//! and Johnson 2021, arXiv:2105.07576, section 3).
 //!
 //! `{"hook": "precise-batchnorm", "config": {"samples": 5000}}`
 //!
-//! The running ones lag behind the parameters, and the last batches count more than others in them. Here
-//! they are those of many training samples at the parameters of this moment.
+//! Running statistics lag behind the parameters and weight the last batches more than others. Here they are
+//! computed from many training samples with the current parameters.
 
 use sconce_plugin_api::prelude::*;
 
-/// From how many samples, and before what.
+/// How many samples are used, and when statistics are computed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// From so many training samples; 0: from all. Default 10000.
+    /// Number of training samples to use; 0: all. Default 10000.
     samples: u64,
-    /// The evaluations before which they are computed. Default `val`.
+    /// Evaluations before which they are computed. Default `val`.
     before: Vec<Evaluation>,
-    /// Validations after every so many epochs alone, at least 1. Default 1.
+    /// Number of epochs between validations preceded by the computation, at least 1. Default 1.
     #[schemars(range(min = 1))]
     every: u64,
-    /// At the end of the training too: for the test, `weights.safetensors` and checkpoints saved from then on.
-    /// Default true.
+    /// Whether they are also computed at the end of training. This affects the test, `weights.safetensors`
+    /// and checkpoints saved from then on. Default true.
     at_end: bool,
 }
 

@@ -1,11 +1,11 @@
 //! The `swa` hook: stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407).
 //!
-//! From `start` on the training goes on at a learning rate of its own, constant or annealed to it, and
-//! after every epoch (or every n-th) the parameters go into a plain mean. The mean is what
-//! validations and tests see, and at the end it replaces the parameters.
+//! From `start` on, training continues at its own learning rate, constant or annealed to it, and after
+//! every epoch (or every n-th) the parameters are added to a plain mean. Validations and tests use the
+//! mean, and at the end it replaces the parameters.
 //!
-//! The means and variances of batch norms are averaged with the rest, or, as in the paper, computed anew
-//! in a pass over the training data.
+//! The means and variances of batch norms are averaged as well or, as in the paper, recomputed in a pass
+//! over the training data.
 
 use std::f64::consts::PI;
 
@@ -17,42 +17,43 @@ use crate::averages::{Averages, Buffers, Evaluated, set_name};
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The share of all epochs that are trained as usual before the averaging, from 0 to 1; rounded
-    /// down to whole epochs. Default 0.75.
+    /// Fraction of all epochs that are trained as usual before averaging begins, from 0 to 1; rounded down
+    /// to complete epochs. Default 0.75.
     #[schemars(range(min = 0.0, max = 1.0))]
     start: f64,
-    /// The same as a number of epochs, instead of `start`. Default: none.
+    /// Number of epochs before averaging begins, instead of `start`. Default: none.
     start_epoch: Option<u64>,
-    /// The parameters go into the mean after every so many epochs, at least 1. Default 1.
+    /// Number of epochs per averaging, at least 1. Default 1.
     #[schemars(range(min = 1))]
     every: u64,
-    /// The learning rate of the epochs that are averaged; not negative. Default: none, the rate is left
-    /// as it is.
+    /// Learning rate of the averaged epochs; not negative. Default: none, the rate stays as it is.
     #[schemars(range(min = 0.0))]
     learning_rate: Option<f64>,
-    /// Over so many epochs the rate goes from what it was to `learning_rate`; 0: at once. Default 10.
+    /// Number of epochs over which the rate moves from its previous value to `learning_rate`; 0: at once.
+    /// Default 10.
     anneal_epochs: u64,
-    /// On which way it goes there. Default `cosine`.
+    /// Shape of that transition. Default `cosine`.
     anneal: Anneal,
-    /// What becomes of buffers, as the means and variances of a batch norm. Default `average`.
+    /// How buffers, such as the means and variances of a batch norm, are treated. Default `average`.
     buffers: Buffers,
-    /// Whether the means and variances of batch norms are computed anew at the mean, from
-    /// `statistics_samples` training samples: before each of its evaluations, and where it replaces the
-    /// parameters. Default false: they are as `buffers` says.
+    /// Whether the means and variances of batch norms are recomputed with the mean. This takes
+    /// `statistics_samples` training samples, before each evaluation of the mean and when it replaces the
+    /// parameters. Default false: they are treated according to `buffers`.
     recompute_statistics: bool,
-    /// From so many training samples; 0: from all. For `recompute_statistics`. Default 0.
+    /// Number of training samples to use; 0: all. For `recompute_statistics`. Default 0.
     statistics_samples: u64,
-    /// The phases whose passes see the mean instead of the parameters. Default `val` and `test`.
+    /// Phases that use the mean instead of the parameters. Default `val` and `test`.
     evaluate: Vec<Evaluated>,
-    /// When the training is over, the mean replaces the parameters for good, in the test and in checkpoints
-    /// saved from then on. What the last evaluation saw is in `weights.safetensors` all the same. Default true.
+    /// Whether the mean permanently replaces the parameters at the end of training. This affects the test
+    /// and checkpoints saved from then on; `weights.safetensors` holds what the last evaluation used in
+    /// either case. Default true.
     replace_at_end: bool,
-    /// The name under which the mean is published: `SET/PARAMETER`, in every checkpoint too. Default: the
-    /// entry's own name.
+    /// Name of the set: the mean is published as `SET/PARAMETER`, also in every checkpoint. Default: the
+    /// hook entry's name.
     set: Option<String>,
 }
 
-/// The way from one learning rate to another.
+/// Shape of the transition from one learning rate to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Anneal {
@@ -82,14 +83,13 @@ impl Default for Config {
 }
 
 impl Config {
-    /// How many of `epochs` are trained as usual.
+    /// Returns how many of `epochs` are trained as usual.
     fn start(&self, epochs: u64) -> u64 {
         let share = (self.start * epochs as f64).floor() as u64;
         self.start_epoch.unwrap_or(share)
     }
 
-    /// The learning rate of the epoch `since` epochs after the start (0 in the first one), where it was
-    /// `from` before.
+    /// Returns the learning rate `since` epochs after the start (0 in the first one), beginning at `from`.
     fn rate(&self, since: u64, from: f64, to: f64) -> f64 {
         let way = match self.anneal_epochs {
             0 => 1.0,
@@ -114,14 +114,14 @@ pub(crate) struct Swa {
 
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct State {
-    /// How many epochs are in the mean.
+    /// Number of epochs in the mean.
     count: u64,
-    /// The learning rate before the first of them.
+    /// Learning rate before the first of them.
     rate: Option<f64>,
 }
 
 impl Swa {
-    /// Computes the statistics of batch norms anew, where that is asked for and there are any.
+    /// Recomputes the statistics of batch norms, if configured and if there are any.
     fn recompute(&self, task: &mut TaskView<'_>) -> Result<()> {
         let is_statistic = |name: &str| name.ends_with("running_mean");
         let mut parameters = task.parameters();
@@ -183,7 +183,7 @@ impl Hook for Swa {
         if let Some(averages) = &self.averages {
             self.is_swapped = averages.swap_in(task, &self.config.evaluate)?;
             if self.is_swapped {
-                // Served behind the swap: it is the mean's statistics that change.
+                // The host serves this request after the swap, and so updates the mean's statistics.
                 return self.recompute(task);
             }
         }
@@ -207,7 +207,7 @@ impl Hook for Swa {
         if task.phase() != Phase::Train || !task.is_whole() {
             return Ok(());
         }
-        // The first epoch behind the start is the first in the mean.
+        // The first epoch after `start` is the first in the mean.
         let since = task
             .epoch()
             .checked_sub(self.config.start(task.epochs()).saturating_add(1));
@@ -235,7 +235,7 @@ impl Hook for Swa {
         }
     }
 
-    /// The mean is back with the other published tensors, where the checkpoint had it.
+    /// Picks up the mean that the host restored, if the checkpoint had it.
     fn after_load_checkpoint(
         &mut self,
         task: &mut TaskView<'_>,

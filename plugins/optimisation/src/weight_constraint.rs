@@ -1,9 +1,9 @@
-//! The `weight-constraint` hook: parameters that stay within bounds, whatever an update does.
+//! The `weight-constraint` hook: keeps parameters within bounds after each update.
 //!
 //! `{"hook": "weight-constraint", "config": {"kind": "max-norm", "max": 3.0}}`
 //!
-//! A slice is what is left of a parameter when the index along `axis` is held: with axis 0 a linear
-//! layer's row, or a convolution's filter, all that leads to one unit. Norms are those of slices, as in
+//! A slice is the part of a parameter at one index of `axis`: with axis 0 a row of a linear layer or a
+//! filter of a convolution, that is, all inputs of one unit. Norms are those of slices, as in
 //! `torch.renorm`.
 
 use sconce_plugin_api::prelude::*;
@@ -11,47 +11,48 @@ use sconce_plugin_api::tensor::DType;
 
 use crate::names;
 
-/// Which bounds, and whose.
+/// Which bounds apply, and to which parameters.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// What is held. Default `max-norm`.
+    /// Constraint. Default `max-norm`.
     kind: Kind,
-    /// The largest norm of a slice, above 0. For `max-norm` and `min-max-norm`. Default 2.
+    /// Upper limit of a slice's norm, above 0. For `max-norm` and `min-max-norm`. Default 2.
     #[schemars(extend("exclusiveMinimum" = 0))]
     max: f64,
-    /// The smallest norm of a slice, not negative. For `min-max-norm`. Default 0.
+    /// Lower limit of a slice's norm, not negative. For `min-max-norm`. Default 0.
     #[schemars(range(min = 0.0))]
     min: f64,
-    /// How much of the way to the bound is gone each time, from above 0 to 1. For `min-max-norm`. Default 1.
+    /// Fraction of the distance to the bound covered each time, above 0 and at most 1. For `min-max-norm`.
+    /// Default 1.
     #[schemars(extend("exclusiveMinimum" = 0), range(max = 1.0))]
     rate: f64,
-    /// The dimension whose slices are held one by one, counted from 0. A parameter with fewer dimensions is
-    /// one slice. Default 0.
+    /// Dimension along which a parameter is split into slices, counted from 0. A parameter with fewer
+    /// dimensions is one slice. Default 0.
     #[schemars(range(max = 11))]
     axis: usize,
-    /// The order of the norm: a number above 0; 0 stands for the largest number. Default 2.
+    /// Order of the norm, above 0; 0 means the maximum norm. Default 2.
     #[schemars(range(min = 0.0))]
     order: f64,
     /// The parameters: name patterns. Default `*.weight`.
     #[schemars(length(min = 1))]
     parameters: Vec<String>,
-    /// After every so many updates, at least 1. Default 1.
+    /// Number of updates per application, at least 1. Default 1.
     #[schemars(range(min = 1))]
     every: u64,
 }
 
-/// What is held.
+/// Constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Kind {
-    /// Slices of a larger norm than `max` are scaled to it (Srivastava et al. 2014).
+    /// Slices with a norm above `max` are scaled to it (Srivastava et al. 2014).
     MaxNorm,
     /// Slices whose norm is not between `min` and `max` are scaled towards the nearer bound.
     MinMaxNorm,
     /// All slices are scaled to a norm of 1.
     UnitNorm,
-    /// Numbers below 0 become 0.
+    /// Elements below 0 are set to 0.
     NonNegative,
 }
 
@@ -71,9 +72,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What a slice of this norm is multiplied by.
+    /// Returns the factor for a slice of this norm.
     fn factor(&self, norm: f64) -> f64 {
-        // What is added keeps the quotient from being infinite: as PyTorch does.
+        // As in PyTorch: the small term keeps the quotient finite.
         let to = |bound: f64| bound / (norm + 1e-7);
         match self.kind {
             Kind::MaxNorm if norm > self.max => to(self.max),
@@ -90,7 +91,7 @@ impl Config {
         }
     }
 
-    /// Adds a number to what a norm is made of.
+    /// Adds an element to the sum (or maximum) that gives the norm.
     fn add(&self, sum: f64, number: f64) -> f64 {
         if self.order == 0.0 {
             sum.max(number.abs())
@@ -109,7 +110,7 @@ impl Config {
         }
     }
 
-    /// Holds the numbers of a parameter of this shape; `norms` is a place for the slices' norms.
+    /// Constrains the elements of a parameter of this shape; `norms` is a scratch buffer.
     fn hold<T: Number>(&self, numbers: &mut [T], shape: &[i64], norms: &mut Vec<f64>) {
         if self.kind == Kind::NonNegative {
             for number in numbers {
@@ -128,7 +129,8 @@ impl Config {
             .map_or(numbers.len().max(1), size);
         norms.clear();
         norms.resize(slices, 0.0);
-        // Neighbours of one slice stand together, then those of the next one, again and again.
+        // A slice is contiguous in runs of `inner` elements, which alternate with those of the other
+        // slices.
         for run in numbers.chunks(inner * slices) {
             for (norm, part) in norms.iter_mut().zip(run.chunks(inner)) {
                 *norm = part
@@ -151,7 +153,7 @@ impl Config {
     }
 }
 
-/// A number of a parameter.
+/// An element of a parameter.
 trait Number: Copy {
     fn wide(self) -> f64;
     fn narrow(wide: f64) -> Self;
@@ -260,7 +262,7 @@ impl Hook for WeightConstraint {
 mod tests {
     use super::*;
 
-    /// `torch.renorm` and formulas: see `tests/reference/constraints.py`.
+    /// Compares with `torch.renorm` and formulas: see `tests/reference/constraints.py`.
     #[test]
     fn slices_of_any_dimension_are_held_as_pytorch_does() {
         let text = include_str!("../../../tests/reference/constraints.json");

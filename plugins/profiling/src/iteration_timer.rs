@@ -1,4 +1,5 @@
-//! The `iteration-timer` hook: how long iterations take, and how much of that is waiting for data.
+//! The `iteration-timer` hook: how long iterations take, and how much of that is spent waiting for
+//! data.
 //!
 //! `{"hook": "iteration-timer", "config": {"warm_up": 20, "every": 100}}`
 
@@ -9,21 +10,21 @@ use sconce_plugin_api::prelude::*;
 use crate::stopwatch::Stopwatch;
 use crate::times::{Seconds, Statistics, Times};
 
-/// What is left out, and what is told.
+/// Which iterations are measured, and what is reported.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// So many iterations of each phase are left out, from the process's first one on: caches are
-    /// cold then, and pages new. Default 10.
+    /// Exclude this many iterations of each phase, from the first one of the process: caches are
+    /// cold then, and memory pages not yet mapped. Default 10.
     warm_up: u64,
-    /// A line on the iterations of the epoch so far in every so many iterations, at least 1. Default
-    /// (null): at the end of each pass alone.
+    /// Number of iterations between lines on the epoch so far, at least 1.
+    /// Default (null): only at the end of each pass.
     #[schemars(range(min = 1))]
     every: Option<u64>,
-    /// Whether there are lines at all. Default true.
+    /// Whether lines are printed. Default true.
     log: bool,
     /// Whether the times are published as metrics: `iteration_time` and `data_time` of the last
-    /// iteration, in seconds, and at the end of a pass their statistics, as
+    /// iteration, in seconds, and at the end of a pass their statistics, such as
     /// `iteration_time/median`. Default true.
     publish: bool,
 }
@@ -43,10 +44,10 @@ impl Default for Config {
 #[derive(Debug, Default)]
 struct Timed {
     watch: Stopwatch,
-    /// Of this pass.
+    /// Times of this pass.
     whole: Times,
     data: Times,
-    /// Of all passes: how many, and their seconds.
+    /// Totals of all passes: number of iterations, and their seconds.
     count: u64,
     seconds: f64,
 }
@@ -54,7 +55,7 @@ struct Timed {
 /// See the [module](self).
 pub(crate) struct IterationTimer {
     config: Config,
-    /// By the phase's number.
+    /// Indexed by the phase's number.
     phases: [Timed; Phase::ALL.len()],
 }
 
@@ -77,7 +78,8 @@ impl IterationTimer {
     }
 }
 
-/// `4.31 ms an iteration (median 4.20 ms, 4.10 ms to 9.80 ms, 27 of them), of which data 10.2 µs (0.2 %)`
+/// Formats as
+/// `4.31 ms an iteration (median 4.20 ms, 4.10 ms to 9.80 ms, 27 of them), of which data 10.2 µs (0.2 %)`.
 fn line(whole: Statistics, data: Statistics) -> String {
     format!(
         "{} an iteration (median {}, {} to {}, {} of them), of which data {} ({:.1} %)",
@@ -182,7 +184,7 @@ impl Hook for IterationTimer {
     }
 
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        // A validation in the midst of a training epoch is no iteration of it.
+        // A validation in the middle of a training epoch is not part of its iterations.
         if task.phase() != Phase::Train
             && let Some(training) = self.timed(Phase::Train)
         {

@@ -1,10 +1,10 @@
 //! Hooks that measure where time and memory go:
 //!
-//! | hook | does |
+//! | hook | what it reports |
 //! |---|---|
-//! | `iteration-timer` | how long iterations and their data take |
-//! | `throughput` | samples and tokens a second |
-//! | `profile` | each pass's time by reading, forward, loss, backward, update and hooks |
+//! | `iteration-timer` | how long iterations take, and waiting for their data |
+//! | `throughput` | samples and tokens per second |
+//! | `profile` | each pass's time by data, forward, loss, backward, update and hooks |
 //! | `memory` | the resident set by mount point and phase |
 //! | `trace` | a timeline of chosen iterations, for Perfetto |
 

@@ -1,4 +1,4 @@
-//! The `memory` hook: how much memory the process has, by mount point and phase.
+//! The `memory` hook: the process's memory, by mount point and phase.
 //!
 //! `{"hook": "memory", "config": {"every": 50, "limit": 4096, "on_limit": "stop"}}`
 
@@ -9,28 +9,28 @@ use sconce_plugin_api::prelude::*;
 
 use crate::resident::{Resident, mebibytes};
 
-/// When it is looked, and what becomes of it.
+/// When memory is measured, and where the results go.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// It is looked in every so many iterations of the training, and batches of other passes, at least
-    /// 1; and at the end of each pass. Default 100.
+    /// Measure every this many training iterations, and batches of other passes, at least 1; and at
+    /// the end of each pass. Default 100.
     #[schemars(range(min = 1))]
     every: u64,
-    /// The mount points of such an iteration. Default: all of them.
+    /// The mount points at which such an iteration is measured. Default: all of them.
     points: Vec<At>,
-    /// The file below the run's directory that gets a line for each look, as CSV; null: none. Default
-    /// `memory.csv`.
+    /// CSV file under the run's directory that gets a line per measurement; null: none.
+    /// Default `memory.csv`.
     file: Option<PathBuf>,
-    /// Whether each pass ends with a line of the most at each point. Default true.
+    /// Whether the maximum at each point is printed at the end of each pass. Default true.
     log: bool,
-    /// Whether the resident set (`memory`) and its peak (`memory_peak`), in mebibytes, are published
-    /// as metrics, at the end of such iterations and of passes. Default true.
+    /// Whether the resident set (`memory`) and its peak (`memory_peak`), in mebibytes, are
+    /// published as metrics, at the end of measured iterations and of passes. Default true.
     publish: bool,
-    /// So many mebibytes must not be reached; above 0. Default: no limit.
+    /// Limit of the resident set in mebibytes; above 0. Default: no limit.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     limit: Option<f64>,
-    /// What happens when they are. Default `warn`.
+    /// Response when the limit is reached. Default `warn`.
     on_limit: OnLimit,
 }
 
@@ -38,17 +38,17 @@ pub(crate) struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum At {
-    /// The batch is there.
+    /// The batch has been loaded.
     BeforeIter,
-    /// The outputs are.
+    /// The outputs have been computed.
     AfterForward,
-    /// The loss is.
+    /// The loss has been computed.
     AfterLoss,
-    /// The gradients are.
+    /// The gradients have been computed.
     AfterBackward,
-    /// The parameters have been stepped.
+    /// The parameters have been updated.
     AfterUpdate,
-    /// The batch is done.
+    /// The batch is finished.
     AfterIter,
 }
 
@@ -74,15 +74,15 @@ impl At {
     }
 }
 
-/// What happens at the limit.
+/// Response when the limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum OnLimit {
-    /// A warning, once.
+    /// Print a warning, once.
     Warn,
-    /// The run stops after the iteration, so that it can be saved and go on elsewhere.
+    /// Stop the run after the iteration, so that it can be saved and resumed elsewhere.
     Stop,
-    /// An error of this hook.
+    /// Report an error of this hook.
     Fail,
 }
 
@@ -105,12 +105,12 @@ pub(crate) struct Memory {
     config: Config,
     resident: Resident,
     log: Option<LogFile>,
-    /// Lines of the iteration under way.
+    /// Lines of the current iteration, not yet written.
     lines: String,
-    /// The most in this pass, in bytes, as [`At::ALL`]: of the training, and of the other passes, which
-    /// may lie within one of its.
+    /// Maximum resident set of the current pass, in bytes, indexed as [`At::ALL`]: for training,
+    /// and for the other passes, which may lie within a training pass.
     most: [[u64; At::ALL.len()]; 2],
-    /// Whether the limit was told.
+    /// Whether reaching the limit has been reported.
     is_told: bool,
 }
 
@@ -119,7 +119,7 @@ impl Memory {
         usize::from(task.phase() != Phase::Train)
     }
 
-    /// Looks, where this iteration and this point are due.
+    /// Measures memory, if this iteration and this point are due.
     fn at(&mut self, at: At, task: &mut TaskView<'_>) -> Result<()> {
         let is_training = task.phase() == Phase::Train;
         let finished = if is_training {
@@ -142,13 +142,13 @@ impl Memory {
         Ok(())
     }
 
-    /// Looks; the bytes of the resident set.
+    /// Measures memory; returns the resident set in bytes.
     fn look(&mut self, point: &str, number: u64, task: &mut TaskView<'_>) -> Result<u64> {
         let usage = self.resident.read()?;
         let (resident, peak) = (mebibytes(usage.resident), mebibytes(usage.peak));
         if self.log.is_some() {
             let (epoch, phase) = (task.epoch(), task.phase());
-            // Into a text nothing can fail.
+            // Writing to a string can't fail.
             let _ = writeln!(
                 self.lines,
                 "{epoch},{},{phase},{number},{point},{resident:.3},{peak:.3}",
@@ -189,7 +189,7 @@ impl Memory {
         }
     }
 
-    /// Writes the lines of the iteration.
+    /// Writes the lines of the current iteration.
     fn flush(&mut self) -> Result<()> {
         let Some(log) = &mut self.log else {
             return Ok(());
@@ -289,7 +289,7 @@ impl Hook for Memory {
     }
 
     fn on_exception(&mut self, task: &mut TaskView<'_>, _failure: &Failure<'_>) -> Result<()> {
-        // What is known of an iteration that is not finished may be what explains its end.
+        // The measurements of an unfinished iteration may explain the error.
         self.flush()?;
         let usage = self.resident.read()?;
         task.info(format_args!(

@@ -1,4 +1,4 @@
-//! The `profile` hook: where each pass's time went, after emloop's `LogProfile`.
+//! The `profile` hook: how each pass's time was spent, after emloop's `LogProfile`.
 //!
 //! `{"hook": "profile", "config": {"file": "profile.jsonl"}}`
 
@@ -10,16 +10,17 @@ use serde_json::{Map, Value, json};
 
 use crate::times::Seconds;
 
-/// What is told, and where.
+/// What is reported, and where.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Whether there is a line for each pass, and one for each phase at the run's end. Default true.
+    /// Whether a line is printed for each pass, and one for each phase at the end of the run.
+    /// Default true.
     log: bool,
-    /// The file below the run's directory that gets a JSON line for each pass, and one for each phase at
-    /// the run's end; null: none. Default `profile.jsonl`.
+    /// JSON-lines file under the run's directory that gets a line for each pass, and one for each
+    /// phase at the end of the run; null: none. Default `profile.jsonl`.
     file: Option<PathBuf>,
-    /// In lines of the log: the hooks that took at least this share of a pass are named, from 0 to 1.
+    /// Printed lines name the hooks that took at least this fraction of a pass, from 0 to 1.
     /// Default 0.01.
     #[schemars(range(min = 0.0, max = 1.0))]
     named_share: f64,
@@ -35,16 +36,16 @@ impl Default for Config {
     }
 }
 
-/// The parts of a pass that are no hooks', by their names.
+/// Names of the parts of a pass other than hooks.
 const PARTS: [&str; 5] = ["data", "forward", "loss", "backward", "update"];
 
-/// The times of one pass or more, in seconds.
+/// Times of one or more passes, in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Sums {
     phase: String,
     passes: u64,
     total: f64,
-    /// As [`PARTS`].
+    /// Indexed as [`PARTS`].
     parts: [f64; 5],
     /// Name, calls, seconds, the longest call's seconds.
     hooks: Vec<(String, u64, f64, f64)>,
@@ -70,7 +71,7 @@ impl Sums {
         }
     }
 
-    /// Refuses what no run saves.
+    /// Rejects a state that no run can have saved.
     fn check(&self, is_again: bool) -> Result<()> {
         if is_again || !Phase::ALL.iter().any(|phase| phase.name() == self.phase) {
             bail!(
@@ -101,7 +102,7 @@ impl Sums {
             *sum += part;
         }
         for (index, hook) in pass.hooks.iter().enumerate() {
-            // They come in one order, so that almost always it is the one in the same place.
+            // Hooks come in the same order each time, so almost always the index is the same.
             let same = self.hooks.get(index).is_some_and(|sum| sum.0 == hook.0);
             let index = if same {
                 Some(index)
@@ -120,15 +121,15 @@ impl Sums {
     }
 
     fn hook_seconds(&self) -> f64 {
-        // The sum of no hooks would be -0.0.
+        // `sum` of no hooks would give -0.0.
         self.hooks
             .iter()
             .map(|hook| hook.2)
             .fold(0.0, |sum, seconds| sum + seconds)
     }
 
-    /// What no part and no hook took: the loop itself. Hooks' times are estimates, so that it may be
-    /// a little below 0; then it is 0.
+    /// Time not spent in any part or hook: the loop itself. Hooks' times are estimates, so the
+    /// difference may be slightly negative; it is then reported as 0.
     fn rest(&self) -> f64 {
         let known = self.parts.iter().sum::<f64>() + self.hook_seconds();
         (self.total - known).max(0.0)
@@ -142,7 +143,7 @@ impl Sums {
         }
     }
 
-    /// `1.23 s: data 0.3 %, forward 40.1 %, …, hooks 2.1 % (csv 1.5 %), rest 0.4 %`
+    /// Formats as `1.23 s: data 0.3 %, forward 40.1 %, …, hooks 2.1 % (csv 1.5 %), rest 0.4 %`.
     fn line(&self, named_share: f64) -> String {
         let mut line = format!("{}:", Seconds(self.total));
         for (name, seconds) in PARTS.iter().zip(self.parts) {
@@ -190,7 +191,7 @@ impl Sums {
 pub(crate) struct ProfileHook {
     config: Config,
     log: Option<LogFile>,
-    /// Of all passes so far, a phase each.
+    /// Sums over all passes so far, one entry per phase.
     run: Vec<Sums>,
 }
 

@@ -1,16 +1,16 @@
-//! How much of the machine's memory the process has.
+//! The process's memory usage.
 
 /// Memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// What is in memory now.
+    /// Resident set now.
     pub(crate) resident: u64,
-    /// The most that ever was: since the process began where the system tells that, else since the first
-    /// look.
+    /// Peak resident set: since the process began if the system reports that, otherwise since the
+    /// first measurement.
     pub(crate) peak: u64,
 }
 
-/// Bytes for people.
+/// Converts bytes to mebibytes.
 pub(crate) fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / (1024.0 * 1024.0)
 }
@@ -24,7 +24,7 @@ mod system {
 
     use super::Usage;
 
-    /// Linux: `/proc/self/status`, which stays open.
+    /// Linux: reads `/proc/self/status`, which stays open.
     #[derive(Debug)]
     pub(crate) struct Resident {
         file: File,
@@ -56,7 +56,7 @@ mod system {
 
     use super::Usage;
 
-    /// What the system tells the crate `memory-stats`.
+    /// Other systems: as reported by the crate `memory-stats`.
     #[derive(Debug)]
     pub(crate) struct Resident {
         peak: u64,
@@ -83,7 +83,7 @@ mod system {
 
 pub(crate) use system::Resident;
 
-/// The numbers of `/proc/self/status`, which it gives in kibibytes (`man 5 proc_pid_status`).
+/// Parses `/proc/self/status`, which is in kibibytes (`man 5 proc_pid_status`).
 #[cfg(any(target_os = "linux", test))]
 fn parse(status: &str) -> Result<Usage, std::fmt::Error> {
     let number = |key: &str| {

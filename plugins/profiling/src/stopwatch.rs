@@ -1,41 +1,40 @@
-//! The times of a phase's iterations.
+//! Times of a phase's iterations.
 
 use std::time::Instant;
 
-/// What an iteration took.
+/// Times of one iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Lap {
-    /// Seconds until its batch was there.
+    /// Seconds until its batch was loaded.
     pub(crate) data: f64,
-    /// Seconds from the end of the one before to its own end.
+    /// Seconds from the end of the previous iteration to the end of this one.
     pub(crate) whole: f64,
 }
 
-/// Measures the iterations of a phase, each from the end of the one before.
+/// Measures the iterations of a phase, each from the end of the previous one.
 #[derive(Debug, Default)]
 pub(crate) struct Stopwatch {
-    /// The end of the iteration before, or the pass's begin.
+    /// End of the previous iteration, or start of the pass.
     mark: Option<Instant>,
-    /// The batch was there.
+    /// Time at which the batch was loaded.
     loaded: Option<Instant>,
-    /// The iterations measured in this process, those of the warm-up counted in.
+    /// Number of iterations measured in this process, including the warm-up.
     laps: u64,
 }
 
 impl Stopwatch {
-    /// A pass begins, or goes on behind something that is no part of it.
+    /// Starts a pass, or continues one after an interruption that is not part of it.
     pub(crate) fn start(&mut self, now: Instant) {
         self.mark = Some(now);
         self.loaded = None;
     }
 
-    /// The batch is there.
+    /// Marks the batch as loaded.
     pub(crate) fn loaded(&mut self, now: Instant) {
         self.loaded = Some(now);
     }
 
-    /// An iteration is over; nothing where it had not been seen to begin, or is one of the first
-    /// `warm_up` ones.
+    /// Ends an iteration; `None` if its start was not seen, or if it is one of the first `warm_up`.
     pub(crate) fn lap(&mut self, now: Instant, warm_up: u64) -> Option<Lap> {
         let (mark, loaded) = (self.mark.replace(now)?, self.loaded.take()?);
         self.laps += 1;
@@ -65,7 +64,7 @@ mod tests {
         watch.loaded(at(20));
         let lap = watch.lap(at(24), 1).expect("a lap");
         assert!((lap.data - 0.006).abs() < 1e-9 && (lap.whole - 0.010).abs() < 1e-9);
-        // A validation lies between.
+        // A validation comes between.
         watch.start(at(100));
         watch.loaded(at(101));
         let lap = watch.lap(at(103), 1).expect("a lap");

@@ -1,4 +1,4 @@
-//! The `throughput` hook: samples a second, and tokens where samples are made of them.
+//! The `throughput` hook: samples per second, and tokens per second for samples made of tokens.
 //!
 //! `{"hook": "throughput", "config": {"window": 100, "every": 100}}`
 
@@ -11,28 +11,28 @@ use sconce_plugin_api::tensor::DType;
 use crate::stopwatch::Stopwatch;
 use crate::times::{Seconds, Times};
 
-/// What is counted, and what is told.
+/// Which iterations are measured, and what is reported.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// So many iterations of each phase are left out, from the process's first one on. Default 10.
+    /// Exclude this many iterations of each phase, from the first one of the process. Default 10.
     warm_up: u64,
-    /// The latest so many iterations make `samples_per_second`, at least 1. Default 50.
+    /// Number of latest iterations that `samples_per_second` covers, at least 1. Default 50.
     #[schemars(range(min = 1))]
     window: usize,
-    /// A line on the latest iterations in every so many, at least 1. Default (null): at the end of each
-    /// pass alone, on all of them.
+    /// Number of iterations between lines on the latest ones, at least 1.
+    /// Default (null): only at the end of each pass, on all of its iterations.
     #[schemars(range(min = 1))]
     every: Option<u64>,
-    /// How many items a sample has, at least 1. Default (null): its tokens, where the inputs are
-    /// whole numbers of (batch, length); else there are no items.
+    /// Number of items in a sample, at least 1. Default (null): its tokens, if the inputs are
+    /// integers of shape (batch, length); otherwise items are not counted.
     #[schemars(range(min = 1))]
     items_per_sample: Option<u64>,
-    /// Whether there are lines at all. Default true.
+    /// Whether lines are printed. Default true.
     log: bool,
-    /// Whether the rates are published as metrics: `samples_per_second` and `items_per_second` of the
-    /// window, and at the end of a pass `samples_per_second/whole` of all of its iterations, and
-    /// `sample_time/mean` and `sample_time/median` in seconds. Default true.
+    /// Whether the rates are published as metrics: `samples_per_second` and `items_per_second` of
+    /// the window, and at the end of a pass `samples_per_second/whole` over all of its iterations,
+    /// and `sample_time/mean` and `sample_time/median` in seconds. Default true.
     publish: bool,
 }
 
@@ -49,7 +49,7 @@ impl Default for Config {
     }
 }
 
-/// An iteration, or several.
+/// Time and contents of one or more iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Done {
     seconds: f64,
@@ -70,12 +70,12 @@ impl Done {
         self.samples as f64 / self.seconds
     }
 
-    /// Nothing where there are no items.
+    /// Items per second; `None` if items are not counted.
     fn items_per_second(self) -> Option<f64> {
         (self.items > 0).then(|| self.items as f64 / self.seconds)
     }
 
-    /// `1234 samples/s, 78976 items/s`
+    /// Formats as `1234 samples/s, 78976 items/s`.
     fn line(self) -> String {
         let samples = format!("{:.0} samples/s", self.samples_per_second());
         match self.items_per_second() {
@@ -92,7 +92,7 @@ struct Measured {
     latest: VecDeque<Done>,
     pass: Done,
     run: Done,
-    /// Seconds a sample, of each iteration of this pass.
+    /// Seconds per sample, for each iteration of this pass.
     sample_times: Times,
 }
 
@@ -118,7 +118,7 @@ impl Measured {
 /// See the [module](self).
 pub(crate) struct Throughput {
     config: Config,
-    /// By the phase's number.
+    /// Indexed by the phase's number.
     phases: [Measured; Phase::ALL.len()],
 }
 
@@ -127,7 +127,7 @@ impl Throughput {
         self.phases.get_mut(phase.number() as usize)
     }
 
-    /// How many items the batch has.
+    /// Number of items in the batch.
     fn items(&self, task: &TaskView<'_>) -> u64 {
         if let Some(items) = self.config.items_per_sample {
             return items.saturating_mul(task.batch_size());
@@ -243,7 +243,7 @@ impl Hook for Throughput {
     }
 
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        // A validation in the midst of a training epoch is no iteration of it.
+        // A validation in the middle of a training epoch is not part of its iterations.
         if task.phase() != Phase::Train
             && let Some(training) = self.measured(Phase::Train)
         {

@@ -1,16 +1,16 @@
-//! Mean, median and range of times.
+//! Mean, median and range of durations.
 
 use std::fmt;
 
-/// Times in seconds.
+/// Durations in seconds.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     times: Vec<f64>,
-    /// A place for the search of the median.
+    /// Scratch space for finding the median.
     sorted: Vec<f64>,
 }
 
-/// What times have in common.
+/// Statistics of a set of durations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Statistics {
     pub(crate) count: usize,
@@ -29,8 +29,8 @@ impl Times {
         self.times.clear();
     }
 
-    /// Their statistics; nothing where there are none. The median of an even number of times is the
-    /// mean of the two in the middle.
+    /// Statistics of the durations; `None` if there are none. The median of an even number of
+    /// values is the mean of the two in the middle.
     pub(crate) fn statistics(&mut self) -> Option<Statistics> {
         let count = self.times.len();
         if count == 0 {
@@ -49,7 +49,7 @@ impl Times {
     }
 }
 
-/// A time for people: three digits and a unit.
+/// Displays a duration with three significant digits and a unit.
 pub(crate) struct Seconds(pub(crate) f64);
 
 impl fmt::Display for Seconds {

@@ -1,37 +1,38 @@
-//! What stands under `config` in the manifest entry.
+//! Options of the hook, given under `config` in the manifest entry.
 
 use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
 
-/// What the page shows, and when it is written.
+/// Contents of the page, and when it is written.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The page's file, below the run's directory. Default `report.html`.
+    /// The page's file, under the run's directory. Default `report.html`.
     pub(crate) file: PathBuf,
     /// The page's title. Default: the run's name.
     pub(crate) title: Option<String>,
-    /// The page is written after every so many epochs, and at the run's begin and end; at least 1.
-    /// Default 1.
+    /// Write the page after every this many epochs, and at the start and end of the run; at
+    /// least 1. Default 1.
     #[schemars(range(min = 1))]
     pub(crate) every: u64,
-    /// Batches' losses and learning rates are drawn too, every so many training iterations; 0: they are
-    /// not. Of more than 2,000 points every second one is left out, again and again. Default 0.
+    /// Also plot the batches' losses and the learning rates, every this many training iterations;
+    /// 0: don't. Whenever a curve exceeds 2,000 points, every second one is dropped. Default 0.
     pub(crate) iterations: u64,
-    /// The metrics that are drawn. Default (null): all.
+    /// The metrics that are plotted. Default (null): all.
     pub(crate) metrics: Option<Vec<String>>,
-    /// Draw vertical axes of these metrics logarithmically. Default: none.
+    /// Plot these metrics on logarithmic vertical axes. Default: none.
     pub(crate) logarithmic: Vec<String>,
-    /// Confusion matrices of validation and test, where outputs have a number for each class. Default true.
+    /// Show confusion matrices of validation and test, for outputs with one score per class.
+    /// Default true.
     pub(crate) confusion: bool,
-    /// No confusion matrix of more classes than this; from 2 to 1,000. Default 50.
+    /// Maximum number of classes of a confusion matrix; from 2 to 1,000. Default 50.
     #[schemars(range(min = 2, max = 1000))]
     pub(crate) most_classes: usize,
-    /// Show the manifest. The values of keys that name a password, a token or another secret are left out
-    /// of it. Default true.
+    /// Show the manifest. The values of keys that name a password, a token or another secret are
+    /// omitted. Default true.
     pub(crate) manifest: bool,
-    /// While the run goes on, an open page loads itself anew every so many seconds; 0: it does not.
+    /// While the run is in progress, an open page reloads every this many seconds; 0: never.
     /// Default 30.
     pub(crate) refresh: u64,
 }
@@ -54,7 +55,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses what the types allow and no run can do.
+    /// Rejects values that the types allow but the hook can't use.
     pub(crate) fn check(&self) -> Result<()> {
         if self.every == 0 {
             bail!("`every` must be at least 1, found 0");
@@ -68,7 +69,7 @@ impl Config {
         Ok(())
     }
 
-    /// Whether a metric is drawn.
+    /// Whether a metric is plotted.
     pub(crate) fn shows(&self, metric: &str) -> bool {
         let listed = self.metrics.as_deref();
         listed.is_none_or(|listed| listed.iter().any(|name| name == metric))

@@ -1,4 +1,4 @@
-//! Confusion matrices: how often which class was taken for which.
+//! Confusion matrices: how often each class was predicted as which.
 
 use sconce_plugin_api::tensor::DType;
 use sconce_plugin_api::{Result, TaskView, state};
@@ -12,13 +12,13 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// Refuses a matrix of a state that is not square, or counts more than any run.
+    /// Rejects a state's matrix that is not square, or whose counts exceed those of any run.
     pub(crate) fn check(&self) -> Result<()> {
         state::check_matrix("matrices", self.classes, &self.counts)
     }
 
-    /// Counts the batch at hand, where its outputs are numbers for at most `most` classes and its targets
-    /// are their numbers; whether they are.
+    /// Counts the current batch if it is a classification: its outputs have scores for at most
+    /// `most` classes, and its targets are class indices. Returns whether that is so.
     pub(crate) fn add(&mut self, task: &TaskView<'_>, most: usize) -> Result<bool> {
         let (Ok(outputs), Ok(targets)) = (task.outputs(), task.targets()) else {
             return Ok(false);
@@ -47,7 +47,7 @@ impl Matrix {
             }
             Some(DType::I64) => {
                 for (row, target) in rows.zip(targets.elements::<i64>()?) {
-                    // What is left out of the loss has a negative number.
+                    // Samples ignored by the loss have a negative index.
                     self.count(row, usize::try_from(target).unwrap_or(usize::MAX));
                 }
             }
@@ -56,7 +56,7 @@ impl Matrix {
         Ok(true)
     }
 
-    /// Counts a sample. Of equal outputs the first is the prediction.
+    /// Counts a sample. Of equal scores the first is the prediction.
     fn count(&mut self, row: &[f32], target: usize) {
         let mut best = 0;
         let mut most = f32::NEG_INFINITY;
@@ -72,18 +72,19 @@ impl Matrix {
         }
     }
 
-    /// All samples.
+    /// Number of samples.
     pub(crate) fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The samples whose class was found.
+    /// Number of correctly classified samples.
     pub(crate) fn right(&self) -> u64 {
         let diagonal = self.counts.iter().step_by(self.classes + 1);
         diagonal.sum()
     }
 
-    /// The pairs of different classes that are taken for each other most, with the count, at most five.
+    /// The pairs of true and predicted class that are confused most often, with their counts; at
+    /// most five.
     pub(crate) fn mistakes(&self) -> Vec<(usize, usize, u64)> {
         let cells = self.counts.iter().enumerate();
         let mut wrong: Vec<(usize, usize, u64)> = cells

@@ -1,4 +1,4 @@
-//! The page's drawings: curves and confusion matrices.
+//! Charts of the page: curves and confusion matrices.
 
 use std::fmt::Write;
 
@@ -8,15 +8,16 @@ use sconce_plugin_api::Result;
 use crate::history::{Curve, History};
 use crate::html::{escape, whole};
 
-/// The colours of lines, which repeat: those of the charts are the style sheet's `s0` to `s6`.
+/// Number of line colours, which then repeat: the charts' are the style sheet's `s0` to `s6`.
 const COLOURS: usize = 7;
 
-/// A chart for each metric with a line for each phase, then losses of batches and learning rates.
+/// A chart per metric with a line per phase, then the batches' losses and the learning rates.
 pub(crate) fn all(history: &History, logarithmic: &[String]) -> Result<String> {
     let mut drawn = String::new();
     let mut names: Vec<&str> = Vec::new();
     for curve in &history.metrics {
-        // The test has one value, which the table shows; a name with a slash is a number of a table.
+        // The test has one value, which the table shows; a name with a slash is an entry of a
+        // table.
         if curve.phase != "test" && !curve.is_of_table() && !names.contains(&curve.name.as_str()) {
             names.push(&curve.name);
         }
@@ -49,10 +50,11 @@ pub(crate) fn all(history: &History, logarithmic: &[String]) -> Result<String> {
     ))
 }
 
-/// The numbers of tables, as `activation/conv1/mean`, folded by table: a chart for each of the last
-/// parts with a line for each of what stands between, or one chart where nothing does.
+/// Metrics that are tables, such as `activation/conv1/mean`, folded by table: a chart for each last
+/// part of the names with a line for each middle part, or a single chart for names without a middle
+/// part.
 fn tables(history: &History) -> Result<String> {
-    // In the order of their first appearance: tables, their charts, the charts' lines.
+    // Tables, their charts and the charts' lines, each in order of first appearance.
     let mut all: Named<Named<Vec<Line>>> = Vec::new();
     let curves = history.metrics.iter();
     for curve in curves.filter(|curve| curve.phase != "test" && curve.is_of_table()) {
@@ -78,10 +80,10 @@ fn tables(history: &History) -> Result<String> {
     Ok(text)
 }
 
-/// Things by their names, in an order of their own.
+/// Values by name, in insertion order.
 type Named<'a, T> = Vec<(&'a str, T)>;
 
-/// The entry of a name, made at the end where it is new.
+/// Returns the entry of a name, appending a default one if it is new.
 fn place<'a, 'b, T: Default>(entries: &'b mut Named<'a, T>, name: &'a str) -> &'b mut T {
     let known = entries.iter().position(|(known, _)| *known == name);
     let index = known.unwrap_or_else(|| {
@@ -100,7 +102,7 @@ fn line(name: &str, curve: &Curve) -> Line {
 }
 
 fn draw(name: &str, mut lines: Vec<Line>, is_logarithmic: bool, drawn: &mut String) -> Result<()> {
-    // The names stand above the drawing, where they hide no line.
+    // The names are put above the chart, where they hide no line.
     let mut keys = String::new();
     for (index, line) in lines.iter_mut().enumerate() {
         let name = std::mem::take(&mut line.name);
@@ -111,7 +113,7 @@ fn draw(name: &str, mut lines: Vec<Line>, is_logarithmic: bool, drawn: &mut Stri
         }
     }
     let mut chart = LineChart::new("");
-    // Small, so that its letters can still be read where the page is a telephone's.
+    // Small, so that the text stays legible on a phone.
     (chart.width, chart.height) = (520, 300);
     "epoch".clone_into(&mut chart.x_label);
     chart.y_log = is_logarithmic;
@@ -132,7 +134,7 @@ fn figure(name: &str, svg: &str, drawn: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// The last finished confusion matrices.
+/// The last completed confusion matrices.
 pub(crate) fn matrices(history: &History, classes: &[String]) -> Result<String> {
     let mut drawn = String::new();
     for (phase, matrix) in &history.matrices {

@@ -1,4 +1,4 @@
-//! The machine and the versions of a run.
+//! The run's machine and versions.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::html::moment;
 
-/// Names and values, in the order of showing.
+/// Names and values, in display order.
 pub(crate) struct Environment {
     pub(crate) rows: Vec<(&'static str, String)>,
     /// The run's hooks: names and kinds.
@@ -55,7 +55,7 @@ impl Environment {
     }
 }
 
-/// The processor's name, where the system has a file that says it.
+/// The processor's model name, if the system has a file with it.
 fn processor() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
@@ -63,7 +63,7 @@ fn processor() -> Option<String> {
     Some(name.trim().to_owned())
 }
 
-/// The machine's name, where the system has a file that says it.
+/// The machine's host name, if the system has a file with it.
 fn machine() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim();

@@ -1,4 +1,4 @@
-//! What the page knows of the run: the hook's state.
+//! Data collected for the page: the hook's state.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::confusion::Matrix;
 
-/// The most points of a curve by iterations.
+/// Maximum number of points of a per-iteration curve.
 const MOST_POINTS: usize = 2000;
 
-/// Everything that is gathered.
+/// Data collected over the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct History {
-    /// Training batches of an epoch.
+    /// Number of training batches in an epoch.
     pub(crate) batches: u64,
     /// Metrics at the ends of passes, in the order of their first appearance.
     pub(crate) metrics: Vec<Curve>,
-    /// Where among them each is, by `phase/name`.
+    /// Index into `metrics`, by `phase/name`.
     #[serde(skip)]
     places: HashMap<String, usize>,
-    /// The parameter groups' learning rates.
+    /// Learning rates of the parameter groups.
     pub(crate) rates: Vec<Curve>,
-    /// Losses of batches.
+    /// Losses of individual batches.
     pub(crate) losses: Vec<Curve>,
-    /// Only every so many of the points that `iterations` asks for are kept.
+    /// One in this many of the points that `iterations` selects is kept.
     pub(crate) stride: u64,
     pub(crate) times: Vec<Times>,
     pub(crate) events: Vec<Event>,
@@ -32,39 +32,39 @@ pub(crate) struct History {
     pub(crate) matrices: Vec<(String, Matrix)>,
 }
 
-/// A metric of a phase, a parameter group's rate.
+/// Curve of a phase's metric, or of a parameter group's learning rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Curve {
     pub(crate) name: String,
     pub(crate) phase: String,
-    /// Epochs, parts of them included, and values; nothing where a value is infinite or none.
+    /// Epochs, including fractions, and values; `None` if a value is NaN or infinite.
     pub(crate) points: Vec<(f64, Option<f64>)>,
 }
 
-/// Something that happened.
+/// An event of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Event {
     pub(crate) epoch: u64,
     pub(crate) iteration: u64,
-    /// Seconds of the run.
+    /// Seconds that the run had taken.
     pub(crate) seconds: f64,
     /// `checkpoint`, `back`, `error` or `end`.
     pub(crate) kind: String,
     pub(crate) text: String,
 }
 
-/// Where the time of a phase's passes went, in seconds.
+/// How the time of a phase's passes was spent, in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Times {
     pub(crate) phase: String,
     pub(crate) passes: u64,
     pub(crate) total: f64,
-    /// Data, forward, loss, backward, update.
+    /// Times of data, forward, loss, backward and update.
     pub(crate) parts: [f64; 5],
     pub(crate) hooks: Vec<HookTimes>,
 }
 
-/// A hook's part.
+/// Time spent in a hook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HookTimes {
     pub(crate) name: String,
@@ -73,17 +73,18 @@ pub(crate) struct HookTimes {
     pub(crate) longest: f64,
 }
 
-/// What a table says of a curve.
+/// Summary of a curve, shown in a table.
 pub(crate) struct Summary {
     pub(crate) last: f64,
     pub(crate) least: f64,
     pub(crate) greatest: f64,
-    /// The best value and its epoch, where the metric's name says what is better.
+    /// The best value and its epoch, if the metric's name implies which value is better.
     pub(crate) best: Option<(f64, f64, Rule)>,
 }
 
 impl History {
-    /// Refuses what no run saves: counters out of all bounds, matrices that are not square.
+    /// Rejects a state that no run can have saved: counters out of bounds, matrices that are not
+    /// square.
     pub(crate) fn check(&self) -> Result<()> {
         state::check_count("batches", self.batches)?;
         state::check_count("stride", self.stride)?;
@@ -110,9 +111,9 @@ impl History {
             .try_for_each(|(_, matrix)| matrix.check())
     }
 
-    /// A finished pass's metric.
+    /// Adds a metric of a finished pass.
     pub(crate) fn add_metric(&mut self, phase: Phase, name: &str, at: f64, value: f64) {
-        // A restored history comes without.
+        // A restored history comes without the index.
         if self.places.len() != self.metrics.len() {
             self.places = places_of(&self.metrics);
         }
@@ -128,17 +129,17 @@ impl History {
         push(&mut self.rates, group, "train", at, rate);
     }
 
-    /// A point by iterations; thins them where they have become many.
+    /// Adds a point to the loss curve.
     pub(crate) fn add_loss(&mut self, at: f64, loss: f64) {
         push(&mut self.losses, "loss", "train", at, loss);
     }
 
-    /// Whether the point of this number, counted from 0, is kept.
+    /// Whether the point with this number, counted from 0, is kept.
     pub(crate) fn keeps(&self, number: u64) -> bool {
         number.is_multiple_of(self.stride.max(1))
     }
 
-    /// Leaves out every second point of the curves by iterations where there are too many.
+    /// Drops every second point of the per-iteration curves if there are too many.
     pub(crate) fn thin(&mut self) {
         let many = |curve: &Curve| curve.points.len() > MOST_POINTS;
         if !self.losses.iter().chain(&self.rates).any(many) {
@@ -154,7 +155,7 @@ impl History {
         }
     }
 
-    /// Leaves out the events of checkpoints that were deleted or replaced since.
+    /// Drops the events of checkpoints that have been deleted or replaced since.
     pub(crate) fn keep_checkpoints(&mut self, is_there: impl Fn(&str) -> bool) {
         let mut seen = HashSet::new();
         let mut kept: Vec<Event> = std::mem::take(&mut self.events);
@@ -227,12 +228,12 @@ impl History {
 }
 
 impl Curve {
-    /// Whether it is a number of a table, as `activation/conv1/mean`, rather than one of the run's few.
+    /// Whether the metric is an entry of a table, such as `activation/conv1/mean`.
     pub(crate) fn is_of_table(&self) -> bool {
         self.name.contains('/')
     }
 
-    /// The last value and the extremes, where there is any.
+    /// The last value and the extremes, if there are finite values.
     pub(crate) fn summary(&self) -> Option<Summary> {
         let values = || {
             let points = self.points.iter();
@@ -267,7 +268,7 @@ fn check_seconds(seconds: f64) -> Result<()> {
     Ok(())
 }
 
-/// The index of the hook of this name; in almost all cases the one where it was the last time.
+/// Index of the hook with this name; almost always the likely one, where it was last time.
 fn place(hooks: &[HookTimes], likely: usize, name: &str) -> Option<usize> {
     let is_it = |hook: &HookTimes| hook.name == name;
     if hooks.get(likely).is_some_and(is_it) {
@@ -276,7 +277,7 @@ fn place(hooks: &[HookTimes], likely: usize, name: &str) -> Option<usize> {
     hooks.iter().position(is_it)
 }
 
-/// The metrics' curves by their phases and names: there may be thousands.
+/// Index of the metrics' curves by phase and name: there may be thousands.
 fn places_of(curves: &[Curve]) -> HashMap<String, usize> {
     let curves = curves.iter().enumerate();
     curves

@@ -1,9 +1,9 @@
-//! Text for the page: escaped, and numbers as people read them.
+//! Text for the page: escaped, with numbers formatted for reading.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-/// A text as it may stand in the page, in attributes too.
+/// Escapes a text for the page, attributes included.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -13,7 +13,7 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // Control characters are not allowed in the page, whatever stands for them.
+            // Control characters are not allowed in the page, even as character references.
             other if other.is_control() && other != '\n' && other != '\t' => {
                 escaped.push('\u{fffd}');
             }
@@ -23,7 +23,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// The same, with what stands between backticks as code.
+/// Escapes a text, and marks up what is between backticks as code.
 pub(crate) fn escape_code(text: &str) -> String {
     let mut written = String::new();
     for (index, part) in text.split('`').enumerate() {
@@ -37,7 +37,7 @@ pub(crate) fn escape_code(text: &str) -> String {
     written
 }
 
-/// A number with as many digits as one reads.
+/// Formats a number with a readable number of digits.
 pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
@@ -55,7 +55,7 @@ pub(crate) fn number(value: f64) -> String {
     trimmed.to_owned()
 }
 
-/// A whole number with its digits in groups of three.
+/// Formats an integer with its digits in groups of three.
 pub(crate) fn whole(value: u64) -> String {
     let digits = value.to_string();
     let mut grouped = String::new();
@@ -68,7 +68,7 @@ pub(crate) fn whole(value: u64) -> String {
     grouped
 }
 
-/// A size as people read it.
+/// Formats a size in bytes with a unit.
 pub(crate) fn bytes(count: u64) -> String {
     let mut size = count as f64;
     for unit in ["B", "kB", "MB", "GB"] {
@@ -81,7 +81,7 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{size:.1} TB")
 }
 
-/// A time as `1 h 02 min`, `3 min 04 s`, `5.6 s` or `78 ms`.
+/// Formats a time as `1 h 02 min`, `3 min 04 s`, `5.6 s` or `78 ms`.
 pub(crate) fn time(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -92,7 +92,7 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
-/// A time in seconds, as short ones are read.
+/// Formats a short time, given in seconds.
 pub(crate) fn seconds(value: f64) -> String {
     if value <= 0.0 {
         return "0".to_owned();
@@ -104,10 +104,10 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
-/// Seconds since 1970 as `2026-11-21 14:05 UTC`.
+/// Formats seconds since 1970 as `2026-11-21 14:05 UTC`.
 pub(crate) fn moment(unix: u64) -> String {
     let (days, rest) = (unix / 86_400, unix % 86_400);
-    // Days to a date, after Howard Hinnant's `civil_from_days`.
+    // From days to a date, after Howard Hinnant's `civil_from_days`.
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
@@ -155,7 +155,7 @@ mod tests {
         );
         let times = [0.0781, 5.61, 184.0, 3720.0].map(|s| time(Duration::from_secs_f64(s)));
         assert_eq!(times, ["78 ms", "5.6 s", "3 min 04 s", "1 h 02 min"]);
-        // As `date -u -d @N` says.
+        // Expected values from `date -u -d @N`.
         assert_eq!(moment(1_795_269_900), "2026-11-21 14:05 UTC");
         assert_eq!(moment(951_782_400), "2000-02-29 00:00 UTC");
     }

@@ -1,4 +1,4 @@
-//! The manifest on the page: without secrets, and lightly coloured.
+//! The manifest on the page: without secrets, and syntax-coloured.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::html::escape;
 
-/// Parts of keys whose values nobody but their owner should see.
+/// Parts of keys whose values are secret.
 const SECRET: [&str; 8] = [
     "password",
     "passwd",
@@ -18,11 +18,10 @@ const SECRET: [&str; 8] = [
     "authorization",
 ];
 
-/// What stands in a secret's place.
+/// Shown in place of a secret.
 const HIDDEN: &str = "(not shown)";
 
-/// The same without the values of keys that name a secret, and without user names and passwords in
-/// addresses.
+/// Removes the values of keys that name a secret, and user names and passwords in URLs.
 pub(crate) fn without_secrets(value: Value) -> Value {
     match value {
         Value::Object(entries) => {
@@ -44,7 +43,7 @@ pub(crate) fn without_secrets(value: Value) -> Value {
     }
 }
 
-/// `https://user:password@host/` as `https://host/`.
+/// Turns `https://user:password@host/` into `https://host/`.
 fn without_user(text: String) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text;
@@ -57,7 +56,7 @@ fn without_user(text: String) -> String {
     }
 }
 
-/// The value as indented JSON text with its parts in spans.
+/// Formats the value as indented JSON, with its parts in `span` elements.
 pub(crate) fn coloured(value: &Value) -> String {
     let mut text = String::new();
     write(value, 0, &mut text);
@@ -80,7 +79,7 @@ fn write(value: &Value, depth: usize, text: &mut String) {
             }
             let _ = write!(text, "{}}}", indent(depth));
         }
-        // Lists of plain things stand in one line.
+        // Lists without objects or lists in them go on one line.
         Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
             text.push_str("[\n");
             for (index, item) in items.iter().enumerate() {

@@ -1,12 +1,12 @@
-//! The `report` hook: one HTML page of the whole run, readable while it trains.
+//! The `report` hook: one HTML page on the whole run, readable during training.
 //!
-//! `{"hook": "report", "config": {"iterations": 10}}` writes `report.html` into the run's directory: the
-//! state of the run, the best values, curves of all metrics and learning rates, confusion matrices, where
-//! the time went, what happened, the model, the manifest and the machine.
+//! `{"hook": "report", "config": {"iterations": 10}}` writes `report.html` into the run's
+//! directory: the state of the run, the best values, curves of all metrics and learning rates,
+//! confusion matrices, how the time was spent, the events, the model, the manifest and the machine.
 //!
-//! The page has everything in itself (drawings as SVG, one style sheet) and asks the network for nothing.
-//! It is written beside its place and renamed, so that whoever opens it finds it whole. What it shows is
-//! this hook's state: a resumed run goes on with its curves.
+//! The page is self-contained (SVG charts, one style sheet) and makes no network requests. It is
+//! written under a temporary name and renamed, so that readers always see a complete page. Its data
+//! are this hook's state: a resumed run continues the curves.
 
 #![forbid(unsafe_code)]
 
@@ -37,19 +37,19 @@ struct Report {
     path: PathBuf,
     /// The directory of the run's checkpoints.
     checkpoints: PathBuf,
-    /// The run's manifest; null where the page is not to show it.
+    /// The run's manifest; null if the page is not to show it.
     manifest: Value,
     environment: Environment,
     facts: TaskFacts,
     history: History,
-    /// The matrix of the pass under way.
+    /// Confusion matrix of the current pass.
     matrix: Matrix,
-    /// Whether batches have what a matrix needs, once one has been seen.
+    /// Whether batches are suitable for a confusion matrix, known once one has been seen.
     is_classifying: Option<bool>,
 }
 
 impl Report {
-    /// Where the training is, in epochs and parts of them.
+    /// Progress of training in epochs, including fractions.
     fn place(&self, task: &TaskView<'_>) -> f64 {
         if self.history.batches == 0 {
             return task.epoch() as f64;
@@ -128,7 +128,7 @@ impl Hook for Report {
     fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         self.facts = task.facts()?;
         if task.is_resumed() {
-            // The page of the run's first part stays until its curves are back.
+            // The page of the earlier part of the run stays until its curves are restored.
             return Ok(());
         }
         self.write(task, &Standing::Running)
@@ -138,7 +138,7 @@ impl Hook for Report {
         self.matrix.counts.fill(0);
         if task.phase() == Phase::Train {
             self.history.batches = task.batches();
-            // An epoch that was begun before a resume has its rates.
+            // An epoch begun before a resume has its learning rates already.
             if self.config.iterations == 0 && task.batch() == 0 {
                 let at = self.place(task);
                 for (group, rate) in task.learning_rates() {

@@ -1,4 +1,4 @@
-//! The page, put together.
+//! Assembly of the page.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::{curves, json, tables};
 
 const STYLE: &str = include_str!("page.css");
 
-/// How the run stands.
+/// Status of the run.
 pub(crate) enum Standing<'a> {
     Running,
     Completed,
@@ -51,7 +51,7 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// As an event says it.
+    /// Status as the text of an event.
     pub(crate) fn sentence(&self) -> String {
         match self.reason() {
             "" => self.word().to_owned(),
@@ -60,7 +60,7 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// What the page is made of.
+/// Contents of the page.
 pub(crate) struct Page<'a> {
     pub(crate) config: &'a Config,
     pub(crate) facts: &'a TaskFacts,
@@ -78,7 +78,7 @@ pub(crate) struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// The page's text.
+    /// Renders the page.
     pub(crate) fn html(&self) -> Result<String> {
         self.text().context("the page can't be put together")
     }
@@ -120,7 +120,7 @@ impl Page<'_> {
         }
         page.push_str("</main>\n");
         if matches!(self.standing, Standing::Running) && self.config.refresh > 0 {
-            // A page that nobody looks at is left alone; the browser keeps its place.
+            // A page in a hidden tab is left alone; the browser keeps the scroll position.
             writeln!(
                 page,
                 "<script>setInterval(() => {{ if (!document.hidden) location.reload(); }}, {});</script>",
@@ -165,7 +165,7 @@ impl Page<'_> {
     }
 }
 
-/// A section, where it has any content.
+/// Writes a section, unless its content is empty.
 fn section(title: &str, content: &str, page: &mut String) -> Result<()> {
     if !content.is_empty() {
         writeln!(page, "<section>\n<h2>{title}</h2>\n{content}</section>")?;
@@ -182,7 +182,7 @@ mod tests {
     use crate::confusion::Matrix;
     use crate::history::{Event, HookTimes, Times};
 
-    /// A page in the midst of a run of which everything is known.
+    /// A page in the middle of a run, with every part filled.
     fn sample() -> String {
         let facts = json!({"run": "a <run>", "classes": ["cat", "dog & co"], "sample_shape": [1, 28, 28],
             "modules": [{"name": "fc1", "kind": "linear"}], "parameter_count": 12_345});
@@ -265,7 +265,7 @@ mod tests {
         assert!(page.contains("cat taken for dog &amp; co, 2"));
         assert!(!page.contains("a <run>"));
         assert!(page.contains("left, about"));
-        // Numbers of tables are folded: two charts of two lines, and one of one.
+        // Tables are folded: two charts of two lines, and one of one.
         let (_, folded) = page
             .split_once("<summary>activation</summary>")
             .expect("a table");

@@ -8,7 +8,7 @@ use crate::environment::Environment;
 use crate::history::{History, Times};
 use crate::html::{escape, escape_code, number, seconds, whole};
 
-/// Last and best values of each metric.
+/// The last and best values of each metric.
 pub(crate) fn results(history: &History) -> Result<String> {
     let (mut rows, mut folded) = (String::new(), String::new());
     for curve in &history.metrics {
@@ -52,7 +52,7 @@ pub(crate) fn results(history: &History) -> Result<String> {
 
 const PARTS: [&str; 5] = ["data", "forward", "loss", "backward", "update"];
 
-/// Where the time went, by phase, and by hook.
+/// How the time was spent, by phase and by hook.
 pub(crate) fn times(history: &History) -> Result<String> {
     let mut text = String::new();
     for times in &history.times {
@@ -94,7 +94,7 @@ pub(crate) fn times(history: &History) -> Result<String> {
     Ok(text)
 }
 
-/// A bar of the parts of a phase's time.
+/// A bar showing the parts of a phase's time.
 fn parts(times: &Times, text: &mut String) -> Result<()> {
     let hooks: f64 = times.hooks.iter().map(|hook| hook.seconds).sum();
     let known: f64 = times.parts.iter().sum::<f64>() + hooks;
@@ -129,7 +129,7 @@ fn parts(times: &Times, text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// What happened, the newest first.
+/// The events, newest first.
 pub(crate) fn events(history: &History) -> Result<String> {
     let mut rows = String::new();
     for event in history.events.iter().rev() {
@@ -214,7 +214,7 @@ fn pairs(rows: &[(&str, String)]) -> Result<String> {
     Ok(text)
 }
 
-/// A table; `>` in front of a column's name puts its numbers to the right. Nothing where it has no rows.
+/// A table; `>` before a column's name aligns it to the right. Empty if there are no rows.
 fn table(columns: &[&str], rows: &str) -> String {
     if rows.is_empty() {
         return String::new();

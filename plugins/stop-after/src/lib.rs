@@ -1,10 +1,11 @@
-//! The `stop-after` hook: ends a run after so much training, whichever limit comes first.
+//! The `stop-after` hook: stops a run after a given amount of training, at the first limit reached.
 //!
 //! `{"hook": "stop-after", "config": {"iterations": 500, "minutes": 10}}`
 //!
-//! Limits count from the run's beginning, what came before a resume included. `epochs` ends the
-//! run when the epoch and its validation are over; the others after the iteration that reaches
-//! them, in mid-epoch too. Minutes that pass during a validation end the run after it.
+//! Limits count from the beginning of the run, including the parts before a resume. `epochs` stops
+//! the run when the epoch and its validation are over; the other limits after the iteration that
+//! reaches them, also in mid-epoch. If the minutes run out during a validation, the run stops after
+//! it.
 
 #![forbid(unsafe_code)]
 
@@ -34,7 +35,7 @@ impl Hook for StopAfter {
         Ok(StopAfter { limits })
     }
 
-    /// A resumed run may be over before it begins.
+    /// A resumed run may have reached its limit already.
     fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let reason = self.limits.epochs_reached(task.epoch());
         match reason.or_else(|| self.limits.reached(&progress(task))) {
@@ -44,7 +45,7 @@ impl Hook for StopAfter {
     }
 
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        // The test comes after the training: there is nothing left to stop.
+        // The test comes after training: there is nothing left to stop.
         if !matches!(task.phase(), Phase::Train | Phase::Val) {
             return Ok(());
         }

@@ -1,34 +1,34 @@
-//! The limits: what stands under `config`, and which of them a run has reached.
+//! The limits given under `config`, and which of them a run has reached.
 
 use std::time::Duration;
 
 use sconce_plugin_api::Plan;
 use sconce_plugin_api::prelude::*;
 
-/// When the `stop-after` hook stops the run: at the first limit reached. At least one is needed.
+/// When the `stop-after` hook stops the run: at the first limit reached. At least one is required.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Stop after so many training epochs, each with its validation; at least 1.
+    /// Stop after this many training epochs, each with its validation; at least 1.
     #[schemars(range(min = 1))]
     pub(crate) epochs: Option<u64>,
-    /// Stop after so many training iterations (batches; micro-batches under accumulation); at
-    /// least 1.
+    /// Stop after this many training iterations (batches; micro-batches with gradient
+    /// accumulation); at least 1.
     #[schemars(range(min = 1))]
     pub(crate) iterations: Option<u64>,
-    /// Stop after so many optimizer steps; at least 1.
+    /// Stop after this many optimizer steps; at least 1.
     #[schemars(range(min = 1))]
     pub(crate) updates: Option<u64>,
-    /// Stop after the iteration in which so many training samples have been seen; at least 1.
+    /// Stop after the iteration that reaches this many training samples; at least 1.
     #[schemars(range(min = 1))]
     pub(crate) samples: Option<u64>,
-    /// Stop after the iteration in which so many minutes since the run's beginning have passed;
-    /// above 0, fractions allowed.
+    /// Stop after the iteration in which this many minutes since the beginning of the run have
+    /// passed; above 0, fractions allowed.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub(crate) minutes: Option<f64>,
 }
 
-/// How far a run is.
+/// Progress of a run.
 pub(crate) struct Progress {
     pub(crate) iterations: u64,
     pub(crate) updates: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Progress {
 }
 
 impl Config {
-    /// Refuses a hook that would never stop anything, and one that would stop at once.
+    /// Rejects limits that would never stop a run, and ones that would stop it at once.
     pub(crate) fn check(&self) -> Result<()> {
         let counts = [
             ("epochs", self.epochs),
@@ -63,7 +63,7 @@ impl Config {
         Ok(())
     }
 
-    /// Warns of limits that lie beyond the run's end.
+    /// Warns about limits beyond the end of the run.
     pub(crate) fn warn_of_late(&self, plan: &Plan, setup: &Setup<'_>) {
         for (name, limit, total) in [
             ("epochs", self.epochs, plan.epochs),
@@ -78,7 +78,7 @@ impl Config {
         }
     }
 
-    /// The reason to stop now, if a limit other than `epochs` is reached.
+    /// Reason to stop now, if a limit other than `epochs` is reached.
     pub(crate) fn reached(&self, progress: &Progress) -> Option<String> {
         let is_over = |minutes: &f64| progress.elapsed.as_secs_f64() >= minutes * 60.0;
         reason(self.iterations, progress.iterations, "iteration")
@@ -91,7 +91,7 @@ impl Config {
             })
     }
 
-    /// The reason to stop, if as many training epochs are over as are wanted.
+    /// Reason to stop, if the limit of training epochs is reached.
     pub(crate) fn epochs_reached(&self, epochs: u64) -> Option<String> {
         reason(self.epochs, epochs, "epoch")
     }
@@ -102,7 +102,7 @@ fn reason(limit: Option<u64>, done: u64, what: &str) -> Option<String> {
     Some(say(&limit, what))
 }
 
-/// `stop-after: 500 iterations`.
+/// Formats as `stop-after: 500 iterations`.
 fn say(limit: &impl ToString, what: &str) -> String {
     let limit = limit.to_string();
     let plural = if limit == "1" { "" } else { "s" };

@@ -1,4 +1,4 @@
-//! Requests to a server.
+//! HTTP requests to a server.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use sconce_plugin_api::{Context, Result, bail};
 use serde_json::Value;
 use ureq::Agent;
 
-/// A server, and what goes with each request.
+/// A server, and the headers sent with each request.
 #[derive(Clone)]
 pub(crate) struct Server {
     agent: Agent,
     headers: Vec<(String, String)>,
 }
 
-/// A server's answer.
+/// A server's response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: String,
 }
 
 impl Server {
-    /// Requests with these headers, each of which takes at most so long.
+    /// Creates a client that sends these headers and limits each request to this time.
     pub(crate) fn new(timeout: Duration, headers: Vec<(String, String)>) -> Self {
         let config = Agent::config_builder()
             .timeout_global(Some(timeout))
@@ -36,7 +36,7 @@ impl Server {
         }
     }
 
-    /// Posts JSON. The error says what failed, without the address, which may have a secret in it.
+    /// Posts JSON. The error says what failed, without the URL, which may contain a secret.
     pub(crate) fn post(&self, url: &str, json: &Value) -> Result<Answer, String> {
         let mut request = self
             .agent
@@ -48,7 +48,7 @@ impl Server {
         answer(request.send(json.to_string()))
     }
 
-    /// Asks for something.
+    /// Sends a GET request.
     pub(crate) fn get(&self, url: &str) -> Result<Answer, String> {
         let mut request = self.agent.get(url);
         for (name, value) in &self.headers {
@@ -57,7 +57,7 @@ impl Server {
         answer(request.call())
     }
 
-    /// Sends a file.
+    /// Uploads content by a PUT request.
     pub(crate) fn put(&self, url: &str, content: &[u8]) -> Result<Answer, String> {
         let mut request = self.agent.put(url);
         for (name, value) in &self.headers {
@@ -78,7 +78,7 @@ fn answer(sent: Sent) -> Result<Answer, String> {
     })
 }
 
-/// Refuses addresses that can't be reached.
+/// Rejects URLs that can't be used.
 pub(crate) fn check_url(option: &str, url: &str) -> Result<()> {
     if url.starts_with("https://") {
         bail!(
@@ -92,12 +92,12 @@ pub(crate) fn check_url(option: &str, url: &str) -> Result<()> {
     Ok(())
 }
 
-/// A time from a number of seconds.
+/// Converts an option's number of seconds.
 pub(crate) fn seconds(option: &str, seconds: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(seconds).with_context(|| format!("`{option}` is no time"))
 }
 
-/// The value of a variable of the environment, for secrets that must not stand in a manifest.
+/// Value of an environment variable, for secrets that must not be in a manifest.
 pub(crate) fn variable(option: &str, name: &str) -> Result<String> {
     std::env::var(name).with_context(|| format!("`{option}` names the variable `{name}`"))
 }

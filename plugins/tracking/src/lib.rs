@@ -1,9 +1,9 @@
-//! Hooks that bring a run to where experiments are compared:
+//! Hooks that send a run's results to experiment trackers:
 //!
-//! | hook | where |
+//! | hook | destination |
 //! |---|---|
 //! | `tensorboard` | event files that TensorBoard reads |
-//! | `webhook` | any address, as JSON |
+//! | `webhook` | any URL, as JSON |
 //! | `mlflow` | an MLflow tracking server |
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Work for another thread: the training hands it over and never waits for it.
+//! Work for a background thread: training hands it over and never waits for it.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::thread;
@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use sconce_plugin_api::prelude::*;
 
-/// What becomes of a server that can't be reached or refuses.
+/// Response to a server that can't be reached or rejects a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnFailure {
-    /// A warning at the first failure, and their number at the run's end.
+    /// Print a warning at the first failure, and the number of failures at the end of the run.
     #[default]
     Warn,
-    /// Nothing is said.
+    /// Report nothing.
     Ignore,
-    /// The hook fails; the manifest's `on_error` says what that means.
+    /// Report an error of this hook, handled according to the entry's `on_error`.
     Error,
 }
 
-/// A bounded queue of jobs and the thread that does them.
+/// A bounded queue of jobs and the thread that processes them.
 pub(crate) struct Outbox<J> {
     jobs: Option<SyncSender<J>>,
-    /// What failed; closed when the thread is through.
+    /// Failures so far; disconnected once the thread has finished.
     failures: Receiver<String>,
     on_failure: OnFailure,
     failed: u64,
@@ -30,8 +30,8 @@ pub(crate) struct Outbox<J> {
 }
 
 impl<J: Send + 'static> Outbox<J> {
-    /// Starts the thread. It gets all jobs that wait at once, at most `capacity`; `work` answers with
-    /// what failed.
+    /// Starts the thread. It receives all waiting jobs at once, at most `capacity`; `work` returns
+    /// the failures.
     pub(crate) fn start(
         name: &str,
         capacity: usize,
@@ -59,7 +59,7 @@ impl<J: Send + 'static> Outbox<J> {
         })
     }
 
-    /// Hands a job over; it is dropped where the queue is full. Tells what has failed so far.
+    /// Queues a job, or drops it if the queue is full. Reports the failures so far.
     pub(crate) fn hand(&mut self, job: J, task: &TaskView<'_>) -> Result<()> {
         let sent = self.jobs.as_ref().map(|jobs| jobs.try_send(job));
         if matches!(sent, Some(Err(TrySendError::Full(_)))) {
@@ -77,7 +77,7 @@ impl<J: Send + 'static> Outbox<J> {
         Ok(())
     }
 
-    /// Waits until all jobs are done, at most so long, and tells how many failed.
+    /// Waits until all jobs are done, for at most `most`, and reports how many failed.
     pub(crate) fn close(&mut self, most: Duration, task: &TaskView<'_>) -> Result<()> {
         self.jobs = None;
         let end = std::time::Instant::now() + most;

@@ -1,11 +1,11 @@
-//! The `webhook` hook: posts what happens as JSON to an address.
+//! The `webhook` hook: posts events of the run as JSON to a URL.
 //!
 //! ```text
 //! {"event":"epoch","run":"digits","epoch":2,"phase":"val","metrics":{"accuracy":0.93,"loss":0.24},…}
 //! ```
 //!
-//! Another thread does the posting. Where the server is slower than the run its queue fills up, and
-//! what has no place there is left out: the training waits for nobody before its end.
+//! A background thread does the posting. If the server is slower than the run, the queue fills up
+//! and further events are dropped: training never waits for the server before its end.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,60 +16,60 @@ use serde_json::{Map, Value, json};
 use crate::http::{self, Server};
 use crate::outbox::{OnFailure, Outbox};
 
-/// Where events go, and which.
+/// Where events are posted, and which.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The address: `http://HOST:PORT/PATH`.
+    /// The URL: `http://HOST:PORT/PATH`.
     url: String,
-    /// What is posted. Default: `start`, `epoch` and `end`.
+    /// The events that are posted. Default: `start`, `epoch` and `end`.
     events: Vec<Event>,
-    /// An `iteration` event every so many training iterations, counted over the run, at least 1.
-    /// Default 100.
+    /// Post an `iteration` event every this many training iterations, counted over the run, at
+    /// least 1. Default 100.
     #[schemars(range(min = 1))]
     every: u64,
-    /// The metrics that are posted. Default: all but those that are parts of tables.
+    /// The metrics that are posted. Default: all except the entries of tables.
     metrics: Option<Vec<String>>,
-    /// The event stands under this name in an object of its own: `data` makes `{"data": EVENT}`.
-    /// Default: none, the event is the whole.
+    /// Wrap the event in an object under this name: `data` makes `{"data": EVENT}`. Default: none,
+    /// the event is the whole message.
     field: Option<String>,
-    /// What else is in each event, by name. Default: nothing.
+    /// Additional fields of each event, by name. Default: none.
     fields: BTreeMap<String, Value>,
-    /// Headers of each request. Default: none.
+    /// HTTP headers of each request. Default: none.
     headers: BTreeMap<String, String>,
-    /// Headers whose values are in variables of the environment, as tokens are:
+    /// HTTP headers whose values come from environment variables, such as tokens:
     /// `{"Authorization": "MY_TOKEN"}`. Default: none.
     headers_from: BTreeMap<String, String>,
-    /// Seconds that a request may take, above 0; and what is still to be posted when the run
-    /// ends. Default 10.
+    /// Time limit of a request in seconds, above 0; also of posting the remaining events when the
+    /// run ends. Default 10.
     #[schemars(range(min = 0.001, max = 3600))]
     timeout: f64,
-    /// A request that failed is made again so many times, from 0 to 10. Default 2.
+    /// Retry a failed request this many times, from 0 to 10. Default 2.
     #[schemars(range(max = 10))]
     retries: u32,
-    /// Seconds before the first of these; before each further one twice as many. Default 1.
+    /// Seconds before the first retry; doubled before each further one. Default 1.
     #[schemars(range(min = 0, max = 60))]
     retry_wait: f64,
-    /// What becomes of an event that can't be posted. Default `warn`.
+    /// Response to an event that can't be posted. Default `warn`.
     on_failure: OnFailure,
-    /// So many events wait at most, from 1 to 100000; what comes then is left out. Default 256.
+    /// Maximum number of waiting events, from 1 to 100000; further ones are dropped. Default 256.
     #[schemars(range(min = 1, max = 100_000))]
     queue: usize,
 }
 
-/// Something that happens.
+/// An event of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Event {
-    /// The run begins, or goes on.
+    /// The run begins, or resumes.
     Start,
-    /// So many training iterations are over.
+    /// Another `every` training iterations are finished.
     Iteration,
-    /// A pass over a phase's data is over.
+    /// A pass over a phase's data is finished.
     Epoch,
-    /// A checkpoint was saved, or could not be.
+    /// A checkpoint was saved, or saving it failed.
     Checkpoint,
-    /// The run is over: how, why, all metrics.
+    /// The run has ended: how, why, and all metrics.
     End,
 }
 
@@ -93,7 +93,7 @@ impl Default for Config {
     }
 }
 
-/// What the hook knows between calls.
+/// State of the hook between calls.
 pub(crate) struct Webhook {
     config: Config,
     run: String,
@@ -191,7 +191,7 @@ impl Hook for Webhook {
 }
 
 impl Webhook {
-    /// Hands an event over, with what all of them have.
+    /// Queues an event, adding the fields that all events have.
     fn post(&mut self, event: Event, task: &TaskView<'_>, more: Value) -> Result<()> {
         if !self.config.events.contains(&event) {
             return Ok(());
@@ -216,7 +216,7 @@ impl Webhook {
         self.outbox.hand(json, task)
     }
 
-    /// A phase's metrics by name; what is no number is `null`.
+    /// A phase's metrics by name; a value that is not finite becomes `null`.
     fn metrics(&self, task: &TaskView<'_>, phase: Phase) -> Value {
         let is_chosen = |name: &str| match &self.config.metrics {
             Some(chosen) => chosen.iter().any(|chosen| chosen == name),
@@ -230,7 +230,7 @@ impl Webhook {
     }
 }
 
-/// An outcome and its reason as words.
+/// An outcome and its reason as text.
 pub(crate) fn told<'a>(outcome: &Outcome<'a>) -> (&'static str, Option<&'a str>) {
     match *outcome {
         Outcome::Completed => ("completed", None),
@@ -241,7 +241,7 @@ pub(crate) fn told<'a>(outcome: &Outcome<'a>) -> (&'static str, Option<&'a str>)
     }
 }
 
-/// Posts events, on the other thread.
+/// Posts events, on the background thread.
 struct Poster {
     server: Server,
     url: String,

@@ -22,7 +22,7 @@ fn only(variables: &[&str], on_missing: OnMissing) -> Config {
     }
 }
 
-/// Opens a table as a run does, and writes rows. Returns the table and the warnings.
+/// Opens or resumes a table and writes rows. Returns the table and the warnings.
 fn run(
     path: &Path,
     config: &Config,
@@ -73,7 +73,7 @@ fn the_name_of_a_metric_is_no_formula_and_comes_back() {
         ..Config::default()
     };
     for epoch in 1..3 {
-        // The second time the header is read.
+        // The second run reads the header.
         let (_, warnings) = run(&path, &config, None, &[row(epoch, &metrics)]).unwrap();
         assert_eq!(warnings, [""; 0]);
     }
@@ -133,7 +133,7 @@ fn a_resumed_run_writes_the_file_of_one_never_stopped() {
     let (mut table, _) = run(&path, &config, None, &rows[..2]).unwrap();
     let mut saved = vec![table.save().unwrap(), table.save().unwrap()];
     drop(table);
-    // What came after the checkpoint is written again, not twice.
+    // Rows after the checkpoint are replaced, not duplicated.
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text + "2,20,10,0.001,0.5\n").unwrap();
     run(&path, &config, saved.pop(), &rows[2..]).unwrap();

@@ -1,4 +1,4 @@
-//! The `visualize` hook: pictures of inputs with their targets and predictions.
+//! The `visualize` hook: draws inputs with their targets and predictions.
 //!
 //! `{"hook": "visualize", "config": {"every_epochs": 5, "count": 36, "mistakes": true}}`
 
@@ -16,35 +16,34 @@ use picture::Options;
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// In every so many epochs the first batch of each pass is drawn, of training and validation, and
-    /// that of the test always; at least 1; null: never. Default 1.
+    /// Draw the first batch of each training and validation pass every this many epochs, at
+    /// least 1, and always that of the test; null: never. Default 1.
     #[schemars(range(min = 1))]
     every_epochs: Option<u64>,
-    /// In every so many iterations of the training the batch is drawn; at least 1; null: never.
-    /// Default null.
+    /// Draw the batch every this many training iterations, at least 1; null: never. Default null.
     #[schemars(range(min = 1))]
     every_iterations: Option<u64>,
-    /// So many samples of the batch at most, from 1 to 1024. Default 16.
+    /// Maximum number of samples drawn from a batch, from 1 to 1024. Default 16.
     #[schemars(range(min = 1, max = 1024))]
     count: usize,
-    /// So many samples in a row, at least 1. Default (null): about as many as there are rows.
+    /// Number of samples in a row, at least 1. Default (null): about as many as there are rows.
     #[schemars(range(min = 1))]
     columns: Option<usize>,
-    /// An image's pixel is so many pixels wide and high, from 1 to 32. Default 3.
+    /// Width and height of an image's pixel in the picture, in pixels, from 1 to 32. Default 3.
     #[schemars(range(min = 1, max = 32))]
     scale: usize,
-    /// The number that is black; with `white`. Default (null): the least one.
+    /// The value drawn as black; goes with `white`. Default (null): the smallest value.
     black: Option<f32>,
-    /// The number that is white, above `black`. Default (null): the greatest one.
+    /// The value drawn as white, above `black`. Default (null): the largest value.
     white: Option<f32>,
-    /// Without these two: whether all images of a picture have the same black and white, not each its
-    /// own. Default true.
+    /// Without `black` and `white`: whether all images of a picture share one range, or each has
+    /// its own. Default true.
     common: bool,
-    /// Whether target and prediction are written below. Default true.
+    /// Whether target and prediction are written below the images. Default true.
     captions: bool,
-    /// Whether only samples are drawn whose class was predicted wrongly. Default false.
+    /// Whether only misclassified samples are drawn. Default false.
     mistakes: bool,
-    /// The directory below the run's for the pictures, as
+    /// Directory for the pictures, under the run's directory; they are named as in
     /// `val-epoch-003-iteration-000300.png`. Default `pictures`.
     directory: PathBuf,
 }
@@ -77,7 +76,7 @@ pub(crate) struct Visualize {
 
 impl Visualize {
     fn is_due(&self, task: &TaskView<'_>) -> bool {
-        // Neither the batch under way nor the epoch is counted yet.
+        // Neither the current batch nor the current epoch is counted yet.
         let is_nth = |every: Option<u64>, number: u64| {
             every.is_some_and(|every| number.is_multiple_of(every))
         };
@@ -92,7 +91,7 @@ impl Visualize {
         }
     }
 
-    /// `val-epoch-003-iteration-000300.png`, of the epoch under way, or that is validated.
+    /// `val-epoch-003-iteration-000300.png`, for the current epoch, or the one being validated.
     fn file(&self, task: &TaskView<'_>) -> Result<PathBuf> {
         let (phase, stream) = (task.phase().name(), task.stream());
         let under_way = u64::from(task.phase() == Phase::Train);

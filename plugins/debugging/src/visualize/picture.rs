@@ -1,4 +1,4 @@
-//! What of a batch is drawn: images, and what is written below them.
+//! The parts of a batch that are drawn: images and their captions.
 
 use sconce_charts::{GridRange, Image, ImageGrid};
 use sconce_plugin_api::prelude::*;
@@ -7,21 +7,21 @@ use sconce_plugin_api::tensor::{DType, Tensor};
 /// Channels, height and width of images.
 pub(super) type Size = (usize, usize, usize);
 
-/// A sample's images and the words below the last of them.
+/// A sample's images, and the caption below the first of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sample {
-    /// Input, or input and target and output where these are images too.
+    /// The input; also target and output if these are images too.
     pub(super) images: Vec<Vec<f32>>,
     pub(super) caption: String,
-    /// Whether the prediction is another one than the target; nothing where that can't be said.
+    /// Whether the prediction differs from the target; `None` if that can't be decided.
     pub(super) is_wrong: Option<bool>,
 }
 
-/// The size of a batch's images, of (batch, channels, height, width) or (batch, height, width).
+/// Size of a batch's images, of shape (batch, channels, height, width) or (batch, height, width).
 ///
 /// # Errors
 ///
-/// Where they are none.
+/// If the inputs are not images.
 pub(super) fn size(inputs: &Tensor<'_>) -> Result<Size> {
     let number = |size: i64| usize::try_from(size).unwrap_or(0);
     match *inputs.shape() {
@@ -37,7 +37,7 @@ pub(super) fn size(inputs: &Tensor<'_>) -> Result<Size> {
     }
 }
 
-/// Numbers of any type, from the first one on.
+/// The first `count` elements of a tensor of any type.
 fn numbers(tensor: &Tensor<'_>, count: usize) -> Result<Vec<f32>> {
     let name = tensor.name();
     match tensor.dtype() {
@@ -73,7 +73,7 @@ fn is_float(tensor: &Tensor<'_>) -> bool {
     matches!(tensor.dtype(), Some(DType::F32 | DType::F64))
 }
 
-/// All samples of a batch, in their order.
+/// All samples of a batch, in order.
 pub(super) fn samples(
     inputs: &Tensor<'_>,
     targets: &Tensor<'_>,
@@ -91,7 +91,7 @@ pub(super) fn samples(
     let count = samples.len();
     let is_class = targets.len() == count && !is_float(targets);
     if outputs.len() == inputs.len() && is_float(outputs) && !is_class {
-        // An image of each image: with what it is to be, where that is another one.
+        // Image-to-image model: also draw the target images, if these differ from the inputs.
         let is_like = targets.len() == inputs.len() && is_float(targets);
         let wanted = if is_like {
             Some(images(targets, pixels)?.collect::<Vec<_>>())
@@ -137,7 +137,7 @@ fn images(tensor: &Tensor<'_>, pixels: usize) -> Result<impl Iterator<Item = Vec
     Ok(images.into_iter())
 }
 
-/// A class's name, with the predicted one behind it where that is another one; of numbers both.
+/// The true class's name, followed by the predicted one if that differs; for numbers, both values.
 fn caption(
     wanted: f32,
     scores: &[f32],
@@ -172,7 +172,7 @@ fn name(class: usize, classes: &[String]) -> String {
         .unwrap_or_else(|| class.to_string())
 }
 
-/// The picture of samples, as PNG. Of a sample with several images these stand side by side.
+/// Draws samples as PNG. The images of one sample are put side by side.
 pub(super) fn draw(samples: &[Sample], size: Size, options: Options) -> Result<Vec<u8>> {
     let (channels, height, width) = size;
     let each = samples.first().map_or(1, |sample| sample.images.len());
@@ -200,13 +200,13 @@ pub(super) fn draw(samples: &[Sample], size: Size, options: Options) -> Result<V
 /// How a picture is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
-    /// Samples in a row; by default about as many as there are rows.
+    /// Samples per row; by default about as many as there are rows.
     pub(super) columns: Option<usize>,
-    /// How large a pixel is.
+    /// Width and height of an image's pixel.
     pub(super) scale: usize,
-    /// Black and white.
+    /// The values drawn as black and white.
     pub(super) range: GridRange,
-    /// Whether something is written.
+    /// Whether captions are written.
     pub(super) captions: bool,
 }
 
@@ -233,7 +233,7 @@ mod tests {
             caption(1.5, &[0.25], true, &[]),
             ("1.50>0.25".to_owned(), None)
         );
-        // The first of equal scores, as everywhere.
+        // Of equal scores the first wins, as everywhere.
         assert_eq!(caption(0.0, &[1.0, 1.0], false, &classes).1, Some(false));
     }
 }

@@ -1,4 +1,4 @@
-//! What stands under `config` in the manifest entry.
+//! Options of the hook, given under `config` in the manifest entry.
 
 use std::path::PathBuf;
 
@@ -6,51 +6,52 @@ use sconce_plugin_api::prelude::*;
 
 use crate::window::Smoothing;
 
-/// When the `jsonl` hook writes a line, and what is in it.
+/// When the `jsonl` hook writes a line, and what it contains.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub(crate) struct Config {
-    /// The file, below the run's directory. Default `log.jsonl`.
+    /// The file, under the run's directory. Default `log.jsonl`.
     pub(crate) file: PathBuf,
-    /// Another file for the lines of epochs. Default: none, they are in `file` too.
+    /// Separate file for the lines of epochs. Default: none, they go to `file` too.
     pub(crate) epochs_file: Option<PathBuf>,
-    /// A line every so many training iterations, counted from the start of each epoch. 0: none.
-    /// Default 50.
+    /// Write a line every this many training iterations, counted from the start of each epoch. 0:
+    /// never. Default 50.
     pub(crate) interval: u64,
-    /// A line every 5 iterations during the first 100 of the run, where the interval is longer.
-    /// Default false.
+    /// Also write a line every 5 iterations during the first 100 of the run, where the interval is
+    /// longer. Default false.
     pub(crate) denser_at_first: bool,
-    /// No line for what is left over at the end of an epoch when the interval doesn't divide it.
-    /// Default true.
+    /// Write no line for the remaining batches at the end of an epoch when the interval doesn't
+    /// divide it. Default true.
     pub(crate) ignore_last: bool,
-    /// A line at the end of each pass over a phase's data. Default true.
+    /// Write a line at the end of each pass over a phase's data. Default true.
     pub(crate) by_epoch: bool,
-    /// The loss in an interval's line is that of so many iterations, from 1 to 100000; it goes on
-    /// over the ends of epochs. Default 10.
+    /// The loss in an interval's line covers this many iterations, from 1 to 100000; the window
+    /// carries over from one epoch to the next. Default 10.
     #[schemars(range(min = 1, max = 100_000))]
     pub(crate) window: usize,
-    /// How these become one. Default `mean`.
+    /// How these losses are combined into one value. Default `mean`.
     pub(crate) smoothing: Smoothing,
-    /// What is in a line, in this order. Default: all but `batch`, `learning_rates`, and the times
-    /// `elapsed`, `remaining` and `speed`, which differ from run to run.
+    /// The contents of a line, in this order. Default: all but `batch`, `learning_rates`, and the
+    /// times `elapsed`, `remaining` and `speed`, which differ from run to run.
     pub(crate) fields: Vec<Field>,
-    /// The metrics that are in a line. Default: all.
+    /// The metrics in a line. Default: all.
     pub(crate) metrics: Option<Vec<String>>,
-    /// The parts of metrics that are tables, `confusion/cat/dog`, too. Default false.
+    /// Also write the entries of metrics that are tables, such as `confusion/cat/dog`.
+    /// Default false.
     pub(crate) tables: bool,
-    /// Significant digits of numbers that are not whole, from 1 to 17. Default: as many as lead
-    /// back to the same number.
+    /// Significant digits of fractional numbers, from 1 to 17. Default: as many as are needed to
+    /// read back the same number.
     #[schemars(range(min = 1, max = 17))]
     pub(crate) digits: Option<u8>,
-    /// How infinite numbers and those that are none are written, which JSON has not. Default `null`.
+    /// How NaN and infinite numbers are written, which JSON lacks. Default `null`.
     pub(crate) not_finite: NotFinite,
-    /// Bring each line to the disk before the training goes on: it survives a power failure, not
-    /// only the end of the process, and costs milliseconds. Default false.
+    /// Sync each line to disk before training continues: it then survives a power failure, not only
+    /// the end of the process, at the cost of milliseconds. Default false.
     pub(crate) fsync: bool,
 }
 
-/// Something that a line can hold, under this name.
+/// A field that a line can contain, under this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Field {
@@ -74,20 +75,20 @@ pub(crate) enum Field {
     Metrics,
     /// Seconds since the run began.
     Elapsed,
-    /// Seconds until the training's end, estimated.
+    /// Estimated seconds until the end of training.
     Remaining,
-    /// Samples per second: since the last interval's line, or in the pass.
+    /// Samples per second: since the last interval's line, or during the pass.
     Speed,
 }
 
-/// How numbers that JSON has not are written.
+/// How NaN and infinite numbers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum NotFinite {
     /// As `null`.
     #[default]
     Null,
-    /// As the texts `"NaN"`, `"inf"` and `"-inf"`.
+    /// As the strings `"NaN"`, `"inf"` and `"-inf"`.
     Text,
 }
 
@@ -121,7 +122,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether an interval ends with training iteration `iteration` of the run, which is batch
+    /// Whether a line is due after training iteration `iteration` of the run, which is batch
     /// `batch` of `batches` in its epoch (all from 1).
     pub(crate) fn is_due(&self, iteration: u64, batch: u64, batches: u64) -> bool {
         if self.interval == 0 {
@@ -132,7 +133,7 @@ impl Config {
         dense || last || batch.is_multiple_of(self.interval)
     }
 
-    /// Whether a metric is in a line. The loss has a place of its own.
+    /// Whether a metric is in a line. The loss has a field of its own.
     pub(crate) fn has_metric(&self, name: &str) -> bool {
         let is_chosen = match &self.metrics {
             Some(chosen) => chosen.iter().any(|chosen| chosen == name),

@@ -1,12 +1,13 @@
-//! The `jsonl` hook: one JSON object per line, every so many iterations and at the end of each pass.
+//! The `jsonl` hook: a JSON object per line, at intervals of iterations and at the end of each
+//! pass.
 //!
 //! ```text
 //! {"event":"interval","phase":"train","epoch":0,"iteration":50,"update":50,"samples":3200,"learning_rate":0.001,"loss":1.2032,"accuracy":0.6428}
 //! {"event":"epoch","phase":"val","epoch":1,"iteration":141,"update":141,"samples":9000,"learning_rate":0.001,"loss":0.5127,"accuracy":0.8561}
 //! ```
 //!
-//! The counters count what is finished, as everywhere. Equal runs write equal files unless times are
-//! asked for, and so do a run that was stopped and resumed and one that never was.
+//! The counters count what is finished, as everywhere. Equal runs write equal files unless times
+//! are requested; so do a run that was stopped and resumed and one that was not.
 
 mod config;
 mod object;
@@ -20,20 +21,20 @@ use sconce_plugin_api::prelude::*;
 
 use crate::window::Window;
 
-/// What the hook knows between calls.
+/// State of the hook between calls.
 pub(crate) struct JsonLines {
     config: Config,
     lines: LogFile,
     epochs: Option<LogFile>,
     losses: Window,
     object: Object,
-    /// Since the last interval's line, and since the pass began.
+    /// Samples since the last interval's line, and since the pass began.
     interval: Meter,
     pass: Meter,
     has_speed: bool,
 }
 
-/// What a checkpoint keeps.
+/// State saved in a checkpoint.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     lines: LogFileState,
@@ -41,7 +42,7 @@ struct Saved {
     losses: Vec<u64>,
 }
 
-/// Samples since a moment.
+/// Number of samples since a point in time.
 #[derive(Clone, Copy, Default)]
 struct Meter {
     since: Duration,
@@ -164,7 +165,7 @@ impl JsonLines {
             .flatten()
     }
 
-    /// Makes the line of this moment.
+    /// Builds the line for the current state.
     fn fill(&mut self, task: &TaskView<'_>, event: &str, loss: Option<f64>, speed: Option<f64>) {
         let object = &mut self.object;
         let phase = task.phase();
@@ -175,7 +176,7 @@ impl JsonLines {
             object.add("stream", &task.stream());
         }
         if event == "epoch" && !task.is_whole() {
-            // A stop has broken the epoch off.
+            // The epoch was cut short by a stop.
             object.add("whole", &false);
         }
         for &field in &self.config.fields {
@@ -221,7 +222,7 @@ fn number(object: &mut Object, key: &str, value: Option<f64>) {
     }
 }
 
-/// Writes a line through to the system, or to the disk itself.
+/// Writes a line through to the system, or with `fsync` to the disk.
 fn write(log: &mut LogFile, line: &[u8], fsync: bool) -> Result<()> {
     log.write(line)?;
     if fsync {

@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use super::config::{Config, NotFinite};
 
-/// An object whose keys stay in the order of their adding. It keeps its memory from line to line.
+/// An object whose keys keep their insertion order. Its memory is reused from line to line.
 pub(crate) struct Object {
     text: Vec<u8>,
-    /// The keys so far, so that none is there twice.
+    /// The keys so far, to skip duplicates.
     keys: HashSet<String>,
     digits: Option<u8>,
     not_finite: NotFinite,
 }
 
 impl Object {
-    /// An object whose numbers look as the config says.
+    /// Creates an empty object that formats numbers according to the config.
     pub(crate) fn new(config: &Config) -> Self {
         Object {
             text: Vec::with_capacity(256),
@@ -26,7 +26,7 @@ impl Object {
         }
     }
 
-    /// Begins anew.
+    /// Starts a new object.
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.keys.clear();
@@ -54,7 +54,7 @@ impl Object {
         }
     }
 
-    /// A number with the digits that were asked for.
+    /// Rounds a number to the configured digits.
     pub(crate) fn rounded(&self, value: f64) -> f64 {
         let Some(digits) = self.digits else {
             return value;
@@ -63,14 +63,14 @@ impl Object {
         format!("{value:.digits$e}").parse().unwrap_or(value)
     }
 
-    /// The whole line.
+    /// Closes the object and returns the line.
     pub(crate) fn line(&mut self) -> &[u8] {
         self.text.extend_from_slice(b"}\n");
         &self.text
     }
 }
 
-/// Writing numbers and texts to memory doesn't fail.
+/// Appends a value as JSON. Writing numbers and strings to memory can't fail.
 fn json(text: &mut Vec<u8>, value: &impl Serialize) {
     drop(serde_json::to_writer(text, value));
 }

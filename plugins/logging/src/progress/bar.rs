@@ -1,4 +1,4 @@
-//! A bar drawn into memory: the host shows it, so that it and messages never run into each other.
+//! A bar rendered to memory: the host displays it, so that it never mixes with messages.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ pub(crate) struct Bar {
     drawn: Drawn,
 }
 
-/// A terminal of one line that nobody sees.
+/// An in-memory terminal of one line.
 #[derive(Clone, Debug, Default)]
 struct Drawn(Arc<Mutex<String>>);
 
@@ -26,7 +26,7 @@ impl Drawn {
 
 impl TermLike for Drawn {
     fn width(&self) -> u16 {
-        // Wider than any line: the true width is the caller's to see to.
+        // Wider than any line: the caller cuts it to the true width.
         u16::MAX
     }
 
@@ -66,7 +66,7 @@ impl TermLike for Drawn {
 }
 
 impl Bar {
-    /// A bar for so many batches, with a text in front.
+    /// Creates a bar for this many batches, with a text in front.
     pub(crate) fn new(batches: u64, prefix: String, config: &Config) -> Result<Bar> {
         let drawn = Drawn::default();
         let target = ProgressDrawTarget::term_like(Box::new(drawn.clone()));
@@ -88,7 +88,7 @@ impl Bar {
         Ok(Bar { bar, drawn })
     }
 
-    /// The bar at a batch, with a text behind it, cut to so many columns.
+    /// Draws the bar at a batch, followed by a text, cut to this many columns.
     pub(crate) fn draw(&self, batch: u64, message: String, columns: usize) -> String {
         self.drawn.with(String::clear);
         self.bar.set_message(message);
@@ -97,7 +97,7 @@ impl Bar {
         self.drawn.with(String::clear);
         self.bar.tick();
         let text = self.drawn.with(|drawn| drawn.trim_end().to_owned());
-        // A line that fills the last column makes some terminals begin the next one.
+        // A line that fills the last column makes some terminals start the next one.
         text.chars().take(columns.saturating_sub(1)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What stands under `config` in the manifest entry.
+//! Options of the hook, given under `config` in the manifest entry.
 
 use sconce_plugin_api::prelude::*;
 
@@ -7,20 +7,20 @@ use sconce_plugin_api::prelude::*;
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub(crate) struct Config {
-    /// A bar is drawn at most so many times in a second, from 0.1 to 60. Default 10.
+    /// Redraw the bar at most this many times per second, from 0.1 to 60. Default 10.
     #[schemars(range(min = 0.1, max = 60))]
     pub(crate) refresh_per_second: f64,
-    /// The bar's last state stays as a line when its pass is over. Default false: it goes.
+    /// Leave the bar's last state as a line when its pass is over. Default false: it is removed.
     pub(crate) leave: bool,
     /// The bar's width in characters, from 1 to 200. Default 20.
     #[schemars(range(min = 1, max = 200))]
     pub(crate) width: usize,
     /// Draw the bar with `=` and `>` instead of blocks. Default false.
     pub(crate) ascii: bool,
-    /// The metrics beside the bar; those that have no value are left out. In training the loss is
-    /// smoothed, all else is the mean over the pass so far. Default: the loss.
+    /// The metrics beside the bar; those without a value are omitted. In training the loss is
+    /// smoothed, all others are means over the pass so far. Default: the loss.
     pub(crate) metrics: Vec<String>,
-    /// The loss of a training is the mean over so many iterations, from 1 to 100000. Default 10.
+    /// The training loss is the mean over this many iterations, from 1 to 100000. Default 10.
     #[schemars(range(min = 1, max = 100_000))]
     pub(crate) window: usize,
     /// Decimal places of metrics, from 0 to 17. Default 4.
@@ -28,12 +28,12 @@ pub(crate) struct Config {
     pub(crate) digits: usize,
     /// What the rate counts. Default `samples`.
     pub(crate) rate: Rate,
-    /// The time left to the end of the pass. Default true.
+    /// Show the time left until the end of the pass. Default true.
     pub(crate) eta: bool,
-    /// The time left to the end of the whole training too, in its passes. Default false.
+    /// Also show the time left until the end of all training passes. Default false.
     pub(crate) total_eta: bool,
-    /// So many lines for each pass where messages go to no terminal, the last one at its end.
-    /// 0: none. Default 1.
+    /// Number of lines per pass where messages don't go to a terminal, the last one at its end. 0:
+    /// none. Default 1.
     pub(crate) plain_lines: u64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Rate {
     Samples,
     /// Iterations per second.
     Iterations,
-    /// None is shown.
+    /// No rate.
     None,
 }
 

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! The bar is the last line of the terminal; the host keeps it below all messages. Where messages
-//! go to no terminal there are plain lines instead. The rate and the times are those of the pass since it
-//! began or the run went on; the number of batches is known before the first pass, so that nothing
-//! has to be learned in it.
+//! don't go to a terminal, plain lines are printed instead. The rate and the times cover the pass
+//! since it began or the run resumed; the number of batches is known before the first pass, so that
+//! the bar needs no first pass to learn it.
 
 mod bar;
 mod config;
@@ -21,11 +21,11 @@ use sconce_plugin_api::prelude::*;
 
 use crate::window::{Smoothing, Window};
 
-/// What the hook knows between calls.
+/// State of the hook between calls.
 pub(crate) struct Progress {
     config: Config,
     losses: Window,
-    /// One in another: a validation may lie within a training epoch.
+    /// A stack: a validation may lie within a training epoch.
     passes: Vec<Pass>,
     /// When the bar is drawn next.
     due: Instant,
@@ -34,12 +34,12 @@ pub(crate) struct Progress {
 
 /// A pass over a phase's data.
 struct Pass {
-    /// On a screen.
+    /// Present only on a terminal.
     bar: Option<Bar>,
     /// `epoch 2/5 train`.
     name: String,
     begun: Instant,
-    /// Batches that were done before it went on.
+    /// Batches that were done before the run resumed.
     before: u64,
     samples: u64,
 }
@@ -65,7 +65,7 @@ impl Hook for Progress {
 
     fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let phase = task.phase();
-        // The training's epoch is under way, an evaluation's is the last finished one.
+        // In training the current epoch, in evaluation the last finished one.
         let epoch = task.epoch() + u64::from(phase == Phase::Train);
         let all = task.epochs();
         let width = all.to_string().len();
@@ -78,7 +78,7 @@ impl Hook for Progress {
             None => None,
         };
         if phase == Phase::Train {
-            // One that a roll back has left without its end.
+            // Discards a pass that a rollback left unfinished.
             self.passes.clear();
         }
         self.passes.push(Pass {
@@ -101,7 +101,7 @@ impl Hook for Progress {
         pass.samples += task.batch_size();
         if pass.bar.is_none() {
             let (batch, batches) = (task.batch(), task.batches());
-            // The last one is written when the pass is over.
+            // The last line is printed when the pass is over.
             let part = |batch: u64| batch * self.config.plain_lines / batches.max(1);
             if batch < batches && part(batch) > part(batch - 1) {
                 task.info(self.plain(task));
@@ -140,7 +140,7 @@ impl Hook for Progress {
 }
 
 impl Progress {
-    /// The bar of the pass under way.
+    /// Renders the bar of the current pass.
     fn drawn(&mut self, task: &TaskView<'_>) -> Option<String> {
         let columns = task.screen_columns()?;
         let message = self.message(task);
@@ -149,14 +149,14 @@ impl Progress {
         Some(bar.draw(task.batch(), message, columns))
     }
 
-    /// The same as a line without a bar.
+    /// Renders the same as a line without a bar.
     fn plain(&mut self, task: &TaskView<'_>) -> String {
         let message = self.message(task);
         let name = self.passes.last().map_or("", |pass| &pass.name);
         format!("{name} {}/{}{message}", task.batch(), task.batches())
     }
 
-    /// Metrics, rate and times left.
+    /// Metrics, rate and remaining times.
     fn message(&mut self, task: &TaskView<'_>) -> String {
         let mut text = String::new();
         let Config { digits, .. } = self.config;
@@ -166,7 +166,7 @@ impl Progress {
                 .then(|| self.losses.value(Smoothing::Mean))
                 .flatten();
             if let Some(value) = smoothed.or_else(|| task.metric(name)) {
-                // Writing to a text doesn't fail.
+                // Writing to a string can't fail.
                 let _ = write!(text, "  {name} {value:.digits$}");
             }
         }

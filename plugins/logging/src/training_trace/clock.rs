@@ -1,14 +1,14 @@
-//! Moments as text: `2026-11-21T15:04:05Z`.
+//! Points in time as text: `2026-11-21T15:04:05Z`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The present moment in universal time, as RFC 3339 writes it.
+/// The current UTC time in RFC 3339 format.
 pub(crate) fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     text(since.unwrap_or_default())
 }
 
-/// A moment so long after the beginning of 1970.
+/// The time this long after the beginning of 1970.
 fn text(since: Duration) -> String {
     let seconds = since.as_secs();
     let (year, month, day) = date(seconds / 86_400);
@@ -16,7 +16,7 @@ fn text(since: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day, so many days after the first of January 1970, in the Gregorian calendar.
+/// Year, month and day, this many days after 1 January 1970, in the Gregorian calendar.
 ///
 /// Years are counted from March, so that a leap day is a year's last; 400 of them have 146097 days
 /// and five months of them 153 (Hinnant, "chrono-compatible low-level date algorithms").
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn moments_are_those_of_the_calendar() {
-        // As `date -u -d @N +%FT%TZ` says.
+        // Expected values from `date -u -d @N +%FT%TZ`.
         for (seconds, expected) in [
             (0, "1970-01-01T00:00:00Z"),
             (951_782_400, "2000-02-29T00:00:00Z"),

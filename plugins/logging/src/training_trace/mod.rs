@@ -1,6 +1,6 @@
-//! The `training-trace` hook: one JSON file that says how the run stands: when it began, how far it
-//! is, its best metrics, why it ended. It is replaced as a whole each time, so that a run that was
-//! killed leaves the last true one.
+//! The `training-trace` hook: one JSON file with the state of the run: when it began, its progress,
+//! its best metrics, why it ended. The file is replaced atomically each time, so that a killed run
+//! leaves the last complete one.
 
 mod clock;
 mod record;
@@ -14,23 +14,24 @@ use sconce_plugin_api::abi::API_VERSION;
 use sconce_plugin_api::{prelude::*, write_whole};
 use serde_json::{Value, json};
 
-/// Where the trace is, and how often it is brought up to date.
+/// Where the trace is written, and how often.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The file, below the run's directory. Default `training-trace.json`.
+    /// The file, under the run's directory. Default `training-trace.json`.
     file: PathBuf,
-    /// It is written after every so many epochs, at least 1, beside the run's begin and end. Default 1.
+    /// Write after every this many epochs, at least 1, besides at the start and end of the run.
+    /// Default 1.
     #[schemars(range(min = 1))]
     every: u64,
-    /// And after every so many iterations. 0: not within epochs. Default 0.
+    /// Also write after every this many iterations. 0: not within epochs. Default 0.
     every_iterations: u64,
-    /// The metrics whose best value is kept, of the validation unless they say otherwise:
-    /// `accuracy`, `train/loss`. Default: all of the validation (without one, of the training)
-    /// whose names say which value is better.
+    /// The metrics whose best value is kept, of validation unless prefixed: `accuracy`,
+    /// `train/loss`. Default: all of validation (without one, of training) whose names imply which
+    /// value is better.
     best: Option<Vec<Monitor>>,
-    /// What else is to stand in it, for whoever reads it: any text under any name, under `notes`.
-    /// Default: nothing.
+    /// Additional information for readers of the file: any text under any name, stored under
+    /// `notes`. Default: none.
     notes: BTreeMap<String, String>,
 }
 
@@ -46,24 +47,24 @@ impl Default for Config {
     }
 }
 
-/// What the hook knows between calls.
+/// State of the hook between calls.
 pub(crate) struct TrainingTrace {
     config: Config,
     path: PathBuf,
     trace: Trace,
-    /// A checkpoint that is loaded now is the one that the run goes on from.
+    /// Whether a checkpoint loaded now is the one that the run resumes from.
     is_resuming: bool,
     /// The exit status if the run fails.
     failed_as: u8,
 }
 
-/// What a checkpoint keeps: all else is read off the run, or is true of the process.
+/// State saved in a checkpoint: everything else is read from the run, or belongs to the process.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     best: BTreeMap<String, record::Best>,
 }
 
-/// The host's exit statuses, `docs/faults.md`.
+/// Exit statuses of the host, see `docs/faults.md`.
 const HOOK_FAILED: u8 = 4;
 const TRAINING_FAILED: u8 = 7;
 const HUNG_UP: u8 = 129;
@@ -103,7 +104,7 @@ impl Hook for TrainingTrace {
         ] {
             trace.versions.insert(name.to_owned(), version.to_owned());
         }
-        // A trace that can't be read is another version's; the run goes on without it.
+        // An unreadable trace is from another version; the run continues without it.
         let earlier: Option<Trace> = setup
             .is_resumed()
             .then(|| serde_json::from_slice(&fs::read(&path).ok()?).ok())
@@ -216,7 +217,7 @@ impl Hook for TrainingTrace {
 }
 
 impl TrainingTrace {
-    /// Puts the trace in the old one's place, in one step.
+    /// Replaces the trace file atomically.
     fn write(&mut self, task: &TaskView<'_>) -> Result<()> {
         self.trace.take_place(task);
         self.trace.updated = clock::now();

@@ -1,4 +1,4 @@
-//! What stands in the file.
+//! Contents of the trace file.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 use serde_json::Value;
 
-/// A run as its trace tells it.
+/// The trace of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Trace {
@@ -14,56 +14,56 @@ pub(crate) struct Trace {
     pub(crate) run: String,
     pub(crate) seed: u64,
     pub(crate) status: Status,
-    /// Why it ended, where there is more to say.
+    /// Why the run ended, if there is more to say.
     pub(crate) reason: Option<String>,
     /// The exit status of the process.
     pub(crate) exit_status: Option<u8>,
-    /// When the first process of the run began, and the last one ended.
+    /// When the first process of the run began, and when the last one ended.
     pub(crate) begin: String,
     pub(crate) end: Option<String>,
     /// When this was written.
     pub(crate) updated: String,
-    /// Seconds of the run, without those between its processes.
+    /// Seconds of the run, without the gaps between its processes.
     pub(crate) seconds: f64,
     pub(crate) epochs: Epochs,
     pub(crate) iterations: u64,
     pub(crate) updates: u64,
     pub(crate) samples: u64,
-    /// The last metrics of each phase; `null` where one is no number.
+    /// The last metrics of each phase; `null` for values that are not finite.
     pub(crate) metrics: BTreeMap<String, BTreeMap<String, Option<f64>>>,
-    /// The best value of each metric that has a better and a worse.
+    /// The best value of each metric with a known direction.
     pub(crate) best: BTreeMap<String, Best>,
     pub(crate) checkpoints: Checkpoints,
-    /// The checkpoint that this process went on from.
+    /// The checkpoint that this process resumed from.
     pub(crate) resumed_from: Option<ResumedFrom>,
-    /// How often the run went back to a checkpoint by itself.
+    /// Number of rollbacks that the run made itself.
     pub(crate) roll_backs: u64,
-    /// The run's hooks, by the manifest's order.
+    /// The run's hooks, in the manifest's order.
     pub(crate) hooks: Vec<Value>,
     pub(crate) versions: BTreeMap<String, String>,
-    /// This process's number, and when it began.
+    /// This process's ID, and when it began.
     pub(crate) process: u32,
     pub(crate) process_begin: String,
-    /// The processes of the run before this one.
+    /// The earlier processes of the run.
     pub(crate) earlier: Vec<Earlier>,
 }
 
-/// How far a run is.
+/// Status of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
-    /// Under way; where nobody is at work any more, the process was killed or crashed.
+    /// Running; if the process no longer exists, it was killed or crashed.
     #[default]
     Running,
     /// All epochs were trained.
     Completed,
-    /// A hook asked for the end.
+    /// A hook requested the stop.
     Stopped,
     /// A signal ended it.
     Interrupted,
     /// An error ended it.
     Failed,
-    /// Of an earlier process: it ended without a word.
+    /// An earlier process ended without recording a status.
     Killed,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Epochs {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Best {
     pub(crate) value: f64,
-    /// The training epochs that were finished then.
+    /// Number of training epochs finished by then.
     pub(crate) epoch: u64,
     pub(crate) rule: Rule,
 }
@@ -95,12 +95,12 @@ pub(crate) struct ResumedFrom {
     pub(crate) iteration: u64,
 }
 
-/// A process of the run before this one.
+/// An earlier process of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Earlier {
     pub(crate) begin: String,
     pub(crate) end: Option<String>,
-    /// When it was last heard of.
+    /// When it last wrote the trace.
     pub(crate) updated: String,
     pub(crate) status: Status,
     pub(crate) reason: Option<String>,
@@ -108,7 +108,7 @@ pub(crate) struct Earlier {
 }
 
 impl Trace {
-    /// The processes before one that goes on from this trace.
+    /// The processes before one that resumes from this trace.
     pub(crate) fn into_earlier(self) -> Vec<Earlier> {
         let mut earlier = self.earlier;
         earlier.push(Earlier {
@@ -125,7 +125,7 @@ impl Trace {
         earlier
     }
 
-    /// Takes the run's place from the view.
+    /// Reads the run's progress from the view.
     pub(crate) fn take_place(&mut self, task: &TaskView<'_>) {
         self.seconds = task.elapsed().as_secs_f64();
         self.epochs = Epochs {

@@ -1,4 +1,4 @@
-//! The rows of a tensor, batch after batch, in the tensor's own type.
+//! Rows of a tensor collected over batches, in the tensor's own type.
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{BrainHalf, DType, Element, Half, Tensor};
@@ -15,7 +15,7 @@ pub(crate) enum Elements {
     U8(Vec<u8>),
 }
 
-/// The same for elements of every type.
+/// Evaluates the same expression for elements of any type.
 macro_rules! each {
     ($elements:expr, $name:ident => $what:expr) => {
         match $elements {
@@ -33,23 +33,23 @@ macro_rules! each {
 /// A variable's values over a pass: (rows, …).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Collected {
-    /// Of a row.
+    /// Shape of a row.
     shape: Vec<usize>,
     rows: usize,
     elements: Elements,
 }
 
-/// What a checkpoint keeps of it.
+/// Serialised form in a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Saved {
     shape: Vec<usize>,
     rows: usize,
     dtype: String,
-    /// Of the elements, little-endian, as hexadecimal digits.
+    /// The elements, little-endian, as hexadecimal digits.
     bytes: String,
 }
 
-/// The shape of a tensor's rows, and how many there are. A scalar is one row.
+/// Returns the shape of a tensor's rows and their number. A scalar is one row.
 fn rows_of(shape: &[i64]) -> (Vec<usize>, usize) {
     match shape.split_first() {
         None => (Vec::new(), 1),
@@ -68,7 +68,7 @@ fn add<T: Element>(all: &mut Vec<T>, tensor: &Tensor<'_>, count: usize) -> Resul
 }
 
 impl Collected {
-    /// Nothing yet, of a tensor's type and shape.
+    /// Creates an empty collection with a tensor's type and shape.
     #[track_caller]
     fn like(tensor: &Tensor<'_>) -> Result<Collected> {
         let elements = tensor.dtype().and_then(Elements::empty);
@@ -85,11 +85,11 @@ impl Collected {
         })
     }
 
-    /// Adds the first so many rows of a tensor at most.
+    /// Adds at most the first `most` rows of a tensor.
     ///
     /// # Errors
     ///
-    /// Where its type or the shape of its rows is another than before.
+    /// If its type or the shape of its rows differs from earlier batches.
     #[track_caller]
     pub(crate) fn add(
         place: &mut Option<Collected>,
@@ -118,7 +118,7 @@ impl Collected {
         Ok(())
     }
 
-    /// Adds a row of numbers.
+    /// Adds a row of values that are not a tensor.
     #[track_caller]
     pub(crate) fn add_numbers(
         place: &mut Option<Collected>,
@@ -151,13 +151,13 @@ impl Collected {
         self.rows
     }
 
-    /// Forgets the rows, and keeps their room.
+    /// Removes the rows and keeps their memory.
     pub(crate) fn clear(&mut self) {
         self.rows = 0;
         each!(&mut self.elements, all => all.clear());
     }
 
-    /// (rows, …).
+    /// Returns the shape (rows, …).
     pub(crate) fn shape(&self) -> Vec<usize> {
         let mut shape = vec![self.rows];
         shape.extend(&self.shape);
@@ -168,12 +168,12 @@ impl Collected {
         self.elements.dtype()
     }
 
-    /// All elements, little-endian.
+    /// Returns all elements, little-endian.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.elements.bytes()
     }
 
-    /// The same with elements that NumPy knows.
+    /// Returns a copy with an element type that NumPy supports.
     pub(crate) fn for_numpy(&self) -> Collected {
         let mut collected = self.clone();
         if let Elements::Bf16(all) = &self.elements {
@@ -298,7 +298,7 @@ impl Elements {
     }
 }
 
-/// Adds the elements that so many bytes each make.
+/// Appends elements that take `BYTES` bytes each.
 fn read<T, const BYTES: usize>(bytes: &[u8], all: &mut Vec<T>, element: impl Fn([u8; BYTES]) -> T) {
     let (elements, _) = bytes.as_chunks::<BYTES>();
     all.extend(elements.iter().map(|bytes| element(*bytes)));

@@ -1,4 +1,4 @@
-//! Collected tensors as files: `.npy`, and `.safetensors`.
+//! Collected tensors as files: `.npy` and `.safetensors`.
 
 use safetensors::{Dtype, View};
 use sconce_plugin_api::prelude::*;
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::collected::Collected;
 
-/// A file of `NumPy`'s: version 1.0 of its format, one tensor in row-major order.
+/// Returns a `NumPy` file: version 1.0 of the format, one tensor in row-major order.
 pub(crate) fn npy(collected: &Collected) -> Vec<u8> {
     let collected = collected.for_numpy();
     let kind = match collected.dtype() {
@@ -18,12 +18,12 @@ pub(crate) fn npy(collected: &Collected) -> Vec<u8> {
         DType::U8 => "|u1",
         _ => "<f4",
     };
-    // A tuple of one has a comma too.
+    // A tuple of one element needs a trailing comma too.
     let sizes = collected.shape();
     let sizes: Vec<String> = sizes.iter().map(|size| format!("{size},")).collect();
     let shape = sizes.join(" ");
     let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // With the ten bytes in front and the end of its line the header fills whole blocks of 64.
+    // The ten bytes before the header, the header and its newline together fill a multiple of 64 bytes.
     let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
     header.extend(std::iter::repeat_n(' ', length - 1 - header.len()));
     header.push('\n');
@@ -34,7 +34,7 @@ pub(crate) fn npy(collected: &Collected) -> Vec<u8> {
     file
 }
 
-/// A tensor as the crate writes it.
+/// A tensor as the `safetensors` crate writes it.
 struct Entry<'a> {
     collected: &'a Collected,
     shape: Vec<usize>,
@@ -66,7 +66,7 @@ impl View for &Entry<'_> {
     }
 }
 
-/// A file of all tensors under their names.
+/// Returns a file with all tensors under their names.
 #[track_caller]
 pub(crate) fn safetensors(tensors: &[(&str, &Collected)]) -> Result<Vec<u8>> {
     let entries: Vec<(&str, Entry<'_>)> = (tensors.iter())

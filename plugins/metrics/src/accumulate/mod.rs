@@ -1,4 +1,4 @@
-//! The `accumulate` hook: collects variables over a pass, for other hooks and in files.
+//! The `accumulate` hook: collects variables over a pass, for other hooks and as files.
 //!
 //! `{"hook": "accumulate", "config": {"variables": ["outputs"], "save": "npy"}}`
 
@@ -16,54 +16,55 @@ use crate::phases::{self, ByPhase, PhaseName};
 use crate::variables::{self, Source, Variable};
 use collected::{Collected, Saved};
 
-/// What is collected, and what becomes of it.
+/// What is collected, and how it is used.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The variables: tensors of the batch (`inputs`, `targets`, `outputs`, `loss`, and `indices`, the
-    /// samples' numbers in their data set), and tensors, numbers and metrics that other hooks publish. Their
-    /// rows are joined, (samples, …); of a scalar such as the loss there is one for each batch. Default the
-    /// outputs and targets.
+    /// Variables to collect: tensors of the batch (`inputs`, `targets`, `outputs`, `loss`, and `indices`,
+    /// the samples' indices in their data set), and tensors, numbers and metrics that other hooks publish.
+    /// Their rows are concatenated to (samples, …); a scalar such as the loss gives one row per batch.
+    /// Default: outputs and targets.
     variables: Vec<String>,
-    /// The phases whose passes are collected. Default `val` and `test`.
+    /// Phases to collect. Default `val` and `test`.
     phases: Vec<PhaseName>,
-    /// Every so many batches of a pass are collected, from its first one on; at least 1. Default 1.
+    /// Interval of the collected batches of a pass, starting with the first; at least 1. Default 1.
     #[schemars(range(min = 1))]
     every: u64,
-    /// So many rows at most of each variable, at least 1: the first ones. Default (null): all.
+    /// Upper limit of rows per variable, at least 1; the first rows are kept. Default (null): all.
     #[schemars(range(min = 1))]
     limit: Option<usize>,
-    /// Publish the tensors at the end of the pass for other hooks, as `PREFIX/PHASE/VARIABLE`. Default true.
+    /// Whether the tensors are published for other hooks at the end of the pass, as
+    /// `PREFIX/PHASE/VARIABLE`. Default true.
     publish: bool,
     /// How long they stay published. Default `epoch`.
     keep: KeepName,
-    /// What their names begin with. Default `accumulated`.
+    /// Prefix of their names. Default `accumulated`.
     prefix: String,
-    /// The form of the files. Default (null): none are written.
+    /// Format of the files. Default (null): none are written.
     save: Option<Form>,
-    /// Where the files go: a directory below the run's. Default `accumulated`.
+    /// Directory for the files, inside the run directory. Default `accumulated`.
     directory: PathBuf,
     /// Which passes' files are kept. Default `latest`.
     files: Keeps,
 }
 
-/// How long something stays published.
+/// How long a tensor stays published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum KeepName {
     /// Until the next training epoch begins.
     Epoch,
-    /// To the end of the run; checkpoints carry it.
+    /// Until the end of the run; saved in checkpoints.
     Run,
 }
 
-/// A form of files.
+/// File format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Form {
-    /// One file of NumPy's for each variable, as `val-outputs.npy`; `bf16` as `f32`.
+    /// One NumPy file per variable, such as `val-outputs.npy`; `bf16` is stored as `f32`.
     Npy,
-    /// One file with all of them, as `val.safetensors`.
+    /// One file with all variables, such as `val.safetensors`.
     Safetensors,
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct Accumulate {
     config: Config,
     directory: PathBuf,
     watched: Vec<Watched>,
-    /// Numbers of a batch that are no tensor.
+    /// Scratch buffer for values of a batch that are not tensors.
     numbers: Vec<f64>,
 }
 
@@ -126,7 +127,7 @@ impl Accumulate {
     }
 }
 
-/// Where files go, and which.
+/// Destination and format of a pass's files.
 struct Files<'a> {
     directory: &'a Path,
     form: Option<Form>,
@@ -176,7 +177,7 @@ impl Hook for Accumulate {
 
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let batch = task.batch().saturating_sub(1);
-        // A batch that a hook has left out has no outputs.
+        // A batch skipped by a hook has no outputs.
         let is_left_out = task.loss().is_none() || !batch.is_multiple_of(self.config.every);
         if is_left_out || !phases::has(&self.config.phases, task.phase()) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What stands under `config` in the manifest entry.
+//! The `config` of the manifest entry.
 
 use std::path::PathBuf;
 
@@ -9,62 +9,62 @@ use super::scores::{Average, Score};
 use crate::passes::Keeps;
 use crate::phases::PhaseName;
 
-/// Which scores are published, of what, and where the confusion matrix goes.
+/// Which scores are published, from which variables, and whether a confusion matrix is written.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The scores that are published as metrics at the end of a pass, computed as scikit-learn does.
-    /// Default: accuracy, precision, recall and F1.
+    /// Scores published as metrics at the end of a pass, computed as in scikit-learn. Default: accuracy,
+    /// precision, recall and F1.
     pub(crate) scores: Vec<Score>,
-    /// How precision, recall, F1, specificity and Jaccard's index of the classes become one number. With several
-    /// of them each has the average's name behind it, as `f1/weighted`; with `none` the class's. Default
-    /// `macro` alone.
+    /// How the classes' precision, recall, F1, specificity and Jaccard index are averaged. With several
+    /// averages each metric name ends in the average, as in `f1/weighted`; with `none` it ends in the
+    /// class. Default `macro` alone.
     pub(crate) average: Vec<Average>,
-    /// For each number k in it the share of places whose class is among the k highest scores, as
-    /// `top5_accuracy`; at least 1. Default none.
+    /// Values of k for which the top-k accuracy, the fraction of targets among the k highest scores, is
+    /// published as `top5_accuracy`; at least 1. Default none.
     #[schemars(inner(range(min = 1)))]
     pub(crate) top_k: Vec<usize>,
-    /// What stands before the metrics' names. Default `classification/`, as the task may have an `accuracy` of
-    /// its own.
+    /// Prefix of the metrics' names. Default `classification/`, as the task may have an `accuracy` of its
+    /// own.
     pub(crate) prefix: String,
-    /// The phases that are looked at. Default `val` and `test`.
+    /// Phases to evaluate. Default `val` and `test`.
     pub(crate) phases: Vec<PhaseName>,
-    /// The scores of the classes: (…, classes), or logits of yes against no where the shape is the targets'.
+    /// Variable with the class scores: (…, classes), or logits of yes against no in the targets' shape.
     /// Default `outputs`.
     pub(crate) outputs: String,
-    /// The classes: (…). Default `targets`.
+    /// Variable with the true classes: (…). Default `targets`.
     pub(crate) targets: String,
-    /// A variable of the targets' shape that is 0 at places that are left out. Default (null): none.
+    /// Variable of the targets' shape that is 0 at targets to ignore. Default (null): none.
     pub(crate) mask: Option<String>,
-    /// Places with this target are left out. Default (null): none.
+    /// Target value to ignore. Default (null): none.
     pub(crate) ignore_index: Option<i64>,
-    /// Where there are only two classes and one logit: above this it is a yes. Default 0, a probability of a
-    /// half.
+    /// For two classes with one logit: the logit above which yes is predicted. Default 0, a probability of
+    /// one half.
     pub(crate) threshold: f64,
-    /// What a score is that would be a division by zero: from 0 to 1. Default 0.
+    /// Value of a score that would be a division by zero, from 0 to 1. Default 0.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(crate) zero_division: f64,
     /// The confusion matrix. Default (null): none is written.
     pub(crate) confusion: Option<ConfusionConfig>,
 }
 
-/// Form and place of the confusion matrix.
+/// Format and location of the confusion matrix.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ConfusionConfig {
-    /// What its cells are shares of. Default `none`: they are counts.
+    /// How its cells are normalised. Default `none`: they are counts.
     pub(crate) normalise: Normalise,
-    /// The classes' names. Default (null): those of the task.
+    /// Names of the classes. Default (null): those of the task.
     pub(crate) names: Option<Vec<String>>,
-    /// Write it as a table, `confusion-PHASE.csv`. Default true.
+    /// Whether it is written as a table, `confusion-PHASE.csv`. Default true.
     pub(crate) csv: bool,
-    /// Draw it, `confusion-PHASE.svg`, where there are at most 1000 classes. Default true.
+    /// Whether it is drawn, `confusion-PHASE.svg`, for at most 1000 classes. Default true.
     pub(crate) picture: bool,
-    /// Where they go: a directory below the run's. Default: the run's directory itself.
+    /// Directory for the files, inside the run directory. Default: the run directory itself.
     pub(crate) directory: PathBuf,
     /// Which passes' files are kept. Default `latest`.
     pub(crate) files: Keeps,
-    /// The picture's title. Default (null): phase and epoch.
+    /// Title of the drawing. Default (null): phase and epoch.
     pub(crate) title: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Default for ConfusionConfig {
 }
 
 impl Config {
-    /// Refuses what asks for nothing.
+    /// Rejects a configuration without any output.
     pub(crate) fn check(&self) -> Result<()> {
         if self.scores.is_empty() && self.top_k.is_empty() && self.confusion.is_none() {
             bail!(

@@ -1,4 +1,4 @@
-//! The confusion matrix as a table and as a picture.
+//! The confusion matrix as a table and as a drawing.
 
 use sconce_charts::HeatMap;
 use sconce_plugin_api::prelude::*;
@@ -6,22 +6,22 @@ use sconce_plugin_api::spreadsheet;
 
 use super::scores::Confusion;
 
-/// What the cells of a confusion matrix are shares of.
+/// How the cells of a confusion matrix are normalised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Normalise {
-    /// Of nothing: they are counts.
+    /// Not normalised: counts.
     #[default]
     None,
-    /// Of the targets of the class: rows add up to 1.
+    /// By the targets of each class: rows sum to 1.
     True,
-    /// Of the predictions of the class: columns add up to 1.
+    /// By the predictions of each class: columns sum to 1.
     Predicted,
-    /// Of all.
+    /// By the total.
     All,
 }
 
-/// The cells, row by row; 0 where there is nothing to be a share of.
+/// Returns the cells in row-major order; 0 where the divisor is 0.
 pub(crate) fn normalised(confusion: &Confusion, normalise: Normalise) -> Vec<f64> {
     let classes = confusion.classes;
     let total = confusion.total();
@@ -44,7 +44,7 @@ pub(crate) fn normalised(confusion: &Confusion, normalise: Normalise) -> Vec<f64
         .collect()
 }
 
-/// A table: the names of the predicted classes above, those of the true ones in front.
+/// Returns a CSV table with predicted classes as columns and true classes as rows.
 pub(crate) fn table(
     confusion: &Confusion,
     normalise: Normalise,
@@ -53,7 +53,7 @@ pub(crate) fn table(
     let cells = normalised(confusion, normalise);
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_field("true \\ predicted")?;
-    // Names come from the data: none is to be a formula.
+    // Names come from the data and must not be read as formulas.
     let names: Vec<_> = names
         .iter()
         .map(|name| spreadsheet::escaped(name))
@@ -68,10 +68,10 @@ pub(crate) fn table(
         .map_err(csv::IntoInnerError::into_error)?)
 }
 
-/// More classes than this make no picture.
+/// Largest number of classes that is drawn.
 pub(crate) const MOST_CLASSES: usize = 1000;
 
-/// A picture of the cells.
+/// Returns an SVG drawing of the cells.
 pub(crate) fn picture(
     confusion: &Confusion,
     normalise: Normalise,

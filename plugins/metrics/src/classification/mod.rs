@@ -1,4 +1,4 @@
-//! The `classification` hook: how well classes are told apart, in each pass over a phase's data.
+//! The `classification` hook: classification scores for each pass over a phase's data.
 //!
 //! `{"hook": "classification", "config": {"average": ["macro"], "top_k": [5], "confusion": {}}}`
 
@@ -19,16 +19,16 @@ use config::{Config, ConfusionConfig};
 use matrix::MOST_CLASSES;
 use scores::{Average, Confusion};
 
-/// The decisions of a pass.
+/// Predictions of a pass, counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Decisions {
     confusion: Confusion,
-    /// For each k how often the true class was among the k highest scores.
+    /// For each k, how often the true class was among the k highest scores.
     hits: Vec<u64>,
 }
 
 impl Decisions {
-    /// Refuses what no pass leaves.
+    /// Rejects states that no pass saves.
     fn check(&self) -> Result<()> {
         self.confusion.check()?;
         let total = self.confusion.total();
@@ -45,10 +45,10 @@ pub(crate) struct Classification {
     directory: PathBuf,
     outputs: Variable,
     targets: Variable,
-    /// Of the classes; of the task, where it has any.
+    /// The task's class names, if it has any.
     names: Vec<String>,
     phases: ByPhase<Decisions>,
-    /// The batch at hand.
+    /// The current batch.
     batch: Classified,
     shown: Shown,
 }
@@ -158,7 +158,7 @@ impl Hook for Classification {
     }
 
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        // A batch that a hook has left out has no outputs.
+        // A batch skipped by a hook has no outputs.
         if task.loss().is_none() || !phases::has(&self.config.phases, task.phase()) {
             return Ok(());
         }

@@ -1,34 +1,33 @@
-//! A confusion matrix, and the scores that follow from it: as scikit-learn's functions of these names
-//! define them.
+//! A confusion matrix and its scores, as defined by scikit-learn's functions of these names.
 
 use sconce_plugin_api::prelude::*;
 
-/// A score of a classification.
+/// A classification score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Score {
-    /// The share of right predictions.
+    /// Fraction of correct predictions.
     Accuracy,
-    /// The mean of the classes' recalls, over the classes that there are.
+    /// Mean recall over the classes that occur among the targets.
     BalancedAccuracy,
-    /// Of what is predicted as a class, the share that is of it.
+    /// Fraction of the predictions of a class that are correct.
     Precision,
-    /// Of what is of a class, the share that is predicted as it.
+    /// Fraction of the targets of a class that are predicted as such.
     Recall,
-    /// The harmonic mean of precision and recall.
+    /// Harmonic mean of precision and recall.
     F1,
-    /// Of what is not of a class, the share that is not predicted as it.
+    /// Fraction of the targets of other classes that are not predicted as this class.
     Specificity,
-    /// Jaccard's index: right predictions of a class, among all that is of it or predicted as it.
+    /// Jaccard index: correct predictions of a class relative to its targets and predictions together.
     Jaccard,
-    /// Matthews' correlation coefficient, from -1 to 1.
+    /// Matthews correlation coefficient, from -1 to 1.
     Mcc,
-    /// Cohen's kappa: how much better than chance, at most 1.
+    /// Cohen's kappa: agreement beyond chance, at most 1.
     Kappa,
 }
 
 impl Score {
-    /// How metrics call it.
+    /// Returns the name in metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Score::Accuracy => "accuracy",
@@ -43,7 +42,7 @@ impl Score {
         }
     }
 
-    /// Whether there is one for each class, to be averaged.
+    /// Returns whether the score is defined per class and so needs averaging.
     pub(crate) fn is_by_class(self) -> bool {
         use Score as S;
         matches!(
@@ -53,22 +52,22 @@ impl Score {
     }
 }
 
-/// How the scores of classes become one.
+/// How the scores of classes are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Average {
-    /// Their mean, over the classes that occur among targets or predictions.
+    /// Mean over the classes that occur among targets or predictions.
     Macro,
-    /// The score of all decisions together.
+    /// Score of all decisions together.
     Micro,
-    /// Their mean, weighted by how many targets each class has.
+    /// Mean weighted by the number of targets of each class.
     Weighted,
-    /// Not at all: a score for each class.
+    /// No averaging: one score per class.
     None,
 }
 
 impl Average {
-    /// What stands behind a score's name.
+    /// Returns the suffix of a score's name.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Average::Macro => "/macro",
@@ -79,15 +78,15 @@ impl Average {
     }
 }
 
-/// Targets by predictions, counted.
+/// Confusion matrix of counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Confusion {
     pub(crate) classes: usize,
-    /// (targets, predictions), row by row.
+    /// (targets, predictions), row-major.
     pub(crate) counts: Vec<u64>,
 }
 
-/// The four kinds of decisions on a class.
+/// Counts of one class: true positives, false positives, false negatives and true negatives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Decisions {
     right: u64,
@@ -97,7 +96,7 @@ struct Decisions {
 }
 
 impl Decisions {
-    /// The score, or `otherwise` where it would be a division by zero.
+    /// Returns the score, or `otherwise` for a division by zero.
     fn score(self, score: Score, otherwise: f64) -> f64 {
         let (part, whole) = match score {
             Score::Precision => (self.right, self.right + self.false_alarms),
@@ -126,7 +125,7 @@ impl Decisions {
 }
 
 impl Confusion {
-    /// Counts a decision; both are below `classes`.
+    /// Counts a prediction; `target` and `prediction` are below `classes`.
     pub(crate) fn count(&mut self, classes: usize, target: usize, prediction: usize) {
         if classes > self.classes {
             *self = self.grown(classes);
@@ -136,7 +135,7 @@ impl Confusion {
         }
     }
 
-    /// Refuses a matrix of a state that is not square, or counts more than any run.
+    /// Rejects a saved matrix that is not square or has larger counts than any run.
     pub(crate) fn check(&self) -> Result<()> {
         state::check_matrix("confusion", self.classes, &self.counts)
     }
@@ -149,7 +148,7 @@ impl Confusion {
         }
     }
 
-    /// How often a target was predicted so.
+    /// Returns how often `prediction` was made for `target`.
     pub(crate) fn at(&self, target: usize, prediction: usize) -> u64 {
         if target >= self.classes || prediction >= self.classes {
             return 0;
@@ -164,7 +163,7 @@ impl Confusion {
         self.counts.iter().sum()
     }
 
-    /// Forgets all decisions.
+    /// Sets all counts to 0.
     pub(crate) fn clear(&mut self) {
         self.counts.fill(0);
     }
@@ -200,7 +199,7 @@ impl Confusion {
         (0..self.classes).map(of).collect()
     }
 
-    /// A score that is not one for each class, or such a one averaged. `otherwise` stands where it would be a
+    /// Returns a score of all classes together, averaged if it is defined per class; `otherwise` replaces a
     /// division by zero.
     pub(crate) fn score(&self, score: Score, average: Average, otherwise: f64) -> f64 {
         let (total, right) = (self.total() as f64, self.diagonal() as f64);
@@ -248,7 +247,7 @@ impl Confusion {
         }
     }
 
-    /// The score of each class.
+    /// Returns the score of each class.
     pub(crate) fn by_class(&self, score: Score, otherwise: f64) -> Vec<f64> {
         let decisions = self.decisions();
         decisions
@@ -257,8 +256,8 @@ impl Confusion {
             .collect()
     }
 
-    /// Gorodkin's form for several classes ("Comparing two K-category assignments by a K-category
-    /// correlation coefficient", 2004); 0 where all targets or all predictions are of one class.
+    /// Computes Gorodkin's form for several classes. ("Comparing two K-category assignments by a K-category
+    /// correlation coefficient", 2004.) It is 0 if all targets or all predictions are of one class.
     fn correlation(&self) -> f64 {
         let (total, right) = (self.total() as f64, self.diagonal() as f64);
         let sums = (0..self.classes)

@@ -1,4 +1,4 @@
-//! The `activation-stats` hook: mean, spread and dead units of what modules make, now and then.
+//! The `activation-stats` hook: mean, spread and dead units of module outputs, sampled during training.
 //!
 //! `{"hook": "activation-stats", "config": {"every": 200, "modules": ["act*"]}}`
 
@@ -13,30 +13,30 @@ use sconce_plugin_api::prelude::*;
 use crate::table;
 use numbers::Statistics;
 
-/// Which modules are looked at, when, and what becomes of it.
+/// Which modules are observed, when, and where the results go.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// It is looked in every so many iterations of the training, at least 1; in the others layers run
-    /// as if nobody listened. Default 100.
+    /// Interval of the training iterations that are observed, at least 1; in the others layers run
+    /// unobserved, at full speed. Default 100.
     #[schemars(range(min = 1))]
     every: u64,
-    /// The modules, by name patterns: `fc*`, `layer1.*`. Default: all.
+    /// Modules to observe, as name patterns: `fc*`, `layer1.*`. Default: all.
     modules: Vec<String>,
-    /// Modules that are left out all the same, by name patterns. Default: none.
+    /// Modules to exclude from these, as name patterns. Default: none.
     ignore: Vec<String>,
-    /// Numbers whose absolute value is not above this count as zero; not negative. Default 0.
+    /// Largest absolute value that counts as zero; not negative. Default 0.
     #[schemars(range(min = 0.0))]
     threshold: f64,
-    /// A module is warned of, once, where at least this share of its units is dead, above 0 and at most
-    /// 1; null: never. Default 0.9.
+    /// Fraction of dead units from which a warning is printed, once per module, above 0 and at most 1;
+    /// null: never. Default 0.9.
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     warn_above: Option<f64>,
-    /// The file below the run's directory that gets a row for each look at a module, as CSV; null:
-    /// none. Default `activations.csv`.
+    /// CSV file inside the run directory, with a row per observation of a module; null: none.
+    /// Default `activations.csv`.
     file: Option<PathBuf>,
-    /// Whether metrics are published: of each module, as `activation/fc1/mean`, `std`, `zeros` and
-    /// `dead`, and the greatest share of dead units as `dead_units`. Default true.
+    /// Whether metrics are published: for each module, as `activation/fc1/mean`, `std`, `zeros` and `dead`,
+    /// and the largest fraction of dead units as `dead_units`. Default true.
     publish: bool,
 }
 
@@ -54,7 +54,7 @@ impl Default for Config {
     }
 }
 
-/// What was seen of a module in the iteration under way.
+/// Statistics of a module's output in the current iteration.
 #[derive(Debug)]
 struct Seen {
     module: String,
@@ -69,14 +69,14 @@ pub(crate) struct ActivationStats {
     ignored: GlobSet,
     log: Option<LogFile>,
     seen: Vec<Seen>,
-    /// The modules that were warned of.
+    /// Modules that have been warned of.
     warned: Vec<String>,
-    /// What the host was told last.
+    /// Last request to the host: whether to listen at modules.
     listens: Option<bool>,
 }
 
 impl ActivationStats {
-    /// Listens at modules in the iteration that comes next, or doesn't.
+    /// Starts or stops listening at modules for the next iteration.
     fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let listens = (task.iteration() + 1).is_multiple_of(self.config.every);
         if self.listens.replace(listens) == Some(listens) {
@@ -163,7 +163,7 @@ fn patterns(option: &str, patterns: &[String]) -> Result<GlobSet> {
         .with_context(|| format!("`{option}` can't be used"))
 }
 
-/// Checks that each pattern chooses a module.
+/// Checks that each pattern matches a module.
 fn check_modules(wanted: &[String], modules: &[ModuleFacts]) -> Result<()> {
     for pattern in wanted {
         let only = patterns("modules", std::slice::from_ref(pattern))?;
@@ -222,7 +222,7 @@ impl Hook for ActivationStats {
 
     fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
         let name = module.name();
-        // A validation in the midst of the training may come while it listens.
+        // A validation during training may fall into an observed iteration.
         if task.phase() != Phase::Train
             || !self.chosen.is_match(name)
             || self.ignored.is_match(name)

@@ -3,22 +3,22 @@
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{DType, Tensor};
 
-/// An output's statistics, over the whole batch.
+/// Statistics of an output over the batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Statistics {
     pub(crate) mean: f64,
-    /// The standard deviation, of the numbers themselves (divided by their count).
+    /// Population standard deviation (divided by the count).
     pub(crate) std: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
-    /// The share of numbers whose absolute value is not above the threshold.
+    /// Fraction of elements whose absolute value is not above the threshold.
     pub(crate) zeros: f64,
-    /// The share of units all of whose numbers are so.
+    /// Fraction of units whose elements are all zero in this sense.
     pub(crate) dead: f64,
 }
 
 impl Statistics {
-    /// Those of a tensor of floats; nothing of another one, or one without elements.
+    /// Computes them for a tensor of floats; `None` for other types or without elements.
     pub(crate) fn of(tensor: &Tensor<'_>, threshold: f64) -> Result<Option<Statistics>> {
         let shape = tensor.shape();
         match tensor.dtype() {
@@ -39,7 +39,7 @@ impl Statistics {
     }
 }
 
-/// The statistics of numbers of a shape in row-major order, which are gone through three times.
+/// Computes the statistics of elements in row-major order; iterates over them several times.
 fn of<I: Iterator<Item = f64>>(
     values: impl Fn() -> I,
     shape: &[i64],
@@ -58,7 +58,7 @@ fn of<I: Iterator<Item = f64>>(
     for (index, value) in values().enumerate() {
         least = least.min(value);
         most = most.max(value);
-        // What is no number is not dead.
+        // NaN does not count as dead.
         if value.abs() <= threshold {
             zeros += 1;
         } else if let Some(unit) = lives.get_mut(index / inner % units) {
@@ -76,8 +76,8 @@ fn of<I: Iterator<Item = f64>>(
     })
 }
 
-/// How many units there are, and how many numbers of one stand side by side: channels of images
-/// (batch, channels, height, width), else the last dimension.
+/// Returns the number of units and the number of adjacent elements of each: channels of images (batch,
+/// channels, height, width), otherwise the last dimension.
 fn units(shape: &[i64]) -> (usize, usize) {
     let size = |size: &i64| usize::try_from(*size).unwrap_or(1).max(1);
     match shape {

@@ -1,33 +1,33 @@
-//! How much a module multiplies and adds.
+//! Counts multiply-adds of modules.
 
-/// What a module has run on: shapes with the batch in front, and its own parameters.
+/// Shapes of a module's forward pass, including the batch dimension, and its own parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
-    /// What it is, as `linear`.
+    /// Kind of the module, such as `linear`.
     pub(crate) kind: &'a str,
-    /// The shape of its input.
+    /// Shape of its input.
     pub(crate) input: &'a [i64],
-    /// The shape of its output.
+    /// Shape of its output.
     pub(crate) output: &'a [i64],
-    /// The shapes of its own parameters by the last part of their names.
+    /// Shapes of its own parameters, by the last part of their names.
     pub(crate) parameters: &'a [(&'a str, &'a [i64])],
 }
 
-/// The elements of a shape.
+/// Returns the number of elements of a shape.
 pub(crate) fn elements(shape: &[i64]) -> u64 {
     shape.iter().map(|&size| size.unsigned_abs()).product()
 }
 
-/// The multiply-adds of a module's forward pass over its batch: those of its products and
-/// convolutions, without biases, norms, activations and pooling, as fvcore's `FlopCountAnalysis`
-/// counts linear layers, convolutions and products. Nothing where the kind is not known and has
-/// parameters of two dimensions or more.
+/// Returns the multiply-adds of a module's forward pass over its batch: those of matrix multiplications and
+/// convolutions, without biases, norms, activations and pooling, as fvcore's `FlopCountAnalysis` counts
+/// linear layers, convolutions and matrix multiplications. `None` if the kind is unknown and has parameters
+/// with two or more dimensions.
 ///
 /// | kind | multiply-adds |
 /// |---|---|
-/// | `linear` | each output times the inputs of one, the weight's last dimension |
-/// | `conv1d`, `conv2d` | each output times the places of a window and its channels: a weight's elements by its outputs |
-/// | `attention` | its projections at each position, and for each pair of positions the width, twice: scores, and the weighted sum. A causal one is counted whole |
+/// | `linear` | outputs times inputs per output, the weight's last dimension |
+/// | `conv1d`, `conv2d` | outputs times the kernel's elements (taps times channels) |
+/// | `attention` | projections, and per pair of positions twice the width (scores, weighted sum); causal in full |
 pub(crate) fn multiply_adds(run: Run<'_>) -> Option<u64> {
     match run.kind {
         "linear" => {
@@ -48,7 +48,7 @@ pub(crate) fn multiply_adds(run: Run<'_>) -> Option<u64> {
             let pairs = positions * length.unsigned_abs();
             Some(positions * projections + 2 * pairs * width.unsigned_abs())
         }
-        // Rows that are looked up.
+        // Lookups need no arithmetic.
         "embedding" | "position-embedding" => Some(0),
         _ => {
             let is_matrix = |shape: &&[i64]| shape.len() >= 2;
@@ -85,7 +85,7 @@ mod tests {
     fn products_are_counted_by_hand() {
         let linear: &[(&str, &[i64])] = &[("weight", &[10, 784]), ("bias", &[10])];
         assert_eq!(count("linear", &[8, 784], &[8, 10], linear), Some(8 * 7840));
-        // At each of 12 positions.
+        // Applied at each of 12 positions.
         assert_eq!(
             count("linear", &[8, 12, 784], &[8, 12, 10], linear),
             Some(8 * 12 * 7840)
@@ -96,7 +96,7 @@ mod tests {
             count("conv2d", &[2, 3, 28, 24], &[2, 32, 24, 20], conv),
             Some(places * 75)
         );
-        // In groups a window has a group's channels.
+        // In a grouped convolution the kernel covers one group's channels.
         let depthwise: &[(&str, &[i64])] = &[("weight", &[32, 1, 3])];
         assert_eq!(
             count("conv1d", &[2, 32, 10], &[2, 32, 8], depthwise),

@@ -1,4 +1,4 @@
-//! The `model-complexity` hook: what a model has and does, module by module, from the first batch.
+//! The `model-complexity` hook: size and cost of a model, module by module, from the first batch.
 //!
 //! `{"hook": "model-complexity", "config": {"max_depth": 1}}`
 
@@ -14,18 +14,18 @@ use sconce_plugin_api::write_whole;
 use count::{Run, elements, multiply_adds};
 use report::{Report, Row};
 
-/// How deep the table goes, and where.
+/// Depth of the table and output files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Modules that are inside more than so many others have no row; what they cost is in those around
-    /// them. 0: the outermost alone. Default (null): all have one.
+    /// Maximum nesting depth of modules that get a row; the cost of deeper ones is included in the modules
+    /// around them. 0: only the outermost. Default (null): all.
     max_depth: Option<usize>,
-    /// Whether the log gets the table. Default true.
+    /// Whether the table is logged. Default true.
     log: bool,
-    /// The JSON file below the run's directory; null: none. Default `complexity.json`.
+    /// JSON file inside the run directory; null: none. Default `complexity.json`.
     json: Option<PathBuf>,
-    /// The CSV file below the run's directory, a row a module; null: none. Default `complexity.csv`.
+    /// CSV file inside the run directory, a row per module; null: none. Default `complexity.csv`.
     csv: Option<PathBuf>,
 }
 
@@ -40,7 +40,7 @@ impl Default for Config {
     }
 }
 
-/// What one module by itself was seen to do, all of the batch.
+/// Cost of one module without those inside it, for the batch.
 #[derive(Debug)]
 struct Seen {
     name: String,
@@ -60,18 +60,18 @@ pub(crate) struct ModelComplexity {
     stage: Stage,
 }
 
-/// How far it is.
+/// Progress of the hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The first batch is awaited.
+    /// Waiting for the first batch.
     Listening,
-    /// It was told; modules are still listened at.
+    /// The report is written; listening at modules is not yet switched off.
     Told,
-    /// There is nothing left to do.
+    /// Done.
     Over,
 }
 
-/// Whether something of this name is inside the module, or its parameter.
+/// Returns whether `name` is inside the module, or a parameter of it.
 fn is_inside(name: &str, module: &str) -> bool {
     let rest = name.strip_prefix(module);
     rest.is_some_and(|rest| rest.starts_with('.'))
@@ -82,7 +82,7 @@ fn size(tensor: &Tensor<'_>) -> u64 {
 }
 
 impl ModelComplexity {
-    /// What the modules seen make together of a batch of so many samples.
+    /// Builds the report from the modules seen, per sample of the batch.
     fn report(&self, task: &TaskView<'_>) -> Result<Report> {
         let batch = task.batch_size().max(1);
         let inputs = task.inputs()?;
@@ -121,7 +121,7 @@ impl ModelComplexity {
         !self.seen.iter().any(|other| is_inside(&other.name, name))
     }
 
-    /// A module with everything inside it.
+    /// Returns the row of a module, including everything inside it.
     fn row(&self, seen: &Seen, batch: u64, task: &TaskView<'_>) -> Row {
         let mut row = Row {
             module: seen.name.clone(),
@@ -170,7 +170,7 @@ impl ModelComplexity {
     }
 }
 
-/// Outer modules in front of those inside them, which run before they end.
+/// Moves outer modules before those inside them, which finish first.
 fn in_order(rows: &mut Vec<Row>) {
     let mut ordered: Vec<Row> = Vec::with_capacity(rows.len());
     for row in rows.drain(..) {
@@ -208,7 +208,7 @@ impl Hook for ModelComplexity {
             return Ok(());
         }
         let (input, output) = (module.input()?, module.output()?);
-        // Those of modules inside are not its own; it ends after them.
+        // Parameters of inner modules, which finished earlier, are not its own.
         let is_own = |name: &str| {
             let mut inside = self
                 .seen
@@ -233,7 +233,7 @@ impl Hook for ModelComplexity {
         let output_elements = elements(output.shape());
         let output_bytes = output_elements * size(&output);
         match self.seen.iter_mut().find(|seen| seen.name == module.name()) {
-            // It has run before in this pass.
+            // It has already run in this pass.
             Some(seen) => {
                 seen.multiply_adds = seen.multiply_adds.zip(multiply_adds).map(|(a, b)| a + b);
                 seen.output_elements += output_elements;

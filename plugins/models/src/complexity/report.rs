@@ -1,4 +1,4 @@
-//! A model's modules with what each costs, as a table, JSON and CSV.
+//! A model's modules and their costs, as a table, JSON and CSV.
 
 use std::fmt::Write;
 
@@ -7,55 +7,55 @@ use serde_json::{Value, json};
 
 use crate::table;
 
-/// A module, with everything inside it.
+/// A module, including everything inside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Row {
-    /// Its name.
+    /// Name of the module.
     pub(crate) module: String,
-    /// What it is.
+    /// Kind of the module.
     pub(crate) kind: String,
-    /// How many modules it is inside of.
+    /// Number of modules around it.
     pub(crate) depth: usize,
-    /// The shape that it makes of a sample.
+    /// Shape of its output for one sample.
     pub(crate) output: Vec<i64>,
-    /// Learned numbers.
+    /// Number of trained elements.
     pub(crate) parameters: u64,
-    /// Numbers of its state that are not learned.
+    /// Number of elements in buffers.
     pub(crate) buffers: u64,
-    /// Multiply-adds of a sample's forward pass; nothing where they are not known.
+    /// Multiply-adds of the forward pass of one sample; `None` if not known.
     pub(crate) multiply_adds: Option<u64>,
-    /// The numbers that its innermost modules make of a sample.
+    /// Number of output elements of its innermost modules, for one sample.
     pub(crate) activations: u64,
-    /// Their bytes.
+    /// Size of these outputs in bytes.
     pub(crate) activation_bytes: u64,
 }
 
-/// A model.
+/// Size and cost of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Report {
-    /// The shape of a sample.
+    /// Shape of one sample.
     pub(crate) input: Vec<i64>,
-    /// Learned numbers.
+    /// Number of trained elements.
     pub(crate) parameters: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub(crate) parameter_bytes: u64,
-    /// Numbers of its state that are not learned.
+    /// Number of elements in buffers.
     pub(crate) buffers: u64,
-    /// Of a sample's forward pass.
+    /// Multiply-adds of the forward pass of one sample.
     pub(crate) multiply_adds: u64,
-    /// Two for each multiply-add.
+    /// Two per multiply-add.
     pub(crate) flops: u64,
-    /// The numbers that its innermost modules make of a sample.
+    /// Number of output elements of its innermost modules, for one sample.
     pub(crate) activations: u64,
-    /// Their bytes.
+    /// Size of these outputs in bytes.
     pub(crate) activation_bytes: u64,
-    /// Modules whose multiply-adds are not known, and not counted.
+    /// Modules whose multiply-adds are unknown and not counted.
     pub(crate) unknown: Vec<String>,
-    /// The modules, outer ones in front of those inside.
+    /// The modules, outer ones before those inside them.
     pub(crate) modules: Vec<Row>,
 }
 
-/// The columns of table and CSV.
+/// Columns of the table and the CSV file.
 const COLUMNS: [&str; 9] = [
     "module",
     "kind",
@@ -74,7 +74,7 @@ impl Report {
         modules.filter(move |row| max_depth.is_none_or(|most| row.depth <= most))
     }
 
-    /// A line for the whole model, and a table of its modules.
+    /// Returns a line for the entire model and a table of its modules.
     pub(crate) fn text(&self, max_depth: Option<usize>) -> String {
         let mut text = self.line();
         let names = COLUMNS
@@ -101,9 +101,9 @@ impl Report {
         for line in &lines {
             text.push('\n');
             for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-                // Not by a format's width, which panics from 65,536 on.
+                // Not a format width, which panics from 65,536 on.
                 let blanks = " ".repeat(width.saturating_sub(cell.chars().count()));
-                // Words to the left, numbers to the right.
+                // Text is left-aligned, numbers are right-aligned.
                 let _ = if column < 3 {
                     write!(text, "  {cell}{blanks}")
                 } else {
@@ -162,7 +162,7 @@ impl Report {
     }
 }
 
-/// `32x24x24`; `1` for a single number.
+/// Formats a shape as `32x24x24`; `1` for a scalar.
 fn shape(shape: &[i64]) -> String {
     if shape.is_empty() {
         return "1".to_owned();

@@ -1,19 +1,19 @@
-//! Rates, their losses, and what they suggest.
+//! Learning rates tried, their losses, and the rate they suggest.
 
 use sconce_plugin_api::prelude::*;
 
-/// How the rate goes from the smallest to the largest.
+/// How the rate rises from the smallest to the largest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Way {
-    /// Multiplied by the same number in each step.
+    /// Multiplied by the same factor in each step.
     Exponential,
-    /// On a straight line.
+    /// Linear.
     Linear,
 }
 
 impl Way {
-    /// The rate of step `step` of `steps`, both ends included.
+    /// Returns the rate of step `step` of `steps`, both ends included.
     pub(crate) fn rate(self, (min, max): (f64, f64), step: u64, steps: u64) -> f64 {
         let way = step as f64 / steps.saturating_sub(1).max(1) as f64;
         match self {
@@ -23,7 +23,7 @@ impl Way {
     }
 }
 
-/// What is suggested.
+/// Criterion for the suggested rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Suggestion {
@@ -33,7 +33,7 @@ pub(crate) enum Suggestion {
     Minimum,
 }
 
-/// A rate, and the loss of the update that was trained at it.
+/// A rate and the loss of the update trained at it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tried {
     pub(crate) rate: f64,
@@ -50,8 +50,9 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// Counts a loss in: an exponential average, its bias to 0 taken out, as PyTorch Lightning and fastai
-    /// have it. Whether it is so much worse than the best one that there is nothing left to find.
+    /// Adds a loss to the bias-corrected exponential average, as in PyTorch Lightning and fastai. Returns
+    /// whether the test should end: the loss is not finite, or the average is above `stop_factor` times the
+    /// best one.
     pub(crate) fn add(&mut self, rate: f64, loss: f64, smoothing: f64, stop_factor: f64) -> bool {
         if !loss.is_finite() {
             return true;
@@ -70,7 +71,7 @@ impl Curve {
         is_worse && self.tried.len() > 1
     }
 
-    /// The rate that is suggested, where there are two to compare at least.
+    /// Returns the suggested rate; `None` if there are fewer than two to compare.
     pub(crate) fn suggest(
         &self,
         suggestion: Suggestion,
@@ -90,7 +91,7 @@ impl Curve {
     }
 }
 
-/// The slope at each number: from neighbour to neighbour, at both ends from there to the next one.
+/// Returns the derivative at each element: central differences, one-sided at both ends.
 fn slopes(numbers: &[f64]) -> Vec<f64> {
     let last = numbers.len().saturating_sub(1);
     let at = |index: usize| numbers.get(index).copied().unwrap_or(f64::NAN);
@@ -102,7 +103,7 @@ fn slopes(numbers: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// The place of the first of the least numbers.
+/// Returns the index of the first smallest element.
 fn least(numbers: &[f64]) -> Option<usize> {
     let places = numbers.iter().enumerate();
     places
@@ -127,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Slopes by `torch.gradient`, and the smoothing's formula: see `tests/reference/range_tests.py`.
+    /// Compares with `torch.gradient` and the smoothing's formula: see `tests/reference/range_tests.py`.
     #[test]
     fn what_is_suggested_is_what_pytorch_finds() {
         let text = include_str!("../../../../tests/reference/range_tests.json");

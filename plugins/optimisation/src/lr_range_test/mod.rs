@@ -1,10 +1,10 @@
-//! The `lr-range-test` hook: rates from tiny to huge in a few updates, and the one at which the loss falls
-//! fastest (Smith 2017, arXiv:1506.01186).
+//! The `lr-range-test` hook: tries rates from tiny to huge over a few updates and suggests the one at which
+//! the loss falls fastest (Smith 2017, arXiv:1506.01186).
 //!
 //! `{"hook": "lr-range-test", "config": {"steps": 100}}`
 //!
-//! It saves a checkpoint before the first update and goes back to it after the last: what was trained in
-//! between is gone, counters, data order and all hooks' states included.
+//! It saves a checkpoint before the first update and rolls back to it after the last, so that the updates
+//! in between leave no trace in parameters, counters, data order or any hook's state.
 
 mod curve;
 mod plot;
@@ -15,7 +15,7 @@ use sconce_plugin_api::prelude::*;
 
 use curve::{Curve, Suggestion, Way};
 
-/// Which rates are tried, and what becomes of what is found.
+/// Which rates are tried, and how the result is used.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
@@ -25,31 +25,31 @@ pub(crate) struct Config {
     /// The largest rate, above `min`. Default 1.
     #[schemars(extend("exclusiveMinimum" = 0))]
     max: f64,
-    /// So many updates, each at a rate of its own, at least 2. Default 100.
+    /// Number of updates, each at its own rate, at least 2. Default 100.
     #[schemars(range(min = 2))]
     steps: u64,
-    /// How the rate goes from the smallest to the largest. Default `exponential`.
+    /// How the rate rises from the smallest to the largest. Default `exponential`.
     way: Way,
-    /// What of the losses before it an exponential average keeps in each step, from 0 to below 1. Default
-    /// 0.98.
+    /// Fraction of the exponential average of the losses kept at each step, from 0 to below 1.
+    /// Default 0.98.
     #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
     smoothing: f64,
-    /// The test ends once the smoothed loss is so many times the best one; 0: never. Default 4.
+    /// Multiple of the best smoothed loss above which the test ends; 0: never. Default 4.
     #[schemars(range(min = 0.0))]
     stop_factor: f64,
-    /// What is suggested. Default `steepest`.
+    /// Criterion for the suggested rate. Default `steepest`.
     suggestion: Suggestion,
-    /// So many of the first rates are never suggested. Default 10.
+    /// Number of initial rates that are never suggested. Default 10.
     skip_begin: usize,
-    /// So many of the last rates are never suggested. Default 1.
+    /// Number of final rates that are never suggested. Default 1.
     skip_end: usize,
-    /// Whether the optimizer's rate becomes what is suggested; a `lr-schedule` goes on from the manifest's all
-    /// the same. Default false.
+    /// Whether the optimizer's rate is set to the suggestion; a `lr-schedule` still starts from the
+    /// manifest's rate. Default false.
     apply: bool,
-    /// Whether the run stops behind the test, rather than train. Default true.
+    /// Whether the run stops after the test instead of training. Default true.
     stop: bool,
-    /// The name of the metric that tells the suggestion; an empty text: it is not told. Default
-    /// `suggested_learning_rate`.
+    /// Metric name under which the suggestion is published; empty: not published.
+    /// Default `suggested_learning_rate`.
     publish: String,
 }
 
@@ -72,17 +72,17 @@ impl Default for Config {
     }
 }
 
-/// How far the test is.
+/// Progress of the test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Stage {
-    /// Nothing has been tried.
+    /// Not started.
     #[default]
     Before,
-    /// Rates are tried.
+    /// Rates are being tried.
     During,
-    /// All have been, and what was there before is to come back.
+    /// All rates have been tried; the roll back is due.
     Found,
-    /// It is back.
+    /// Rolled back.
     Over,
 }
 
@@ -90,13 +90,13 @@ enum Stage {
 struct State {
     stage: Stage,
     curve: Curve,
-    /// The losses of the update under way, and how many.
+    /// Sum and number of the losses of the current update.
     losses: (f64, u64),
     suggestion: Option<f64>,
 }
 
 impl State {
-    /// Refuses what no test saves.
+    /// Rejects states that no test saves.
     fn check(&self) -> Result<()> {
         let tried = &self.curve.tried;
         state::check_count("losses", self.losses.1)?;
@@ -111,14 +111,14 @@ impl State {
 /// See the [module](self).
 pub(crate) struct LrRangeTest {
     config: Config,
-    /// The name of the entry: of its files and its checkpoint.
+    /// Name of the hook entry, made safe for its files and its checkpoint.
     name: String,
     directory: PathBuf,
     state: State,
 }
 
 impl LrRangeTest {
-    /// The rates have been tried: what they suggest is told and written.
+    /// Computes the suggestion from the rates tried, reports it and writes the plot.
     fn conclude(&mut self, task: &TaskView<'_>) -> Result<()> {
         let Config {
             suggestion,
@@ -146,7 +146,7 @@ impl LrRangeTest {
         )
     }
 
-    /// The test is over and everything is as it was before: what is asked for is done with what it found.
+    /// Publishes and applies the suggestion, as configured, after the roll back.
     fn use_it(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         self.state.stage = Stage::Over;
         let name = &self.config.publish;
@@ -225,7 +225,7 @@ impl Hook for LrRangeTest {
             return Ok(());
         }
         match self.state.stage {
-            // Saved when all hooks of this point have run, and so with this very state.
+            // Saved after all hooks of this mount point have run, and so with the current state.
             Stage::Before => task.save_checkpoint(&self.name),
             Stage::Found => {
                 self.use_it(task)?;
@@ -253,7 +253,7 @@ impl Hook for LrRangeTest {
         Ok(())
     }
 
-    /// Behind every schedule: this rate is the one that holds.
+    /// Runs after every schedule, so that this rate takes effect.
     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if self.state.stage != Stage::During {
             return Ok(());
@@ -286,7 +286,7 @@ impl Hook for LrRangeTest {
         }
     }
 
-    /// The training was too short for all rates: what there is is used, and the parameters come back.
+    /// If training was too short for all rates, uses those that were tried and restores the parameters.
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if task.phase() != Phase::Train {
             return Ok(());
@@ -322,7 +322,7 @@ impl Hook for LrRangeTest {
         state::to_bytes(&self.state)
     }
 
-    /// What has been found stays found when the run goes back to before it.
+    /// Keeps a result when the run rolls back to before it.
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let loaded: State = state::from_bytes(bytes)?;
         loaded.check()?;

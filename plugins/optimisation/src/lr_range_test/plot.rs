@@ -1,4 +1,4 @@
-//! The losses over the rates, as a picture and as a table.
+//! The losses over the rates, as a plot and as JSON.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::curve::Curve;
 
-/// Writes `NAME.svg` and `NAME.json`, each at once or not at all.
+/// Writes `NAME.svg` and `NAME.json`, each atomically.
 pub(crate) fn write(
     directory: &Path,
     name: &str,

@@ -1,173 +1,174 @@
-//! The curves: learning rates as functions of the step.
+//! Learning rate curves as functions of the step.
 
 use std::f64::consts::PI;
 
 use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
-/// How a learning rate goes, from the rate of the optimizer's configuration on. A step is an update or an
-/// epoch, by the hook's `by`.
+/// Course of a learning rate, relative to the rate in the optimizer's configuration. A step is an update or
+/// an epoch, according to the hook's `by`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Curve {
-    /// Always the same.
+    /// Constant.
     Constant {
-        /// The rate is multiplied by this; not negative. Default 1.
+        /// Factor of the rate; not negative. Default 1.
         #[serde(default = "one")]
         #[schemars(range(min = 0.0))]
         factor: f64,
     },
-    /// Multiplied by `factor` every so many steps.
+    /// Multiplied by `factor` every `every` steps.
     Step {
-        /// The steps between two changes, at least 1.
+        /// Steps between two changes, at least 1.
         #[schemars(range(min = 1))]
         every: u64,
-        /// What it is multiplied by; not negative. Default 0.1.
+        /// Factor at each change; not negative. Default 0.1.
         #[serde(default = "tenth")]
         #[schemars(range(min = 0.0))]
         factor: f64,
     },
-    /// Multiplied by `factor` at certain steps.
+    /// Multiplied by `factor` at given steps.
     MultiStep {
-        /// The numbers of finished steps at which it changes.
+        /// Numbers of completed steps at which the rate changes.
         at: Vec<u64>,
-        /// What it is multiplied by; not negative. Default 0.1.
+        /// Factor at each change; not negative. Default 0.1.
         #[serde(default = "tenth")]
         #[schemars(range(min = 0.0))]
         factor: f64,
     },
-    /// Multiplied by `factor` in every step.
+    /// Multiplied by `factor` at every step.
     Exponential {
-        /// What it is multiplied by; not negative.
+        /// Factor at each step; not negative.
         #[schemars(range(min = 0.0))]
         factor: f64,
     },
-    /// A straight line.
+    /// Linear from one factor to another.
     Linear {
-        /// The factor at its beginning; not negative. Default 1.
+        /// Initial factor; not negative. Default 1.
         #[serde(default = "one")]
         #[schemars(range(min = 0.0))]
         from: f64,
-        /// The factor at its end; not negative. Default 0.
+        /// Final factor; not negative. Default 0.
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         to: f64,
-        /// Its steps. Default: all that are left.
+        /// Number of steps. Default: all that remain.
         #[serde(default)]
         steps: Option<u64>,
     },
-    /// Half a cosine (Loshchilov and Hutter 2017, arXiv:1608.03983, without restarts).
+    /// Cosine annealing (Loshchilov and Hutter 2017, arXiv:1608.03983, without restarts).
     Cosine {
-        /// The rate at its end; not negative. Default 0.
+        /// Final rate; not negative. Default 0.
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         min_rate: f64,
-        /// Its steps. Default: all that are left.
+        /// Number of steps. Default: all that remain.
         #[serde(default)]
         steps: Option<u64>,
     },
-    /// Half a cosine again and again (the same paper).
+    /// Cosine annealing with warm restarts (the same paper).
     CosineRestarts {
-        /// The steps of the first, at least 1.
+        /// Number of steps in the first period, at least 1.
         #[schemars(range(min = 1))]
         period: u64,
-        /// Each is so many times as long as the one before it, at least 1. Default 1.
+        /// Factor by which each period is longer than the previous one, at least 1. Default 1.
         #[serde(default = "once")]
         #[schemars(range(min = 1))]
         growth: u64,
-        /// Each begins at so many times the rate of the one before it; not negative. Default 1.
+        /// Factor of each period's initial rate relative to the previous one; not negative. Default 1.
         #[serde(default = "one")]
         #[schemars(range(min = 0.0))]
         decay: f64,
-        /// The rate at their ends; not negative. Default 0.
+        /// Rate at the end of each period; not negative. Default 0.
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         min_rate: f64,
     },
-    /// A power of the share of the steps that is left.
+    /// Proportional to a power of the fraction of steps that remain.
     Polynomial {
-        /// The power; above 0. Default 1.
+        /// Exponent; above 0. Default 1.
         #[serde(default = "one")]
         #[schemars(extend("exclusiveMinimum" = 0))]
         power: f64,
-        /// The rate at its end; not negative. Default 0.
+        /// Final rate; not negative. Default 0.
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         min_rate: f64,
-        /// Its steps. Default: all that are left.
+        /// Number of steps. Default: all that remain.
         #[serde(default)]
         steps: Option<u64>,
     },
-    /// Up to the optimizer's rate and down to almost nothing (Smith and Topin 2018, arXiv:1708.07120).
+    /// One cycle: up to the optimizer's rate, then down to almost zero (Smith and Topin 2018,
+    /// arXiv:1708.07120).
     OneCycle {
-        /// The share of the steps that it goes up, from 0 to 1. Default 0.3.
+        /// Fraction of the steps during which the rate rises, from 0 to 1. Default 0.3.
         #[serde(default = "three_tenths")]
         #[schemars(range(min = 0.0, max = 1.0))]
         rise: f64,
-        /// It begins at the rate divided by this; above 0. Default 25.
+        /// Divisor of the optimizer's rate that gives the initial rate; above 0. Default 25.
         #[serde(default = "twenty_five")]
         #[schemars(extend("exclusiveMinimum" = 0))]
         start_divisor: f64,
-        /// It ends at its beginning divided by this; above 0. Default 10000.
+        /// Divisor of the initial rate that gives the final rate; above 0. Default 10000.
         #[serde(default = "ten_thousand")]
         #[schemars(extend("exclusiveMinimum" = 0))]
         end_divisor: f64,
-        /// On which way it goes. Default `cosine`.
+        /// Shape of the rise and the fall. Default `cosine`.
         #[serde(default)]
         anneal: Anneal,
-        /// Its steps. Default: all that are left.
+        /// Number of steps. Default: all that remain.
         #[serde(default)]
         steps: Option<u64>,
     },
-    /// Divided by the square root of the steps, as for the transformer (Vaswani et al. 2017).
+    /// Inverse square root of the steps, as for the transformer (Vaswani et al. 2017).
     InverseSquareRoot {
-        /// After so many steps the rate is divided by the square root of 2; at least 1. Default 10000.
+        /// Number of steps after which the rate is divided by the square root of 2; at least 1.
+        /// Default 10000.
         #[serde(default = "ten_thousand_steps")]
         #[schemars(range(min = 1))]
         timescale: u64,
     },
-    /// Multiplied by `factor` whenever a metric has stopped getting better; it is looked at the end of each
-    /// epoch.
+    /// Multiplied by `factor` whenever a metric, checked at the end of each epoch, has stopped improving.
     Plateau(Plateau),
 }
 
-/// When a metric has stopped getting better, and what follows.
+/// When a metric counts as no longer improving, and how the rate is reduced.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Plateau {
-    /// The metric, of the validation unless it says otherwise. Default `loss`.
+    /// Metric to watch, from validation unless it names another phase. Default `loss`.
     pub(crate) monitor: Monitor,
-    /// Which value is better. Default: `less` for losses and errors, `greater` for accuracies and other
-    /// scores; of any other name it must be said.
+    /// Whether smaller or larger values are better. Default: `less` for losses and errors, `greater` for
+    /// accuracies and other scores; required for any other name.
     pub(crate) rule: Option<Rule>,
-    /// What the rate is multiplied by, from 0 to 1. Default 0.1.
+    /// Factor by which the rate is reduced, from 0 to 1. Default 0.1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(crate) factor: f64,
-    /// The epochs without a better value that are waited for. Default 10.
+    /// Number of epochs without improvement that are tolerated. Default 10.
     pub(crate) patience: u64,
-    /// How much better a value must be to count as better; not negative. Default 0.0001.
+    /// Smallest change that counts as an improvement; not negative. Default 0.0001.
     #[schemars(range(min = 0.0))]
     pub(crate) threshold: f64,
-    /// What the threshold is. Default `relative`.
+    /// Whether the threshold is relative or absolute. Default `relative`.
     pub(crate) threshold_is: ThresholdIs,
-    /// After a change so many epochs count for nothing. Default 0.
+    /// Number of epochs after a change that are not counted. Default 0.
     pub(crate) cooldown: u64,
-    /// The rate never goes below this; not negative. Default 0.
+    /// Lower limit of the rate; not negative. Default 0.
     #[schemars(range(min = 0.0))]
     pub(crate) min_rate: f64,
 }
 
-/// What a threshold is.
+/// How a threshold is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ThresholdIs {
-    /// A share of the best value.
+    /// A fraction of the best value.
     Relative,
-    /// A difference to it.
+    /// A difference from the best value.
     Absolute,
 }
 
-/// The way from one rate to another.
+/// Shape of the transition from one rate to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Anneal {
@@ -216,11 +217,11 @@ fn ten_thousand_steps() -> u64 {
 }
 
 impl Curve {
-    /// The rate after `step` finished steps of `left` (at least 1), for a group whose own rate is `base`.
-    /// Behind a curve's last step its end goes on.
+    /// Returns the rate after `step` of `left` (at least 1) steps, for a group whose own rate is `base`.
+    /// After its last step a curve keeps its final rate.
     pub(crate) fn rate(&self, base: f64, step: u64, left: u64) -> f64 {
         let power = |factor: f64, count: u64| factor.powf(count as f64);
-        // How much of the way is done, from 0 to 1.
+        // Progress, from 0 to 1.
         let way = |steps: &Option<u64>| {
             let steps = steps.unwrap_or(left).max(1);
             (step as f64 / steps as f64).min(1.0)
@@ -269,13 +270,13 @@ impl Curve {
                 let timescale = *timescale as f64;
                 base / ((step as f64 + timescale) / timescale).sqrt()
             }
-            // What the metric does to it comes on top.
+            // The reductions are applied separately.
             Curve::Plateau(_) => base,
         }
     }
 
-    /// Where the rate of a one-cycle goes up, a momentum that goes from `high` down to `low`, and back;
-    /// nothing of other curves.
+    /// Returns the momentum that mirrors a one-cycle: from `high` down to `low` while the rate rises, and
+    /// back; `None` for other curves.
     pub(crate) fn opposite(&self, low: f64, high: f64, step: u64, left: u64) -> Option<f64> {
         let Curve::OneCycle {
             rise,
@@ -292,7 +293,7 @@ impl Curve {
         })
     }
 
-    /// The last step at which it changes the rate, where it says so itself.
+    /// Returns the last step at which the rate changes, if the curve itself determines it.
     pub(crate) fn last_step(&self) -> Option<u64> {
         match self {
             Curve::Step { every, .. } => Some(*every),
@@ -302,7 +303,7 @@ impl Curve {
         }
     }
 
-    /// How long it lasts, where it says so.
+    /// Returns the curve's own number of steps, if it has one.
     pub(crate) fn steps(&self) -> Option<u64> {
         match self {
             Curve::Linear { steps, .. }
@@ -323,10 +324,10 @@ impl Anneal {
     }
 }
 
-/// Whether a one-cycle of so many steps goes up after `step` of them, and how much of that way is done.
+/// Returns whether a one-cycle is rising after `step` of `steps`, and the progress in that phase.
 fn cycle(rise: f64, step: u64, steps: u64) -> (bool, f64) {
     let last = steps.max(2) - 1;
-    // As PyTorch counts: the top is a step before the share of the steps.
+    // As in PyTorch: the peak is one step before the given fraction of the steps.
     let top = (rise * (last + 1) as f64 - 1.0).max(0.0);
     let now = (step as f64).min(last as f64);
     if now <= top && top > 0.0 {
@@ -336,7 +337,7 @@ fn cycle(rise: f64, step: u64, steps: u64) -> (bool, f64) {
     }
 }
 
-/// Which restart a step belongs to, from 0, and how much of its way is done.
+/// Returns the number of restarts before a step, and the progress in the current period.
 fn restart(step: u64, period: u64, growth: u64) -> (u64, f64) {
     let (mut count, mut rest, mut length) = (0, step, period.max(1));
     while rest >= length {

@@ -1,9 +1,10 @@
-//! The `lr-schedule` hook: learning rates, and momenta, that change with the updates, the epochs or a metric.
+//! The `lr-schedule` hook: learning rates and momenta that change by update, epoch or metric.
 //!
 //! `{"hook": "lr-schedule", "config": {"warm_up": {"steps": 100}, "schedule": {"kind": "cosine"}}}`
 //!
-//! Every parameter group's rate goes on its own from what the optimizer's configuration says. Rates are
-//! functions of the counters, not of the rate before: so a roll back or a resumed run has the same ones.
+//! Every parameter group's rate is scaled from its own value in the optimizer's configuration. Rates are
+//! functions of the counters, not of the previous rate, so they are the same after a roll back or in a
+//! resumed run.
 
 mod curve;
 mod momentum;
@@ -16,61 +17,61 @@ use curve::{Curve, Plateau};
 use momentum::Momentum;
 use plateau::Watch;
 
-/// How the learning rates go.
+/// How the learning rates change.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// What a step is, and so when rates change. Default `update`.
+    /// Unit of a step, and so when rates change. Default `update`.
     by: Unit,
-    /// What comes in front of the schedule, whose steps are counted from its end. Default: nothing.
+    /// Warm-up before the schedule, whose steps are counted from the end of the warm-up. Default: none.
     warm_up: Option<WarmUp>,
-    /// How the rate goes; this or `chain` is needed.
+    /// The schedule; either this or `chain` is needed.
     schedule: Option<Curve>,
-    /// Schedules one after the other: each but the last with `steps`, and each counting its own.
+    /// Consecutive schedules: each but the last with `steps`, and each counting its own steps.
     chain: Vec<Stage>,
-    /// The names of the optimizer's parameter groups whose rates go so; all others stay. Default: all.
+    /// Names of the optimizer's parameter groups whose rates change; all others stay. Default: all.
     groups: Option<Vec<String>>,
-    /// How the momentum goes (SGD's and RMSprop's, and the first beta of Adam, AdamW and Lion). Default: it
-    /// stays as it is.
+    /// How the momentum changes (SGD's and RMSprop's, and the first beta of Adam, AdamW and Lion).
+    /// Default: it stays constant.
     momentum: Option<Momentum>,
 }
 
-/// What a step is.
+/// Unit of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Unit {
-    /// An update of the parameters; without accumulation that is an iteration.
+    /// An update of the parameters; without accumulation the same as an iteration.
     Update,
     /// A training epoch.
     Epoch,
 }
 
-/// The way up to the schedule's first rate.
+/// Transition to the schedule's initial rate.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WarmUp {
-    /// How many steps it has, at least 1.
+    /// Number of steps, at least 1.
     #[schemars(range(min = 1))]
     steps: u64,
-    /// The factor at its beginning, from 0 to 1. Default 0.01.
+    /// Initial factor, from 0 to 1. Default 0.01.
     #[serde(default = "hundredth")]
     #[schemars(range(min = 0.0, max = 1.0))]
     from: f64,
-    /// On which way it goes. Default `linear`.
+    /// Shape of the warm-up. Default `linear`.
     #[serde(default)]
     kind: WarmUpKind,
 }
 
-/// The way of a warm-up.
+/// Shape of a warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum WarmUpKind {
-    /// A straight line from the factor to 1.
+    /// Linear from the factor to 1.
     #[default]
     Linear,
-    /// The factor all the while.
+    /// The factor throughout.
     Constant,
-    /// Multiplied by the same number in each step.
+    /// Multiplied by the same number in each step, up to 1.
     Exponential,
 }
 
@@ -82,10 +83,10 @@ fn hundredth() -> f64 {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Stage {
-    /// How many steps it has; only the last one can be without.
+    /// Number of steps; only the last schedule can omit it.
     #[serde(default)]
     steps: Option<u64>,
-    /// How the rate goes.
+    /// The schedule.
     schedule: Curve,
 }
 
@@ -103,7 +104,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The stages, each but the last with its steps.
+    /// Returns the stages, each but the last with its steps.
     fn stages(self) -> Result<Vec<Stage>> {
         let stages = match (self.schedule, self.chain) {
             (Some(schedule), chain) if chain.is_empty() => vec![Stage {
@@ -130,7 +131,7 @@ impl Config {
 }
 
 impl Config {
-    /// Checks what is wanted against what the run will be.
+    /// Checks groups, metrics and step counts against the planned run.
     fn check_run(&self, setup: &Setup<'_>) -> Result<()> {
         let Some(plan) = setup.plan()? else {
             return Ok(());
@@ -195,7 +196,7 @@ impl Config {
     }
 }
 
-/// That the optimizer has no such parameter group.
+/// Message that the optimizer has no such parameter group.
 fn no_group<'a>(group: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     format!(
@@ -238,14 +239,14 @@ impl WarmUp {
     }
 }
 
-/// The whole way of a rate.
+/// Complete course of a rate: a warm-up and the stages after it.
 struct Way {
     warm_up: Option<WarmUp>,
     stages: Vec<Stage>,
 }
 
 impl Way {
-    /// The rate after `step` finished steps of `total`.
+    /// Returns the rate after `step` completed steps of `total`.
     fn rate(&self, base: f64, step: u64, total: u64, watch: &Watch) -> f64 {
         let Some((stage, own_step, left)) = self.place(step, total) else {
             return base;
@@ -259,8 +260,8 @@ impl Way {
         warm_up.map_or(1.0, |warm_up| warm_up.factor(step)) * rate
     }
 
-    /// The stage that holds after `step` finished steps of `total`, how many of its own are finished, and
-    /// how many it has.
+    /// Returns the stage in effect after `step` completed steps of `total`. Also returns how many of its
+    /// own steps are completed, and how many it has.
     fn place(&self, step: u64, total: u64) -> Option<(&Stage, u64, u64)> {
         let warm_up = self.warm_up.as_ref().map_or(0, |warm_up| warm_up.steps);
         let (mut step, mut left) = (step.saturating_sub(warm_up), total.saturating_sub(warm_up));
@@ -284,10 +285,10 @@ pub(crate) struct LrSchedule {
     groups: Option<Vec<String>>,
     way: Way,
     momentum: Option<Momentum>,
-    /// The optimizer's own momentum.
+    /// The optimizer's configured momentum.
     base_momentum: f64,
     accumulate: u64,
-    /// The steps of the whole run.
+    /// Number of steps in the run.
     total: u64,
     validated: bool,
     state: State,
@@ -295,13 +296,13 @@ pub(crate) struct LrSchedule {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// The groups' own rates.
+    /// Each group's configured rate.
     bases: Vec<(String, f64)>,
     watch: Watch,
 }
 
 impl LrSchedule {
-    /// Sets the rates that hold after so many finished steps.
+    /// Sets the rates in effect after `step` completed steps.
     fn set(&self, task: &mut TaskView<'_>, step: u64) -> Result<()> {
         for (group, base) in &self.state.bases {
             let rate = self.way.rate(*base, step, self.total, &self.state.watch);

@@ -1,30 +1,30 @@
-//! Momenta beside the learning rates.
+//! Momentum schedules alongside the learning rate.
 
 use sconce_plugin_api::prelude::*;
 use serde_json::Value;
 
 use super::{Config, Curve, Stage, Way};
 
-/// How the momentum goes.
+/// How the momentum changes.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Momentum {
-    /// Against the rate of a `one-cycle`: down while the rate goes up, and back (Smith and Topin 2018). In front
-    /// of the cycle, in a warm-up, it is `high`.
+    /// Inverse to the rate of a `one-cycle`: falls while the rate rises, then rises again (Smith and Topin
+    /// 2018). During a warm-up before the cycle it is `high`.
     Opposite {
-        /// The momentum where the rate is highest, from 0 to below 1. Default 0.85.
+        /// Momentum at the peak of the rate, from 0 to below 1. Default 0.85.
         #[serde(default = "low")]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
         low: f64,
-        /// The momentum at both ends, from 0 to below 1. Default 0.95.
+        /// Momentum at both ends, from 0 to below 1. Default 0.95.
         #[serde(default = "high")]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
         high: f64,
     },
-    /// Along a curve of its own, from the optimizer's momentum on: what that says of the rate is said of the
-    /// momentum, which never reaches 1.
+    /// A curve of its own, starting from the optimizer's momentum: the curve's rates are momenta, which
+    /// stay below 1.
     Curve {
-        /// How it goes; no `plateau`.
+        /// The curve; `plateau` is not allowed.
         schedule: Curve,
     },
 }
@@ -37,11 +37,11 @@ fn high() -> f64 {
     0.95
 }
 
-/// The largest momentum that an optimizer takes, or nearly so.
+/// Upper limit of the momentum, since optimizers require values below 1.
 const MOST: f64 = 1.0 - 1e-9;
 
 impl Momentum {
-    /// Whether it fits the schedule of the rate.
+    /// Checks that it fits the schedule of the rate.
     pub(crate) fn check(&self, config: &Config) -> Result<()> {
         match self {
             Momentum::Opposite { low, high } => {
@@ -65,7 +65,7 @@ impl Momentum {
         Ok(())
     }
 
-    /// The momentum after `step` finished steps of `total`, where the optimizer's own is `base`.
+    /// Returns the momentum after `step` completed steps of `total`, with `base` as the optimizer's own.
     pub(crate) fn value(&self, way: &Way, base: f64, step: u64, total: u64) -> f64 {
         match self {
             Momentum::Opposite { low, high } => {
@@ -86,7 +86,7 @@ impl Momentum {
     }
 }
 
-/// The momentum, or first beta, in a manifest.
+/// Returns the optimizer's momentum, or first beta, in a manifest.
 pub(crate) fn of_optimizer(manifest: &Value) -> Option<f64> {
     let optimizer = manifest.get("optimizer")?;
     let momentum = optimizer.get("momentum").or_else(|| optimizer.get("beta1"));

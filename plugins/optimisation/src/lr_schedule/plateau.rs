@@ -1,19 +1,19 @@
-//! What a metric that has stopped getting better does to the rate: `ReduceLROnPlateau`.
+//! Reduces the rate when a metric has stopped improving: `ReduceLROnPlateau`.
 
 use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
 use super::curve::{Plateau, ThresholdIs};
 
-/// How the metric has gone so far.
+/// History of the metric.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Watch {
     best: Option<f64>,
-    /// Epochs without a better value.
+    /// Epochs without improvement.
     bad: u64,
-    /// Epochs that still count for nothing.
+    /// Remaining epochs of the cooldown.
     cooling: u64,
-    /// How often the rate has been multiplied.
+    /// Number of reductions so far.
     pub(crate) changes: u32,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Watch {
 const MOST_CHANGES: u32 = 1_000_000;
 
 impl Watch {
-    /// Refuses what no run saves.
+    /// Rejects states that no run saves.
     pub(crate) fn check(&self) -> Result<()> {
         state::check_count("bad", self.bad)?;
         state::check_count("cooling", self.cooling)?;
@@ -34,7 +34,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The metric's value after an epoch; whether the rate changes.
+    /// Adds the metric's value after an epoch; returns whether the rate is reduced.
     pub(crate) fn see(&mut self, plateau: &Plateau, rule: Rule, value: f64) -> bool {
         let is_better = self.best.is_none_or(|best| {
             let margin = match plateau.threshold_is {
@@ -65,7 +65,7 @@ impl Watch {
         is_due
     }
 
-    /// The rate, where it was `rate` before any change.
+    /// Returns the rate after all reductions so far, where `rate` is the rate without any.
     pub(crate) fn rate(&self, plateau: &Plateau, rate: f64) -> f64 {
         let mut rate = rate;
         for _ in 0..self.changes {

@@ -1,4 +1,4 @@
-//! Rates side by side with PyTorch's, which `tests/reference/schedules.py` has written down.
+//! Compares the rates with PyTorch's, recorded by `tests/reference/schedules.py`.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Which numbers of parameters are gone.
+//! Masks of the pruned elements.
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{DType, Element};
@@ -11,20 +11,21 @@ pub(crate) struct Masks {
     masks: Vec<Mask>,
 }
 
-/// A parameter, and which of its numbers are left.
+/// A parameter and which of its elements are kept.
 #[derive(Clone, Debug, PartialEq)]
 struct Mask {
     name: String,
-    /// How many numbers a row has: all that stand under one index of the first dimension.
+    /// Number of elements per row, that is, per index of the first dimension.
     row: usize,
     left: Vec<bool>,
 }
 
-/// What can go: its size (below 0 where it is gone already), its mask, and its place there.
+/// A unit that can be pruned: its magnitude (below 0 if it is pruned already), its mask's index and its
+/// index there.
 type Candidate = (f64, usize, usize);
 
 impl Masks {
-    /// Masks of these parameters: those that there are already, and whole ones for the others.
+    /// Creates masks for these parameters, keeping existing ones; new ones prune nothing.
     pub(crate) fn begin(&mut self, task: &TaskView<'_>, chosen: &[String]) -> Result<()> {
         let mut masks = Vec::with_capacity(chosen.len());
         for name in chosen {
@@ -40,7 +41,7 @@ impl Masks {
             let known = known.find(|mask| mask.name == *name).cloned();
             masks.push(Mask {
                 name: name.clone(),
-                // The parameter's own, whatever a checkpoint says.
+                // From the parameter, not from a checkpoint.
                 row: (parameter.len() / rows.max(1)).max(1),
                 left: known.map_or_else(|| vec![true; parameter.len()], |mask| mask.left),
             });
@@ -49,7 +50,8 @@ impl Masks {
         Ok(())
     }
 
-    /// Lets the smallest go until a share of all, or of each parameter, is gone; none comes back.
+    /// Prunes the smallest units until the given fraction of all, or of each parameter, is pruned; pruned
+    /// ones stay so.
     pub(crate) fn prune(
         &mut self,
         task: &TaskView<'_>,
@@ -83,7 +85,7 @@ impl Masks {
         Ok(())
     }
 
-    /// Sets to zero what is gone.
+    /// Sets the pruned elements to zero.
     pub(crate) fn apply(&self, task: &mut TaskView<'_>) -> Result<()> {
         for mask in &self.masks {
             let mut parameter = task.parameter_mut(&mask.name)?;
@@ -95,7 +97,7 @@ impl Masks {
         Ok(())
     }
 
-    /// The share that is gone.
+    /// Returns the fraction of elements that are pruned.
     pub(crate) fn sparsity(&self) -> f64 {
         let all: usize = self.masks.iter().map(|mask| mask.left.len()).sum();
         let left = self.masks.iter().flat_map(|mask| &mask.left);
@@ -103,7 +105,7 @@ impl Masks {
         gone as f64 / all.max(1) as f64
     }
 
-    /// Names and sizes as a line of JSON, behind it eight numbers a byte.
+    /// Serialises names and sizes as a line of JSON, followed by the masks with eight elements per byte.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
         let masks = self.masks.iter();
         let sizes: Vec<_> = masks
@@ -160,7 +162,7 @@ impl Masks {
 }
 
 impl Mask {
-    /// What can go, and what is gone already.
+    /// Returns all units, including those already pruned.
     fn candidates(&self, index: usize, sizes: &[f64], structure: Structure) -> Vec<Candidate> {
         let row = match structure {
             Structure::Element => 1,
@@ -193,8 +195,8 @@ impl Mask {
     }
 }
 
-/// The share of all candidates that are smallest; of equal ones the first. Rounded to the nearest whole
-/// number, of two the even one, as PyTorch does.
+/// Returns the smallest candidates up to the given fraction, ties by position. Their number is rounded to
+/// the nearest integer, halves to the even one, as in PyTorch.
 fn smallest(candidates: &mut [Candidate], share: f64) -> &[Candidate] {
     let count = (share * candidates.len() as f64).round_ties_even() as usize;
     if count == 0 {
@@ -224,7 +226,7 @@ mod tests {
         }
     }
 
-    /// Masks of PyTorch's `torch.nn.utils.prune`, see `tests/reference/pruning.py`.
+    /// Compares with masks of PyTorch's `torch.nn.utils.prune`, see `tests/reference/pruning.py`.
     #[test]
     fn what_goes_is_what_pytorch_prunes() {
         let text = include_str!("../../../../tests/reference/pruning.json");

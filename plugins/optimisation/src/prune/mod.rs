@@ -1,11 +1,11 @@
-//! The `prune` hook: parameters whose smallest numbers are zero and stay so.
+//! The `prune` hook: sets the smallest elements of parameters to zero and keeps them there.
 //!
 //! `{"hook": "prune", "config": {"amount": 0.8, "begin": 100, "end": 1000, "every": 50}}`
 //!
-//! At each pruning, of the numbers that are left, those of the smallest size go until the wanted share of
-//! all is gone, as `torch.nn.utils.prune.l1_unstructured` (one parameter at a time),
-//! `global_unstructured` (all together) and `ln_structured` (whole rows) do. After each update what is gone
-//! is set to zero again.
+//! Each pruning removes the elements of smallest magnitude among those left until the required fraction of
+//! all is pruned, as `torch.nn.utils.prune.l1_unstructured` (one parameter at a time),
+//! `global_unstructured` (all together) and `ln_structured` (entire rows) do. After each update the pruned
+//! elements are set to zero again.
 
 mod masks;
 mod schedule;
@@ -23,51 +23,50 @@ pub(crate) struct Config {
     /// The parameters: name patterns. Default `*.weight`.
     #[schemars(length(min = 1))]
     parameters: Vec<String>,
-    /// The share of their numbers that is gone at the end, from 0 to 1. Default 0.5.
+    /// Final fraction of their elements that is pruned, from 0 to 1. Default 0.5.
     #[schemars(range(min = 0.0, max = 1.0))]
     amount: f64,
-    /// The share that is gone at the first pruning, from 0 to `amount`. For `linear` and `cubic`. Default 0.
+    /// Fraction pruned at the first pruning, from 0 to `amount`. For `linear` and `cubic`. Default 0.
     #[schemars(range(min = 0.0, max = 1.0))]
     initial: f64,
-    /// How the share grows from the first pruning to the last. Default `cubic`.
+    /// How the fraction grows from the first pruning to the last. Default `cubic`.
     schedule: Schedule,
-    /// What is counted by `begin`, `end` and `every`, and where prunings happen. Default `update`.
+    /// Unit of `begin`, `end` and `every`, after which prunings happen. Default `update`.
     by: Unit,
-    /// The first pruning is when so many updates (or epochs) are done, at least 1. Default 1.
+    /// Number of completed updates (or epochs) at the first pruning, at least 1. Default 1.
     #[schemars(range(min = 1))]
     begin: u64,
-    /// The last pruning is when so many are done; there the share reaches `amount`. Default: the end of the
-    /// training.
+    /// Number of completed updates (or epochs) at the last pruning, which reaches `amount`. Default: the
+    /// end of training.
     end: Option<u64>,
-    /// A pruning every so many updates (or epochs), at least 1. Default 1.
+    /// Updates (or epochs) per pruning, at least 1. Default 1.
     #[schemars(range(min = 1))]
     every: u64,
-    /// Whether numbers are compared over all parameters together, rather than within each. Default false.
+    /// Whether elements are compared across all parameters rather than within each. Default false.
     global: bool,
-    /// What goes at once. Default `element`.
+    /// Unit that is pruned. Default `element`.
     structure: Structure,
-    /// The name of the metric that tells the share that is gone; an empty text: it is not told. Default
-    /// `sparsity`.
+    /// Metric name under which the pruned fraction is published; empty: not published. Default `sparsity`.
     publish: String,
 }
 
-/// What is counted.
+/// Unit in which prunings are scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Unit {
     /// Updates.
     Update,
-    /// Epochs: at the end of each.
+    /// Epochs; prunings happen at their end.
     Epoch,
 }
 
-/// What goes at once.
+/// Unit that is pruned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Structure {
-    /// A number, by its size.
+    /// Single elements, by magnitude.
     Element,
-    /// A row, or a convolution's filter: all that leads to one unit, by the mean size of its numbers.
+    /// Rows, or filters of a convolution: all inputs of one unit, by the mean magnitude of their elements.
     Row,
 }
 
@@ -97,7 +96,7 @@ pub(crate) struct Prune {
 }
 
 impl Prune {
-    /// Prunes where that is due after so many updates or epochs of `total`.
+    /// Prunes if that is due after `done` updates or epochs of `total`.
     fn prune(&mut self, task: &mut TaskView<'_>, done: u64, total: u64) -> Result<()> {
         let Config { begin, every, .. } = self.config;
         let end = self.config.end.unwrap_or(total).max(begin);
@@ -115,7 +114,7 @@ impl Prune {
             .prune(task, share, self.config.global, self.config.structure)
     }
 
-    /// Sets to zero what is gone, and tells how much that is.
+    /// Sets the pruned elements to zero and publishes the sparsity.
     fn apply(&self, task: &mut TaskView<'_>) -> Result<()> {
         self.masks.apply(task)?;
         if self.config.publish.is_empty() {
@@ -209,7 +208,7 @@ impl Hook for Prune {
         Ok(())
     }
 
-    /// Parameters that came from elsewhere are pruned as the masks say.
+    /// Applies the masks to the loaded parameters.
     fn after_load_checkpoint(
         &mut self,
         task: &mut TaskView<'_>,

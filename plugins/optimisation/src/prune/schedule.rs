@@ -1,22 +1,21 @@
-//! How the pruned share grows.
+//! Growth of the pruned fraction.
 
 use sconce_plugin_api::prelude::*;
 
-/// How the share grows from the first pruning to the last.
+/// How the fraction grows from the first pruning to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Schedule {
-    /// It is the whole amount at once.
+    /// The full amount at once.
     Constant,
-    /// On a straight line.
+    /// Linear.
     Linear,
     /// Fast at first, slower towards the end (Zhu and Gupta 2017, arXiv:1710.01878).
     Cubic,
 }
 
 impl Schedule {
-    /// The share that is gone when `done` steps are, where it goes `from` … `to` between the steps `begin`
-    /// and `end`.
+    /// Returns the fraction pruned after `done` steps: `from` at step `begin`, `to` at step `end`.
     pub(crate) fn share(self, (from, to): (f64, f64), (begin, end): (u64, u64), done: u64) -> f64 {
         let way = match end.saturating_sub(begin) {
             0 => 1.0,

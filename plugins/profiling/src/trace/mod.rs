@@ -1,9 +1,10 @@
-//! The `trace` hook: a timeline of chosen iterations, which Perfetto shows.
+//! The `trace` hook: records a timeline of chosen iterations, to be viewed in Perfetto.
 //!
 //! `{"hook": "trace", "config": {"schedule": {"skip_first": 100, "active": 5}}}`
 //!
-//! A span for each iteration, in it one for each step (data, forward, loss, backward, update), and
-//! in the forward pass one for each module: from the end of the module before to its own end.
+//! Each iteration is a span; within it there is one span per step (data, forward, loss, backward,
+//! update), and within the forward pass one per module: from the end of the previous module to its
+//! own end.
 
 mod schedule;
 mod timeline;
@@ -19,7 +20,7 @@ use crate::resident::{Resident, mebibytes};
 use schedule::{Schedule, Step};
 use timeline::Timeline;
 
-/// Which iterations are traced, and what of them.
+/// Which iterations are traced, and with what detail.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[expect(
@@ -27,17 +28,17 @@ use timeline::Timeline;
     reason = "each is a switch of its own in the manifest"
 )]
 pub(crate) struct Config {
-    /// Which iterations of the training are traced.
+    /// Which training iterations are traced.
     schedule: Schedule,
-    /// The directory below the run's for the files, one for each cycle: `iterations-11-13.json`. Default
-    /// `trace`.
+    /// Directory, under the run's, for the files, one per cycle: `iterations-11-13.json`.
+    /// Default `trace`.
     directory: PathBuf,
-    /// Whether there is a span for each module in the forward pass. Layers that else run as one run
-    /// one by one then. Default true.
+    /// Whether each module of the forward pass gets a span. Layers that otherwise run fused then
+    /// run one at a time. Default true.
     modules: bool,
-    /// Whether the modules' spans tell the shapes of input and output. Default false.
+    /// Whether the modules' spans include the shapes of input and output. Default false.
     shapes: bool,
-    /// Whether the resident set, in mebibytes, is a curve beside the spans. Default false.
+    /// Whether the resident set, in mebibytes, is plotted beside the spans. Default false.
     memory: bool,
     /// Whether the run stops after the last cycle. Default false.
     stop_after: bool,
@@ -62,25 +63,25 @@ pub(crate) struct Trace {
     directory: PathBuf,
     timeline: Timeline,
     resident: Option<Resident>,
-    /// The traced iteration's own number, if one is under way.
+    /// Number of the traced iteration, if one is in progress.
     active: Option<u64>,
     /// The first and last iteration in the timeline, counted from 1.
     iterations: Option<(u64, u64)>,
-    /// The end of the last span of the level at hand: where the next one begins.
+    /// End of the last span at the current level: where the next one begins.
     mark: Instant,
-    /// The begin of the iteration.
+    /// Start of the current iteration.
     begin: Instant,
-    /// The first event of the forward pass under way.
+    /// Index of the first event of the current forward pass.
     pass: usize,
-    /// The begin of the validation or save under way.
+    /// Start of the current validation or save.
     aside: Instant,
-    /// Whether the host knows that this hook listens at modules.
+    /// The last value given to `listen_at_modules`.
     listens: Option<bool>,
     run: String,
 }
 
 impl Trace {
-    /// The step that ends now; it began where the last one ended.
+    /// Adds the step that ends now; it began where the last one ended.
     fn step(&mut self, name: &str) -> Result<()> {
         if self.active.is_none() {
             return Ok(());
@@ -101,7 +102,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Listens at modules in the iteration that comes next, or doesn't.
+    /// Sets whether the hook listens at modules in the next iteration.
     fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let is_on = self.config.schedule.step(task.iteration()) != Step::Off;
         let listens = self.config.modules && is_on;
@@ -111,7 +112,7 @@ impl Trace {
         task.listen_at_modules(listens)
     }
 
-    /// Writes what there is, and begins anew.
+    /// Writes the timeline to a file, and clears it.
     fn write(&mut self, task: &TaskView<'_>) -> Result<()> {
         let Some((first, last)) = self.iterations.take() else {
             return Ok(());
@@ -153,12 +154,12 @@ impl Trace {
         Ok(())
     }
 
-    /// Whether a window is open, between two of its iterations.
+    /// Whether a cycle is active, between two of its iterations.
     fn is_between(&self) -> bool {
         self.iterations.is_some() && self.active.is_none()
     }
 
-    /// Something that is no iteration is over.
+    /// Ends something that is not an iteration.
     fn end_aside(&mut self, name: String, category: &'static str) {
         let now = Instant::now();
         if self.is_between() {
@@ -263,7 +264,8 @@ impl Hook for Trace {
             arguments.insert("input".to_owned(), shape(module.input()?.shape()));
             arguments.insert("output".to_owned(), shape(module.output()?.shape()));
         }
-        // The last module's end, or the pass's begin; around modules inside it the first one's begin.
+        // Starts at the last module's end, or at the pass's start; for a module with inner modules,
+        // at the start of the first of them.
         let events = self.timeline.module_end(self.pass);
         let begin = events.unwrap_or(self.mark);
         let begin = self
@@ -339,7 +341,7 @@ impl Hook for Trace {
     }
 
     fn after_run(&mut self, task: &mut TaskView<'_>, _outcome: &Outcome<'_>) -> Result<()> {
-        // A window that the run's end broke off.
+        // A cycle cut short by the end of the run.
         self.write(task)
     }
 }

@@ -2,21 +2,21 @@
 
 use sconce_plugin_api::prelude::*;
 
-/// When it is traced: after `skip_first` iterations come cycles of `wait`, `warm_up` and `active` ones.
+/// When to trace: after `skip_first` iterations come cycles of `wait`, `warm_up` and `active` ones.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Schedule {
     /// Training iterations before the first cycle. Default 10.
     pub(crate) skip_first: u64,
-    /// A cycle's iterations at which nobody looks. Default 0.
+    /// Iterations at the start of a cycle in which the hook does nothing. Default 0.
     pub(crate) wait: u64,
-    /// The cycle's next iterations: traced, and left out, since listening changes what they do. Default
-    /// 1.
+    /// The cycle's next iterations: traced but discarded, since listening changes how they run.
+    /// Default 1.
     pub(crate) warm_up: u64,
-    /// The cycle's last iterations, which are in its file; at least 1. Default 3.
+    /// The cycle's last iterations, which are written to its file; at least 1. Default 3.
     #[schemars(range(min = 1))]
     pub(crate) active: u64,
-    /// How many cycles; 0: to the end of the training. Default 1.
+    /// Number of cycles; 0: until the end of training. Default 1.
     pub(crate) repeat: u64,
 }
 
@@ -32,22 +32,22 @@ impl Default for Schedule {
     }
 }
 
-/// What an iteration is in the schedule.
+/// The role of an iteration in the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nobody looks.
+    /// The hook does nothing.
     Off,
-    /// Somebody listens, and writes nothing down.
+    /// The hook listens, and discards what it sees.
     WarmUp,
-    /// It is traced.
+    /// The iteration is traced.
     Active {
-        /// It is its cycle's last.
+        /// Whether it is the last one of its cycle.
         is_last: bool,
     },
 }
 
 impl Schedule {
-    /// What the iteration is before which so many are finished in the whole run.
+    /// Role of the iteration that follows this many finished ones in the whole run.
     pub(crate) fn step(self, finished: u64) -> Step {
         let Some(number) = finished.checked_sub(self.skip_first) else {
             return Step::Off;
@@ -66,7 +66,7 @@ impl Schedule {
         }
     }
 
-    /// Whether no iteration from this one on is traced.
+    /// Whether no further iteration is traced after this many finished ones.
     pub(crate) fn is_over(self, finished: u64) -> bool {
         let length = self
             .wait

@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-/// A span of time, or a number at a moment.
+/// A span of time, or a counter's value at a point in time.
 #[derive(Clone, Debug)]
 struct Event {
     name: String,
     category: &'static str,
     start: Instant,
-    /// Nothing for a number.
+    /// `None` for a counter.
     end: Option<Instant>,
     arguments: Map<String, Value>,
 }
@@ -20,7 +20,7 @@ struct Event {
 /// The events of a file.
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    /// The time 0.
+    /// The instant that is written as time 0.
     origin: Instant,
     events: Vec<Event>,
 }
@@ -37,12 +37,13 @@ impl Timeline {
         self.events.is_empty()
     }
 
-    /// How many events there are.
+    /// Number of events.
     pub(crate) fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Adds a span. Spans of one timeline nest: each lies in another one or beside it.
+    /// Adds a span. The spans of one timeline nest: any two are disjoint, or one contains the
+    /// other.
     pub(crate) fn span(
         &mut self,
         name: impl Into<String>,
@@ -59,7 +60,7 @@ impl Timeline {
         });
     }
 
-    /// Adds a number at a moment.
+    /// Adds a counter's value at a point in time.
     pub(crate) fn counter(&mut self, name: &str, at: Instant, value: f64) {
         let mut arguments = Map::new();
         arguments.insert(name.to_owned(), json!(value));
@@ -72,7 +73,7 @@ impl Timeline {
         });
     }
 
-    /// The begin of the first of the modules inside this one that have run since event `from`.
+    /// Start of the first module inside this one that has run since event `from`.
     pub(crate) fn inside(&self, module: &str, from: usize) -> Option<Instant> {
         let is_inside = |event: &&Event| {
             let rest = event.name.strip_prefix(module);
@@ -82,17 +83,17 @@ impl Timeline {
         events.filter(is_inside).map(|event| event.start).min()
     }
 
-    /// The end of the module that has run last since event `from`.
+    /// End of the last module that has run since event `from`.
     pub(crate) fn module_end(&self, from: usize) -> Option<Instant> {
         let events = self.events.get(from..)?.iter();
         let last = events.rev().find(|event| event.category == "module");
         last.and_then(|event| event.end)
     }
 
-    /// The file's text: events in the order of their begins, outer spans before inner ones. The
-    /// timeline is empty then.
+    /// Takes the file's text, leaving the timeline empty: events are ordered by start, outer spans
+    /// before inner ones.
     pub(crate) fn take(&mut self, process: &str) -> String {
-        // By end too, so that a span comes before those that begin with it and lie inside.
+        // Sorted by end too, so that a span comes before the inner ones that start with it.
         self.events
             .sort_by(|a, b| a.start.cmp(&b.start).then(b.end.cmp(&a.end)));
         let id = std::process::id();
@@ -109,8 +110,8 @@ impl Timeline {
                 let kind = if event.end.is_some() { "X" } else { "C" };
                 object.insert("ph".to_owned(), json!(kind));
                 if let Some(end) = event.end {
-                    // The difference of what is written, so that nested spans end within each other
-                    // to the last digit.
+                    // The difference of the written values, so that nested spans end within each
+                    // other to the last digit.
                     let end = microseconds(end, self.origin);
                     object.insert("dur".to_owned(), json!(end - start));
                 }
@@ -124,7 +125,8 @@ impl Timeline {
     }
 }
 
-/// Microseconds, cut to 1/1024 of one: sums and differences of such numbers are exact.
+/// Microseconds, rounded down to multiples of 1/1024: sums and differences of such numbers are
+/// exact.
 fn microseconds(at: Instant, origin: Instant) -> f64 {
     let seconds = at.saturating_duration_since(origin).as_secs_f64();
     (seconds * 1e6 * 1024.0).floor() / 1024.0

@@ -1,4 +1,5 @@
-//! MLflow's REST interface (<https://mlflow.org/docs/latest/rest-api.html>), on the other thread.
+//! MLflow's REST API (<https://mlflow.org/docs/latest/rest-api.html>), used on the background
+//! thread.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,15 +12,15 @@ use serde_json::{Value, json};
 
 use crate::http::{Answer, Server};
 
-/// What the training hands over.
+/// A job that training hands over.
 pub(crate) enum Job {
-    /// Make the run, or go on with the one that the file names.
+    /// Create the run, or resume the one recorded in the file.
     Begin(Begin),
-    /// Numbers of a step.
+    /// Log metrics of a step.
     Metrics(Vec<Metric>),
-    /// Upload a file of the run's directory under this name.
+    /// Upload a file under this name.
     Artifact(PathBuf, String),
-    /// The run has ended.
+    /// End the run.
     End {
         status: &'static str,
         time: u64,
@@ -27,18 +28,18 @@ pub(crate) enum Job {
     },
 }
 
-/// What a run begins with.
+/// Properties of the run to create.
 pub(crate) struct Begin {
     pub(crate) experiment: String,
     pub(crate) name: String,
     pub(crate) time: u64,
     pub(crate) tags: Vec<(String, String)>,
     pub(crate) params: Vec<(String, String)>,
-    /// Go on with the run that the file names.
+    /// Resume the run recorded in the file.
     pub(crate) resumes: bool,
 }
 
-/// A number of a step; `time` in milliseconds since 1970.
+/// A metric's value at a step; `time` in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Metric {
     pub(crate) key: String,
@@ -47,7 +48,7 @@ pub(crate) struct Metric {
     pub(crate) step: u64,
 }
 
-/// What is known of the run on the server, beside the run's other files: a run that goes on needs it.
+/// The run's record on the server, stored in the run's directory: a resumed run needs it.
 #[derive(Default, Serialize, Deserialize)]
 struct Known {
     uri: String,
@@ -57,20 +58,20 @@ struct Known {
     steps: BTreeMap<String, u64>,
 }
 
-/// Talks to the server about one run.
+/// Client for a single run.
 pub(crate) struct Client {
     server: Server,
     uri: String,
-    /// Where `known` is kept.
+    /// File in which `known` is stored.
     file: PathBuf,
     known: Known,
-    /// A run that the server has not made yet.
+    /// A run that is still to be created on the server.
     waiting: Option<Begin>,
-    /// The steps that the server had when this process went on with the run: they are not sent again.
+    /// The steps that the server had when this process resumed the run: they are not sent again.
     sent_before: BTreeMap<String, u64>,
 }
 
-/// MLflow takes at most so many metrics and parameters at once.
+/// MLflow accepts at most this many metrics and parameters per request.
 const MOST_METRICS: usize = 1000;
 const MOST_PARAMS: usize = 100;
 
@@ -88,7 +89,8 @@ impl Client {
         }
     }
 
-    /// Does jobs in their order, metrics of several in one request. Returns what failed.
+    /// Processes jobs in order, combining consecutive metrics into one request. Returns the
+    /// failures.
     pub(crate) fn work(&mut self, jobs: Vec<Job>) -> Vec<String> {
         let mut failures = Vec::new();
         let mut metrics = Vec::new();
@@ -114,7 +116,7 @@ impl Client {
         failures
     }
 
-    /// Makes the run; what could not be made is tried again with the next job.
+    /// Creates the run; if that fails, it is tried again with the next job.
     fn begin(&mut self) -> Done {
         let Some(begin) = self.waiting.take() else {
             return Ok(());
@@ -152,7 +154,7 @@ impl Client {
         Ok(())
     }
 
-    /// The experiment of this name, made where it is not there.
+    /// ID of the experiment with this name, created if it doesn't exist.
     fn experiment(&self, name: &str) -> Done<Value> {
         let url = self.url(&format!(
             "experiments/get-by-name?experiment_name={}",
@@ -167,7 +169,7 @@ impl Client {
         Ok(made["experiment_id"].clone())
     }
 
-    /// Takes up the run that the file names, if it is one of this server's.
+    /// Resumes the run recorded in the file, if that is on this server.
     fn go_on(&mut self) -> bool {
         let known = fs::read(&self.file).ok();
         let known: Option<Known> = known.and_then(|text| serde_json::from_slice(&text).ok());
@@ -202,7 +204,7 @@ impl Client {
         Ok(())
     }
 
-    /// Uploads a file, where the server serves its artifacts.
+    /// Uploads a file, provided that the server serves its artifacts.
     fn artifact(&mut self, path: &std::path::Path, name: &str) -> Done {
         self.must_be_known()?;
         let Some(place) = self.known.artifact_uri.strip_prefix("mlflow-artifacts:") else {
@@ -252,7 +254,7 @@ impl Client {
         format!("{}/api/2.0/mlflow/{what}", self.uri)
     }
 
-    /// Keeps what is known, in one step.
+    /// Saves `known` atomically.
     fn keep(&self) -> Done {
         let text = serde_json::to_vec(&self.known).map_err(|error| error.to_string())?;
         write_whole(&self.file, text).map_err(|error| error.to_string())
@@ -263,7 +265,7 @@ fn unreachable(error: impl std::fmt::Display) -> String {
     format!("the MLflow server can't be reached: {error}")
 }
 
-/// What an answer says; an error where it is one.
+/// Parses a response's body; an error if the request failed.
 fn json(answer: &Answer, what: &str) -> Done<Value> {
     let json: Value = serde_json::from_str(&answer.body).unwrap_or_default();
     if (200..300).contains(&answer.status) {
@@ -282,7 +284,7 @@ fn pairs(pairs: &[(String, String)]) -> Vec<Value> {
     pairs.iter().map(pair).collect()
 }
 
-/// JSON has no infinity; MLflow reads these texts, as protocol buffers' JSON does.
+/// JSON has no infinity; MLflow reads these strings, as in the JSON of protocol buffers.
 fn metric(metric: &Metric) -> Value {
     let value = match metric.value {
         value if value.is_nan() => json!("NaN"),
@@ -293,14 +295,14 @@ fn metric(metric: &Metric) -> Value {
     json!({"key": metric.key, "value": value, "timestamp": metric.time, "step": metric.step})
 }
 
-/// A text as a part of an address; slashes stay.
+/// Percent-encodes a text for a URL, keeping slashes.
 fn encoded(text: &str) -> String {
     let mut all = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
             all.push(byte.into());
         } else {
-            // Writing to a text doesn't fail.
+            // Writing to a string can't fail.
             let _ = write!(all, "%{byte:02X}");
         }
     }

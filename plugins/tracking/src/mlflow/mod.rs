@@ -1,8 +1,8 @@
-//! The `mlflow` hook: logs the run to an MLflow tracking server by its REST interface.
+//! The `mlflow` hook: logs the run to an MLflow tracking server through its REST API.
 //!
-//! Another thread talks to the server; the training never waits for it before its end. What the server
-//! has of the run stands in `NAME-run.json` in the run's directory: a run that goes on from a
-//! checkpoint goes on with the run there, and does not send what it has sent before.
+//! A background thread talks to the server; training never waits for it before its end. What has
+//! been sent is recorded in `NAME-run.json` in the run's directory: a run resumed from a checkpoint
+//! continues the same MLflow run, and sends nothing twice.
 
 mod client;
 mod config;
@@ -19,7 +19,7 @@ use crate::http::{self, Server};
 use crate::outbox::Outbox;
 use crate::webhook::told;
 
-/// What the hook knows between calls.
+/// State of the hook between calls.
 pub(crate) struct MlFlow {
     config: Config,
     outbox: Outbox<Job>,
@@ -97,7 +97,7 @@ impl Hook for MlFlow {
             return Ok(());
         }
         let mut metrics = self.metrics(task, Phase::Train, "iteration");
-        // The batch's own loss, not the epoch's mean.
+        // Report the batch's own loss instead of the epoch's mean.
         metrics.retain(|metric| metric.key != "iteration/loss");
         metrics.extend(
             task.loss()
@@ -148,7 +148,7 @@ impl Hook for MlFlow {
 }
 
 impl MlFlow {
-    /// A phase's metrics, with a word in front of their names.
+    /// A phase's metrics, with a prefix to their names.
     fn metrics(&self, task: &TaskView<'_>, phase: Phase, prefix: &str) -> Vec<Metric> {
         let metrics = task.metrics_of(phase);
         metrics
@@ -158,7 +158,7 @@ impl MlFlow {
     }
 }
 
-/// A number of the present iteration.
+/// A metric's value at the current iteration.
 fn at(key: String, value: f64, task: &TaskView<'_>) -> Metric {
     Metric {
         key,

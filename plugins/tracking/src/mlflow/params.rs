@@ -1,12 +1,12 @@
-//! A manifest as MLflow's parameters: names and texts.
+//! A manifest as MLflow parameters: names and texts.
 
 use serde_json::Value;
 
-/// What MLflow takes of a parameter's name and value, in bytes.
+/// MLflow's limits for a parameter's name and value, in bytes.
 const LONGEST_NAME: usize = 250;
 const LONGEST_VALUE: usize = 500;
 
-/// The leaves of a manifest, `train.epochs` and `hooks.0.hook`, with their values.
+/// The leaves of a manifest, such as `train.epochs` and `hooks.0.hook`, with their values.
 pub(crate) fn flat(manifest: &Value) -> Vec<(String, String)> {
     let mut all = Vec::new();
     add("", manifest, &mut all);
@@ -38,14 +38,14 @@ fn add(path: &str, value: &Value, all: &mut Vec<(String, String)>) {
     }
 }
 
-/// A name of the letters that MLflow takes.
+/// Replaces the characters that MLflow doesn't allow in a name.
 pub(crate) fn name(text: &str) -> String {
     let is_taken = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '/');
     let plain = text.chars().map(|c| if is_taken(c) { c } else { '_' });
     cut(&plain.collect::<String>(), LONGEST_NAME).to_owned()
 }
 
-/// The front of a text, of at most so many bytes.
+/// The beginning of a text, at most this many bytes.
 fn cut(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len()))
         .rev()

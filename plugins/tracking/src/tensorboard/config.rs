@@ -1,4 +1,4 @@
-//! What stands under `config` in the manifest entry.
+//! Options of the hook, given under `config` in the manifest entry.
 
 use std::path::PathBuf;
 
@@ -9,45 +9,46 @@ use sconce_plugin_api::prelude::*;
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub(crate) struct Config {
-    /// The directory, below the run's. Default: the entry's name.
+    /// The directory, under the run's. Default: the entry's name.
     pub(crate) directory: Option<PathBuf>,
-    /// Training scalars under `iteration/` every so many iterations, counted over the run: the
-    /// loss, its mean since the last time, the other metrics, their means over the epoch so far.
-    /// 0: none. Default 50.
+    /// Write training scalars under `iteration/` every this many iterations, counted over the run:
+    /// the loss, as its mean since the last time, and the other metrics, as their means over the
+    /// epoch so far. 0: never. Default 50.
     pub(crate) interval: u64,
-    /// The metrics of each phase at the end of each pass, as `val/accuracy`. Default true.
+    /// Write the metrics of each phase, such as `val/accuracy`, at the end of each pass.
+    /// Default true.
     pub(crate) by_epoch: bool,
     /// What the x-axis counts. Default `iteration`.
     pub(crate) axis: Axis,
-    /// The learning rate at each interval, of each group where there are several; at the end of
-    /// each training epoch where there is no interval. Default true.
+    /// Write the learning rate at each interval, per group if there are several; without an
+    /// interval, at the end of each training epoch. Default true.
     pub(crate) learning_rates: bool,
-    /// The parts of metrics that are tables, `confusion/cat/dog`, too. Default false.
+    /// Also write the entries of metrics that are tables, such as `confusion/cat/dog`.
+    /// Default false.
     pub(crate) tables: bool,
-    /// Histograms every so many updates. 0: none. Default 0.
+    /// Write histograms every this many updates. 0: never. Default 0.
     pub(crate) histograms_every: u64,
-    /// Of what there are histograms. Default: both.
+    /// The tensors that get histograms. Default: both.
     pub(crate) histograms_of: Vec<HistogramOf>,
-    /// Of which parameters, by their names; `*` stands for any text. Default: all.
+    /// Names of the parameters that get histograms; `*` matches any text. Default: all.
     pub(crate) parameters: Vec<String>,
-    /// Of buffers too, as a batch norm's means. Default false.
+    /// Also write histograms of buffers, such as a batch norm's running means. Default false.
     pub(crate) buffers: bool,
-    /// Buckets of a histogram, from 1 to 10000. Default 64.
+    /// Number of buckets of a histogram, from 1 to 10000. Default 64.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) buckets: usize,
-    /// A grid of the first batch's inputs in every so many epochs, of each phase, where they are
-    /// images of one or three channels. 0: none. Default 0.
+    /// Write a grid of the first batch's inputs every this many epochs, for each phase, if they are
+    /// images of one or three channels. 0: never. Default 0.
     pub(crate) images_every: u64,
-    /// At most so many images in a grid, from 1 to 1024. Default 16.
+    /// Maximum number of images in a grid, from 1 to 1024. Default 16.
     #[schemars(range(min = 1, max = 1024))]
     pub(crate) images_count: usize,
-    /// The numbers that are shown as black and as white. Default: the least and the greatest that
-    /// the grid has.
+    /// The values shown as black and as white. Default: the smallest and the largest in the grid.
     pub(crate) images_range: Option<[f64; 2]>,
-    /// The run's manifest as a text. Default true.
+    /// Write the run's manifest as a text. Default true.
     pub(crate) manifest: bool,
-    /// Events are written to the file at most every so many seconds, and at checkpoints and the
-    /// end; those that wait are lost where the process is killed. 0: at once. Default 0.
+    /// Write events to the file at most every this many seconds, and at checkpoints and the end;
+    /// those not yet written are lost if the process is killed. 0: at once. Default 0.
     #[schemars(range(min = 0))]
     pub(crate) flush_seconds: f64,
 }
@@ -63,17 +64,17 @@ pub(crate) enum Axis {
     Update,
     /// Training samples.
     Samples,
-    /// Epochs; what is written within an epoch keeps its iteration.
+    /// Epochs; events within an epoch use the iteration.
     Epoch,
 }
 
-/// Of what there are histograms.
+/// Tensors that can get histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum HistogramOf {
     /// The parameters, after the update.
     Parameters,
-    /// The gradients that the update was made with.
+    /// The gradients used for the update.
     Gradients,
 }
 
@@ -101,14 +102,14 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether there are histograms of this parameter.
+    /// Whether histograms of this parameter are written.
     pub(crate) fn has_histogram(&self, name: &str, is_buffer: bool) -> bool {
         let is_named = || self.parameters.iter().any(|pattern| matches(pattern, name));
         (self.buffers || !is_buffer) && is_named()
     }
 }
 
-/// Whether a name is what a pattern says, in which `*` stands for any text.
+/// Whether a name matches a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, mut rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -116,7 +117,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     let Some(mut name) = name.strip_prefix(head) else {
         return false;
     };
-    // Each part between two stars is best found as early as it comes.
+    // The earliest match is the best one for each part between two stars.
     while let Some((part, behind)) = rest.split_once('*') {
         let Some((_, left)) = name.split_once(part) else {
             return false;

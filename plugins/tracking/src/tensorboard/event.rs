@@ -1,5 +1,5 @@
 //! The messages of TensorBoard's event files, field by field as in TensorFlow's `event.proto`,
-//! `summary.proto`, `histogram.proto` and `tensor.proto`; what nobody writes here is left out.
+//! `summary.proto`, `histogram.proto` and `tensor.proto`; unused fields are omitted.
 
 use prost::{Enumeration, Message};
 
@@ -97,10 +97,10 @@ pub(crate) struct Histogram {
     pub(crate) buckets: Vec<f64>,
 }
 
-/// A tensor of texts.
+/// A tensor of strings.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Tensor {
-    /// 7: texts.
+    /// 7: `DT_STRING`.
     #[prost(int32, tag = "1")]
     pub(crate) dtype: i32,
     #[prost(message, optional, tag = "2")]
@@ -131,12 +131,12 @@ pub(crate) struct SessionLog {
 #[repr(i32)]
 pub(crate) enum Status {
     Unspecified = 0,
-    /// A reader forgets what it knows of this step and later ones.
+    /// A reader discards this step and later ones.
     Start = 1,
 }
 
 impl Value {
-    /// A number under a tag.
+    /// A scalar under a tag.
     pub(crate) fn scalar(tag: String, value: f64) -> Value {
         Value {
             tag,

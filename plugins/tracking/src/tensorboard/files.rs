@@ -1,8 +1,8 @@
-//! The event files of a run, and how they go on.
+//! The event files of a run, and how they continue after a resume.
 //!
-//! A run that goes on from a checkpoint begins another file: the one before is cut to what the
-//! checkpoint knows, which a reader that is at work need not notice, and the new one begins by
-//! telling such a reader which steps it has to forget.
+//! A run resumed from a checkpoint starts another file. The previous one is truncated to the state
+//! of the checkpoint, which a running reader need not notice, and the new one begins by telling
+//! such a reader which steps to discard.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,23 +17,23 @@ use super::record;
 const PREFIX: &str = "events.out.tfevents.";
 const SUFFIX: &str = ".sconce";
 
-/// Writes events.
+/// Writes events to numbered files.
 pub(crate) struct EventFiles {
     directory: PathBuf,
-    /// The files of the run by their numbers, from 1; the last one is `log`.
+    /// Numbers of the run's files, from 1; the last one is `log`.
     numbers: Vec<u64>,
     log: Option<LogFile>,
     /// The number of the next file.
     next: u64,
-    /// The first step of a run that goes on.
+    /// The first step of a resumed run.
     from: u64,
-    /// What is not written yet.
+    /// Events not yet written.
     waiting: Vec<u8>,
     flush_every: Duration,
     flushed: Instant,
 }
 
-/// What a checkpoint keeps.
+/// State saved in a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Saved {
     numbers: Vec<u64>,
@@ -41,7 +41,7 @@ pub(crate) struct Saved {
 }
 
 impl EventFiles {
-    /// Files in a directory; events wait for so long before they are written.
+    /// Creates files in a directory; events are buffered for `flush_every`.
     pub(crate) fn new(directory: PathBuf, flush_every: Duration) -> Self {
         EventFiles {
             directory,
@@ -60,7 +60,7 @@ impl EventFiles {
         self.numbers.is_empty()
     }
 
-    /// Adds values of a step.
+    /// Adds the values of a step.
     pub(crate) fn add(&mut self, step: u64, values: Vec<Value>) -> Result<()> {
         if self.log.is_none() {
             self.begin()?;
@@ -72,7 +72,7 @@ impl EventFiles {
         Ok(())
     }
 
-    /// Writes what waits, through to the system.
+    /// Writes the waiting events through to the system.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.flushed = Instant::now();
         if let Some(log) = self.log.as_mut().filter(|_| !self.waiting.is_empty()) {
@@ -82,7 +82,7 @@ impl EventFiles {
         Ok(())
     }
 
-    /// What a checkpoint keeps.
+    /// State for a checkpoint.
     pub(crate) fn save(&mut self) -> Result<Saved> {
         self.flush()?;
         let last = self.log.as_mut().map(LogFile::save).transpose()?;
@@ -92,7 +92,7 @@ impl EventFiles {
         })
     }
 
-    /// Goes back to what a checkpoint keeps: what was written after it is gone.
+    /// Returns to the state of a checkpoint: everything written after it is removed.
     pub(crate) fn restore(&mut self, saved: Saved) -> Result<()> {
         for pair in saved.numbers.windows(2) {
             if pair.first() >= pair.last() {
@@ -120,12 +120,12 @@ impl EventFiles {
         Ok(())
     }
 
-    /// The run has gone back to before this step: a reader that knows of it or later ones forgets them.
+    /// Sets the first step after a resume or rollback: readers discard this step and later ones.
     pub(crate) fn go_on_from(&mut self, step: u64) {
         self.from = step;
     }
 
-    /// Begins the next file. One of an earlier run in this directory goes.
+    /// Begins the next file, removing the files of an earlier run in this directory.
     fn begin(&mut self) -> Result<()> {
         if self.is_new() {
             for number in self.found() {
@@ -155,7 +155,7 @@ impl EventFiles {
         record::add(&mut self.waiting, &event.encode_to_vec());
     }
 
-    /// The numbers of the event files that are there.
+    /// Numbers of the existing event files.
     fn found(&self) -> Vec<u64> {
         let entries = fs::read_dir(&self.directory)
             .into_iter()
@@ -173,7 +173,7 @@ impl EventFiles {
     }
 
     fn path(&self, number: u64) -> Result<PathBuf> {
-        // Readers take the files in the order of their names.
+        // Readers process the files in order of their names.
         path_inside(&self.directory, format!("{PREFIX}{number:010}{SUFFIX}"))
     }
 

@@ -1,12 +1,12 @@
-//! How the numbers of a tensor are spread.
+//! Histograms of a tensor's elements.
 
 use sconce_plugin_api::Result;
 use sconce_plugin_api::tensor::{BrainHalf, DType, Tensor};
 
 use super::event::Histogram;
 
-/// The histogram of a tensor's finite numbers, in so many buckets of one width from the least to
-/// the greatest; nothing where there are none, or the elements are of another type.
+/// Histogram of a tensor's finite elements, in buckets of equal width from the smallest to the
+/// largest; `None` if there are no finite elements, or if they are of another type.
 pub(crate) fn histogram(tensor: &Tensor<'_>, buckets: usize) -> Result<Option<Histogram>> {
     Ok(match tensor.dtype() {
         Some(DType::F32) => {
@@ -39,7 +39,7 @@ fn of(numbers: impl Iterator<Item = f64> + Clone, buckets: usize) -> Option<Hist
     if count == 0.0 {
         return None;
     }
-    // All numbers the same: one bucket.
+    // If all elements are equal, there is one bucket.
     let buckets = if min < max { buckets.max(1) } else { 1 };
     let width = (max - min) / buckets as f64;
     let mut counts = vec![0.0; buckets];
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn numbers_fall_into_buckets_of_one_width() {
-        // As numpy.histogram over the finite ones: edges 0, 1, 2, 3, 4;
-        // 1 stands on an edge and belongs to the bucket on its right.
+        // As `numpy.histogram` over the finite elements: edges 0, 1, 2, 3, 4; 1 is on an edge and
+        // belongs to the bucket on its right.
         let numbers = [0.0, 0.1, f64::NAN, 0.5, 0.9, 1.0, 4.0, f64::INFINITY];
         let found = of(numbers.into_iter(), 4).expect("numbers");
         assert_eq!(found.limits, [1.0, 2.0, 3.0, 4.0]);

@@ -8,13 +8,13 @@ use super::event::Image;
 /// Pixels between two images.
 const GAP: usize = 2;
 
-/// The first `count` images of `inputs`, of the shape (N, C, H, W) with one or three channels, in a
-/// grid that is about as high as wide. `range` becomes black and white; default: the least and the
-/// greatest number shown.
+/// Draws the first `count` images of `inputs`, of shape (N, C, H, W) with one or three channels, in
+/// a grid about as high as wide. `range` is mapped to black and white; default: the smallest and
+/// the largest element shown.
 ///
 /// # Errors
 ///
-/// Where these are no images.
+/// If the inputs are not images.
 pub(crate) fn grid(inputs: &Tensor<'_>, count: usize, range: Option<[f64; 2]>) -> Result<Image> {
     let sizes: Vec<usize> = inputs.shape().iter().map(|&size| size as usize).collect();
     let &[all, channels @ (1 | 3), height, width] = sizes.as_slice() else {
@@ -51,7 +51,7 @@ pub(crate) fn grid(inputs: &Tensor<'_>, count: usize, range: Option<[f64; 2]>) -
     })
 }
 
-/// The first numbers of a tensor.
+/// The first elements of a tensor.
 fn numbers(tensor: &Tensor<'_>, count: usize) -> Result<Vec<f64>> {
     Ok(match tensor.dtype() {
         Some(DType::F32) => (tensor.elements::<f32>()?.take(count))
@@ -75,7 +75,7 @@ fn extremes(numbers: &[f64]) -> [f64; 2] {
     })
 }
 
-/// Its brightness; what is no number is black.
+/// Brightness of an element; NaN is black.
 fn level(number: f64, low: f64, high: f64) -> u8 {
     if high > low {
         ((number - low) / (high - low) * 255.0).round() as u8

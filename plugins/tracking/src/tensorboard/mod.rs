@@ -1,10 +1,10 @@
-//! The `tensorboard` hook: event files that TensorBoard reads, while the run goes on too.
+//! The `tensorboard` hook: event files that TensorBoard can read, also during the run.
 //!
-//! | tag | what |
+//! | tag | content |
 //! |---|---|
-//! | `iteration/loss`, `iteration/METRIC` | in training, every so many iterations |
+//! | `iteration/loss`, `iteration/METRIC` | during training, every `interval` iterations |
 //! | `PHASE/METRIC` | at the end of each pass over a phase's data |
-//! | `learning_rate`, `learning_rate/GROUP` | the optimizer's |
+//! | `learning_rate`, `learning_rate/GROUP` | of the optimizer |
 //! | `parameters/NAME`, `gradients/NAME` | histograms |
 //! | `PHASE/inputs` | a grid of images |
 //! | `manifest` | the run's manifest |
@@ -23,25 +23,25 @@ use event::{Content, Value};
 use files::EventFiles;
 use sconce_plugin_api::prelude::*;
 
-/// What the hook knows between calls.
+/// State of the hook between calls.
 pub(crate) struct TensorBoard {
     config: Config,
     files: EventFiles,
     /// The manifest, until it is written.
     manifest: Option<String>,
-    /// The losses since the last interval: their sum and number.
+    /// Sum and number of the losses since the last interval.
     losses: (f64, u64),
-    /// The parameters' histograms are due at the end of this iteration.
+    /// Whether the parameters' histograms are due at the end of this iteration.
     is_histogram_due: bool,
-    /// The inputs turned out to be no images.
+    /// Whether the inputs turned out not to be images.
     has_no_images: bool,
 }
 
-/// What a checkpoint keeps.
+/// State saved in a checkpoint.
 #[derive(Serialize, Deserialize)]
 struct State {
     files: files::Saved,
-    /// The sum's bits: JSON knows no infinity.
+    /// The sum as bits, since JSON has no infinity.
     losses: (u64, u64),
 }
 
@@ -64,7 +64,7 @@ impl Hook for TensorBoard {
             .context("`flush_seconds` is no time")?;
         let manifest = if config.manifest {
             let json = setup.manifest()?;
-            // An indented block is code to Markdown.
+            // Markdown shows an indented block as code.
             let lines = format!("{json:#}");
             Some(format!("    {}\n", lines.replace('\n', "\n    ")))
         } else {
@@ -100,14 +100,14 @@ impl Hook for TensorBoard {
         task: &mut TaskView<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
-        // What the checkpoint has is not forgotten.
+        // The data up to the checkpoint are kept.
         self.files.go_on_from(self.step_within(task) + 1);
         Ok(())
     }
 
     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let every = self.config.histograms_every;
-        // The update under way is not counted yet.
+        // The current update is not counted yet.
         if every == 0 || !(task.update() + 1).is_multiple_of(every) {
             return Ok(());
         }
@@ -157,7 +157,7 @@ impl Hook for TensorBoard {
         let phase = task.phase();
         let mut values = Vec::new();
         if self.config.by_epoch {
-            // `val/accuracy`, or `val/clean/accuracy` of one of several data sets.
+            // `val/accuracy`, or `val/clean/accuracy` if there are several data sets.
             let mut prefix = phase.name().to_owned();
             if task.stream() != phase.name() {
                 prefix = format!("{prefix}/{}", task.stream());
@@ -184,7 +184,7 @@ impl Hook for TensorBoard {
 }
 
 impl TensorBoard {
-    /// The step of what is written within an epoch.
+    /// The step number of events within an epoch.
     fn step_within(&self, task: &TaskView<'_>) -> u64 {
         match self.config.axis {
             Axis::Iteration | Axis::Epoch => task.iteration(),
@@ -254,7 +254,7 @@ impl TensorBoard {
 
     fn images(&mut self, task: &TaskView<'_>) -> Result<()> {
         let phase = task.phase();
-        // An epoch's training is not counted yet, its validation is.
+        // In training the current epoch is not counted yet, in validation it is.
         let epoch = task.epoch() + u64::from(phase == Phase::Train);
         if !epoch.is_multiple_of(self.config.images_every) {
             return Ok(());

@@ -1,6 +1,6 @@
-//! `TFRecord`: how messages stand in a file, each with its length and two checksums.
+//! The `TFRecord` format: messages in a file, each with its length and two checksums.
 
-/// Adds a record: length (u64, little-endian), its masked checksum, the message, its masked
+/// Appends a record: length (u64, little-endian), its masked checksum, the message, its masked
 /// checksum.
 pub(crate) fn add(file: &mut Vec<u8>, message: &[u8]) {
     let length = (message.len() as u64).to_le_bytes();
@@ -10,8 +10,8 @@ pub(crate) fn add(file: &mut Vec<u8>, message: &[u8]) {
     file.extend_from_slice(&masked_crc(message).to_le_bytes());
 }
 
-/// CRC-32C, turned by 15 bits and shifted by a constant, so that the checksum of something that
-/// has checksums in it is no trivial one (TensorFlow, `lib/hash/crc32c.h`).
+/// CRC-32C, rotated by 15 bits plus a constant, so that the checksum of data that contain checksums
+/// is not trivial (TensorFlow, `lib/hash/crc32c.h`).
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
         .rotate_right(15)

@@ -1,4 +1,4 @@
-//! Against scikit-learn: `tests/reference/classification.json` and the script that made it.
+//! Compares with scikit-learn: `tests/reference/classification.json` and the script that generated it.
 
 use std::path::Path;
 
