@@ -1,4 +1,4 @@
-//! Records what the plugin's metadata says of its compiler: this crate is built by the same one.
+//! Records the compiler for the plugin's metadata: plugin and API crate are built by the same one.
 
 use std::env;
 use std::process::Command;

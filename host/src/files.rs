@@ -1,7 +1,8 @@
-//! Files: written so that they are complete or absent, and read only where they are regular files.
+//! Files: written so that they are complete or absent, and read only where they are regular files
+//! ([`sconce_data::regular_file`]).
 
-use std::fs::{File, FileType};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// How the name of a file ends that is not whole yet.
@@ -25,84 +26,6 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         return written;
     }
     sync_directory(directory)
-}
-
-/// Reads a regular file; see [`open_regular`].
-pub(crate) fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open_regular(path)?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Opens a regular file, or a pipe that this process was given, as `/dev/stdin` and `/dev/fd/63` may be. To
-/// open a named pipe waits for somebody to write into it, a device may never end or do something: none of
-/// them is opened.
-pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    refuse_special(path, std::fs::metadata(path)?.file_type())?;
-    let file = open_without_waiting(path)?;
-    // The path may lead elsewhere by now.
-    refuse_special(path, file.metadata()?.file_type())?;
-    Ok(file)
-}
-
-fn refuse_special(path: &Path, kind: FileType) -> io::Result<()> {
-    if kind.is_dir() {
-        return Err(io::Error::from(io::ErrorKind::IsADirectory));
-    }
-    match special(kind) {
-        None => Ok(()),
-        Some(NAMED_PIPE) if is_given(path) => Ok(()),
-        Some(what) => Err(io::Error::other(format!(
-            "it is {what}, and only regular files are read"
-        ))),
-    }
-}
-
-const NAMED_PIPE: &str = "a named pipe (FIFO)";
-
-/// What a path leads to that is neither a file nor a directory.
-#[cfg(unix)]
-pub(crate) fn special(kind: FileType) -> Option<&'static str> {
-    use std::os::unix::fs::FileTypeExt;
-    if kind.is_fifo() {
-        Some(NAMED_PIPE)
-    } else if kind.is_socket() {
-        Some("a socket")
-    } else if kind.is_block_device() || kind.is_char_device() {
-        Some("a device")
-    } else {
-        None
-    }
-}
-
-#[cfg(not(unix))]
-pub(crate) fn special(_kind: FileType) -> Option<&'static str> {
-    None
-}
-
-/// Whether a path is that of a file which this process was started with.
-pub(crate) fn is_given(path: &Path) -> bool {
-    path == Path::new("/dev/stdin")
-        || ["/dev/fd", "/proc/self/fd"]
-            .iter()
-            .any(|given| path.starts_with(given))
-}
-
-/// Should a pipe have taken the file's place, this does not wait for its writer.
-#[cfg(unix)]
-fn open_without_waiting(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    if is_given(path) {
-        return File::open(path);
-    }
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    File::options().read(true).custom_flags(flags).open(path)
-}
-
-#[cfg(not(unix))]
-fn open_without_waiting(path: &Path) -> io::Result<File> {
-    File::open(path)
 }
 
 /// The renaming itself is a change of the directory.
@@ -172,30 +95,5 @@ mod tests {
         let nowhere = directory.path().join("no/x.json");
         let error = write_whole(&nowhere, b"one").expect_err("no directory");
         assert!(error.to_string().contains("no/.x.json.part"), "{error}");
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn only_regular_files_are_read() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = |name: &str| directory.path().join(name);
-        std::fs::write(path("file"), b"one").expect("written");
-        std::os::unix::fs::symlink(path("file"), path("link")).expect("a link");
-        assert_eq!(read_regular(&path("link")).expect("read"), b"one");
-        let mode = rustix::fs::Mode::RWXU;
-        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), mode).expect("a pipe");
-        std::os::unix::fs::symlink(path("pipe"), path("to-pipe")).expect("a link");
-        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).expect("a socket");
-        for (path, words) in [
-            (path("pipe"), "a named pipe (FIFO), and only regular files"),
-            (path("to-pipe"), "a named pipe"),
-            (path("socket"), "a socket"),
-            ("/dev/zero".into(), "a device"),
-            (path("."), "directory"),
-            (path("nowhere"), "No such file"),
-        ] {
-            let error = read_regular(&path).expect_err(words).to_string();
-            assert!(error.contains(words), "{}: {error}", path.display());
-        }
     }
 }

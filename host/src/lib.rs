@@ -27,34 +27,28 @@ pub mod checkpoint;
     reason = "sets the number of threads before there are any"
 )]
 pub mod cli;
-pub mod data;
+mod clock;
 pub mod diagnostic;
+mod digest;
 #[expect(unsafe_code, reason = "calls plugins")]
 pub mod dispatch;
 pub mod exit;
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "signals' default actions")]
+mod expendable;
 pub mod faults;
 pub mod files;
-pub mod gradients;
-pub mod init;
-pub mod kernels;
 pub mod log;
-pub mod loss;
 pub mod manifest;
-pub mod metric;
-pub mod nearest;
-pub mod nn;
-pub mod optim;
-pub mod parameters;
-pub mod patterns;
+pub mod metric_board;
 #[expect(unsafe_code, reason = "opens libraries and calls their entries")]
 pub mod plugin;
 pub mod predict;
 mod printable;
-pub mod random;
 pub mod run;
 mod screen;
 pub mod session;
-mod signature;
+mod signals;
 mod subprocess;
 pub mod task;
 mod thousands;
@@ -64,4 +58,11 @@ mod thousands;
 )]
 pub(crate) mod ui;
 pub mod validate;
+mod version;
 pub mod weights;
+
+pub use sconce_data as data;
+pub(crate) use sconce_data::{exact, signature};
+pub use sconce_nn as nn;
+pub use sconce_nn::{gradients, init, loss, metric, nearest, optim, parameters, patterns};
+pub use sconce_ops::{kernels, random};

@@ -69,7 +69,7 @@ pub(crate) fn ending(status: Option<ExitStatus>, limit: Duration) -> String {
     };
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        return format!("crashed ({})", crate::faults::signals::name(signal));
+        return format!("crashed ({})", crate::signals::name(signal));
     }
     let code = status.code().unwrap_or(-1);
     format!("the process exited with {code} without an answer")

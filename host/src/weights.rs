@@ -21,6 +21,7 @@ use crate::files;
 use crate::nearest::nearest;
 use crate::parameters::{Kind, Parameters};
 pub use rename::Renames;
+use sconce_data::regular_file;
 
 /// The weights of a run's end, in its directory.
 pub const RESULTS: &str = "weights.safetensors";
@@ -265,7 +266,7 @@ fn read_file(path: &Path) -> Result<Weights, Error> {
         path: path.to_owned(),
         reason,
     };
-    let bytes = files::read_regular(path).map_err(|error| {
+    let bytes = regular_file::read_regular(path).map_err(|error| {
         std::io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
     })?;
     let unreadable = |error: SafeTensorError| match foreign::conversion(path, &bytes) {

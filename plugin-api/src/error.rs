@@ -1,16 +1,16 @@
-//! The error of hook authors: any error becomes one by `?`, and remembers where.
+//! The error type for hook authors, which any error converts to and which records its location.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::panic::Location;
 
-/// What a hook's methods return.
+/// Result of a hook's methods.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a hook failed: a message for people, with the place in the hook's source.
+/// Error of a hook: a message for the user, with the location in the hook's source.
 ///
-/// Any `std` error becomes one through `?`; [`Error::new`] and [`bail!`](crate::bail) make one
-/// from a text.
+/// Any `std` error converts to it through `?`; [`Error::new`] and [`bail!`](crate::bail) create one from a
+/// message.
 ///
 /// ```
 /// use sconce_plugin_api::{Error, Result};
@@ -29,7 +29,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error that says `message`: a lower-case fragment, as "can't open `metrics.csv`".
+    /// Creates an error from a message: a lower-case fragment such as "can't open `metrics.csv`".
     #[track_caller]
     #[cold]
     pub fn new(message: impl fmt::Display) -> Self {
@@ -39,19 +39,19 @@ impl Error {
         }
     }
 
-    /// Puts `context` in front: "context: message".
+    /// Prefixes the message: "context: message".
     #[cold]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
         self.message = format!("{context}: {}", self.message);
         self
     }
 
-    /// What failed.
+    /// The message: what failed.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Where in the hook's source the error was made or became one of this type.
+    /// Location in the hook's source at which the error was created or converted to this type.
     pub fn place(&self) -> &'static Location<'static> {
         self.place
     }
@@ -97,11 +97,11 @@ impl fmt::Debug for Error {
 /// assert!(read().unwrap_err().message().starts_with("can't read the word list: "));
 /// ```
 pub trait Context<T> {
-    /// Turns the error into one that says "context: error".
+    /// Prefixes the error's message: "context: error".
     #[track_caller]
     fn context(self, context: impl fmt::Display) -> Result<T>;
 
-    /// The same, with a context that is only made where it is needed.
+    /// Like [`context`](Context::context), but builds the context only on error.
     #[track_caller]
     fn with_context<C: fmt::Display>(self, context: impl FnOnce() -> C) -> Result<T>;
 }

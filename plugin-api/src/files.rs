@@ -1,4 +1,4 @@
-//! Where hooks' files go, and how one is written whole.
+//! Paths inside the run's directory, and atomic file writes.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -8,13 +8,14 @@ use crate::ext::check_path;
 use crate::{Context, Error, Result, Setup, bail};
 
 impl Setup<'_> {
-    /// The path of a file or directory below the run's directory, which the configuration's key
-    /// `option` names.
+    /// Resolves a path from the configuration to a path inside the run's directory.
+    ///
+    /// `option` is the configuration key that contains it, for messages.
     ///
     /// # Errors
     ///
-    /// Where it is empty, absolute, or leads out of that directory, by `..` or by a symbolic link; where
-    /// it begins with `~` or has `$VAR` in it, which only a shell replaces.
+    /// If the path is empty or absolute, leads out of that directory by `..` or by a symbolic link, begins
+    /// with `~` or contains `$VAR` (which only a shell expands).
     #[track_caller]
     pub fn path_below(&self, option: &str, path: impl AsRef<Path>) -> Result<PathBuf> {
         let path = path.as_ref();
@@ -24,10 +25,11 @@ impl Setup<'_> {
     }
 }
 
-/// Resolves a name inside a directory, which is the run's or one below it. Every name that a hook did
-/// not make up itself goes through this one function: of a configuration, of a saved state, of data.
+/// Resolves a name inside a directory, which is the run's directory or below it.
 ///
-/// Links are looked at when this is called: resolve a name shortly before its file is opened.
+/// Every name that a hook did not choose itself has to go through this function: from a configuration, a
+/// saved state, or data. Symbolic links are checked at the time of the call: resolve a name shortly before
+/// opening its file.
 ///
 /// ```
 /// use std::path::Path;
@@ -42,8 +44,8 @@ impl Setup<'_> {
 ///
 /// # Errors
 ///
-/// Where the name is empty, absolute or has `..` or control characters in it; where a symbolic link
-/// leads out of the directory; where something is there that is neither a file nor a directory.
+/// If the name is empty, absolute or contains `..` or control characters; if a symbolic link leads out of the
+/// directory; if the path exists and is neither a file nor a directory.
 #[track_caller]
 pub fn path_inside(directory: &Path, name: impl AsRef<Path>) -> Result<PathBuf> {
     resolve(directory, "a file's name", name.as_ref())
@@ -63,14 +65,14 @@ fn resolve(directory: &Path, what: &str, name: &Path) -> Result<PathBuf> {
     for part in name.components() {
         path.push(part);
         if !is_inside(directory, &path)? {
-            // What is not there yet has nothing below it either.
+            // If this component doesn't exist, nothing below it does.
             break;
         }
     }
     Ok(directory.join(name))
 }
 
-/// Whether `path` is there; an error where it is a link that leads out of `directory`, or no file.
+/// Whether `path` exists; an error if it is a link out of `directory`, or neither file nor directory.
 #[track_caller]
 fn is_inside(directory: &Path, path: &Path) -> Result<bool> {
     let Ok(found) = fs::symlink_metadata(path) else {
@@ -98,12 +100,13 @@ fn is_inside(directory: &Path, path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Writes a file whole or not at all: whoever reads it meanwhile finds the old one. Its directory is
-/// made where it is missing. For a file that grows there is [`LogFile`](crate::LogFile).
+/// Writes a file atomically: completely or not at all; readers meanwhile see the old content.
+///
+/// Creates the directory if it is missing. For files that are appended to, see [`LogFile`](crate::LogFile).
 ///
 /// # Errors
 ///
-/// Where it can't be written, for lack of room say; the old one is still there then.
+/// If it cannot be written, e.g. on a full disk; the old file is then unchanged.
 #[track_caller]
 pub fn write_whole(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
     let path = path.as_ref();
@@ -116,14 +119,13 @@ pub fn write_whole(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<
     let draft = PathBuf::from(draft);
     let written = write_new(&draft, content.as_ref()).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
-        // Half a file helps nobody; that it can't be removed either is no other news.
+        // Best effort: the write error is reported, a failure to remove the draft adds nothing.
         drop(fs::remove_file(&draft));
     }
     written.with_context(failing)
 }
 
-/// Writes a file that was not there: what a killed process left under its name is removed, and a link
-/// is never followed.
+/// Creates a new file, never following a link; a file left there by a killed process is removed first.
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -182,7 +184,7 @@ mod tests {
         for name in ["in", "in/new", "kept/new", "new/deep/er"] {
             path_inside(&run, name).expect(name);
         }
-        // What a draft's name leads to stays as it is too.
+        // The target of a link under the draft's name is unchanged too.
         symlink("../other/file", run.join("a.json.part")).expect("a link");
         write_whole(run.join("a.json"), "new").expect("written");
         assert_eq!(fs::read(other.join("file")).expect("read"), b"precious");

@@ -1,4 +1,4 @@
-//! The [`Hook`] trait: what an author writes.
+//! The [`Hook`] trait, which every hook implements.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,28 +9,42 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 /// An object that the host calls at mount points of a run.
 ///
 /// Put [`#[hook(…)]`](macro@crate::hook) on the `impl` block and list the type in
-/// [`export_plugin!`](crate::export_plugin). Write only the methods you need: the attribute reads
-/// off the block which ones are there, and the host never calls the others, so that a mount point
-/// nobody uses costs nothing.
+/// [`export_plugin!`](crate::export_plugin). Write only the methods you need: the attribute records which
+/// methods the block contains, and the host never calls the others, so unused mount points cost nothing.
 ///
-/// The items fall into three groups: **creation** ([`Config`](Hook::Config), [`new`](Hook::new)),
-/// **state** ([`save_state`](Hook::save_state), [`load_state`](Hook::load_state)) and **mount
-/// points**, in the order of a run.
+/// The items fall into three groups: **creation** ([`Config`](Hook::Config), [`new`](Hook::new)), **state**
+/// ([`save_state`](Hook::save_state), [`load_state`](Hook::load_state)) and **mount points**, listed in the
+/// order of a run.
 ///
-/// For every method:
-/// - It is called on the training thread, never on two at once. [`TaskView::threads`](crate::TaskView::threads)
-///   has the others for work that is large.
-/// - Hooks at the same point run by priority, lower first; equal ones in the manifest's order.
-/// - An error or a panic is reported with the hook, its file, the mount point, epoch and iteration.
-///   What happens then is the manifest's choice (`on_error`): `fail` ends the run through
-///   `on_exception` and `after_run`, `disable` goes on without the hook, `ignore` goes on with it.
-/// - What is asked for (a stop, a save, a validation) is served after all hooks of the point have
-///   run; a learning rate holds at once. What is not legal at a point is an error that says where
-///   it is.
+/// # Rules for all methods
+///
+/// - Methods are called on the training thread, one at a time.
+///   [`TaskView::threads`](crate::TaskView::threads) gives access to the host's other threads for expensive
+///   work.
+/// - Hooks at the same point run in order of priority, lowest number first; hooks of equal priority run in
+///   the manifest's order.
+/// - An error or a panic is reported with the hook, its file, the mount point, epoch and iteration. The
+///   manifest's `on_error` says what happens next: `fail` ends the run through `on_exception` and
+///   `after_run`, `disable` continues without the hook, `ignore` continues with it.
+/// - Requests (a stop, a save, a validation) are served after all hooks of the point have run; learning rates
+///   and momentum take effect immediately. A request that is not legal at a point returns an error that lists
+///   the points where it is.
+///
+/// # What may be requested where
+///
+/// - **Everywhere** except at `on_exception` and `after_run`: [`stop`](crate::TaskView::stop) and
+///   [`stop_after_epoch`](crate::TaskView::stop_after_epoch). Metrics, values and tensors may be published at
+///   every point.
+/// - **Between iterations**, that is at `before_run`, `before_loop`, `before_epoch`, `before_iter`,
+///   `after_iter`, `after_epoch`, `after_cycle` and `after_loop`, in any phase: set learning rates, momentum
+///   and accumulation, freeze parameters, save, copy, delete, publish and load checkpoints, swap parameters,
+///   and choose whether module hooks are called.
+/// - Each method below lists what may be done there **in addition**.
+///   [`Request::is_legal_at`](crate::ext::Request::is_legal_at) is the complete table.
 ///
 /// # Examples
 ///
-/// **A stateful hook.** What it remembers goes into checkpoints and comes back with them:
+/// **A stateful hook.** Its counters are stored in checkpoints and restored from them:
 ///
 /// ```
 /// use sconce_plugin_api::prelude::*;
@@ -72,8 +86,8 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 /// # fn main() {}
 /// ```
 ///
-/// **A module hook.** It sees every named layer, forward and backward; the manifest's `modules`
-/// chooses some (`"modules": ["act*"]`):
+/// **A module hook.** It is called for every named layer, forward and backward; the manifest's `modules`
+/// selects some of them (`"modules": ["act*"]`):
 ///
 /// ```
 /// use sconce_plugin_api::prelude::*;
@@ -98,7 +112,7 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 /// # fn main() {}
 /// ```
 ///
-/// **A hook that edits gradients**, in the host's memory:
+/// **A hook that edits gradients** in place, in the host's memory:
 ///
 /// ```
 /// use sconce_plugin_api::prelude::*;
@@ -134,152 +148,179 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
     note = "write `#[hook(name = \"…\", about = \"…\")] impl Hook for {Self} {{ … }}`"
 )]
 pub trait Hook: Send + Sized + 'static {
-    /// The configuration: what stands under `config` in the manifest entry. Use [`NoConfig`] where
-    /// there is none (leaving the type out of a `#[hook]` block says that too).
+    /// Configuration type, deserialised from `config` in the manifest entry.
+    ///
+    /// Use [`NoConfig`] for a hook without one; omitting the type from a `#[hook]` block does the same.
     type Config: DeserializeOwned + JsonSchema;
 
-    /// Creates the hook. Once per manifest entry, before anything is trained; the same library
-    /// listed twice gives two independent hooks. The host has checked the configuration against
-    /// the type's JSON Schema, ranges included: only what a schema can't say is left to check.
+    /// Creates the hook, once per manifest entry, before training begins.
+    ///
+    /// A hook that is listed twice gives two independent instances. The host has already checked the
+    /// configuration against the type's JSON Schema, including ranges; only constraints that a schema cannot
+    /// express are left to check.
     ///
     /// # Errors
     ///
-    /// Refuses the manifest entry: the run does not start.
+    /// An error rejects the manifest entry: the run does not start.
     fn new(config: Self::Config, setup: &Setup<'_>) -> Result<Self>;
 
-    /// The hook's state, for checkpoints: whatever [`load_state`](Hook::load_state) needs to go on
-    /// as if nothing had happened. [`state::to_bytes`](crate::state::to_bytes) helps.
+    /// Returns the hook's state, to be stored in a checkpoint. Default: no bytes.
+    ///
+    /// It holds all that [`load_state`](Hook::load_state) needs to continue as if uninterrupted;
+    /// [`state::to_bytes`](crate::state::to_bytes) serialises any `serde` type.
     fn save_state(&mut self) -> Result<Vec<u8>> {
         Ok(Vec::new())
     }
 
-    /// Restores a state that [`save_state`](Hook::save_state) wrote, also one of an older version
-    /// of this hook.
+    /// Restores a state that [`save_state`](Hook::save_state) wrote, possibly in an older version of this hook.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let _ = state;
         Ok(())
     }
 
-    /// Once, first: model and data are there, nothing has been trained.
-    /// May set learning rates, change parameters, save a checkpoint.
+    /// Once, first: model and data are there, nothing has been trained yet.
+    ///
+    /// A point between iterations; parameters may be changed.
     fn before_run(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// Before the whole training, each validation, the test (see [`TaskView::phase`]).
-    /// May set learning rates, change or swap parameters, save a checkpoint.
+    /// Before the whole training, each validation and the test; see [`TaskView::phase`].
+    ///
+    /// A point between iterations; parameters may be changed, batch-norm statistics recomputed, and in training a
+    /// validation requested.
     fn before_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// Before each pass over a phase's data. May set learning rates, change or swap parameters, save a
-    /// checkpoint, and in training validate or roll back.
+    /// Before each pass over a phase's data.
     ///
-    /// Called again for a training epoch that was begun before a resume or a roll back
-    /// ([`batch`](TaskView::batch) is then above 0): what the hook changes of the run or asks for is passed over,
-    /// as it was done when the epoch began.
+    /// A point between iterations; parameters may be changed, batch-norm statistics recomputed, and in training a
+    /// validation or a rollback requested.
+    ///
+    /// Called again for a training epoch that was started before a resume or a rollback, with the counters
+    /// with which the epoch began. Changes and requests made in that call are ignored, as they took effect
+    /// when the epoch first began; only `delete_checkpoint` and `listen_at_modules` are served.
     fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// Before each batch; its inputs and targets exist. May change the inputs, skip the batch, set
-    /// learning rates, save a checkpoint.
+    /// Before each batch; its inputs and targets are available.
+    ///
+    /// A point between iterations; the inputs may be changed and the batch skipped.
     fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// The batch's outputs exist, its loss does not. May change the outputs, and publish tensors that
-    /// the task's loss reads.
+    /// After the forward pass: the batch's outputs are available, its loss is not.
+    ///
+    /// The outputs may be changed, and tensors published that the task's loss reads.
     fn after_forward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// The batch's loss and metrics exist. May scale the loss and skip the update.
+    /// After the loss and metrics of the batch are computed; in training, before the backward pass.
+    ///
+    /// In training the loss may be scaled and the update skipped.
     fn after_loss(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// A named module of the model has run: in any phase, within the forward pass, before
-    /// [`after_forward`](Hook::after_forward). Its input, output and parameters can be read;
-    /// nothing may be changed. The manifest's `modules` says for which modules the hook is called;
-    /// default: for all.
+    /// After a named module's forward pass, in any phase, before [`after_forward`](Hook::after_forward).
+    ///
+    /// The module's input, output and parameters can be read; nothing may be changed. The manifest's
+    /// `modules` selects the modules for which the hook is called; default: all.
     fn module_forward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
         let _ = (task, module);
         Ok(())
     }
 
-    /// Training only: a named module's gradients exist. Called for each module after the backward
-    /// pass and before [`after_backward`](Hook::after_backward), the last module first; the
-    /// gradients of its output and input can be read, and both themselves; nothing may be changed.
+    /// Training only: the gradients of a named module are available.
+    ///
+    /// Called for each module after the backward pass and before [`after_backward`](Hook::after_backward),
+    /// last module first. The module's input and output and their gradients can be read; nothing may be
+    /// changed.
     fn module_backward(&mut self, task: &mut TaskView<'_>, module: &Module<'_>) -> Result<()> {
         let _ = (task, module);
         Ok(())
     }
 
-    /// Training only: the batch's gradients exist, parameters are unchanged. Under accumulation
-    /// called for each micro-batch. May change the gradients and skip the update.
+    /// Training only: after the batch's backward pass; parameters are unchanged.
+    ///
+    /// With gradient accumulation it is called for each micro-batch. The gradients may be changed and the
+    /// update skipped.
     fn after_backward(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// Training only: the gradients of all micro-batches are summed up, the optimizer is about to
-    /// step. May change the gradients, set learning rates and skip the update.
+    /// Training only: gradients of all micro-batches are summed; the optimizer is about to step.
+    ///
+    /// The gradients may be changed, learning rates and momentum set, and the update skipped.
     fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// Training only: the parameters have been stepped; [`TaskView::update`] counts it. May change the
-    /// parameters.
+    /// Training only: after the optimizer step, already counted by [`TaskView::update`].
+    ///
+    /// The parameters may be changed.
     fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// After each batch; [`TaskView::iteration`] and [`TaskView::batch`] count it. May set learning
-    /// rates, change parameters, save a checkpoint, and in training validate or roll back.
+    /// After each batch, already counted by [`TaskView::iteration`] and [`TaskView::batch`].
+    ///
+    /// A point between iterations; parameters may be changed, and in training batch-norm statistics recomputed and a
+    /// validation or a rollback requested.
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// After each pass over a phase's data: its metrics are final. For training it comes before
-    /// that epoch's validation, and also when a stop has broken the epoch off
-    /// ([`TaskView::is_whole`]). May do what [`after_iter`](Hook::after_iter) may.
+    /// After each pass over a phase's data: the phase's metrics are final.
+    ///
+    /// For training it comes before that epoch's validation, and also when a stop has cut the epoch short
+    /// ([`TaskView::is_whole`] is then false). Allowed: as at [`after_iter`](Hook::after_iter); batch-norm
+    /// statistics may be recomputed in any phase.
     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// A training epoch and, where due, its validation are both over: all metrics of this epoch
-    /// are final. May do what [`after_iter`](Hook::after_iter) may.
+    /// After a training epoch and, if one was due, its validation: all metrics of the epoch are final.
+    ///
+    /// Allowed: as at [`after_iter`](Hook::after_iter).
     fn after_cycle(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// After the whole training, each validation, the test. May set learning rates, change or swap
-    /// parameters, save a checkpoint.
+    /// After the whole training, each validation and the test.
+    ///
+    /// A point between iterations; parameters may be changed, batch-norm statistics recomputed, and in training a
+    /// validation requested.
     fn after_loop(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let _ = task;
         Ok(())
     }
 
-    /// After `after_epoch` of the same pass: where its time went. Nothing may be changed.
+    /// Directly after `after_epoch` of the same pass: timings of that pass. Nothing may be changed.
     fn epoch_profile(&mut self, task: &mut TaskView<'_>, profile: &EpochProfile<'_>) -> Result<()> {
         let _ = (task, profile);
         Ok(())
     }
 
-    /// A checkpoint is about to be saved; the states of all hooks are taken after this. May add
-    /// entries to it ([`TaskView::add_to_checkpoint`]).
+    /// Before a checkpoint is saved; the states of all hooks are collected afterwards.
+    ///
+    /// Entries may be added to the checkpoint ([`TaskView::add_to_checkpoint`]).
     fn before_save_checkpoint(
         &mut self,
         task: &mut TaskView<'_>,
@@ -289,8 +330,9 @@ pub trait Hook: Send + Sized + 'static {
         Ok(())
     }
 
-    /// A checkpoint was saved, or could not be: [`Checkpoint::error`] says so. Nothing may be
-    /// changed.
+    /// After a checkpoint was saved, or failed to be saved; [`Checkpoint::error`] has the reason.
+    ///
+    /// Checkpoints may be deleted, copied or published; nothing may be changed.
     fn after_save_checkpoint(
         &mut self,
         task: &mut TaskView<'_>,
@@ -300,8 +342,10 @@ pub trait Hook: Send + Sized + 'static {
         Ok(())
     }
 
-    /// Parameters, optimizer, counters and the states of all hooks are back from a checkpoint. May
-    /// change parameters and set the learning rate.
+    /// Parameters, optimizer, counters and the states of all hooks have been restored from a checkpoint.
+    ///
+    /// Parameters may be changed, learning rates and momentum set, and it may be chosen whether module hooks
+    /// are called.
     fn after_load_checkpoint(
         &mut self,
         task: &mut TaskView<'_>,
@@ -311,40 +355,40 @@ pub trait Hook: Send + Sized + 'static {
         Ok(())
     }
 
-    /// An error ends the run; `after_run` follows.
+    /// An error ends the run; `after_run` follows. Nothing may be changed or requested.
     fn on_exception(&mut self, task: &mut TaskView<'_>, failure: &Failure<'_>) -> Result<()> {
         let _ = (task, failure);
         Ok(())
     }
 
-    /// Once, last, with the outcome: called for **every** hook once `before_run` has been, whether
-    /// the run completed, was stopped or failed.
+    /// Once, last, with the outcome: the run completed, was stopped, was interrupted or failed.
+    ///
+    /// Called for **every** hook if `before_run` was. Nothing may be changed or requested.
     fn after_run(&mut self, task: &mut TaskView<'_>, outcome: &Outcome<'_>) -> Result<()> {
         let _ = (task, outcome);
         Ok(())
     }
 }
 
-/// The configuration of a hook that has none: an empty object.
+/// Configuration of a hook without options: an empty object.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoConfig {}
 
-/// What [`#[hook]`](macro@crate::hook) adds to a [`Hook`]: its metadata, and the way from a mount
-/// point's number to the method.
+/// The part of a hook kind that [`#[hook]`](macro@crate::hook) generates: metadata and dispatch.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no hook metadata",
     label = "not a hook kind",
     note = "put `#[hook(name = \"…\", about = \"…\")]` on its `impl Hook for {Self}` block"
 )]
 pub trait HookKind: Hook {
-    /// The name that manifests use.
+    /// Name of the hook kind, as manifests use it.
     const NAME: &'static str;
 
     /// A [`HookMetadata`](crate::metadata::HookMetadata) as JSON.
     const METADATA: &'static str;
 
-    /// Calls the method of a mount point; nothing for points that the hook doesn't override.
+    /// Calls the method of a mount point; does nothing for points that the hook doesn't override.
     #[doc(hidden)]
     fn dispatch(&mut self, point: u32, call: &mut crate::export::Call<'_>) -> Result<()>;
 }

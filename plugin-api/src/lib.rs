@@ -1,11 +1,11 @@
 //! Everything a hook author needs to plug into a Sconce training run.
 //!
-//! A **hook** is an object that the host calls at *mount points* of a run: before and after the
-//! run, each epoch, each batch, between forward pass, loss, gradients and update. A **plugin** is a
-//! shared library with one or more hooks. The host is a prebuilt binary; a plugin can be built by
-//! any compiler version, and nothing has to be rebuilt when either side grows.
+//! A **hook** is an object that the host calls at *mount points* of a training run: before and after the run,
+//! each epoch and each batch, and between forward pass, loss, backward pass and update. A **plugin** is a
+//! shared library that exports one or more hooks. The host is a prebuilt binary; a plugin may be built with
+//! any compiler version, and when either side grows, neither has to be rebuilt.
 //!
-//! A whole plugin, in a crate with `crate-type = ["cdylib"]`:
+//! A complete plugin, in a crate with `crate-type = ["cdylib"]`:
 //!
 //! ```
 //! use sconce_plugin_api::prelude::*;
@@ -50,19 +50,26 @@
 //!
 //! In the manifest: `"hooks": [{"hook": "good-enough", "config": {"accuracy": 0.97}}]`.
 //!
-//! - [`Hook`]: the methods, when each is called and what may be done there.
-//! - [`hook`](macro@hook), [`export_plugin!`]: the two macros.
-//! - [`TaskView`]: what a hook sees and may ask. [`tensor`]: parameters, gradients, the batch.
-//!   [`Module`]: a layer that has just run. [`Setup`]: what a hook learns at its creation.
-//! - [`Threads`]: the host's threads, for work that is large.
-//! - [`Keep`], [`TaskView::publish`]: what hooks tell each other. [`Monitor`]: a metric by its name, and
-//!   [`Rule`]: which of its values is better.
-//! - [`Error`], [`bail!`], [`Context`]: how it fails.
-//! - `testing` (feature of that name): drives a hook through a scripted run, without a host.
-//! - [`Priority`]: in which order hooks run. [`state`]: what goes into checkpoints.
-//! - [`abi`], [`ext`], [`metadata`]: the boundary itself, for hosts.
+//! # Overview
+//!
+//! - [`Hook`]: the trait to implement; its methods are the mount points. [`hook`](macro@hook) and
+//!   [`export_plugin!`]: the macros that make a hook a plugin. [`Priority`]: the order of hooks at a mount
+//!   point.
+//! - [`Setup`]: what is available when a hook is created. [`Plan`]: epochs, data and parameters known at that
+//!   time.
+//! - [`TaskView`]: the running task in each call: progress, metrics, tensors, requests. [`tensor`]: views of
+//!   parameters, gradients and batches. [`Module`]: a layer in a module hook. [`Threads`]: the host's thread
+//!   pool, for expensive work.
+//! - [`TaskView::publish`], [`Keep`]: values exchanged between hooks. [`Monitor`]: a metric named in a
+//!   configuration; [`Rule`]: whether smaller or greater is better.
+//! - [`state`]: serialising a hook's state for checkpoints. [`LogFile`], [`write_whole`], [`path_inside`],
+//!   [`spreadsheet`]: writing files that survive interruption and untrusted names.
+//! - [`Error`], [`bail!`], [`Context`]: error handling.
+//! - `testing` (a feature of that name): a test kit that drives a hook through a scripted run, without a
+//!   host.
+//! - [`abi`], [`ext`], [`metadata`]: the binary interface, for hosts.
 
-// The derive macros and `export_plugin!` speak of this crate by its name.
+// Generated code and `export_plugin!` refer to this crate by its name.
 extern crate self as sconce_plugin_api;
 
 #[expect(unsafe_code, reason = "the boundary")]
@@ -114,10 +121,10 @@ pub use view::{
     TaskFacts, TaskView, Tensors, Threads,
 };
 
-/// What a plugin's source begins with: `use sconce_plugin_api::prelude::*;`.
+/// The usual imports of a plugin: `use sconce_plugin_api::prelude::*;`.
 ///
-/// `Deserialize` and `JsonSchema` are the derive macros of `serde` and `schemars`, which a plugin
-/// with a configuration lists among its own dependencies.
+/// `Deserialize`, `Serialize` and `JsonSchema` come with the derive macros of `serde` and `schemars`; a
+/// plugin with a configuration has to list both crates among its own dependencies.
 pub mod prelude {
     pub use crate::{
         Checkpoint, Context, EpochProfile, Error, Failure, Hook, Keep, LogFile, LogFileState,
@@ -138,12 +145,12 @@ pub mod __private {
     pub use abi_stable::std_types::RString;
 }
 
-/// The README's hook, compiled.
+/// Compiles the README's hook as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-/// The cookbook's hooks, so that they compile.
+/// Compiles the cookbook's hooks as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/cookbook.md")]
 struct Cookbook;

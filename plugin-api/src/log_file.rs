@@ -1,4 +1,4 @@
-//! A file that a hook writes line by line, and that a resumed run goes on with.
+//! An append-only file that a resumed run continues.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Context, Result};
 
-/// A file that a hook adds to, such as a table or a log, whose length is part of the hook's state: a
-/// resumed run goes on with it without a line twice, torn or missing.
+/// An append-only file, such as a table or a log, whose length is part of the hook's state.
 ///
-/// It is created at the first writing (an older file of that name is emptied then), so that a hook
-/// makes one in [`Hook::new`](crate::Hook::new) and loses nothing of a run that is about to be
-/// resumed. Each [`write`](LogFile::write) goes through to the system at once: write whole lines.
+/// A resumed run continues it with no line duplicated, torn or missing.
+///
+/// The file is created at the first write, truncating an older file of that name: a hook may therefore
+/// construct it in [`Hook::new`](crate::Hook::new) without losing data of a run that is about to be resumed.
+/// Each [`write`](LogFile::write) is passed to the operating system immediately: write complete lines.
 ///
 /// ```
 /// use sconce_plugin_api::prelude::*;
@@ -50,31 +51,31 @@ use crate::{Context, Result};
 #[derive(Debug)]
 pub struct LogFile {
     path: PathBuf,
-    /// Open at its end, from the first writing on.
+    /// Positioned at its end; open from the first write on.
     file: Option<File>,
-    /// What is written, in bytes.
+    /// Length of the file in bytes.
     bytes: u64,
 }
 
-/// What a checkpoint keeps of a [`LogFile`].
+/// State of a [`LogFile`], to be stored in a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogFileState {
-    /// The file's length; nothing where it had not been begun.
+    /// Length of the file; `None` if nothing had been written.
     bytes: Option<u64>,
 }
 
-/// How [`LogFile::restore`] found the file.
+/// Result of [`LogFile::restore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Restored {
-    /// As it was saved; what had been written after that is cut off.
+    /// The file is as it was saved; anything written later was cut off.
     Whole,
-    /// Gone, or shorter than it was: it begins anew with the next writing.
+    /// The file is missing or shorter than it was; the next write starts a new one.
     Lost,
 }
 
 impl LogFile {
-    /// A file that is created, or emptied, at the first writing; its directory too is made then.
+    /// A file that is created, or truncated, at the first write, along with its directory.
     pub fn new(path: impl Into<PathBuf>) -> LogFile {
         LogFile {
             path: path.into(),
@@ -83,11 +84,11 @@ impl LogFile {
         }
     }
 
-    /// A file of an earlier run that is added to, or a new one.
+    /// Opens a file for appending, creating it if it doesn't exist.
     ///
     /// # Errors
     ///
-    /// Where it can't be opened.
+    /// If it cannot be opened.
     #[track_caller]
     pub fn append(path: impl Into<PathBuf>) -> Result<LogFile> {
         let mut log = LogFile::new(path);
@@ -95,21 +96,21 @@ impl LogFile {
         Ok(log)
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether something has been written, in this run or the one that it goes on from.
+    /// Whether anything has been written, in this run or in the one that it resumes.
     pub fn is_begun(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Adds to the file, through to the system: what is written survives the process.
+    /// Appends to the file, unbuffered: the data survives the end of the process.
     ///
     /// # Errors
     ///
-    /// Where it can't be created or written, for lack of room say. What of it is written is cut off.
+    /// If the file cannot be created or written, e.g. on a full disk. A partial write is cut off.
     #[track_caller]
     pub fn write(&mut self, text: impl AsRef<[u8]>) -> Result<()> {
         let text = text.as_ref();
@@ -120,7 +121,7 @@ impl LogFile {
             return Ok(());
         };
         if let Err(error) = file.write_all(text) {
-            // Half a line helps nobody; that it can't be cut off either is no other news.
+            // Best effort: the write error is reported, a failure to cut off the partial line adds nothing.
             drop(cut(file, self.bytes));
             return Err(error).with_context(|| format!("can't write to `{}`", self.path.display()));
         }
@@ -128,12 +129,13 @@ impl LogFile {
         Ok(())
     }
 
-    /// What a checkpoint keeps. Brings the file to the disk, so that a checkpoint never knows of
-    /// lines that a power failure has lost.
+    /// Syncs the file to disk and returns its state, to be stored in a checkpoint.
+    ///
+    /// Thanks to the sync, a checkpoint never refers to lines that a power failure has lost.
     ///
     /// # Errors
     ///
-    /// Where the system can't.
+    /// If the sync fails.
     #[track_caller]
     pub fn save(&mut self) -> Result<LogFileState> {
         if let Some(file) = &self.file {
@@ -145,11 +147,11 @@ impl LogFile {
         })
     }
 
-    /// Goes back to what a checkpoint keeps: cuts off what was written after it.
+    /// Restores the state from a checkpoint, cutting off anything written after it.
     ///
     /// # Errors
     ///
-    /// Where the file is there and can't be opened or cut.
+    /// If the file exists and cannot be opened or truncated.
     #[track_caller]
     pub fn restore(&mut self, state: &LogFileState) -> Result<Restored> {
         self.file = None;
@@ -165,7 +167,7 @@ impl LogFile {
         Ok(Restored::Whole)
     }
 
-    /// Opens the file, made where it is missing, and cuts it to so many bytes.
+    /// Opens the file, creating it if it is missing, and truncates it to at most `bytes`.
     #[track_caller]
     fn open(&mut self, bytes: u64) -> Result<()> {
         let path = self.path.display();
@@ -187,7 +189,7 @@ impl LogFile {
     }
 }
 
-/// Cuts a file to so many bytes where it has more, and stands at its end; its length.
+/// Truncates a file to at most `bytes` and seeks to its end; returns its length.
 fn cut(file: &mut File, bytes: u64) -> std::io::Result<u64> {
     if file.metadata()?.len() > bytes {
         file.set_len(bytes)?;
@@ -228,7 +230,7 @@ mod tests {
         log.write("three\n").expect("written");
         assert_eq!(text(&path), "one\ntwo\nthree\n");
 
-        // Back to before the first line.
+        // Roll back to before the first line.
         assert_eq!(log.restore(&nothing).expect("restored"), Restored::Whole);
         log.write("1\n").expect("written");
         assert_eq!(text(&path), "1\n");

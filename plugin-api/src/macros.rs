@@ -1,12 +1,12 @@
-//! [`export_plugin!`](crate::export_plugin): the one line that makes a library a plugin.
+//! [`export_plugin!`](crate::export_plugin), the macro that makes a library a plugin.
 
 /// Exports hooks from a shared library: `export_plugin!(First, Second);`, once per crate.
 ///
-/// Each type has a [`Hook`](crate::Hook) implementation with
-/// [`#[hook]`](macro@crate::hook). The crate needs `crate-type = ["cdylib"]` in its `Cargo.toml`.
+/// Each type must implement [`Hook`](crate::Hook) with [`#[hook]`](macro@crate::hook). The crate needs
+/// `crate-type = ["cdylib"]` in its `Cargo.toml`.
 ///
-/// The macro writes the root module that hosts look for, and the metadata section that tells them
-/// what is inside without running any of it.
+/// The macro generates the root module that hosts load, and a metadata section that they can read without
+/// running any of the plugin's code.
 #[macro_export]
 macro_rules! export_plugin {
     ($($hook:ty),+ $(,)?) => {
@@ -41,11 +41,11 @@ macro_rules! export_plugin {
                 description: *mut private::RString,
                 error: *mut abi::ErrorAbi,
             ) -> u32 {
-                // To older compilers `#[used]` says nothing of the linker, which drops a section
-                // that nothing refers to (rust-lang/rust#140872): this refers to it.
-                // SAFETY: the array is not empty.
+                // Older compilers do not pass `#[used]` on to the linker, which drops sections without
+                // references (rust-lang/rust#140872): this is the reference.
+                // SAFETY: the array is not empty, so its first byte can be read.
                 let _ = unsafe { (&raw const SECTION).cast::<u8>().read_volatile() };
-                // SAFETY: the host's promise of `PluginRoot::describe`.
+                // SAFETY: the host upholds the contract of `PluginRoot::describe`.
                 unsafe { export::describe(METADATA.text(), KINDS, description, error) }
             }
 
@@ -56,7 +56,7 @@ macro_rules! export_plugin {
                 hook: *mut abi::HookAbi,
                 error: *mut abi::ErrorAbi,
             ) -> u32 {
-                // SAFETY: the host's promise of `PluginRoot::create`.
+                // SAFETY: the host upholds the contract of `PluginRoot::create`.
                 unsafe { export::create_from(KINDS, kind, config, setup, hook, error) }
             }
 
@@ -79,10 +79,10 @@ macro_rules! export_plugin {
                 private::__call_root_module_loader(root)
             }
 
-            // The name that abi_stable looks for, `ROOT_MODULE_LOADER_NAME`.
+            // The symbol that abi_stable looks up, `ROOT_MODULE_LOADER_NAME`.
             #[unsafe(export_name = "_1as_0lib_1header_0root_bmodule_bloader")]
             pub static ROOT: private::LibHeader =
-                // SAFETY: `erased_root` hands out a `PluginRootRef`, erased by abi_stable itself.
+                // SAFETY: `erased_root` returns a `PluginRootRef`, erased by abi_stable itself.
                 unsafe {
                     private::LibHeader::from_constructor::<abi::PluginRootRef>(
                         erased_root,

@@ -1,71 +1,72 @@
-//! What a plugin says of itself, readable without running any of its code.
+//! A plugin's metadata, readable without running any of its code.
 //!
-//! [`export_plugin!`](crate::export_plugin) writes this as JSON into a section of the library,
-//! [`SECTION`]; hosts list directories, resolve hook names and refuse plugins by it. Unknown
-//! fields are ignored, so that a newer plugin's metadata stays readable.
+//! [`export_plugin!`](crate::export_plugin) writes it as JSON into a section of the library, [`SECTION`];
+//! hosts use it to list directories, resolve hook names and reject incompatible plugins. Unknown fields are
+//! ignored, so that a newer plugin's metadata stays readable.
 
 use serde::{Deserialize, Serialize};
 
-/// The section's name in ELF and PE files.
+/// Name of the section in ELF and PE files.
 pub const SECTION: &str = ".sconce.plugin";
 
-/// The section's name in Mach-O files, in segment `__DATA`.
+/// Name of the section in Mach-O files, in segment `__DATA`.
 pub const SECTION_MACHO: &str = "__sconce_plugin";
 
-/// The bytes in front of the JSON text: they tell the section from chance and carry the format.
+/// Magic bytes at the start of the section, which also identify the version of the format.
 ///
-/// After them follow the text's length in bytes (`u32`, little endian) and the text in UTF-8.
+/// They are followed by the text's length in bytes (`u32`, little endian) and the JSON text in UTF-8.
 pub const MAGIC: [u8; 8] = *b"SCONCE\x00\x01";
 
-/// A plugin, as its library describes it.
+/// A plugin, as described in its library.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PluginMetadata {
-    /// The crate's name.
+    /// Name of the plugin's crate.
     pub name: String,
-    /// The crate's version.
+    /// Version of the plugin's crate.
     pub version: String,
-    /// The crate's description, or nothing.
+    /// Description of the plugin's crate; may be empty.
     #[serde(default)]
     pub about: String,
-    /// The ABI's epoch: plugin and host must have the same ([`ABI_EPOCH`](crate::abi::ABI_EPOCH)).
+    /// Epoch of the ABI; plugin and host must have the same ([`ABI_EPOCH`](crate::abi::ABI_EPOCH)).
     pub abi_epoch: u32,
-    /// The version of `sconce-plugin-api` that it was built with.
+    /// Version of `sconce-plugin-api` that the plugin was built with.
     pub api_version: String,
-    /// What `rustc --version` said.
+    /// Output of `rustc --version` of the compiler.
     pub rustc: String,
-    /// The target triple that it was built for.
+    /// Target triple that the plugin was built for.
     pub target: String,
-    /// `unwind` or `abort`; a panic of a plugin built with `abort` ends the run.
+    /// Panic strategy, `unwind` or `abort`; with `abort`, a panic in the plugin ends the run.
     pub panic: String,
-    /// The processor features that the code was compiled to need beyond the target's baseline.
+    /// Processor features required by the compiled code beyond the target's baseline.
     #[serde(default)]
     pub target_features: Vec<String>,
-    /// The hook kinds that it exports.
+    /// The exported hook kinds.
     pub hooks: Vec<HookMetadata>,
 }
 
 /// One hook kind of a plugin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HookMetadata {
-    /// The name that manifests use.
+    /// Name of the hook kind, as manifests use it.
     pub name: String,
-    /// What it is for, in one sentence.
+    /// Purpose of the hook, in one sentence.
     #[serde(default)]
     pub about: String,
-    /// Its default priority, 0 to 100.
+    /// Default priority, 0 to 100.
     pub priority: u8,
-    /// The mount points that it overrides.
+    /// Mount points whose methods the hook overrides.
     pub points: Vec<PointMetadata>,
-    /// The host extensions that it can't do without, as `sconce.tensors/1`.
+    /// Host extensions that the hook requires, such as `sconce.tensors/1`.
     #[serde(default)]
     pub requires: Vec<String>,
-    /// The names of the metrics that it publishes.
+    /// Names of the metrics that the hook publishes.
     #[serde(default)]
     pub publishes: Vec<String>,
 }
 
-/// One overridden mount point: the number counts, the name is for messages about numbers that
-/// the host does not know.
+/// A mount point that a hook overrides.
+///
+/// The number is authoritative; the name is for messages about numbers that the host does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointMetadata {
     /// The point's number.

@@ -1,4 +1,4 @@
-//! A reference to a metric in a hook's configuration.
+//! References to metrics in a hook's configuration.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Phase, Result, Setup, TaskView, bail};
 
-/// A metric that a hook watches: `accuracy`, or `val/accuracy` for that of one phase.
+/// A metric that a hook watches: `accuracy`, or `val/accuracy` for that of a given phase.
 ///
-/// As a field of a hook's configuration it lets `sconce check` answer a mistyped name before
-/// anything is trained: the host knows the task's metrics and those that the run's hooks publish.
+/// As a field of a hook's configuration it lets `sconce check` report a mistyped name before training begins:
+/// the host knows the task's metrics and those that the run's hooks publish.
 ///
 /// ```
 /// use sconce_plugin_api::{Monitor, Phase, TaskView};
@@ -26,17 +26,17 @@ use crate::{Phase, Result, Setup, TaskView, bail};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monitor {
     text: String,
-    /// Where the name begins.
+    /// Byte offset of the metric's name in `text`.
     name: usize,
     phase: Option<Phase>,
 }
 
-/// The `format` of a metric in a JSON Schema: what marks a text as one for the host's check.
+/// The `format` that marks a string in a JSON Schema as a metric for the host to check.
 pub const METRIC_FORMAT: &str = "metric";
 
 impl Monitor {
-    /// The reference that a text makes: a phase's name and a slash in front are the phase, all else
-    /// is the metric's name.
+    /// Parses a reference: a phase's name followed by a slash selects the phase, the rest is the metric's
+    /// name.
     pub fn new(text: impl Into<String>) -> Monitor {
         let text = text.into();
         let prefix = text.split_once('/').map(|(prefix, _)| prefix);
@@ -52,17 +52,19 @@ impl Monitor {
         self.text.get(self.name..).unwrap_or_default()
     }
 
-    /// The phase whose metric it is, where the text says so.
+    /// The phase of the metric; `None` if the text names none.
     pub fn phase(&self) -> Option<Phase> {
         self.phase
     }
 
-    /// Checks at a hook's creation that the metric can have a value while the run is trained, in its phase
-    /// or, where it names none, in `default`. A host that tells no [plan](Setup::plan) leaves that open.
+    /// Checks at a hook's creation that the metric can have a value during training.
+    ///
+    /// The phase is that of the metric or, if it names none, `default`. Only warns if validations run on
+    /// request alone; does nothing if the host provides no [plan](Setup::plan).
     ///
     /// # Errors
     ///
-    /// Where the phase has no data, or comes after the training.
+    /// If the phase has no data, or comes after training.
     pub fn check(&self, setup: &Setup<'_>, default: Phase) -> Result<()> {
         let Some(plan) = setup.plan()? else {
             return Ok(());
@@ -90,7 +92,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// The metric's present value, in its phase or, where it names none, in `default`.
+    /// The metric's current value, in its phase or, if it names none, in `default`.
     pub fn value(&self, task: &TaskView<'_>, default: Phase) -> Option<f64> {
         task.metric_of(self.phase.unwrap_or(default), self.name())
     }

@@ -1,21 +1,21 @@
-//! Phases: which part of the data a pass is over.
+//! Phases: what a pass over data is for.
 
 use std::fmt;
 
-/// What the task is doing.
+/// What the task is currently doing.
 ///
-/// The set may grow: match with a wildcard arm.
+/// New phases may be added: match with a wildcard arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u32)]
 pub enum Phase {
-    /// Training: parameters change.
+    /// Training: parameters are updated.
     Train = 0,
-    /// Validation, during training.
+    /// Validation during training.
     Val = 1,
-    /// The test, after training.
+    /// The test after training.
     Test = 2,
-    /// Prediction: there are no targets.
+    /// Prediction: targets are absent.
     Predict = 3,
 }
 
@@ -23,7 +23,7 @@ impl Phase {
     /// All phases of this version of the API.
     pub const ALL: [Phase; 4] = [Phase::Train, Phase::Val, Phase::Test, Phase::Predict];
 
-    /// The name in manifests, file names and messages: `train`, `val`, `test`, `predict`.
+    /// Name used in manifests, file names and messages: `train`, `val`, `test`, `predict`.
     pub const fn name(self) -> &'static str {
         match self {
             Phase::Train => "train",
@@ -33,12 +33,12 @@ impl Phase {
         }
     }
 
-    /// The number that crosses the boundary.
+    /// The number that represents the phase across the boundary.
     pub const fn number(self) -> u32 {
         self as u32
     }
 
-    /// The phase with this number, if this version of the API knows it.
+    /// The phase with this number; `None` if this version of the API doesn't know it.
     pub const fn from_number(number: u32) -> Option<Phase> {
         match number {
             0 => Some(Phase::Train),

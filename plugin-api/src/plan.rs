@@ -1,11 +1,12 @@
-//! What the run will be, as far as that is known before it begins.
+//! The plan of a run, known before the run begins.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{ModuleFacts, Phase};
 
-/// What the run will be, as far as that is known before it begins: what a hook can check its configuration
-/// against at its creation, and so in `sconce check` ([`Setup::plan`](crate::Setup::plan)).
+/// What is known about a run before it begins, from [`Setup::plan`](crate::Setup::plan).
+///
+/// A hook can check its configuration against it at its creation, and so in `sconce check`.
 ///
 /// ```
 /// use sconce_plugin_api::{Result, Setup, bail};
@@ -23,22 +24,23 @@ use crate::{ModuleFacts, Phase};
 #[serde(default)]
 #[non_exhaustive]
 pub struct Plan {
-    /// Training epochs.
+    /// Number of training epochs.
     pub epochs: u64,
-    /// Batches per update, unless a hook changes that.
+    /// Batches per update, unless a hook changes the number.
     pub accumulate: u64,
-    /// The phases that have data.
+    /// Phases that have data.
     pub phases: Vec<PhasePlan>,
-    /// The model's parameters and buffers, in its order.
+    /// Parameters and buffers, in the model's order.
     pub parameters: Vec<ParameterPlan>,
-    /// The model's modules, in its order.
+    /// Modules, in the model's order.
     pub modules: Vec<ModuleFacts>,
-    /// The names of the optimizer's parameter groups: `default` first.
+    /// Names of the optimizer's parameter groups, `default` first.
     pub groups: Vec<String>,
-    /// The classes' names, in the order of their numbers; empty where there are no classes.
+    /// Class names in the order of their indices; empty if the task has no classes.
     pub classes: Vec<String>,
-    /// The metrics of the task (`loss` first) and those that the run's hooks say they publish, patterns as
-    /// `norm/*` included.
+    /// Metrics of the task (`loss` first) and those that the run's hooks declare.
+    ///
+    /// Declarations may be patterns such as `norm/*`.
     pub metrics: Vec<String>,
 }
 
@@ -47,13 +49,13 @@ pub struct Plan {
 #[serde(default)]
 #[non_exhaustive]
 pub struct PhasePlan {
-    /// The phase's name, as [`Phase::name`] gives it.
+    /// Name of the phase, as in [`Phase::name`].
     pub phase: String,
-    /// Samples in one pass.
+    /// Number of samples in one pass.
     pub samples: u64,
-    /// Batches in one pass.
+    /// Number of batches in one pass.
     pub batches: u64,
-    /// How often the host passes over the data of its own accord, without what hooks ask for.
+    /// Number of passes over the data scheduled by the host, not counting those that hooks request.
     pub passes: u64,
 }
 
@@ -62,29 +64,30 @@ pub struct PhasePlan {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ParameterPlan {
-    /// Its name, as `fc1.weight`.
+    /// Name, such as `fc1.weight`.
     pub name: String,
     /// Whether it is a buffer: part of the model's state, but not learned from gradients.
     pub is_buffer: bool,
 }
 
 impl Plan {
-    /// The plan of a phase, where it has data.
+    /// The plan of a phase; `None` if it has no data.
     pub fn phase(&self, phase: Phase) -> Option<&PhasePlan> {
         self.phases.iter().find(|plan| plan.phase == phase.name())
     }
 
-    /// Batches of a training epoch.
+    /// Number of batches in a training epoch.
     pub fn batches(&self) -> u64 {
         self.phase(Phase::Train).map_or(0, |plan| plan.batches)
     }
 
-    /// Training iterations of the whole run.
+    /// Number of training iterations in the whole run.
     pub fn iterations(&self) -> u64 {
         self.epochs.saturating_mul(self.batches())
     }
 
-    /// Updates of the parameters in the whole run; what is left over at an epoch's end is one too.
+    /// Number of optimizer steps in the whole run; an incomplete accumulation at an epoch's end counts as
+    /// one.
     pub fn updates(&self) -> u64 {
         let each = self.batches().div_ceil(self.accumulate.max(1));
         self.epochs.saturating_mul(each)

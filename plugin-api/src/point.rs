@@ -1,15 +1,15 @@
-//! Mount points: the moments of a run at which hooks are called.
+//! Mount points: the points in a run at which hooks are called.
 //!
-//! Across the boundary a mount point is a number in an open set: a host that knows more points
-//! than a plugin breaks nothing, and neither does the reverse.
+//! A mount point crosses the boundary as a number from an open set, so a host may know more points than a
+//! plugin, or fewer.
 
 use std::fmt;
 
 macro_rules! points {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal;)*) => {
-        /// A moment of a run at which hooks are called.
+        /// A point in a run at which hooks are called.
         ///
-        /// The set grows: match with a wildcard arm.
+        /// New points may be added: match with a wildcard arm.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         #[repr(u32)]
@@ -21,14 +21,14 @@ macro_rules! points {
             /// All points of this version of the API, in the order of their numbers.
             pub const ALL: &'static [Point] = &[$(Point::$variant,)*];
 
-            /// The name that manifests, messages and the [`Hook`](crate::Hook) trait use.
+            /// Name used in manifests, messages and the [`Hook`](crate::Hook) trait.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Point::$variant => $name,)*
                 }
             }
 
-            /// The point with this number, if this version of the API knows it.
+            /// The point with this number; `None` if this version of the API doesn't know it.
             pub const fn from_number(number: u32) -> Option<Point> {
                 match number {
                     $($number => Some(Point::$variant),)*
@@ -42,55 +42,55 @@ macro_rules! points {
 points! {
     /// Once, first: nothing has been trained yet.
     BeforeRun = 0, "before_run";
-    /// Once, last, for every hook once `before_run` has been called; carries the outcome.
+    /// Once, last, for every hook if `before_run` was called; carries the outcome.
     AfterRun = 1, "after_run";
-    /// Before the whole training, each validation, the test, a prediction.
+    /// Before the whole training, each validation, the test and a prediction.
     BeforeLoop = 2, "before_loop";
-    /// After the whole training, each validation, the test, a prediction.
+    /// After the whole training, each validation, the test and a prediction.
     AfterLoop = 3, "after_loop";
     /// Before each pass over a phase's data.
     BeforeEpoch = 4, "before_epoch";
-    /// After each pass over a phase's data; for training: before that epoch's validation.
+    /// After each pass over a phase's data; for training, before that epoch's validation.
     AfterEpoch = 5, "after_epoch";
-    /// A training epoch and, where due, its validation are both over.
+    /// After a training epoch and, if one was due, its validation.
     AfterCycle = 6, "after_cycle";
     /// Before each batch.
     BeforeIter = 7, "before_iter";
-    /// After each batch; the counters already count it.
+    /// After each batch; the counters include it.
     AfterIter = 8, "after_iter";
-    /// The batch's outputs exist.
+    /// After the batch's forward pass: its outputs are available.
     AfterForward = 9, "after_forward";
-    /// The batch's loss and metrics exist.
+    /// After the batch's loss and metrics are computed.
     AfterLoss = 10, "after_loss";
-    /// The batch's gradients exist, parameters are unchanged.
+    /// After the batch's backward pass; parameters are unchanged.
     AfterBackward = 11, "after_backward";
-    /// The accumulated gradients are complete, the optimizer is about to step.
+    /// Before the optimizer steps; the accumulated gradients are complete.
     BeforeUpdate = 12, "before_update";
-    /// The parameters have been stepped.
+    /// After the optimizer step.
     AfterUpdate = 13, "after_update";
-    /// A named module ran forward.
+    /// After a named module's forward pass.
     ModuleForward = 14, "module_forward";
-    /// A named module's gradients exist.
+    /// After the backward pass, for each named module.
     ModuleBackward = 15, "module_backward";
-    /// A checkpoint is about to be written.
+    /// Before a checkpoint is written.
     BeforeSaveCheckpoint = 16, "before_save_checkpoint";
-    /// A checkpoint was written, or failed to be.
+    /// After a checkpoint was written, or failed to be written.
     AfterSaveCheckpoint = 17, "after_save_checkpoint";
-    /// Parameters, optimizer and hook states are back.
+    /// After parameters, optimizer and hook states are restored from a checkpoint.
     AfterLoadCheckpoint = 18, "after_load_checkpoint";
-    /// After `after_epoch`: where the epoch's time went.
+    /// After `after_epoch`: timings of the pass.
     EpochProfile = 19, "epoch_profile";
-    /// An error ends the run; before `after_run`.
+    /// An error ends the run; comes before `after_run`.
     OnException = 20, "on_exception";
 }
 
 impl Point {
-    /// The number that crosses the boundary.
+    /// The number that represents the point across the boundary.
     pub const fn number(self) -> u32 {
         self as u32
     }
 
-    /// The point of this name.
+    /// The point with this name; `None` if there is none.
     ///
     /// ```
     /// use sconce_plugin_api::Point;

@@ -1,8 +1,8 @@
-//! Priorities: the order of hooks at a mount point, lower first.
+//! Priorities: the order of hooks at a mount point, lowest number first.
 
 use std::fmt;
 
-/// Where a hook stands among the others at the same mount point: 0 runs first, 100 last.
+/// Position of a hook among the hooks at the same mount point: 0 runs first, 100 last.
 ///
 /// Hooks of equal priority run in the order of the manifest.
 ///
@@ -18,9 +18,9 @@ use std::fmt;
 pub struct Priority(u8);
 
 impl Priority {
-    /// 0: before everything else.
+    /// 0: before all other hooks.
     pub const HIGHEST: Priority = Priority(0);
-    /// 10: producers of statistics.
+    /// 10: hooks that compute statistics for others.
     pub const HIGHER: Priority = Priority(10);
     /// 20: timers.
     pub const HIGH: Priority = Priority(20);
@@ -33,7 +33,7 @@ impl Priority {
     /// 60: early stopping.
     pub const LOWEST: Priority = Priority(60);
 
-    /// The named priorities, first to last.
+    /// The named priorities, in order of execution.
     pub const NAMED: [(&'static str, Priority); 7] = [
         ("HIGHEST", Priority::HIGHEST),
         ("HIGHER", Priority::HIGHER),
@@ -47,7 +47,7 @@ impl Priority {
     /// The largest value, 100.
     pub const MAX: u8 = 100;
 
-    /// The priority of this value; `None` above 100.
+    /// The priority with this number; `None` above 100.
     pub const fn new(value: u8) -> Option<Priority> {
         if value <= Priority::MAX {
             Some(Priority(value))
@@ -61,7 +61,7 @@ impl Priority {
         self.0
     }
 
-    /// The priority of this name, as `Priority::NAMED` writes it.
+    /// The priority with this name, as in `Priority::NAMED`.
     pub fn from_name(name: &str) -> Option<Priority> {
         Priority::NAMED
             .iter()
@@ -77,7 +77,7 @@ impl Default for Priority {
 }
 
 impl fmt::Display for Priority {
-    /// The name where there is one, else the number.
+    /// Writes the name if there is one, otherwise the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Priority::NAMED.iter().find(|(_, named)| named == self) {
             Some((name, _)) => f.write_str(name),

@@ -1,9 +1,9 @@
-//! Which of two values of a metric is the better one.
+//! Whether smaller or greater values of a metric are better.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which of two values of a metric is the better one: in a hook's configuration `less` or `greater`.
+/// Whether smaller or greater values of a metric are better: `less` or `greater` in a configuration.
 ///
 /// ```
 /// use sconce_plugin_api::Rule;
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// The smaller one.
+    /// Smaller values are better.
     Less,
-    /// The greater one.
+    /// Greater values are better.
     Greater,
 }
 
-/// Words in the names of metrics that are better the smaller they are.
+/// Words in names of metrics whose smaller values are better.
 const LESS: [&str; 9] = [
     "loss",
     "error",
@@ -33,7 +33,7 @@ const LESS: [&str; 9] = [
     "brier",
 ];
 
-/// Words in the names of metrics that are better the greater they are.
+/// Words in names of metrics whose greater values are better.
 const GREATER: [&str; 11] = [
     "accuracy",
     "acc",
@@ -49,7 +49,7 @@ const GREATER: [&str; 11] = [
 ];
 
 impl Rule {
-    /// Whether `value` is better than `other`; what is no number is never better.
+    /// Whether `value` is better than `other`; NaN is never better.
     pub fn is_better(self, value: f64, other: f64) -> bool {
         match self {
             Rule::Less => value < other,
@@ -57,7 +57,7 @@ impl Rule {
         }
     }
 
-    /// By how much `value` is better than `other`; negative where it is worse.
+    /// How much better `value` is than `other`; negative if it is worse.
     pub fn gain(self, value: f64, other: f64) -> f64 {
         match self {
             Rule::Less => other - value,
@@ -65,9 +65,9 @@ impl Rule {
         }
     }
 
-    /// The rule of a metric by the words of its name, which a hook can take where its configuration
-    /// names none: `less` of losses and errors, `greater` of accuracies and other scores, nothing of
-    /// names that say neither.
+    /// Guesses the rule from the words of a metric's name, for configurations that give none.
+    ///
+    /// `less` for losses and errors, `greater` for accuracies and other scores, `None` if no word is known.
     pub fn of_metric(name: &str) -> Option<Rule> {
         let name = name.to_ascii_lowercase();
         let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! What a hook learns at its creation.
+//! What is available to a hook at its creation.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::abi::{ErrorAbi, SetupAbi, TextAbi};
 use crate::ext::{Level, PlanTable, Request, ResumeTable, Tables};
 use crate::{Context, Error, Plan, Point, Result};
 
-/// What a hook learns at its creation: where it stands in the manifest, and the run's directory.
+/// A hook's manifest entry, the run's directory and plan, as available at creation.
 ///
 /// ```
 /// use sconce_plugin_api::{Result, Setup};
@@ -29,45 +29,51 @@ impl<'setup> Setup<'setup> {
         Setup { abi, tables }
     }
 
-    /// The unique name of the manifest entry: the key of the hook's state, times and messages.
+    /// Unique name of the manifest entry: the key of the hook's state, timings and messages.
     pub fn name(&self) -> &'setup str {
-        // SAFETY: the host keeps its texts for the whole call.
+        // SAFETY: the host keeps its text alive and unchanged for the whole call.
         unsafe { self.abi.name.read() }.unwrap_or_default()
     }
 
-    /// The run's output directory, absolute. It exists; hooks write what they produce below it.
+    /// Absolute path of the run's output directory. It exists; hooks write their files inside it.
     pub fn run_directory(&self) -> &'setup Path {
-        // SAFETY: the host keeps its texts for the whole call.
+        // SAFETY: the host keeps its text alive and unchanged for the whole call.
         Path::new(unsafe { self.abi.run_directory.read() }.unwrap_or_default())
     }
 
-    /// The run's seed. Draw random numbers from it and the counters, and the run stays repeatable.
+    /// Seed of the run. Random numbers derived from it and the counters keep the run reproducible.
     pub fn seed(&self) -> u64 {
         self.abi.seed
     }
 
-    /// Whether the run goes on from a checkpoint: the hook's state, if the checkpoint has one, comes
-    /// behind `before_loop(train)`. A file of the run's first part must not be emptied then
-    /// ([`LogFile`](crate::LogFile) takes care of that).
+    /// Whether the run resumes from a checkpoint.
+    ///
+    /// If the checkpoint has a state for the hook, the state is restored after `before_loop(train)`. Files of
+    /// the run's earlier part must not be truncated at creation; [`LogFile`](crate::LogFile) takes care of
+    /// that.
     pub fn is_resumed(&self) -> bool {
         ResumeTable::ask(self.tables.resume, self.abi.context) & ResumeTable::RESUMED != 0
     }
 
-    /// The resolved manifest. Parses it: call once.
+    /// The resolved manifest. Parses it on every call: call once.
+    ///
+    /// # Errors
+    ///
+    /// If the host's manifest is not valid JSON.
     pub fn manifest(&self) -> Result<Value> {
-        // SAFETY: the host keeps its texts for the whole call.
+        // SAFETY: the host keeps its text alive and unchanged for the whole call.
         let text = unsafe { self.abi.manifest.read() }.unwrap_or_default();
         serde_json::from_str(text).context("the host's manifest can't be read")
     }
 
-    /// What the run will be: epochs, updates, which phases have data, names of parameters. Nothing where
-    /// the host does not say: one before 1.2, or one outside a run. Parses a text: call once.
+    /// The run's plan: epochs, updates, phases with data, parameter names. Parses JSON: call once.
     ///
-    /// What a hook refuses here, and what it [warns](Setup::warn) of, `sconce check` reports.
+    /// `None` if the host provides none: hosts before 1.2, or creation outside a run. A configuration refused
+    /// here, and any [warning](Setup::warn), is already reported by `sconce check`.
     ///
     /// # Errors
     ///
-    /// Where the host's answer can't be read.
+    /// If the host's answer cannot be parsed.
     pub fn plan(&self) -> Result<Option<Plan>> {
         PlanTable::ask(self.tables.plan, self.abi.context)
             .map(serde_json::from_str)
@@ -75,8 +81,9 @@ impl<'setup> Setup<'setup> {
             .context("the host's plan can't be read")
     }
 
-    /// Whether the hook's entry in the manifest gives a key of its configuration, rather than leaving it to
-    /// its default. Parses the manifest: for creation alone.
+    /// Whether the manifest entry sets this key of the hook's configuration, rather than using its default.
+    ///
+    /// Parses the manifest on every call: intended for creation only.
     pub fn is_given(&self, key: &str) -> bool {
         let Ok(manifest) = self.manifest() else {
             return false;
@@ -89,23 +96,25 @@ impl<'setup> Setup<'setup> {
             .is_some()
     }
 
-    /// Warns of those `keys` that the hook's entry gives although they say nothing here, because of `reason`
-    /// ("with `by: norm`").
+    /// Warns about each of `keys` that the entry sets although it has no effect, because of `reason`.
+    ///
+    /// The warning reads "`KEY` is not used REASON", with a reason such as "with `by: norm`".
     pub fn warn_of_unused(&self, keys: &[&str], reason: impl fmt::Display) {
         for key in keys.iter().filter(|key| self.is_given(key)) {
             self.warn(format_args!("`{key}` is not used {reason}"));
         }
     }
 
-    /// The host's name and version, as `sconce 0.1.0`.
+    /// Name and version of the host, such as `sconce 0.1.0`.
     pub fn host_version(&self) -> &'static str {
         // SAFETY: the host's root and its texts live as long as the process.
         unsafe { self.abi.host.as_ref().and_then(|host| host.version.read()) }.unwrap_or_default()
     }
 
-    /// Says that this hook, as it is configured, needs no calls at a mount point: it costs nothing then,
-    /// as if the method were not there. Module points above all are worth it, as layers at which nobody
-    /// listens can run as one. A host before 1.2 calls the hook all the same.
+    /// Opts out of a mount point, as if the hook's type did not have that method.
+    ///
+    /// This is most useful for the module points, since layers that no hook observes can be fused. Hosts
+    /// before 1.2 call the hook anyway.
     ///
     /// ```
     /// # use sconce_plugin_api::{Point, Setup};
@@ -118,8 +127,8 @@ impl<'setup> Setup<'setup> {
     pub fn leave_out(&self, point: Point) {
         if let Some(table) = self.tables.requests {
             let mut error = ErrorAbi::new();
-            // SAFETY: the context is the one that the host handed over for this call; text and error
-            // are borrowed for it.
+            // SAFETY: the context is the one that the host provided for this call; text and error are
+            // borrowed for the call.
             unsafe {
                 (table.request)(
                     self.abi.context,
@@ -132,20 +141,22 @@ impl<'setup> Setup<'setup> {
         }
     }
 
-    /// Claims what only one hook of a run can have, in words that follow "both want": `the parameters' place
-    /// in validations`. `sconce check` and the start of a run then say that two hooks are in each other's way,
-    /// rather than an error in the middle of the training. A host without `sconce.claims/1` grants everything.
+    /// Claims something that only one hook of a run can have, so that conflicts are found at creation.
+    ///
+    /// `what` completes the message "the hooks A and B both want …", e.g. `the parameters' place in
+    /// validations`. A conflict is then reported by `sconce check` and at the start of a run, rather than as
+    /// an error during training. A host without `sconce.claims/1` grants every claim.
     ///
     /// # Errors
     ///
-    /// Where another hook has it; the message names both entries.
+    /// If another hook has claimed it; the message names both entries.
     pub fn claim(&self, what: &str) -> Result<()> {
         let Some(table) = self.tables.claims else {
             return Ok(());
         };
         let mut error = ErrorAbi::new();
-        // SAFETY: the context is the one that the host handed over for this call; text and error are borrowed
-        // for it.
+        // SAFETY: the context is the one that the host provided for this call; text and error are borrowed
+        // for the call.
         let status = unsafe { (table.claim)(self.abi.context, TextAbi::new(what), &raw mut error) };
         if status == 0 {
             return Ok(());
@@ -153,7 +164,7 @@ impl<'setup> Setup<'setup> {
         Err(Error::new(error.message.as_str()))
     }
 
-    /// Says something to the user through the host, under the hook's name.
+    /// Shows an informational message to the user, under the hook's name.
     pub fn info(&self, message: impl fmt::Display) {
         log(
             self.tables,
@@ -163,7 +174,7 @@ impl<'setup> Setup<'setup> {
         );
     }
 
-    /// Warns the user.
+    /// Shows a warning to the user, under the hook's name.
     pub fn warn(&self, message: impl fmt::Display) {
         log(
             self.tables,
@@ -174,11 +185,11 @@ impl<'setup> Setup<'setup> {
     }
 }
 
-/// Logs through the host; a host without a log hears nothing.
+/// Logs through the host; does nothing if the host provides no log.
 pub(crate) fn log(tables: &Tables, context: *const c_void, level: Level, message: &str) {
     if let Some(table) = tables.log {
-        // SAFETY: the context is the one that the host handed over for this call; the message is
-        // borrowed for the call.
+        // SAFETY: the context is the one that the host provided for this call; the message is borrowed for
+        // the call.
         unsafe { (table.log)(context, level as u32, TextAbi::new(message)) };
     }
 }

@@ -1,8 +1,8 @@
-//! Cells of CSV files that a spreadsheet shows instead of running them.
+//! Escaping of CSV cells that a spreadsheet would run as formulas.
 //!
-//! A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula, quoted or not, and a
-//! formula can start programs: `=cmd|' /C calc'!A0` as the name of a class or a metric. Such texts get an
-//! apostrophe in front, which makes them text. Numbers stay as they are.
+//! A spreadsheet treats a cell that begins with `=`, `+`, `-` or `@` as a formula, quoted or not, and a
+//! formula can start programs: `=cmd|' /C calc'!A0` as the name of a class or a metric. Such cells are
+//! prefixed with an apostrophe, which makes them text. Numbers are unchanged.
 //!
 //! ```
 //! use sconce_plugin_api::spreadsheet::{escaped, unescaped};
@@ -14,10 +14,9 @@
 
 use std::borrow::Cow;
 
-/// The text of a cell, with an apostrophe in front where a spreadsheet would take it for a formula.
+/// Escapes a cell: prefixes an apostrophe if a spreadsheet would treat it as a formula.
 ///
-/// What begins with apostrophes and then such a character gets one more, so that [`unescaped`] gives
-/// every text back.
+/// A cell with apostrophes in front of a formula gets one more, so that [`unescaped`] restores every text.
 pub fn escaped(cell: &str) -> Cow<'_, str> {
     if begins_formula(cell.trim_start_matches('\'')) && cell.parse::<f64>().is_err() {
         Cow::Owned(format!("'{cell}"))
@@ -26,7 +25,7 @@ pub fn escaped(cell: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text that [`escaped`] was given.
+/// Reverses [`escaped`].
 pub fn unescaped(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
         Some(text) if begins_formula(text.trim_start_matches('\'')) => text,
@@ -34,8 +33,10 @@ pub fn unescaped(cell: &str) -> &str {
     }
 }
 
-/// Tab, return and line feed are skipped by some programs, which then see what comes after; the wide
-/// forms are taken for the plain ones.
+/// Whether a text begins like a formula.
+///
+/// Some programs skip tab, carriage return and line feed, and treat full-width forms like the ASCII
+/// characters.
 fn begins_formula(text: &str) -> bool {
     text.starts_with([
         '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',

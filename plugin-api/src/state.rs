@@ -1,15 +1,16 @@
-//! Hook state as bytes, for hooks whose state is a `serde` type.
+//! Hook state as bytes, and checks of restored state.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{Context, Result, bail};
 
-/// The largest count that a state may have: 2^53, more than any run comes to. Sums of such counts do not
-/// overflow, and every one of them is a float too.
+/// Largest count that a state may contain: 2^53, more than any run reaches.
+///
+/// Sums of such counts do not overflow, and all of them are exactly representable as `f64`.
 pub const MOST: u64 = 1 << 53;
 
-/// Writes `state` as JSON.
+/// Serialises `state` as JSON.
 ///
 /// ```
 /// use sconce_plugin_api::state;
@@ -19,31 +20,32 @@ pub const MOST: u64 = 1 << 53;
 /// assert_eq!((name.as_str(), loss), ("best", 0.25));
 /// ```
 ///
-/// JSON has no infinity and no not-a-number: an `f64` of that kind is written as `null` and can't be
-/// read back. Keep a "best so far" that may still be infinite as an `Option<f64>`.
+/// JSON has neither infinity nor NaN: such an `f64` is written as `null` and can't be read back. Store a
+/// "best so far" that may still be infinite as an `Option<f64>`.
 ///
 /// # Errors
 ///
-/// Where the type has something that JSON can't say, such as a map with keys that are no text.
+/// If the type contains something that JSON cannot represent, such as a map whose keys are not strings.
 pub fn to_bytes<T: Serialize>(state: &T) -> Result<Vec<u8>> {
     serde_json::to_vec(state).context("the state can't be written as JSON")
 }
 
-/// Reads what [`to_bytes`] wrote.
+/// Deserialises a state written by [`to_bytes`].
 ///
-/// A checkpoint may come from anywhere, so its states are input from outside: of the right type, but with
-/// any numbers, names and lengths. Check those before the first field of the hook is changed, counters by
-/// [`check_count`], names of files by [`path_inside`](crate::path_inside).
+/// Checkpoints may come from anywhere, so a state is untrusted input: it has the right type, but may contain
+/// any numbers, names and lengths. Validate these before changing the first field of the hook: counters with
+/// [`check_count`], file names with [`path_inside`](crate::path_inside).
 ///
 /// # Errors
 ///
-/// Where the bytes are no such JSON: the state of another version or of another hook.
+/// If the bytes are not JSON of this type, e.g. the state of another version or of another hook.
 pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).context("the state can't be read: it is another version's")
 }
 
-/// Checks a counter of a state, which is called `name` there: it is at most [`MOST`], so that the hook can
-/// go on counting.
+/// Checks that a counter from a state is at most [`MOST`], so that counting can continue.
+///
+/// `name` is the counter's name in the message.
 ///
 /// ```
 /// use sconce_plugin_api::state;
@@ -55,7 +57,7 @@ pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 ///
 /// # Errors
 ///
-/// Where it is larger.
+/// If it is larger.
 #[track_caller]
 pub fn check_count(name: &str, count: u64) -> Result<()> {
     if count > MOST {
@@ -64,8 +66,9 @@ pub fn check_count(name: &str, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Checks a square matrix of counts of a state, which is called `name` there and stored row by row: it has
-/// `side` × `side` counts, and their sum passes [`check_count`].
+/// Checks a square matrix of counts from a state, stored row by row.
+///
+/// It must have `side` × `side` counts whose sum passes [`check_count`]; `name` is its name in the message.
 ///
 /// ```
 /// use sconce_plugin_api::state;
@@ -77,7 +80,7 @@ pub fn check_count(name: &str, count: u64) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Where it is not square, or counts more.
+/// If it has another number of elements, or the sum is larger than [`MOST`].
 #[track_caller]
 pub fn check_matrix(name: &str, side: usize, counts: &[u64]) -> Result<()> {
     if side.checked_mul(side) != Some(counts.len()) {

@@ -1,5 +1,4 @@
-//! The mistakes that beginners make, and those that would be unsound, end as compile errors that
-//! say what to do.
+//! Common mistakes and unsound uses are compile errors whose messages say what to do.
 
 #[test]
 fn mistakes_are_told_by_the_compiler() {

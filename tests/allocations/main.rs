@@ -20,9 +20,7 @@ use sconce::optim::Sgd;
 use sconce::parameters::Parameters;
 use sconce::run::{Outcome, Plan};
 use sconce_plugin_api::abi::ViewAbi;
-use sconce_plugin_api::prelude::{
-    Hook, NoConfig, Phase, Point, Result, Setup, TaskView, bail, hook,
-};
+use sconce_plugin_api::prelude::{Hook, NoConfig, Point, Result, Setup, TaskView, bail, hook};
 use sconce_tests::in_process::{linked, mlp, mlp_task, train_with};
 use serde_json::json;
 
@@ -189,7 +187,7 @@ fn a_model_that_nobody_taps_allocates_what_its_layers_do() {
     // Once before counting: thread pools and the like begin.
     plain().expect("outputs");
     let (expected, one) = count(plain);
-    let (found, other) = count(|| mlp.forward(&x, &mut Pass::new(Phase::Train)));
+    let (found, other) = count(|| mlp.forward(&x, &mut Pass::training()));
     assert_eq!(found, expected);
     let numbers = |tensor: Tensor| tensor.to_vec2::<f32>().expect("numbers");
     assert_eq!(

@@ -359,9 +359,16 @@ fn after_interrupts(stage: &Stage<'_>, wanted: &dyn Fn(&str) -> bool) -> Vec<Str
     found
 }
 
-/// The points at which a hook alone is resumed: between two updates, at an epoch's end, after its validation, and between
-/// two updates of the next one.
-const MOMENTS: [&str; 4] = ["iteration-2", "iteration-7", "cycle-1", "iteration-11"];
+/// The points at which a hook alone is resumed: at the beginning of an epoch, between two updates, at the epoch's end,
+/// during its validation, after it, and between two updates of the next epoch.
+const MOMENTS: [&str; 6] = [
+    "begun-0",
+    "iteration-2",
+    "iteration-7",
+    "validated-1",
+    "cycle-1",
+    "iteration-11",
+];
 
 /// The differences as an error: hooks that catch panics keep quiet about a message that is not theirs.
 fn none(found: &[String]) -> Result<(), String> {

@@ -621,7 +621,7 @@ fn nonsense_is_refused() {
         (
             "grad-noise",
             json!({"parameters": ["[a"]}),
-            "no name pattern",
+            "not a name pattern",
         ),
         ("weight-constraint", json!({"kind": "maxnorm"}), "maxnorm"),
         (

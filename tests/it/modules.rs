@@ -279,7 +279,7 @@ fn integers_and_untracked_inputs_are_tapped_too() {
     let module = ModuleInfo::new("m", "identity");
     let x = Tensor::new(&[1_u32, 2], &Device::Cpu).expect("numbers");
     let mut nobody = Nobody;
-    let mut pass = Pass::new(Phase::Train).with_taps(&mut nobody);
+    let mut pass = Pass::training().with_taps(&mut nobody);
     let y = pass
         .module(&module, &x, |x, _| Ok(x.clone()))
         .expect("output");

@@ -141,7 +141,7 @@ fn losses(task: &str, dtype: DType, size: usize, reference: &Reference, steps: u
     let mut found = Vec::new();
     for step in 0..steps {
         let (x, y) = batch(task, step % reference.batches, size, dtype);
-        let mut pass = Pass::new(Phase::Train).at(Moment::default());
+        let mut pass = Pass::training().at(Moment::default());
         let outputs = network.forward(&x, &mut pass).expect("forward");
         let outputs = outputs.flatten_to(outputs.rank() - 2).expect("rows");
         let loss = cross_entropy(&outputs, &y.flatten_all().expect("flat")).expect("a loss");
@@ -233,7 +233,7 @@ fn weights_go_to_pytorch_and_come_back() {
     let inputs = uniform("inputs", &[3, 1, 12, 12], 1.0, DType::F32);
     let outputs = |phase| {
         network
-            .forward(&inputs, &mut Pass::new(phase))
+            .forward(&inputs, &mut Pass::new(phase == Phase::Train))
             .expect("forward")
     };
     // Running statistics other than those of the start.

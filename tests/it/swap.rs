@@ -58,7 +58,7 @@ fn by_hand() -> (Vec<f64>, Vec<u32>) {
     for epoch in 0..plan().epochs {
         for indices in order::training(plan().seed, epoch, train.len()).chunks(plan().batch_size) {
             let batch = train.gather(indices, 0).expect("a batch");
-            let mut pass = Pass::new(Phase::Train);
+            let mut pass = Pass::training();
             let outputs = task.forward(&batch, &mut pass).expect("outputs");
             let loss = cross_entropy(&outputs, &batch.targets).expect("a loss");
             let store = loss.backward().expect("backward");
@@ -76,7 +76,7 @@ fn by_hand() -> (Vec<f64>, Vec<u32>) {
         set(&task, &averages);
         let batch = val.gather(&all, 0).expect("a batch");
         let outputs = task
-            .forward(&batch, &mut Pass::new(Phase::Val))
+            .forward(&batch, &mut Pass::evaluation())
             .expect("outputs");
         let loss = cross_entropy(&outputs, &batch.targets).expect("a loss");
         losses.push(f64::from(loss.to_scalar::<f32>().expect("a number")));

@@ -156,7 +156,7 @@ fn by_hand(plan: &Plan) -> Vec<u32> {
         for indices in order::training(plan.seed, epoch, data.len()).chunks(plan.batch_size) {
             let batch = data.gather(indices, 0).expect("a batch");
             let outputs = mlp
-                .forward(&batch.inputs, &mut Pass::new(Phase::Train))
+                .forward(&batch.inputs, &mut Pass::training())
                 .expect("outputs");
             let loss = cross_entropy(&outputs, &batch.targets).expect("a loss");
             let mut gradients =

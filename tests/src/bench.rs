@@ -1,4 +1,4 @@
-//! What benchmarks need: hooks that do nothing, and a task to train.
+//! Fixtures for benchmarks: no-op hooks, and a task to train.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ use sconce_dispatch::noop_hooks_of;
 use crate::artifacts;
 use crate::in_process::mlp;
 
-/// A dispatcher over so many no-op hooks of the fixture plugin, built by cargo here and now.
+/// Creates a dispatcher over `count` no-op hooks of the fixture plugin, which cargo builds first.
 ///
 /// # Panics
 ///
-/// Where the plugin can't be built or loaded.
+/// If the plugin can't be built or loaded.
 pub fn noop_hooks(count: usize, shared: &Shared<'_>) -> Dispatcher {
     noop_hooks_of(&artifacts().plugin("sconce-fixture-noop"), count, shared)
 }
@@ -29,7 +29,7 @@ pub fn noop_hooks(count: usize, shared: &Shared<'_>) -> Dispatcher {
 ///
 /// # Panics
 ///
-/// Where it can't be made.
+/// If it can't be created.
 pub fn digits_task() -> Supervised {
     let config = DataConfig::SyntheticDigits(SyntheticDigitsConfig {
         train: 6400,
@@ -43,7 +43,7 @@ pub fn digits_task() -> Supervised {
     Supervised::new(Box::new(mlp), parameters, data).expect("a task")
 }
 
-/// Trains a task with so many no-op hooks.
+/// Trains a task with `hooks` no-op hooks.
 pub fn train(task: &mut Supervised, plan: &Plan, hooks: usize) -> Report {
     let log = MemoryLog::default();
     let shared = Shared::new(&log);

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::workspace;
 
-/// Where the built files are.
+/// The directory of the build output.
 #[derive(Debug)]
 pub struct Artifacts {
     directory: PathBuf,
@@ -15,11 +15,11 @@ pub struct Artifacts {
 
 /// Builds the workspace's binary and plugins once per process, in the profile of this build.
 ///
-/// `cargo test` builds what tests link to, and no cdylib is linked to.
+/// `cargo test` builds only what tests link to, and no test links to a cdylib.
 ///
 /// # Panics
 ///
-/// Where cargo can't be run or fails.
+/// If cargo can't be run or fails.
 pub fn artifacts() -> &'static Artifacts {
     static ARTIFACTS: OnceLock<Artifacts> = OnceLock::new();
     ARTIFACTS.get_or_init(|| {
@@ -66,7 +66,7 @@ impl Artifacts {
         self.directory.join(library_name(package))
     }
 
-    /// The directory with all of them.
+    /// The directory with the binary and all libraries.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

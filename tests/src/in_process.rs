@@ -1,4 +1,4 @@
-//! Runs in this very process: a task, hooks that are linked or loaded, and what is left.
+//! Runs within this process: a task, linked or loaded hooks, and the results.
 
 use std::path::Path;
 
@@ -24,11 +24,11 @@ use serde_json::{Value, json};
 
 use crate::artifacts;
 
-/// A hook of a fixture plugin, under its kind's name.
+/// Loads a hook from a fixture plugin, named after its kind.
 ///
 /// # Panics
 ///
-/// Where it can't be had.
+/// If the plugin can't be opened or the hook can't be created.
 pub fn loaded(package: &str, kind: &str, config: &Value, shared: &Shared<'_>) -> Hook {
     let library = Library::open(&artifacts().plugin(package)).expect("it can be opened");
     shared.register(kind);
@@ -36,11 +36,11 @@ pub fn loaded(package: &str, kind: &str, config: &Value, shared: &Shared<'_>) ->
     Hook::new(spec_in(package, kind), instance)
 }
 
-/// What the host knows of a plugin's hook.
+/// The host's description of a plugin's hook.
 ///
 /// # Panics
 ///
-/// Where the plugin can't be read or does not have it.
+/// If the plugin can't be read or does not have the hook.
 pub fn spec_in(package: &str, kind: &str) -> HookSpec {
     let path = artifacts().plugin(package);
     let plugin = inspect(&path).expect("the plugin is right");
@@ -52,11 +52,11 @@ pub fn spec_in(package: &str, kind: &str) -> HookSpec {
     }
 }
 
-/// A hook that is linked into this program: it goes through the same door as a plugin's.
+/// A hook linked into this program: it goes through the same interface as a plugin's.
 ///
 /// # Panics
 ///
-/// Where it is not created.
+/// If it is not created.
 pub fn linked<H: HookKind>(config: &Value, shared: &Shared<'_>) -> Hook {
     let metadata: HookMetadata = serde_json::from_str(H::METADATA).expect("metadata is JSON");
     shared.register(H::NAME);
@@ -77,11 +77,11 @@ fn spec(metadata: &HookMetadata) -> HookSpec {
     }
 }
 
-/// An MLP over samples of a shape.
+/// An MLP over samples of a given shape.
 ///
 /// # Panics
 ///
-/// Where it can't be made.
+/// If it can't be created.
 pub fn mlp(
     parameters: &mut Parameters,
     shape: &[usize],
@@ -99,11 +99,11 @@ pub fn mlp(
         .expect("a model")
 }
 
-/// An MLP of these hidden layers over so many synthetic digits.
+/// An MLP with these hidden layers over `train` and `val` synthetic digits.
 ///
 /// # Panics
 ///
-/// Where it can't be made.
+/// If it can't be created.
 pub fn mlp_task(hidden: &[usize], train: usize, val: usize) -> Supervised {
     let config: DataConfig = serde_json::from_value(
         json!({"kind": "synthetic-digits", "train": train, "val": val, "test": 0}),
@@ -132,7 +132,7 @@ pub fn train_with(
 ///
 /// # Panics
 ///
-/// Where they are not `f32`.
+/// If they are not `f32`.
 pub fn bits(parameters: &Parameters) -> Vec<u32> {
     let numbers = |parameter: &sconce::parameters::Parameter| -> Vec<f32> {
         let flat = parameter.tensor().flatten_all();

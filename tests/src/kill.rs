@@ -1,5 +1,5 @@
-//! Runs that are killed, and gone on with until they are done: their results must be those of a run
-//! that nothing has happened to.
+//! Runs that are killed and resumed until they finish: their results must equal those of an
+//! undisturbed run.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -19,36 +19,36 @@ const PLUGINS: [&str; 4] = [
     "sconce-plugin-csv",
 ];
 
-/// How often a run is begun again at most.
+/// Maximum number of times that a run is started.
 const ATTEMPTS: usize = 12;
 
-/// What is done to a run.
+/// How a run is disturbed.
 #[derive(Clone, Debug)]
 pub enum Blow {
-    /// It sends itself a signal at a mount point.
+    /// The run sends itself a signal at a mount point.
     Signal {
         /// The signal's name, as `KILL`.
         signal: &'static str,
         /// The mount point.
         at: &'static str,
-        /// The iterations that are finished by then.
+        /// Number of iterations finished by then.
         iteration: u64,
     },
-    /// It is killed from outside after some time, which falls anywhere: into a save, say.
+    /// The run is killed from outside after some time, possibly during a save.
     After(Duration),
-    /// No file may become longer than so many blocks of 512 bytes.
+    /// No file may grow beyond this many blocks of 512 bytes.
     Limit(u64),
 }
 
-/// A run of three epochs of three batches, an update after every second and at the epoch's end; each
-/// iteration is saved.
+/// A run of three epochs of three batches, with an update after every second batch and at the end
+/// of the epoch; each iteration is saved.
 pub fn manifest() -> Value {
     let save =
         json!({"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "each"});
     let cycle = json!({"at": "after_cycle", "what": "save_in_background", "text": "cycle"});
     let hooks = json!([
         "counter",
-        // What a resumed run alone publishes gets no column.
+        // A metric published only by a resumed run gets no column.
         {"hook": "csv", "config": {"variables": ["loss", "accuracy", "calls"]}},
         {"hook": "asker", "config": save},
         {"hook": "asker", "config": cycle},
@@ -60,7 +60,7 @@ pub fn manifest() -> Value {
     edit(edit(manifest, "/optimizer", optimizer), "/hooks", hooks)
 }
 
-/// The blow of this number, of those that a seed gives.
+/// The disturbance with this number in a seed's sequence.
 pub fn blow(seed: u64, number: u64) -> Blow {
     let mut stream = random::stream(seed, "blow", number, 0);
     let iteration = pick(&mut stream, 10);
@@ -96,18 +96,18 @@ fn pick(stream: &mut Stream, end: u64) -> u64 {
     stream.below(end)
 }
 
-/// What a finished run has come to.
+/// Results of a finished run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Results {
     weights: Vec<u8>,
     tables: Vec<String>,
 }
 
-/// The results of a run that nothing happens to.
+/// Results of an undisturbed run.
 ///
 /// # Panics
 ///
-/// Where it fails.
+/// If the run fails.
 pub fn straight() -> Results {
     let place = Workplace::new(&PLUGINS);
     place.run(&manifest()).expect(0, &[]);
@@ -124,11 +124,12 @@ fn results(place: &Workplace) -> Results {
     }
 }
 
-/// Strikes a run and goes on with it until it is done. Its results, and how often it was begun.
+/// Disturbs a run and resumes it until it finishes. Returns its results, and how often it was
+/// started.
 ///
 /// # Panics
 ///
-/// Where it does not come to its end, or leaves something half done behind.
+/// If the run does not finish, or leaves incomplete files.
 pub fn survive(blow: &Blow) -> (Results, usize) {
     let place = Workplace::new(&PLUGINS);
     place.write(&manifest());
@@ -166,7 +167,7 @@ pub fn survive(blow: &Blow) -> (Results, usize) {
     (results(&place), attempts)
 }
 
-/// The first run, which the blow falls upon; its exit code.
+/// Starts the first run, which is disturbed; returns its exit code.
 fn struck(place: &Workplace, blow: &Blow) -> Option<i32> {
     let mut command = match blow {
         Blow::Limit(blocks) => {
@@ -188,7 +189,7 @@ fn struck(place: &Workplace, blow: &Blow) -> Option<i32> {
         .expect("the binary can be started");
     if let Blow::After(time) = blow {
         std::thread::sleep(*time);
-        // It may have come to its end.
+        // It may have finished already.
         drop(child.kill());
     }
     child.wait().expect("it ends").code()

@@ -1,5 +1,5 @@
-//! What the integration tests and benchmarks share: the built workspace, runs in directories of
-//! their own, manifests.
+//! Shared code of the integration tests and benchmarks: the built workspace, runs in temporary
+//! directories, manifests.
 #![allow(
     clippy::expect_used,
     reason = "a test that finds its machine broken may say so by panicking"
@@ -29,7 +29,7 @@ pub fn workspace() -> PathBuf {
     tests.parent().map(PathBuf::from).unwrap_or(tests)
 }
 
-/// The directory of real data beside the checkout, where it is; says so where it is not.
+/// The directory of real data beside the checkout, if it exists; prints a note if not.
 pub fn shared_data() -> Option<PathBuf> {
     let data = workspace().join("../shared/data");
     if data.is_dir() {
@@ -39,8 +39,7 @@ pub fn shared_data() -> Option<PathBuf> {
     None
 }
 
-/// The real MNIST images and labels of `../shared/data`, where they are; says so where they are
-/// not.
+/// The real MNIST images and labels of `../shared/data`, if they exist; prints a note if not.
 pub fn shared_mnist() -> Option<(PathBuf, PathBuf)> {
     let data = shared_data()?;
     let images = data.join("mnist-10k-images-idx3-ubyte.gz");
@@ -52,7 +51,7 @@ pub fn shared_mnist() -> Option<(PathBuf, PathBuf)> {
     None
 }
 
-/// Tells the reader of a test's output something.
+/// Prints a note for the reader of a test's output.
 #[expect(clippy::print_stderr, reason = "tests talk to whoever runs them")]
 pub fn say(text: &str) {
     eprintln!("{text}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// A run that takes a fraction of a second: 3 batches of 8 synthetic digits an epoch, 2 epochs.
+/// A run that takes a fraction of a second: 3 batches of 8 synthetic digits per epoch, 2 epochs.
 pub fn tiny() -> Value {
     json!({
         "name": "tiny",
@@ -27,11 +27,11 @@ pub fn digits() -> Value {
     manifest
 }
 
-/// `manifest` with the value at a JSON pointer replaced; the parent must be there.
+/// Returns `manifest` with the value at a JSON pointer replaced; the parent must exist.
 ///
 /// # Panics
 ///
-/// Where the pointer leads nowhere.
+/// If the parent does not exist.
 pub fn edit(mut manifest: Value, pointer: &str, value: Value) -> Value {
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer has a slash");
     let parent = manifest

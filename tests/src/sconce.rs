@@ -1,4 +1,4 @@
-//! A directory of its own with a manifest and plugins, and the binary run in it.
+//! Runs of the binary in a temporary directory with a manifest and plugins.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,15 +10,15 @@ use tempfile::TempDir;
 
 use crate::build::{artifacts, library_name};
 
-/// A directory for one test, gone with it.
+/// A test's temporary directory, deleted on drop.
 pub struct Workplace {
     directory: TempDir,
 }
 
-/// What a run of the binary left.
+/// Result of running the binary.
 #[derive(Debug)]
 pub struct Finished {
-    /// The exit code; -1 where a signal ended it.
+    /// The exit code; -1 if a signal ended the process.
     pub code: i32,
     /// Standard output.
     pub stdout: String,
@@ -27,11 +27,11 @@ pub struct Finished {
 }
 
 impl Workplace {
-    /// A directory with the libraries of `plugins` (package names) in `plugins/`.
+    /// Creates a directory with the libraries of `plugins` (package names) in `plugins/`.
     ///
     /// # Panics
     ///
-    /// Where the machine gives no such directory.
+    /// If the directory can't be created.
     pub fn new(plugins: &[&str]) -> Workplace {
         let place = Workplace {
             directory: tempfile::tempdir().expect("a temporary directory can be made"),
@@ -43,11 +43,11 @@ impl Workplace {
         place
     }
 
-    /// Puts a package's library into a directory below this one; returns its path.
+    /// Copies a package's library into a directory below this one; returns its path.
     ///
     /// # Panics
     ///
-    /// Where it can't be copied.
+    /// If it can't be copied.
     pub fn add_plugin(&self, package: &str, directory: &str) -> PathBuf {
         let directory = self.path(directory);
         fs::create_dir_all(&directory).expect("a directory can be made");
@@ -59,7 +59,7 @@ impl Workplace {
         target
     }
 
-    /// A path below the directory.
+    /// Path of a file below the directory.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.directory.path().join(relative)
     }
@@ -68,7 +68,7 @@ impl Workplace {
     ///
     /// # Panics
     ///
-    /// Where it can't be written.
+    /// If it can't be written.
     pub fn write(&self, manifest: &Value) -> PathBuf {
         let text = serde_json::to_string_pretty(manifest).expect("a value is JSON");
         self.write_text("manifest.json", &text)
@@ -78,7 +78,7 @@ impl Workplace {
     ///
     /// # Panics
     ///
-    /// Where it can't be written.
+    /// If it can't be written.
     pub fn write_text(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, text).expect("a file can be written");
@@ -89,7 +89,7 @@ impl Workplace {
     ///
     /// # Panics
     ///
-    /// Where it is not there.
+    /// If the file can't be read.
     pub fn read(&self, name: &str) -> String {
         let path = self.path(name);
         fs::read_to_string(&path)
@@ -100,16 +100,16 @@ impl Workplace {
     ///
     /// # Panics
     ///
-    /// Where the binary can't be started.
+    /// If the binary can't be started.
     pub fn sconce<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Finished {
         self.sconce_in(arguments, &[])
     }
 
-    /// As [`sconce`](Workplace::sconce), with variables in its environment.
+    /// As [`sconce`](Workplace::sconce), with additional environment variables.
     ///
     /// # Panics
     ///
-    /// Where the binary can't be started.
+    /// If the binary can't be started.
     pub fn sconce_in<S: AsRef<std::ffi::OsStr>>(
         &self,
         arguments: &[S],
@@ -130,7 +130,7 @@ impl Workplace {
             .args(arguments)
             .current_dir(self.directory.path())
             .env_remove("SCONCE_PLUGIN_PATH")
-            // What whoever runs the tests has installed is none of their business.
+            // Keeps out the plugins installed by the user who runs the tests.
             .env("XDG_DATA_HOME", self.directory.path().join("data-home"))
             .env("NO_COLOR", "1");
         command
@@ -146,7 +146,7 @@ impl Workplace {
     ///
     /// # Panics
     ///
-    /// Where the file is not there or has another line.
+    /// If the file does not exist or has a line that is not JSON.
     pub fn records(&self, file: &str) -> Vec<Value> {
         let text = self.read(&format!("out/{file}"));
         text.lines()
@@ -154,21 +154,22 @@ impl Workplace {
             .collect()
     }
 
-    /// What a checkpoint of the run has, as shape and bytes, by name: tensors under `parameters/`,
-    /// `optimizer/`, `accumulated/`, `published/` and `extra/`, states under `hooks/`.
+    /// Contents of a checkpoint of the run, as shape and bytes, by name: tensors under
+    /// `parameters/`, `optimizer/`, `accumulated/`, `published/` and `extra/`, states under
+    /// `hooks/`.
     ///
     /// # Panics
     ///
-    /// Where it can't be read.
+    /// If it can't be read.
     pub fn checkpoint(&self, tag: &str) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
         self.checkpoint_at(&format!("out/checkpoints/{tag}"))
     }
 
-    /// What the checkpoint in a directory below this one has.
+    /// Contents of the checkpoint in a directory below this one.
     ///
     /// # Panics
     ///
-    /// Where it can't be read.
+    /// If it can't be read.
     pub fn checkpoint_at(&self, directory: &str) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
         let directory = self.path(directory);
         let read = |file: &str| {
@@ -177,7 +178,7 @@ impl Workplace {
         };
         let mut all = BTreeMap::new();
         let state: Value = serde_json::from_slice(&read("state.json")).expect("JSON");
-        // Averages that were measured are where the parameters are otherwise.
+        // Measured averages are stored in place of the parameters.
         let measured = state["measured"].as_str();
         let measured = measured.map(|set| format!("published/{set}/"));
         let files = match &measured {
@@ -208,7 +209,7 @@ impl Workplace {
         all
     }
 
-    /// The directory.
+    /// The directory's path.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -225,11 +226,11 @@ impl From<Output> for Finished {
 }
 
 impl Finished {
-    /// Asserts the exit code and that standard error has each of `words`.
+    /// Asserts the exit code and that standard error contains each of `words`.
     ///
     /// # Panics
     ///
-    /// Where it is otherwise; shows what was printed.
+    /// If either fails; shows what was printed.
     #[track_caller]
     pub fn expect(self, code: i32, words: &[&str]) -> Self {
         assert_eq!(self.code, code, "exit code\n{}", self.stderr);

@@ -1,5 +1,5 @@
-//! The training steps that are timed side by side with PyTorch's: the tasks of
-//! `shared/peers/torch_tasks.py`, and a small resnet.
+//! Training steps timed side by side with PyTorch's: the tasks of `shared/peers/torch_tasks.py`,
+//! and a small `ResNet`.
 
 use std::cell::Cell;
 
@@ -11,38 +11,38 @@ use sconce::nn::{Model, ModelConfig, Network, Pass, Signal, ops};
 use sconce::optim::{AdamW, Optimizer};
 use sconce::parameters::Parameters;
 use sconce::random;
-use sconce_plugin_api::Phase;
 use serde_json::json;
 
-/// A model, one batch of random numbers, and an optimizer.
+/// A model, one batch of random inputs and targets, and an optimizer.
 pub struct Step {
     network: Network,
     parameters: Parameters,
     optimizer: AdamW,
     inputs: Tensor,
     targets: Tensor,
-    /// Of the last forward pass, for its backward pass.
+    /// Recording of the last forward pass, for its backward pass.
     recording: Cell<Option<ops::Recording>>,
 }
 
-/// The names of all tasks.
+/// Names of all tasks.
 pub const TASKS: [&str; 4] = ["mlp", "lenet", "gpt", "resnet"];
 
 impl Step {
-    /// A task by its name, with its own batch size unless told otherwise.
+    /// Creates a task by name, with its own batch size unless `batch` is given.
     ///
     /// # Panics
     ///
-    /// Where there is none of this name.
+    /// If there is no task with this name.
     pub fn new(task: &str, batch: Option<usize>) -> Step {
         Step::with(task, batch, DType::F32)
     }
 
-    /// The same with parameters and inputs of another type, rounded to `f32`.
+    /// As [`new`](Step::new), with parameters and inputs of another type, whose values are rounded
+    /// to `f32`.
     ///
     /// # Panics
     ///
-    /// Where there is none of this name.
+    /// If there is no task with this name.
     pub fn with(task: &str, batch: Option<usize>, dtype: DType) -> Step {
         let config = match task {
             "mlp" => json!({"kind": "mlp", "hidden": [256]}),
@@ -105,16 +105,16 @@ impl Step {
         &self.parameters
     }
 
-    /// The loss.
+    /// Runs the forward pass; returns the loss.
     pub fn forward(&self) -> Result<Tensor> {
         drop(self.recording.take());
         self.recording.set(Some(ops::record()));
-        let mut pass = Pass::new(Phase::Train);
+        let mut pass = Pass::training();
         let outputs = self.network.forward(&self.inputs, &mut pass)?;
         cross_entropy(&outputs, &self.targets)
     }
 
-    /// Its gradients.
+    /// Runs the backward pass; returns the gradients.
     pub fn backward(&self, loss: &Tensor) -> Result<Gradients> {
         Ok(Gradients::from_store(
             &self.parameters,
@@ -122,11 +122,11 @@ impl Step {
         ))
     }
 
-    /// A step of the optimizer.
+    /// Performs an optimizer step.
     ///
     /// # Panics
     ///
-    /// Where a gradient has another shape than its parameter.
+    /// If a gradient has another shape than its parameter.
     pub fn update(&mut self, gradients: &Gradients) {
         let stepped = self.optimizer.step(&self.parameters, gradients);
         stepped.expect("a step");

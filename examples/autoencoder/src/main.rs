@@ -1,9 +1,9 @@
-//! A task that a manifest can't say: an autoencoder, whose target is its own input.
+//! A task that a manifest can't express: an autoencoder, whose target is its own input.
 //!
 //! `cargo run --release -p sconce-example-autoencoder -- run examples/autoencoder/run.json`
 //!
-//! Its model is written with `candle_nn`. Hooks, checkpoints and the whole command line are the
-//! host's; what the manifest says under `task` is its own.
+//! Its model is written with `candle_nn`. The host provides hooks, checkpoints and the complete
+//! command line; the manifest's `task` section is this program's own configuration.
 
 mod model;
 mod task;

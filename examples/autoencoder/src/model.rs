@@ -1,10 +1,10 @@
-//! The model: from pixels to a few numbers, and back.
+//! The model: encodes pixels as a few values and decodes them again.
 
 use candle_core::{Module, Result, Tensor};
 use candle_nn::{Linear, VarBuilder, linear};
 use sconce::nn::{ModuleInfo, Pass};
 
-/// Two linear layers to the code, two back.
+/// Two linear layers that encode, two that decode.
 pub(crate) struct Autoencoder {
     layers: [(ModuleInfo, Linear); 4],
 }
@@ -30,7 +30,7 @@ impl Autoencoder {
         })
     }
 
-    /// From (batch, pixels) to (batch, pixels). Each layer runs through the pass, so that hooks can
+    /// Maps (batch, pixels) to (batch, pixels). Each layer runs through the pass, so that hooks can
     /// listen at it.
     pub(crate) fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         let mut x = x.clone();

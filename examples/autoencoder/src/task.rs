@@ -1,4 +1,4 @@
-//! The task: to give its input again.
+//! The reconstruction task: reproduces its input.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use candle_core::{DType, Device, Result, Tensor};
 use sconce::data::{Batch, Dataset, Splits};
 use sconce::nn::{ModuleInfo, Pass, with_var_builder};
 use sconce::parameters::Parameters;
-use sconce::task::Task;
+use sconce::task::{Task, split_of};
 use sconce_plugin_api::Phase;
 use serde::Deserialize;
 
 use crate::model::Autoencoder;
 
-/// What the manifest says under `task`.
+/// The manifest's `task` section.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The width between pixels and code.
+    /// Width of the hidden layers between pixels and code. Default 128.
     hidden: usize,
-    /// How many numbers an image is squeezed into.
+    /// Number of values that encode an image. Default 16.
     code: usize,
 }
 
@@ -31,7 +31,7 @@ impl Default for Config {
     }
 }
 
-/// Reconstruction of images by way of a code.
+/// Reconstruction of images from a low-dimensional code, with the mean squared error as its loss.
 pub(crate) struct Reconstruction {
     model: Autoencoder,
     parameters: Parameters,
@@ -61,7 +61,7 @@ impl Task for Reconstruction {
     }
 
     fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
-        self.data.of(phase)
+        split_of(&self.data, phase)
     }
 
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor> {
@@ -79,7 +79,7 @@ impl Task for Reconstruction {
         &self.metrics
     }
 
-    /// Sums of squared errors, of pixels, of their squares, and how many there are.
+    /// Sums of squared errors, of pixels and of squared pixels, and the number of pixels.
     fn sum_count(&self) -> usize {
         4
     }
@@ -99,7 +99,7 @@ impl Task for Reconstruction {
         Ok(())
     }
 
-    /// How much of the pixels' variance is explained.
+    /// The fraction of the pixels' variance that is explained.
     fn values(&self, sums: &[f64], _samples: f64, values: &mut [f64]) {
         if let (&[errors, sum, squares, count], [explained]) = (sums, values) {
             *explained = 1.0 - errors / (squares - sum * sum / count);

@@ -1,9 +1,9 @@
-//! A task of one's own on the host library: a student whose loss reads what a hook publishes.
+//! A custom task built on the host library: a student whose loss uses logits published by a hook.
 //!
 //! `cargo run --release -p sconce-example-distillation -- run examples/distillation/run.json`
 //!
-//! Everything but the loss is the host's: manifest, data, model, optimizer, plugins, loop, and the
-//! whole command line.
+//! The host provides everything except the loss: manifest, data, model, optimizer, plugins, loop,
+//! and the complete command line.
 
 mod task;
 

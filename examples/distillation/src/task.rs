@@ -1,4 +1,4 @@
-//! The task: classification whose loss leans on a teacher's logits.
+//! The distillation task: classification whose loss includes a teacher's logits.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use sconce::parameters::Parameters;
 use sconce::task::{Supervised, Task};
 use sconce_plugin_api::Phase;
 
-/// How much of the loss is the teacher's; the rest is the labels'.
+/// Weight of the teacher's term in the loss; the labels' term has the rest.
 const SHARE: f64 = 0.7;
 
-/// How much softer both distributions are made before they are compared.
+/// Softmax temperature that softens both distributions before they are compared.
 const TEMPERATURE: f64 = 4.0;
 
-/// A classification that also learns from the logits which a hook publishes as `teacher`
-/// (Hinton, Vinyals and Dean, 2015).
+/// A classification task that also learns from the logits that a hook publishes as `teacher`
+/// (Hinton, Vinyals and Dean, 2015). Without them its loss is the student's own.
 pub(crate) struct Distillation {
     student: Supervised,
 }
@@ -64,7 +64,7 @@ impl Task for Distillation {
 }
 
 /// T² times the cross entropy of the softened student against the softened teacher: up to a
-/// constant the Kullback-Leibler divergence.
+/// constant, the Kullback-Leibler divergence. Both are (samples, classes).
 fn distance(teacher: &Tensor, student: &Tensor) -> Result<Tensor> {
     let teacher = log_softmax(&teacher.affine(1.0 / TEMPERATURE, 0.0)?)?.exp()?;
     let student = log_softmax(&student.affine(1.0 / TEMPERATURE, 0.0)?)?;
@@ -72,7 +72,7 @@ fn distance(teacher: &Tensor, student: &Tensor) -> Result<Tensor> {
     per_sample.mean(0)?.affine(TEMPERATURE * TEMPERATURE, 0.0)
 }
 
-/// Out of plain operations: candle's fused one has no backward pass.
+/// Log-softmax from basic operations, since candle's fused one has no backward pass.
 fn log_softmax(logits: &Tensor) -> Result<Tensor> {
     let shifted = logits.broadcast_sub(&logits.max_keepdim(D::Minus1)?.detach())?;
     let log_sum = shifted.exp()?.sum_keepdim(D::Minus1)?.log()?;

@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-// The names that every hook needs: `Hook`, `TaskView`, `Result`, the macros.
+// What every hook needs: `Hook`, `TaskView`, `Result`, the macros.
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::state;
 
-/// What stands under `config` in the manifest. `serde` reads it, an unknown key is an error.
+/// The entry's `config` in the manifest, read by `serde`; an unknown key is an error.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Config {
@@ -21,7 +21,7 @@ impl Default for Config {
     }
 }
 
-/// The hook. It lives as long as the run; what it remembers stands here.
+/// The hook's state, which lives as long as the run.
 struct BestLoss {
     accuracy: f64,
     file: PathBuf,
@@ -29,7 +29,7 @@ struct BestLoss {
     best: Option<(f64, u64)>,
 }
 
-// The host calls the methods that stand in this block, and no others.
+// The host calls only the methods in this block.
 #[hook(
     name = "best-loss",
     about = "Keeps the best validation loss; stops at an accuracy.",
@@ -38,7 +38,7 @@ struct BestLoss {
 impl Hook for BestLoss {
     type Config = Config;
 
-    // Once, before anything is trained. An error here refuses the manifest's entry.
+    // Called once, before training starts. An error here rejects the manifest's entry.
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         let accuracy = config.accuracy;
         if !(0.0..=1.0).contains(&accuracy) {
@@ -52,7 +52,7 @@ impl Hook for BestLoss {
         })
     }
 
-    // After each pass over a phase's data: training, validation, test.
+    // Called after each pass over a phase's data: training, validation, test.
     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if task.phase() != Phase::Val {
             return Ok(());
@@ -60,7 +60,7 @@ impl Hook for BestLoss {
         if let Some(loss) = task.metric("loss") {
             self.remember(loss, task.epoch())?;
         }
-        // Hooks that come later see it: it stands in the lines of `console`, too.
+        // Hooks called later see it, so `console` prints it too.
         if let Some((loss, _)) = self.best {
             task.publish_metric("best_loss", loss)?;
         }
@@ -72,7 +72,7 @@ impl Hook for BestLoss {
         }
     }
 
-    // For checkpoints: a run that is resumed still knows its best loss.
+    // For checkpoints: a resumed run still knows its best loss.
     fn save_state(&mut self) -> Result<Vec<u8>> {
         state::to_bytes(&self.best)
     }
@@ -89,7 +89,7 @@ impl BestLoss {
             return Ok(());
         }
         self.best = Some((loss, epoch));
-        // Any error becomes the hook's by `?`; `context` says what was being done.
+        // `?` converts any error into the hook's; `context` adds what was being done.
         std::fs::write(&self.file, format!("loss {loss}\nepoch {epoch}\n"))
             .context(format_args!("can't write `{}`", self.file.display()))
     }

@@ -4,10 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 
 use candle_core::{Device, Tensor};
-use sconce_plugin_api::abi::TextAbi;
-use sconce_plugin_api::ext::Collection;
 
-use super::Shared;
 use crate::gradients::Gradients;
 use crate::nearest::nearest;
 use crate::parameters::{Kind, Parameters};
@@ -20,11 +17,11 @@ pub(super) const FIXED: [&str; 3] = ["inputs", "targets", "outputs"];
 
 /// The name of the samples' numbers in their data set, and the index at which they are found: behind
 /// all others and not counted, since few ask for them.
-const INDICES: &str = "indices";
-const INDICES_AT: usize = usize::MAX;
+pub(super) const INDICES: &str = "indices";
+pub(super) const INDICES_AT: usize = usize::MAX;
 
 /// The names of a module's tensors, in the order of [`ModuleTensors`].
-const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];
+pub(super) const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];
 
 /// A module's input, output, and the gradients of both, where there are any.
 pub type ModuleTensors = [Option<Tensor>; MODULE.len()];
@@ -32,16 +29,16 @@ pub type ModuleTensors = [Option<Tensor>; MODULE.len()];
 /// The tensors of the loop that hooks can see at this moment.
 #[derive(Default)]
 pub struct Exposed {
-    parameters: RefCell<Vec<(Box<str>, Tensor)>>,
+    pub(super) parameters: RefCell<Vec<(Box<str>, Tensor)>>,
     /// Which of them are buffers.
-    buffers: RefCell<Vec<bool>>,
-    gradients: RefCell<Option<Gradients>>,
+    pub(super) buffers: RefCell<Vec<bool>>,
+    pub(super) gradients: RefCell<Option<Gradients>>,
     /// Inputs, targets, outputs, and then whatever has a name.
-    batch: RefCell<Vec<(Cow<'static, str>, Option<Tensor>)>>,
+    pub(super) batch: RefCell<Vec<(Cow<'static, str>, Option<Tensor>)>>,
     /// Which samples of the data set the batch has, and the tensor of them once somebody has asked.
     indices: RefCell<(Vec<u32>, Option<Tensor>)>,
-    module: RefCell<ModuleTensors>,
-    optimizer: RefCell<Vec<(String, Tensor)>>,
+    pub(super) module: RefCell<ModuleTensors>,
+    pub(super) optimizer: RefCell<Vec<(String, Tensor)>>,
 }
 
 impl Exposed {
@@ -93,7 +90,7 @@ impl Exposed {
     }
 
     /// The numbers of the batch's samples, (samples); nothing where there is no batch.
-    fn indices(&self) -> Option<Tensor> {
+    pub(super) fn indices(&self) -> Option<Tensor> {
         let (numbers, tensor) = &mut *self.indices.borrow_mut();
         if tensor.is_none() && !numbers.is_empty() {
             *tensor = Tensor::from_slice(numbers, numbers.len(), &Device::Cpu).ok();
@@ -146,7 +143,11 @@ impl Exposed {
 }
 
 /// The place of a name, or a message with the nearest one.
-fn index_of<'a, I>(what: &str, name: &str, names: impl Fn() -> I) -> Result<usize, String>
+pub(super) fn index_of<'a, I>(
+    what: &str,
+    name: &str,
+    names: impl Fn() -> I,
+) -> Result<usize, String>
 where
     I: Iterator<Item = &'a str>,
 {
@@ -155,125 +156,4 @@ where
         let hint = hint.unwrap_or_default();
         format!("no {what} is called `{name}`{hint}")
     })
-}
-
-/// What `sconce.tensors/1` asks, for every collection.
-impl Shared<'_> {
-    pub(super) fn tensor_count(&self, collection: Collection) -> usize {
-        let exposed = &self.tensors;
-        match collection {
-            Collection::Gradients if exposed.gradients.borrow().is_none() => 0,
-            Collection::Parameters | Collection::Gradients => exposed.parameters.borrow().len(),
-            Collection::Batch => exposed.batch.borrow().len(),
-            Collection::Module => MODULE.len(),
-            Collection::Published => self.values.len(),
-            Collection::Checkpoint => self.checkpoint_entries.len(),
-            Collection::Optimizer => exposed.optimizer.borrow().len(),
-            _ => 0,
-        }
-    }
-
-    /// The name at an index; it stays where it is for as long as the tensor is lent.
-    pub(super) fn tensor_name(&self, collection: Collection, index: usize) -> TextAbi {
-        let exposed = &self.tensors;
-        let name = match collection {
-            Collection::Parameters | Collection::Gradients => {
-                let parameters = exposed.parameters.borrow();
-                parameters.get(index).map(|(name, _)| TextAbi::new(name))
-            }
-            Collection::Batch if index == INDICES_AT => Some(TextAbi::new(INDICES)),
-            Collection::Batch => {
-                let batch = exposed.batch.borrow();
-                batch.get(index).map(|(name, _)| TextAbi::new(name))
-            }
-            Collection::Module => MODULE.get(index).map(|name| TextAbi::new(name)),
-            Collection::Published => self.values.name(index),
-            Collection::Checkpoint => self.checkpoint_entries.name(index),
-            Collection::Optimizer => {
-                let optimizer = exposed.optimizer.borrow();
-                optimizer.get(index).map(|(name, _)| TextAbi::new(name))
-            }
-            _ => None,
-        };
-        name.unwrap_or(TextAbi::EMPTY)
-    }
-
-    pub(super) fn tensor_index(&self, collection: Collection, name: &str) -> Result<usize, String> {
-        let exposed = &self.tensors;
-        match collection {
-            Collection::Batch => {
-                // These three have their places also where there is no batch.
-                let fixed = FIXED.iter().position(|known| *known == name);
-                if let Some(index) = fixed {
-                    return Ok(index);
-                }
-                let batch = exposed.batch.borrow();
-                let names = || batch.iter().map(|(name, _)| &**name);
-                // A task's own tensor of that name goes first.
-                if name == INDICES && !names().any(|known| known == name) {
-                    return Ok(INDICES_AT);
-                }
-                index_of("tensor of the batch", name, names)
-            }
-            Collection::Module => index_of("tensor of a module", name, || MODULE.into_iter()),
-            Collection::Published => self.values.tensor_index(name),
-            Collection::Checkpoint => self.checkpoint_entries.tensor_index(name),
-            Collection::Optimizer => {
-                let optimizer = exposed.optimizer.borrow();
-                index_of("tensor of the optimizer", name, || {
-                    optimizer.iter().map(|(name, _)| name.as_str())
-                })
-            }
-            _ => exposed.parameter_index(name),
-        }
-    }
-
-    /// Whether a tensor is one of the model's buffers.
-    pub(super) fn is_buffer(&self, collection: Collection, index: usize) -> bool {
-        let buffers = self.tensors.buffers.borrow();
-        collection == Collection::Parameters && buffers.get(index).copied().unwrap_or(false)
-    }
-
-    pub(super) fn tensor(&self, collection: Collection, index: usize) -> Option<Tensor> {
-        let exposed = &self.tensors;
-        match collection {
-            Collection::Parameters => {
-                let parameters = exposed.parameters.borrow();
-                parameters.get(index).map(|(_, tensor)| tensor.clone())
-            }
-            Collection::Gradients => exposed.gradients.borrow().as_ref()?.at(index).cloned(),
-            Collection::Batch if index == INDICES_AT => exposed.indices(),
-            Collection::Batch => exposed.batch.borrow().get(index)?.1.clone(),
-            Collection::Module => exposed.module.borrow().get(index)?.clone(),
-            Collection::Published => self.values.tensor(index),
-            Collection::Checkpoint => self.checkpoint_entries.tensor(index),
-            Collection::Optimizer => {
-                let optimizer = exposed.optimizer.borrow();
-                optimizer.get(index).map(|(_, tensor)| tensor.clone())
-            }
-            _ => None,
-        }
-    }
-
-    /// The tensor at an index, contiguous: a gradient is made so, in its place.
-    pub(super) fn writable_tensor(
-        &self,
-        collection: Collection,
-        index: usize,
-    ) -> candle_core::Result<Option<Tensor>> {
-        let Some(tensor) = self.tensor(collection, index) else {
-            return Ok(None);
-        };
-        if tensor.is_contiguous() {
-            return Ok(Some(tensor));
-        }
-        let tensor = tensor.contiguous()?;
-        if let (Collection::Gradients, Some(gradients)) =
-            (collection, &mut *self.tensors.gradients.borrow_mut())
-        {
-            gradients.set(index, tensor.clone());
-            return Ok(Some(tensor));
-        }
-        candle_core::bail!("it is not contiguous")
-    }
 }

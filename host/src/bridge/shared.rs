@@ -16,11 +16,12 @@ use super::exposed::Exposed;
 use super::requests::Requests;
 use super::values::Values;
 use super::witness::{Deed, Witness};
+use crate::clock::Clock;
 use crate::faults::Trail;
 use crate::log::{Level, Log};
+use crate::metric_board::MetricBoard;
 use crate::nn::Surroundings;
 use crate::optim::Groups;
-use crate::run::{Clock, MetricBoard};
 
 /// What the loop and the hooks of one run share.
 pub struct Shared<'run> {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::bytes::bytes_of;
+use super::section::Section;
 use super::{Checkpoint, Error, Header, HookRecord, sets};
 
 /// The model's parameters and buffers.
@@ -28,9 +29,6 @@ pub(super) const STATE: &str = "state.json";
 const HOOKS: &str = "hooks.json";
 /// The run's manifest.
 const MANIFEST: &str = "manifest.json";
-
-/// What stands in front of a parameter's name in memory.
-pub(super) const OF_PARAMETERS: &str = "parameters/";
 
 /// The files of a checkpoint, ready to be written by any thread.
 #[derive(Debug)]
@@ -58,7 +56,8 @@ impl Files {
         let measured = sets::measured(checkpoint);
         let is_elsewhere = |name: &str| {
             let is_in_set = |measured: &sets::Measured<'_>| measured.published.contains(name);
-            name.starts_with(OF_PARAMETERS) || measured.as_ref().is_some_and(is_in_set)
+            name.starts_with(Section::Parameters.prefix())
+                || measured.as_ref().is_some_and(is_in_set)
         };
         let mut training: Vec<(String, Tensor)> = (checkpoint.tensors.iter())
             .filter(|(name, _)| !is_elsewhere(name))
@@ -71,7 +70,7 @@ impl Files {
             if let Some(bytes) = bytes {
                 let tensor = Tensor::from_slice(bytes, bytes.len(), &Device::Cpu);
                 let tensor = tensor.map_err(|error| failed(error.to_string()))?;
-                training.push((format!("hooks/{}", hook.name), tensor));
+                training.push((Section::Hooks.full_name(&hook.name), tensor));
             }
         }
         let tensors = |tensors: Vec<(&str, &Tensor)>| {
@@ -82,7 +81,7 @@ impl Files {
         let training = training
             .iter()
             .map(|(name, tensor)| (name.as_str(), tensor));
-        let trained: Vec<_> = checkpoint.under(OF_PARAMETERS).collect();
+        let trained: Vec<_> = checkpoint.under(Section::Parameters).collect();
         let mut all = match &measured {
             None => vec![(PARAMETERS, tensors(trained)?)],
             Some(measured) => vec![
@@ -126,7 +125,7 @@ impl Files {
     ) -> Result<Checkpoint, Error> {
         let tensors = |name: &str| tensors(&read(name)?).map_err(|reason| damaged(name, reason));
         let header: Header = parsed(&read(STATE)?).map_err(|reason| damaged(STATE, reason))?;
-        let own = |(name, tensor)| (format!("{OF_PARAMETERS}{name}"), tensor);
+        let own = |(name, tensor): (String, Tensor)| (Section::Parameters.full_name(&name), tensor);
         let mut all: Vec<(String, Tensor)> = match &header.measured {
             None => tensors(PARAMETERS)?.into_iter().map(own).collect(),
             Some(set) => {
@@ -137,7 +136,7 @@ impl Files {
         };
         let mut hook_bytes = Vec::new();
         for (name, tensor) in tensors(TRAINING)? {
-            match name.strip_prefix("hooks/") {
+            match Section::Hooks.own_name(&name) {
                 Some(hook) => hook_bytes.push((hook.to_owned(), tensor)),
                 None => all.push((name, tensor)),
             }

@@ -8,8 +8,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use crate::files::read_regular;
-use crate::plugin::fingerprint;
+use crate::digest::fingerprint;
+use sconce_data::regular_file::read_regular;
 
 /// Its name.
 pub(super) const NAME: &str = "index.json";

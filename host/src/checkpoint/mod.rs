@@ -9,9 +9,9 @@ mod best;
 mod bytes;
 mod directory;
 mod error;
-mod exact;
 mod form;
 mod index;
+mod section;
 mod sets;
 mod sound;
 mod store;
@@ -22,11 +22,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::exact::Exact;
+use crate::task::DataFacts;
+
 pub use best::{Best, best};
 pub use directory::{parameters, read};
 pub use error::Error;
-pub use exact::Exact;
 pub use form::Files;
+pub use section::Section;
 pub use sets::{TRAINED, Weights, weights};
 pub use store::{LATEST, Store};
 
@@ -135,17 +138,6 @@ pub struct Facts {
     pub accumulate: usize,
     /// The data of each phase that has any.
     pub data: Vec<DataFacts>,
-}
-
-/// The data of a phase.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DataFacts {
-    /// The phase's name.
-    pub phase: String,
-    /// How many samples there are.
-    pub samples: usize,
-    /// The shape of a sample's input.
-    pub sample_shape: Vec<usize>,
 }
 
 /// How far a training is.
@@ -296,10 +288,10 @@ impl Checkpoint {
         found.map(|(_, tensor)| tensor)
     }
 
-    /// The tensors under a prefix such as `optimizer/`, without it.
-    pub fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Tensor)> {
+    /// The tensors of a section, with their own names.
+    pub fn under(&self, section: Section) -> impl Iterator<Item = (&str, &Tensor)> {
         let tensors = self.tensors.iter();
-        tensors.filter_map(move |(name, tensor)| Some((name.strip_prefix(prefix)?, tensor)))
+        tensors.filter_map(move |(name, tensor)| Some((section.own_name(name)?, tensor)))
     }
 
     /// The hook of this name.

@@ -10,8 +10,9 @@ use std::path::Path;
 
 use candle_core::Tensor;
 
-use super::form::{self, OF_PARAMETERS, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
+use super::form::{self, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
 use super::index::Index;
+use super::section::Section;
 use super::{Checkpoint, Error, Header};
 
 /// The name of the set of the training's own parameters.
@@ -40,8 +41,8 @@ pub(super) fn measured(checkpoint: &Checkpoint) -> Option<Measured<'_>> {
     let mut published = HashSet::new();
     let tensors = checkpoint.tensors.iter();
     let by_name: HashMap<&str, &Tensor> = tensors.map(|(name, t)| (name.as_str(), t)).collect();
-    let parameters = checkpoint.under(OF_PARAMETERS).map(|(name, own)| {
-        let full = format!("published/{set}/{name}");
+    let parameters = checkpoint.under(Section::Parameters).map(|(name, own)| {
+        let full = Section::Published.full_name(&format!("{set}/{name}"));
         match by_name.get(full.as_str()) {
             Some(tensor) if tensor.dims() == own.dims() && tensor.dtype() == own.dtype() => {
                 published.insert(full);
@@ -70,7 +71,7 @@ pub(super) fn published(
     let named = tensors.into_iter().filter_map(|(name, tensor)| {
         let published = format!("{set}/{name}");
         let is_published = known.contains(published.as_str());
-        is_published.then(|| (format!("published/{published}"), tensor))
+        is_published.then(|| (Section::Published.full_name(&published), tensor))
     });
     named.collect()
 }
@@ -116,7 +117,7 @@ pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, Error> {
         Vec::new()
     };
     let of_set = |set: &str, name: &str| {
-        let full = format!("published/{set}/{name}");
+        let full = Section::Published.full_name(&format!("{set}/{name}"));
         training.iter().find(|(known, _)| *known == full)
     };
     if !own.iter().any(|(name, _)| of_set(set, name).is_some()) {
@@ -140,7 +141,7 @@ pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, Error> {
 /// The names of the sets among what hooks published.
 fn others<'a>(own: &[(String, Tensor)], training: &'a [(String, Tensor)]) -> Vec<&'a str> {
     let set_of = |full: &'a str| {
-        let published = full.strip_prefix("published/")?;
+        let published = Section::Published.own_name(full)?;
         let mut names = own.iter();
         names.find_map(|(name, _)| published.strip_suffix(name.as_str())?.strip_suffix('/'))
     };

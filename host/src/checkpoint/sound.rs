@@ -8,7 +8,8 @@ use sconce_plugin_api::ext::{check_name, check_tag};
 use sconce_plugin_api::state::MOST;
 use serde_json::Value;
 
-use super::{Exact, Header, PhaseState, Settings, Stage};
+use super::{Header, PhaseState, Settings, Stage};
+use crate::exact::Exact;
 
 /// Seconds of a run: some thirty thousand years.
 const LONGEST: f64 = 1e12;
@@ -310,18 +311,6 @@ mod tests {
                 json!(0),
                 "`progress.batch` is 1, allowed is 0 to 0",
             ),
-            ("/pass/batch_size", json!(huge), "`pass.batch_size`"),
-            (
-                "/pass/begun/iteration",
-                json!(8),
-                "`pass.begun.iteration` is 8, allowed is 0 to 7",
-            ),
-            ("/pass/begun/update", json!(huge), "`pass.begun.update`"),
-            (
-                "/pass/begun/samples",
-                json!(57),
-                "`pass.begun.samples` is 57, allowed is 0 to 56",
-            ),
             (
                 "/learning_rates/0/1",
                 json!("-1"),
@@ -371,6 +360,28 @@ mod tests {
             ("/values/0/name", json!(""), "`values`"),
             ("/tag", json!("../../x"), "`tag`"),
             ("/tag", json!("/etc"), "`tag`"),
+        ] {
+            let told = check(&[(pointer, value)]).expect_err(pointer);
+            assert!(told.contains(words), "{pointer}: {told}");
+        }
+    }
+
+    #[test]
+    fn an_epoch_that_begins_after_now_is_refused() {
+        let huge = 1_u64 << 63;
+        for (pointer, value, words) in [
+            ("/pass/batch_size", json!(huge), "`pass.batch_size`"),
+            (
+                "/pass/begun/iteration",
+                json!(8),
+                "`pass.begun.iteration` is 8, allowed is 0 to 7",
+            ),
+            ("/pass/begun/update", json!(huge), "`pass.begun.update`"),
+            (
+                "/pass/begun/samples",
+                json!(57),
+                "`pass.begun.samples` is 57, allowed is 0 to 56",
+            ),
         ] {
             let told = check(&[(pointer, value)]).expect_err(pointer);
             assert!(told.contains(words), "{pointer}: {told}");

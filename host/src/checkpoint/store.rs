@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::directory::{self, aside};
 use super::{Checkpoint, Error, Files};
-use crate::files::{read_regular, sync_directory, vanished};
+use sconce_data::regular_file::read_regular;
+
+use crate::files::{sync_directory, vanished};
 
 /// The name that leads to the last checkpoint; no tag.
 pub use sconce_plugin_api::ext::LATEST;
@@ -221,8 +223,9 @@ mod tests {
     use candle_core::{Device, Tensor};
     use serde_json::json;
 
-    use super::super::{Exact, Facts, Header, HookRecord, Progress, Settings, Stage};
+    use super::super::{Facts, Header, HookRecord, Progress, Section, Settings, Stage};
     use super::*;
+    use crate::exact::Exact;
 
     fn checkpoint(tag: &str, number: f32) -> Checkpoint {
         let tensor = |n| Tensor::new(&[n, 1.0], &Device::Cpu).expect("a tensor");
@@ -260,8 +263,8 @@ mod tests {
             }],
             manifest: json!({"name": "r"}),
             tensors: vec![
-                ("parameters/a".to_owned(), tensor(number)),
-                ("optimizer/a.step".to_owned(), tensor(7.0)),
+                (Section::Parameters.full_name("a"), tensor(number)),
+                (Section::Optimizer.full_name("a.step"), tensor(7.0)),
             ],
         }
     }
@@ -313,7 +316,7 @@ mod tests {
         assert_eq!(back.hooks, given.hooks);
         assert_eq!(back.header.progress, given.header.progress);
         assert_eq!(back.manifest, given.manifest);
-        assert_eq!(back.under("optimizer/").count(), 1);
+        assert_eq!(back.under(Section::Optimizer).count(), 1);
         let parameters = directory::parameters(&store.path_of("b")).expect("parameters");
         assert_eq!(parameters[0].0, "a");
     }

@@ -7,11 +7,11 @@ use sconce_plugin_api::abi::API_VERSION;
 use serde_json::{Map, Value, json};
 
 use super::output;
-use crate::bridge::HOST_VERSION;
 use crate::exit;
 use crate::kernels;
 use crate::plugin::search::{self, Inventory};
 use crate::plugin::trial;
+use crate::version::HOST_VERSION;
 
 /// The arguments of `sconce env`.
 #[derive(Debug, Args)]

@@ -7,8 +7,8 @@ use sconce_plugin_api::{Rule, spreadsheet};
 use serde_json::{Map, Value};
 
 use crate::checkpoint::Store;
-use crate::files::{open_regular, read_regular};
 use crate::session;
+use sconce_data::regular_file::{open_regular, read_regular};
 
 /// The metrics of a pass over a phase's data.
 type Metrics = BTreeMap<String, f64>;

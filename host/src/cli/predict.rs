@@ -57,7 +57,7 @@ pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Resul
             break;
         }
         let batch = data.gather(indices, 0)?;
-        let outputs = task.forward(&batch, &mut Pass::new(Phase::Test))?;
+        let outputs = task.forward(&batch, &mut Pass::evaluation())?;
         let mut known = if data.has_targets() {
             known(&batch.targets, &targets)?.into_iter()
         } else {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::bridge::HOST_VERSION;
 use crate::files;
 use crate::run::{Outcome, Report};
+use crate::version::HOST_VERSION;
 
 /// Writes the record: whoever reads it finds all or nothing.
 pub(super) fn write(directory: &Path, report: &Report) -> std::io::Result<()> {

@@ -7,12 +7,12 @@ use candle_core::Tensor;
 use clap::Args;
 
 use super::output;
-use crate::checkpoint::{self, Checkpoint, LATEST, Store};
+use crate::checkpoint::{self, Checkpoint, LATEST, Section, Store};
 use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 use crate::run::Resume;
 use crate::session::{self, Failure, HookPlan};
-use crate::task::Task;
+use crate::task::{DataFacts, Task};
 
 /// How a run begins.
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ impl Found {
     /// Where something is another by now and the user has not allowed that; where the model's
     /// parameters are others.
     pub(super) fn resume(mut self, task: &dyn Task, allowed: bool) -> Result<Resume, Failure> {
-        let is = session::data_of(task);
+        let is = DataFacts::of(task);
         self.changes.extend(session::data_changes(
             &self.checkpoint.header.facts.data,
             &is,
@@ -215,7 +215,7 @@ fn parameter_changes(checkpoint: &Checkpoint, task: &dyn Task) -> Vec<String> {
     const MOST: usize = 8;
     let mut found = Vec::new();
     let parameters = task.parameters();
-    let saved: HashMap<&str, &Tensor> = checkpoint.under("parameters/").collect();
+    let saved: HashMap<&str, &Tensor> = checkpoint.under(Section::Parameters).collect();
     for parameter in parameters.iter() {
         let name = parameter.name();
         match saved.get(name) {
@@ -228,7 +228,7 @@ fn parameter_changes(checkpoint: &Checkpoint, task: &dyn Task) -> Vec<String> {
             Some(_) => {}
         }
     }
-    for (name, _) in checkpoint.under("parameters/") {
+    for (name, _) in checkpoint.under(Section::Parameters) {
         if parameters.get(name).is_err() {
             found.push(format!("the model has no parameter `{name}` any more"));
         }

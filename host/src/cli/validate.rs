@@ -211,7 +211,7 @@ fn object(suite: &Suite, seed: u64, runs: &[TestRun]) -> Value {
         .into_iter()
         .collect();
     json!({
-        "host": crate::bridge::HOST_VERSION,
+        "host": crate::version::HOST_VERSION,
         "plugin": plugin,
         "seed": seed,
         "tests": runs,

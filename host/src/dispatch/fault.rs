@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::{HookSpec, Moment};
-use crate::plugin::instance::EntryError;
+use crate::plugin::entry_error::EntryError;
 
 /// A hook failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub use times::HookTimes;
 use crate::bridge::Shared;
 use crate::faults;
 use crate::nn::ModuleInfo;
-use crate::plugin::instance::EntryError;
+use crate::plugin::entry_error::EntryError;
 
 /// The hooks of a run, in the manifest's order, and the order of their calls.
 pub struct Dispatcher {

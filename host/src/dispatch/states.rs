@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Dispatcher, HookFault, Moment, OnError};
 use crate::bridge::Shared;
 use crate::faults::Entry;
-use crate::plugin::instance::EntryError;
+use crate::plugin::entry_error::EntryError;
 
 impl Dispatcher {
     /// The states of all hooks, in the manifest's order; none of those that are off. A fault is judged

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::{io, mem, ptr};
 
 use super::report::{self, End, Kind, Text};
-use super::signals;
 use super::suspects::Suspects;
 use super::trail::Trail;
 use crate::exit;
+use crate::signals;
 
 /// The environment variable that asks for a core file beside the report.
 pub(crate) const CORE: &str = "SCONCE_CORE";
@@ -304,7 +304,7 @@ pub(super) fn tell_hang(seconds: u64) -> bool {
 /// Prints the message and writes the report.
 fn tell(context: &Context, end: &End) {
     // Words are for the terminal as it was.
-    crate::ui::leave();
+    super::terminal::give_back();
     let mut text = Text::new();
     report::message(&mut text, end, context.trail, &context.suspects);
     // SAFETY: standard error may be closed, which is no reason to do otherwise.

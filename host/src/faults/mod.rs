@@ -27,8 +27,12 @@ mod previous;
     allow(dead_code, reason = "for Linux's handlers")
 )]
 mod report;
-pub(crate) mod signals;
 mod suspects;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "for Linux's handlers")
+)]
+mod terminal;
 mod trail;
 #[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "ends the process"))]
 mod watchdog;
@@ -44,6 +48,7 @@ pub(crate) use leaving::leave;
 pub(crate) use previous::warning as of_the_run_before;
 pub(crate) use suspects::Suspect;
 use suspects::Suspects;
+pub(crate) use terminal::before_reports;
 pub(crate) use trail::Entry;
 use trail::Stage;
 pub use trail::Trail;

@@ -299,7 +299,7 @@ pub(super) fn json(text: &mut Text, end: &End, trail: &Trail, suspects: &Suspect
     text.put(",\n  \"pid\": ")
         .put_number(u64::from(std::process::id()));
     text.put(",\n  \"host\": ")
-        .put_quoted(crate::bridge::HOST_VERSION.as_bytes());
+        .put_quoted(crate::version::HOST_VERSION.as_bytes());
     text.put("\n}\n");
 }
 

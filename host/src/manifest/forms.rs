@@ -4,9 +4,8 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use super::schema_check::{
-    Problem, did_you_mean, in_words, key_of, missing_key, one_of, shortened,
-};
+use super::problem::Problem;
+use super::schema_check::{did_you_mean, in_words, key_of, missing_key, one_of, shortened};
 use super::{json_path, right_form};
 use crate::nearest::nearest;
 

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use super::schema_check::{self, Problem};
+use super::problem::Problem;
+use super::schema_check;
 use super::{
     HookEntry, Manifest, Overlay, Source, TaskSource, json_path, json_schema, overlay, overrides,
     read, semantics, syntax,

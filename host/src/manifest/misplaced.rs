@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::json_path;
-use super::schema_check::{Problem, did_you_mean};
+use super::problem::Problem;
+use super::schema_check::did_you_mean;
 use crate::nearest::{nearest, ours};
 
 /// The sections of a manifest in which a key is looked for that stands elsewhere.

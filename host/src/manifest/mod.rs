@@ -13,6 +13,7 @@ mod misplaced;
 mod overlay;
 mod overrides;
 mod priority;
+pub mod problem;
 mod read;
 mod right_form;
 pub mod schema_check;

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 use crate::diagnostic::Diagnostic;
-use crate::files::is_given;
+use sconce_data::regular_file::is_given;
 
 /// No manifest is longer, in bytes; whatever is was not meant as one.
 const LONGEST: u64 = 16 * 1024 * 1024;

@@ -8,46 +8,9 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
 use super::forms::{meant, no_form};
+use super::problem::Problem;
 use super::{json_path, misplaced, right_form, whole_number};
 use crate::nearest::{nearest, ours};
-
-/// Something wrong with a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The path of the value inside the one that was checked, as `train.epochs`; for an unknown
-    /// key, the path of that key.
-    pub path: String,
-    /// Whether the key is meant rather than its value.
-    pub is_key: bool,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub hint: Option<String>,
-    /// The key, where one is unknown.
-    pub unknown: Option<String>,
-    /// The key, where one is missing.
-    pub missing: Option<String>,
-    /// Whether a missing key is the one that says of which kind the object is.
-    pub is_tag: bool,
-    /// Whether an unknown key is a known one with a letter or two changed.
-    pub is_slip: bool,
-}
-
-impl Problem {
-    /// Something wrong with the value at a path.
-    pub(super) fn new(path: String, message: String, hint: Option<String>) -> Problem {
-        Problem {
-            path,
-            is_key: false,
-            message,
-            hint,
-            unknown: None,
-            missing: None,
-            is_tag: false,
-            is_slip: false,
-        }
-    }
-}
 
 /// Beyond this many problems they are no longer looked at for what was meant, which takes time for each.
 const MOST_HINTS: usize = 200;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::hook_entry::ONE_UNIT;
 use super::json_path;
-use super::schema_check::Problem;
+use super::problem::Problem;
 
 /// The units of `every`, of which an entry has exactly one.
 const UNITS: [&str; 3] = ["iterations", "updates", "epochs"];

@@ -4,7 +4,8 @@ use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION};
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 
 use super::Cause;
-use crate::bridge::{EXTENSIONS, HOST_VERSION};
+use crate::bridge::EXTENSIONS;
+use crate::version::HOST_VERSION;
 
 /// Whether the plugin as a whole fits.
 pub(super) fn check(metadata: &PluginMetadata) -> Result<(), Cause> {

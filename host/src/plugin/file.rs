@@ -12,7 +12,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::{Cause, fingerprint};
+use super::Cause;
+use crate::digest::hexadecimal;
 
 /// The size of the largest library that is taken for a plugin: 1 GiB. A private copy of it stays in memory.
 pub(super) const LARGEST: u64 = 1 << 30;
@@ -78,7 +79,7 @@ pub(super) fn sha256(path: &Path) -> Result<String, Cause> {
     loop {
         let count = file.read(&mut piece).map_err(unreadable)?;
         if count == 0 {
-            return Ok(fingerprint::digits(&hash.finalize()));
+            return Ok(hexadecimal(&hash.finalize()));
         }
         hash.update(piece.get(..count).unwrap_or_default());
     }
@@ -209,7 +210,7 @@ mod tests {
         plugin(&path, "large", &["one"]);
         assert_eq!(
             sha256(&path),
-            read(&path).map(|bytes| fingerprint::fingerprint(&bytes))
+            read(&path).map(|bytes| crate::digest::fingerprint(&bytes))
         );
         let small = inspect(&path).expect("a plugin");
         let file = File::options().write(true).open(&path).expect("a file");

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 
 use super::{Cause, Refusal, compatibility, file, fingerprint, section, structure};
+use crate::digest;
 
 /// A plugin that has passed the gates that run none of its code.
 #[derive(Clone, Debug)]
@@ -27,9 +28,8 @@ impl Inspected {
     /// The SHA-256 of its bytes, in hexadecimal digits. Worked out when it is first asked for, since most
     /// plugins of a directory are not used; that of nothing where the file can't be read any more.
     pub fn sha256(&self) -> &str {
-        self.fingerprint.get_or_init(|| {
-            file::sha256(&self.path).unwrap_or_else(|_| fingerprint::fingerprint(b""))
-        })
+        self.fingerprint
+            .get_or_init(|| file::sha256(&self.path).unwrap_or_else(|_| digest::fingerprint(b"")))
     }
 
     /// The SHA-256 of its bytes, where somebody has asked for it.
@@ -40,7 +40,7 @@ impl Inspected {
     /// Whether these bytes, read again, are those that were looked at: they pass the gates, all that the look
     /// found is so, and the fingerprint is theirs where that is known. It may be younger than the look.
     pub(super) fn has(&self, bytes: &[u8]) -> bool {
-        let found = fingerprint::fingerprint(bytes);
+        let found = digest::fingerprint(bytes);
         let is_alike = inspect_bytes(&self.path, bytes).is_ok_and(|again| {
             (again.size, &again.metadata) == (self.size, &self.metadata)
                 && (&again.needed, again.looks_beside) == (&self.needed, self.looks_beside)

@@ -11,7 +11,7 @@ use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, PluginRootRef, Status};
 use serde_json::Value;
 
-use super::instance::EntryError;
+use super::entry_error::EntryError;
 use super::refusal::{Cause, Refusal};
 use super::surroundings::Surroundings;
 use crate::faults::Origin;

@@ -8,9 +8,9 @@
 pub mod catalogue;
 pub mod compatibility;
 pub(crate) mod copy;
+pub mod entry_error;
 mod file;
 mod fingerprint;
-pub(crate) use fingerprint::fingerprint;
 pub(crate) mod float_state;
 pub mod inspect;
 pub mod install;

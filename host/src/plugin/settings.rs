@@ -13,7 +13,7 @@ use rustix::process::{
 };
 
 use super::surroundings::told;
-use crate::faults::signals;
+use crate::signals;
 
 /// The signals of this system, the real-time ones too.
 const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;

@@ -61,7 +61,7 @@ mod linux {
 
     use super::super::settings::Settings;
     use super::told;
-    use crate::faults::signals;
+    use crate::signals;
 
     /// The signals with handlers; the real-time ones belong to libraries.
     const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;

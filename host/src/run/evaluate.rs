@@ -4,8 +4,9 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
 use super::{RunError, Trainer};
-use crate::checkpoint::{EpochStart, Exact, PassState, Stage};
+use crate::checkpoint::{EpochStart, PassState, Stage};
 use crate::data::{Loader, order};
+use crate::exact::Exact;
 
 /// A validation or test, as far as checkpoints must know of it.
 #[derive(Clone, Copy, Debug, Default)]

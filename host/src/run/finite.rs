@@ -111,9 +111,7 @@ impl Trainer<'_> {
             }
         }
         let mut watch = Watch::default();
-        let pass = Pass::new(Phase::Train)
-            .at(self.moment())
-            .within(self.shared);
+        let pass = Pass::training().at(self.moment()).within(self.shared);
         let outputs = self.task.forward(batch, &mut pass.with_taps(&mut watch))?;
         if let Some(module) = watch.bad {
             let ModuleInfo { name, kind } = module;
@@ -126,9 +124,7 @@ impl Trainer<'_> {
                 "in the forward pass, outside of its modules".to_owned(),
             ));
         }
-        let mut pass = Pass::new(Phase::Train)
-            .at(self.moment())
-            .within(self.shared);
+        let mut pass = Pass::training().at(self.moment()).within(self.shared);
         let loss = self.task.loss(batch, &outputs, &mut pass)?;
         if !ops::is_finite(&loss)? {
             return Ok(Some(

@@ -104,7 +104,9 @@ impl Trainer<'_> {
         outputs: &Tensor,
         phase: Phase,
     ) -> candle_core::Result<Tensor> {
-        let mut pass = Pass::new(phase).at(self.moment()).within(self.shared);
+        let mut pass = Pass::new(phase == Phase::Train)
+            .at(self.moment())
+            .within(self.shared);
         let loss = self.task.loss(batch, outputs, &mut pass)?;
         let value = scalar(&loss)?;
         self.shared.tensors.show("loss".into(), &loss);

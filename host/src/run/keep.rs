@@ -6,8 +6,8 @@ use super::restore::known;
 use super::swap::exchange;
 use super::{RunError, Trainer};
 use crate::checkpoint::{self, Store, Weights};
+use crate::digest::fingerprint;
 use crate::files;
-use crate::plugin::fingerprint;
 use crate::weights::Comparison;
 
 /// The directory of published weights, in the run's.

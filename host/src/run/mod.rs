@@ -1,7 +1,6 @@
 //! A run: the loop over a task, with the mount points around its moments.
 
 mod background;
-mod clock;
 mod costs;
 mod evaluate;
 mod failure;
@@ -9,7 +8,6 @@ mod finite;
 mod interrupt;
 mod iteration;
 mod keep;
-mod metrics;
 mod modules;
 mod observer;
 mod plan;
@@ -26,10 +24,8 @@ mod swap;
 mod train;
 mod trainer;
 
-pub use clock::Clock;
 pub use failure::{Origin, RunError};
 pub use interrupt::{Interrupt, Meaning, Signal};
-pub use metrics::{MetricBoard, PhaseMetrics};
 pub use observer::{Now, Observer};
 pub use plan::Plan;
 pub use profile::{HookTime, Profile};

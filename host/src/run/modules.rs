@@ -162,7 +162,9 @@ impl Trainer<'_> {
         self.records.clear();
         let is_tapped = self.hooks.is_subscribed(Point::ModuleForward, phase)
             || self.hooks.is_subscribed(Point::ModuleBackward, phase);
-        let pass = Pass::new(phase).at(self.moment()).within(self.shared);
+        let pass = Pass::new(phase == Phase::Train)
+            .at(self.moment())
+            .within(self.shared);
         let mut fault = None;
         let outputs = if is_tapped {
             let mut taps = ModuleTaps {

@@ -3,7 +3,8 @@
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::abi::ViewAbi;
 
-use super::{PhaseMetrics, Profile, Trainer};
+use super::{Profile, Trainer};
+use crate::metric_board::PhaseMetrics;
 
 /// Watches a run. It is called on the training's thread between iterations and changes nothing: what
 /// takes long here, the run takes longer.

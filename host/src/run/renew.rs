@@ -45,7 +45,7 @@ impl Trainer<'_> {
             let batch = batch.map_err(|error| RunError::data(&self.view, error))?;
             seen += batch.len();
             let weight = batch.len() as f64 / seen as f64;
-            let mut pass = Pass::new(Phase::Train).at(moment).renewing(weight);
+            let mut pass = Pass::training().at(moment).renewing(weight);
             let passed = self.task.forward(&batch, &mut pass);
             passed
                 .map_err(|error| RunError::task("computing statistics anew", &self.view, error))?;

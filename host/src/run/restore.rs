@@ -9,7 +9,9 @@ use sconce_plugin_api::{Keep, Point};
 use super::save::{Midst, TensorResult, Told};
 use super::{RunError, Trainer};
 use crate::bridge::Value;
-use crate::checkpoint::{Checkpoint, Header, Progress, PublishedValue, Publisher, Settings};
+use crate::checkpoint::{
+    Checkpoint, Header, Progress, PublishedValue, Publisher, Section, Settings,
+};
 use crate::gradients::Gradients;
 
 impl Trainer<'_> {
@@ -121,7 +123,7 @@ impl Trainer<'_> {
     /// allowed, is left out.
     fn restore_optimizer(&mut self, content: &Checkpoint) -> Result<(), RunError> {
         let state: Vec<(String, Tensor)> = content
-            .under("optimizer/")
+            .under(Section::Optimizer)
             .map(|(name, tensor)| (name.to_owned(), tensor.clone()))
             .collect();
         let loaded = self.optimizer.load_state(self.task.parameters(), &state);
@@ -149,7 +151,7 @@ impl Trainer<'_> {
         let parameters = self.task.parameters();
         let mut found = Vec::with_capacity(parameters.len());
         for parameter in parameters.iter() {
-            let name = format!("parameters/{}", parameter.name());
+            let name = Section::Parameters.full_name(parameter.name());
             let Some(tensor) = content.tensor(&name) else {
                 candle_core::bail!("the checkpoint lacks `{name}`");
             };
@@ -168,7 +170,7 @@ impl Trainer<'_> {
         let mut accumulated = Gradients::none(parameters);
         let mut any = false;
         for (index, parameter) in parameters.iter().enumerate() {
-            let name = format!("accumulated/{}", parameter.name());
+            let name = Section::Accumulated.full_name(parameter.name());
             if let Some(gradient) = content.tensor(&name) {
                 if gradient.dims() != parameter.tensor().dims() {
                     candle_core::bail!(
@@ -207,7 +209,7 @@ impl Trainer<'_> {
             values.set(name, keep.keep(), owner(hook), json(&value.value));
         }
         for Publisher { name, hook, keep } in &content.header.publishers {
-            if let Some(tensor) = content.tensor(&format!("published/{name}")) {
+            if let Some(tensor) = content.tensor(&Section::Published.full_name(name)) {
                 let tensor = Value::Tensor(tensor.clone());
                 values.set(name, keep.keep(), owner(hook), tensor);
             }
@@ -217,7 +219,7 @@ impl Trainer<'_> {
         for (name, value) in &content.header.extra {
             entries.set(name, Keep::Checkpoint, usize::MAX, json(value));
         }
-        for (name, tensor) in content.under("extra/") {
+        for (name, tensor) in content.under(Section::Extra) {
             let tensor = Value::Tensor(tensor.clone());
             entries.set(name, Keep::Checkpoint, usize::MAX, tensor);
         }

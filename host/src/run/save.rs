@@ -10,14 +10,16 @@ use sconce_plugin_api::{Keep, Point};
 use serde_json::value::RawValue;
 
 use super::{RunError, Trainer};
-use crate::bridge::{HOST_VERSION, Value};
+use crate::bridge::Value;
 use crate::checkpoint::{
-    Accumulation, Checkpoint, Error, Exact, FORMAT, FORMAT_WITH_MEASURED, Facts, Files, Header,
-    HookRecord, Lifetime, Progress, PublishedValue, Publisher, Settings,
+    Accumulation, Checkpoint, Error, FORMAT, FORMAT_WITH_MEASURED, Facts, Files, Header,
+    HookRecord, Lifetime, Progress, PublishedValue, Publisher, Section, Settings,
 };
 use crate::dispatch::HookFault;
+use crate::exact::Exact;
 use crate::optim::Group;
-use crate::session;
+use crate::task::DataFacts;
+use crate::version::HOST_VERSION;
 
 pub(super) type TensorResult<T> = candle_core::Result<T>;
 
@@ -244,7 +246,7 @@ impl Trainer<'_> {
         for (name, _, value) in self.shared.checkpoint_entries.of_kind(Keep::Checkpoint) {
             match value {
                 Value::Json(text) => extra.push((name.into_string(), raw(&text)?)),
-                Value::Tensor(tensor) => tensors.push((format!("extra/{name}"), tensor)),
+                Value::Tensor(tensor) => tensors.push((Section::Extra.full_name(&name), tensor)),
             }
         }
         let groups = self.shared.groups.borrow();
@@ -288,20 +290,20 @@ impl Trainer<'_> {
         for parameter in parameters.iter() {
             let real = self.swapped.as_ref().and_then(|s| s.real(parameter.name()));
             let tensor = real.unwrap_or_else(|| parameter.tensor()).clone();
-            tensors.push((format!("parameters/{}", parameter.name()), tensor));
+            tensors.push((Section::Parameters.full_name(parameter.name()), tensor));
         }
         let optimizer = self.optimizer.state(parameters);
         let optimizer = optimizer.map_err(candle_core::Error::wrap)?;
         tensors.extend(
             optimizer
                 .into_iter()
-                .map(|(name, t)| (format!("optimizer/{name}"), t)),
+                .map(|(name, t)| (Section::Optimizer.full_name(&name), t)),
         );
         if let Some(accumulated) = &self.accumulated {
             for (index, parameter) in parameters.iter().enumerate() {
                 if let Some(gradient) = accumulated.at(index) {
                     let gradient = gradient.contiguous()?;
-                    tensors.push((format!("accumulated/{}", parameter.name()), gradient));
+                    tensors.push((Section::Accumulated.full_name(parameter.name()), gradient));
                 }
             }
         }
@@ -340,7 +342,7 @@ impl Trainer<'_> {
                     Value::Tensor(tensor) => {
                         let real = self.swapped.as_ref().and_then(|s| s.published(&name));
                         let tensor = real.cloned().unwrap_or(tensor);
-                        tensors.push((format!("published/{name}"), tensor));
+                        tensors.push((Section::Published.full_name(&name), tensor));
                         publishers.push(Publisher {
                             name: name.into_string(),
                             hook,
@@ -390,7 +392,7 @@ impl Trainer<'_> {
             seed: self.plan.seed,
             batch_size: self.plan.batch_size,
             accumulate: self.plan.accumulate,
-            data: session::data_of(self.task),
+            data: DataFacts::of(self.task),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What hooks have asked for, served once all hooks of the point have run.
 
 use sconce_plugin_api::Phase;
+use sconce_plugin_api::ext::Asked;
 
 use super::profile::PassTimes;
 use super::save::Manner;
 use super::{RunError, Trainer};
-use crate::bridge::Asked;
 use crate::dispatch::Moment;
 
 impl Trainer<'_> {
@@ -24,34 +24,45 @@ impl Trainer<'_> {
                 continue;
             }
             match asked {
-                Asked::Save(tag) => self.save_when_whole(tag, hook, Manner::WHOLE)?,
-                Asked::SaveInBackground(tag) => {
-                    self.save_when_whole(tag, hook, Manner::WHOLE.in_background())?;
+                Asked::Save {
+                    tag,
+                    parameters_only,
+                    in_background,
+                } => {
+                    let mut manner = Manner::WHOLE;
+                    if parameters_only {
+                        manner = Manner::PARAMETERS;
+                    }
+                    if in_background {
+                        manner = manner.in_background();
+                    }
+                    if parameters_only {
+                        self.save(&tag, &hook, manner)?;
+                    } else {
+                        self.save_when_whole(tag, hook, manner)?;
+                    }
                 }
                 Asked::Validate => self.validate_now()?,
                 Asked::RollBack(tag) => self.roll_back(&tag, &hook)?,
                 Asked::Swap(set) => self.swap(&set, &hook)?,
                 Asked::SwapBack => self.swap_back(&hook)?,
-                Asked::SaveParameters(tag) => self.save(&tag, &hook, Manner::PARAMETERS)?,
-                Asked::SaveParametersInBackground(tag) => {
-                    self.save(&tag, &hook, Manner::PARAMETERS.in_background())?;
-                }
-                Asked::LoadParameters(tag, set) => {
+                Asked::LoadParameters { tag, set } => {
                     self.load_parameters(&tag, set.as_deref(), &hook)?;
                 }
                 Asked::Delete(tag) => self.delete_checkpoint(&tag, &hook)?,
-                Asked::Copy(from, to) => self.copy_checkpoint(&from, &to, &hook)?,
-                Asked::Publish(tag, name, set) => {
+                Asked::Copy { from, to } => self.copy_checkpoint(&from, &to, &hook)?,
+                Asked::Publish { tag, name, set } => {
                     self.publish_weights(&tag, &name, set.as_deref(), &hook)?;
                 }
-                Asked::Listen(_) => {}
-                Asked::Freeze(name, share) => {
+                Asked::Freeze { name, ratio } => {
                     // Known: the name was looked for when it was asked for.
                     if let Ok(parameter) = self.task.parameters().get(&name) {
-                        parameter.set_share(share);
+                        parameter.set_share(ratio);
                     }
                 }
                 Asked::Renew(samples) => self.renew_statistics(samples, &hook)?,
+                // Those that take effect when they are asked for, and are never queued.
+                _ => {}
             }
         }
         Ok(())

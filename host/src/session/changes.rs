@@ -6,14 +6,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-use sconce_plugin_api::Phase;
 use serde_json::Value;
 
 use super::HookPlan;
-use crate::bridge::HOST_VERSION;
-use crate::checkpoint::{Checkpoint, DataFacts, HookRecord};
+use crate::checkpoint::{Checkpoint, HookRecord};
 use crate::dispatch::HookSpec;
-use crate::task::Task;
+use crate::task::DataFacts;
+use crate::version::HOST_VERSION;
 
 /// What of a manifest may change without a word, by its path.
 const FREE: [&str; 12] = [
@@ -48,19 +47,6 @@ pub fn changes(checkpoint: &Checkpoint, manifest: &Value, hooks: &[HookPlan]) ->
     let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
     compare_hooks(checkpoint, &specs, manifest, &mut found);
     found
-}
-
-/// The data that a task has.
-pub fn data_of(task: &dyn Task) -> Vec<DataFacts> {
-    let data = |phase: Phase| {
-        let data = task.data(phase)?;
-        Some(DataFacts {
-            phase: phase.name().to_owned(),
-            samples: data.len(),
-            sample_shape: data.sample_shape().to_vec(),
-        })
-    };
-    Phase::ALL.into_iter().filter_map(data).collect()
 }
 
 /// The differences in the data and the batches.

@@ -15,7 +15,7 @@ pub(crate) mod rehearsal;
 mod selection;
 
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
-pub use changes::{changes, data_changes, data_of};
+pub use changes::{changes, data_changes};
 pub use failure::Failure;
 pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, plan_hooks};
 pub use output::{Output, is_in_use};

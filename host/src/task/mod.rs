@@ -1,5 +1,6 @@
 //! What is trained: model, data, loss and metrics.
 
+mod data_facts;
 mod limited;
 mod supervised;
 
@@ -8,12 +9,23 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
+pub use data_facts::DataFacts;
 pub use limited::{DataLimits, Limited};
 pub use supervised::{Error, Supervised};
 
-use crate::data::{Batch, Dataset};
+use crate::data::{Batch, Dataset, Splits};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
+
+/// The data of a phase, or none where there is none.
+pub fn split_of(splits: &Splits, phase: Phase) -> Option<Arc<dyn Dataset>> {
+    match phase {
+        Phase::Train => Some(Arc::clone(&splits.train)),
+        Phase::Val => splits.val.clone(),
+        Phase::Test => splits.test.clone(),
+        _ => None,
+    }
+}
 
 /// A task that the loop can train.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
-use super::Task;
+use super::{Task, split_of};
 use crate::data::{Batch, Dataset, Splits};
 use crate::loss::{self, Loss, LossConfig};
 use crate::metric::{self, Metric, MetricConfig};
@@ -91,7 +91,7 @@ impl Task for Supervised {
     }
 
     fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>> {
-        self.data.of(phase)
+        split_of(&self.data, phase)
     }
 
     fn metrics(&self) -> &[String] {

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sconce_plugin_api::{Phase, Rule};
 
 use super::curve::Curve;
-use crate::run::{Now, Observer, PhaseMetrics, Profile};
+use crate::metric_board::PhaseMetrics;
+use crate::run::{Now, Observer, Profile};
 
 /// So many rows of metrics are kept.
 const MOST_ROWS: usize = 500;

@@ -18,6 +18,8 @@ use rustix::io::{fcntl_dupfd_cloexec, pread, write};
 use rustix::stdio::{dup2_stderr, dup2_stdout, stderr, stdin, stdout};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
+use crate::faults;
+
 /// The other screen, empty, without a cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[?25l";
 
@@ -69,6 +71,7 @@ pub(super) fn enter() -> io::Result<()> {
     let Some(held) = HELD.get() else {
         return Ok(());
     };
+    faults::before_reports(leave);
     IS_HELD.store(true, Ordering::SeqCst);
     let result = take(held);
     if result.is_err() {

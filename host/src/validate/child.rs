@@ -63,7 +63,7 @@ fn try_answer() -> std::io::Result<()> {
     std::io::stdin().read_to_string(&mut told)?;
     let order: Order = serde_json::from_str(&told)?;
     #[cfg(target_os = "linux")]
-    super::resources::settle_in();
+    crate::expendable::settle_in();
     let test = tests().find(|test| test.name == order.test);
     let test = test.ok_or_else(|| std::io::Error::other("there is no such test"))?;
     let answer = order.place.join(ANSWER);

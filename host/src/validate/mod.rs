@@ -31,6 +31,5 @@ mod witness;
 
 pub(crate) use child::{COMMAND, answer};
 #[cfg(target_os = "linux")]
-pub(crate) use resources::settle_in;
 pub use suite::{Options, Suite, TestRun};
 pub use test::{Finding, Group, Level, Scope, Test, Verdict, groups, tests};

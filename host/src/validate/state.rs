@@ -7,7 +7,8 @@ use super::subject::Subject;
 use super::test::{Checked, Finding, Group, Scope, Test, failed, passed, skipped, warning};
 use super::trial::Trial;
 use super::witness::{Act, Part, Recorder, measured};
-use crate::plugin::instance::{EntryError, Instance};
+use crate::plugin::entry_error::EntryError;
+use crate::plugin::instance::Instance;
 use crate::random::stream;
 
 pub(super) const GROUP: Group = Group {

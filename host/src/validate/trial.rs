@@ -7,7 +7,8 @@ use super::subject::Subject;
 use super::test::{Finding, failed, skipped};
 use super::witness::Recorder;
 use crate::bridge::Shared;
-use crate::plugin::instance::{EntryError, Instance};
+use crate::plugin::entry_error::EntryError;
+use crate::plugin::instance::Instance;
 use crate::plugin::library::Library;
 
 /// A place in which hooks are created without a run, and without the host's check of the configuration

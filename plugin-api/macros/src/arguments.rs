@@ -1,10 +1,10 @@
-//! The arguments of `#[hook(…)]`.
+//! Arguments of `#[hook(…)]`.
 
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Expr, ExprLit, Ident, Lit, LitStr, Result, Token};
 
-/// What stands in the parentheses, checked.
+/// The arguments in parentheses, validated.
 #[derive(Default)]
 pub(crate) struct Arguments {
     pub(crate) name: String,

@@ -1,4 +1,4 @@
-//! From an `impl Hook for …` block to the block and its `HookKind`.
+//! Expansion of an `impl Hook for …` block to the block and its `HookKind` implementation.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -8,8 +8,9 @@ use syn::{Error, Ident, ImplItem, ItemImpl, parse_quote};
 use crate::arguments::Arguments;
 use crate::points::{self, PointMethod};
 
-/// The block as it was (with a `Config` where there is none) and its `HookKind`; or the errors, with
-/// a stand-in for the block beside them so that no other error buries them.
+/// The unchanged block (with a default `Config` if it has none) and its `HookKind` implementation.
+///
+/// On errors: the errors, and a stand-in for the block, so that no follow-up errors hide them.
 pub(crate) fn expand(arguments: &Arguments, mut block: ItemImpl) -> TokenStream {
     let methods = match overridden(&block) {
         Ok(methods) => methods,
@@ -32,7 +33,7 @@ pub(crate) fn expand(arguments: &Arguments, mut block: ItemImpl) -> TokenStream 
     quote! { #block #kind }
 }
 
-/// A hook that does nothing, in place of one that can't be read.
+/// A hook that does nothing, in place of one that cannot be parsed.
 fn stand_in(block: &ItemImpl) -> TokenStream {
     let self_type = &block.self_ty;
     quote! {
@@ -173,7 +174,7 @@ fn arm(point: &PointMethod) -> TokenStream {
     }
 }
 
-/// A `HookMetadata` as JSON.
+/// The `HookMetadata` as JSON.
 fn metadata(arguments: &Arguments, methods: &[&PointMethod]) -> String {
     let mut methods: Vec<_> = methods.iter().collect();
     methods.sort_by_key(|point| point.number);

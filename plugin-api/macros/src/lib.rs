@@ -16,14 +16,14 @@ use syn::{ItemImpl, parse_macro_input};
 ///
 /// | argument | meaning |
 /// |---|---|
-/// | `name` | the name that manifests use: lower-case words with hyphens; required |
-/// | `about` | what it is for, in one sentence; required |
-/// | `priority` | the default order: `HIGHEST`, `HIGHER`, `HIGH`, `NORMAL` (default), `LOW`, `LOWER`, `LOWEST`, or 0 to 100 |
-/// | `publishes` | the metrics that it publishes: `["grad_norm"]` |
-/// | `requires` | host extensions that it can't do without: `["sconce.metrics/1"]` |
+/// | `name` | name used in manifests: lower-case words joined by hyphens; required |
+/// | `about` | purpose of the hook, in one sentence; required |
+/// | `priority` | `HIGHEST`, `HIGHER`, `HIGH`, `NORMAL` (default), `LOW`, `LOWER`, `LOWEST`, or 0 to 100 |
+/// | `publishes` | names of the metrics that it publishes: `["grad_norm"]` |
+/// | `requires` | host extensions that it requires: `["sconce.metrics/1"]` |
 ///
-/// The mount points that the hook subscribes to are the methods that stand in the block. A block
-/// without `type Config` gets `type Config = NoConfig`.
+/// The hook is called at the mount points whose methods the block contains. A block without `type Config`
+/// gets `type Config = NoConfig`.
 #[proc_macro_attribute]
 pub fn hook(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as arguments::Arguments);

@@ -1,4 +1,4 @@
-//! The mount points as the `Hook` trait has them; `sconce-plugin-api` tests that both agree.
+//! The mount points, as in the `Hook` trait; `sconce-plugin-api` tests that the two agree.
 
 /// A method of the `Hook` trait that the host calls at a mount point.
 pub(crate) struct PointMethod {
@@ -48,14 +48,14 @@ pub(crate) const POINTS: &[PointMethod] = &[
     with(20, "on_exception", "failure"),
 ];
 
-/// The methods of the `Hook` trait that are no mount points.
+/// Methods of the `Hook` trait that are not mount points.
 pub(crate) const OTHERS: &[&str] = &["new", "save_state", "load_state"];
 
 pub(crate) fn find(name: &str) -> Option<&'static PointMethod> {
     POINTS.iter().find(|point| point.name == name)
 }
 
-/// The name of the trait's method that is nearest to a mistyped one, if one is near.
+/// The method name of the trait that is nearest to a mistyped one, if one is near.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let names = POINTS.iter().map(|point| point.name);
     names

@@ -1,4 +1,4 @@
-//! A created hook: an opaque instance and the one entry point for all mount points.
+//! A created hook: an opaque instance and its function table.
 
 use std::ffi::c_void;
 
@@ -7,26 +7,26 @@ use abi_stable::std_types::RVec;
 
 use super::{ErrorAbi, HostRoot, TextAbi, ViewAbi};
 
-/// A hook as `create` hands it over. Frozen.
+/// A hook as returned by `create`. Frozen.
 ///
-/// `instance` belongs to the plugin; it goes back to [`HookTable::drop`] exactly once.
+/// `instance` belongs to the plugin; the host passes it to [`HookTable::drop`] exactly once.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, StableAbi)]
 pub struct HookAbi {
-    /// The plugin's object.
+    /// Pointer to the plugin's object.
     pub instance: *mut c_void,
-    /// Its functions; they live as long as the process.
+    /// Its function table, which lives as long as the process.
     pub table: *const HookTable,
 }
 
-/// The functions of a hook. Frozen.
+/// Function table of a hook. Frozen.
 ///
-/// Each answers with a [`Status`](super::Status) number and fills `error` in when that is not 0.
-/// None unwinds.
+/// Each function returns a [`Status`](super::Status) number and fills in `error` if that is not 0. None
+/// unwinds.
 #[repr(C)]
 #[derive(Debug, StableAbi)]
 pub struct HookTable {
-    /// Calls the hook at the mount point of this number.
+    /// Calls the hook at the mount point with number `point`.
     pub call: unsafe extern "C" fn(
         instance: *mut c_void,
         point: u32,
@@ -39,28 +39,28 @@ pub struct HookTable {
         state: *mut RVec<u8>,
         error: *mut ErrorAbi,
     ) -> u32,
-    /// Restores a state that `save_state` wrote; `length` bytes at `state`, borrowed.
+    /// Restores a state that `save_state` wrote; the `length` bytes at `state` are borrowed.
     pub load_state: unsafe extern "C" fn(
         instance: *mut c_void,
         state: *const u8,
         length: usize,
         error: *mut ErrorAbi,
     ) -> u32,
-    /// Drops the hook; `instance` is gone afterwards, also when this fails.
+    /// Drops the hook; `instance` is invalid afterwards, even if this fails.
     pub drop: unsafe extern "C" fn(instance: *mut c_void, error: *mut ErrorAbi) -> u32,
 }
 
-/// What a hook learns at its creation; borrowed for the call of `create`. Frozen.
+/// Information for a hook's creation; borrowed for the call of `create`. Frozen.
 #[repr(C)]
 #[derive(Debug, StableAbi)]
 pub struct SetupAbi {
     /// The host's root; lives as long as the process.
     pub host: *const HostRoot,
-    /// Goes into the host's functions, as [`ViewAbi::context`] does.
+    /// Opaque argument for the host's functions, like [`ViewAbi::context`].
     pub context: *const c_void,
-    /// The unique name of the manifest entry.
+    /// Unique name of the manifest entry.
     pub name: TextAbi,
-    /// The absolute path of the run's output directory.
+    /// Absolute path of the run's output directory.
     pub run_directory: TextAbi,
     /// The resolved manifest as JSON.
     pub manifest: TextAbi,

@@ -1,8 +1,8 @@
 //! The binary interface between host and plugins: frozen at 1.0, grown by extensions.
 //!
-//! Hook authors need nothing of this module; [`export_plugin!`](crate::export_plugin) and
-//! [`hook`](macro@crate::hook) write what uses it. The rules that keep old plugins working on new
-//! hosts, and the reverse, stand in `src/abi/README.md`.
+//! Hook authors need nothing from this module; [`export_plugin!`](crate::export_plugin) and
+//! [`hook`](macro@crate::hook) generate the code that uses it. `src/abi/README.md` has the rules that keep
+//! old plugins working on new hosts and new plugins on old hosts.
 
 mod error;
 mod hook;
@@ -18,10 +18,10 @@ pub use root::{HostRoot, PluginRoot, PluginRootRef};
 pub use text::TextAbi;
 pub use view::ViewAbi;
 
-/// The interface's epoch: plugin and host must agree on it to the number.
+/// Epoch of the interface: plugin and host must have the same.
 ///
-/// It changes only when a frozen type must change, which no plan foresees.
+/// It changes only if a frozen type has to change, which is not planned.
 pub const ABI_EPOCH: u32 = 1;
 
-/// The version of this crate, as the metadata section names it.
+/// Version of this crate, as recorded in the metadata section.
 pub const API_VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,4 +1,4 @@
-//! What single mount points bring beside the view.
+//! Payloads: data that individual mount points have in addition to the view.
 
 use abi_stable::StableAbi;
 
@@ -8,17 +8,17 @@ use super::TextAbi;
 #[repr(C)]
 #[derive(Debug, StableAbi)]
 pub struct OutcomeAbi {
-    /// 0 completed, 1 stopped, 2 failed, 3 interrupted by a signal, whose name is the reason.
+    /// 0 completed, 1 stopped, 2 failed, 3 interrupted by a signal (the reason is the signal's name).
     pub kind: u32,
-    /// Why it was stopped or how it failed; empty when completed.
+    /// Why the run was stopped, or its error; empty if completed.
     pub reason: TextAbi,
 }
 
-/// The payload of `epoch_profile`. Frozen. Times are in seconds.
+/// The payload of `epoch_profile`. Frozen. All times are in seconds of wall-clock time.
 #[repr(C)]
 #[derive(Debug, StableAbi)]
 pub struct ProfileAbi {
-    /// From `before_epoch` to `after_epoch`, both counted in.
+    /// From `before_epoch` to `after_epoch`, including both.
     pub total: f64,
     /// Waiting for batches.
     pub data: f64,
@@ -28,25 +28,25 @@ pub struct ProfileAbi {
     pub loss: f64,
     /// Backward passes.
     pub backward: f64,
-    /// Steps of the optimizer.
+    /// Optimizer steps.
     pub update: f64,
-    /// One entry for each hook of the run, in the manifest's order.
+    /// Array with one entry per hook of the run, in the manifest's order.
     pub hooks: *const HookTimeAbi,
-    /// How many.
+    /// Number of entries in `hooks`.
     pub hook_count: usize,
 }
 
-/// A hook's part in a [`ProfileAbi`]. Frozen.
+/// Time spent in one hook, in a [`ProfileAbi`]. Frozen.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, StableAbi)]
 pub struct HookTimeAbi {
-    /// The hook's name.
+    /// Name of the hook's manifest entry.
     pub name: TextAbi,
-    /// How often it was called.
+    /// Number of calls.
     pub calls: u64,
-    /// All its calls together; estimated from a sample where calls are short and many.
+    /// Total time of all calls, in seconds; estimated from a sample if calls are short and many.
     pub seconds: f64,
-    /// The longest of the calls that were timed.
+    /// Longest of the calls that were timed, in seconds.
     pub longest: f64,
 }
 
@@ -54,9 +54,9 @@ pub struct HookTimeAbi {
 #[repr(C)]
 #[derive(Debug, StableAbi)]
 pub struct FailureAbi {
-    /// 0 the task, 1 the data, 2 a hook, 3 a signal, 4 the host.
+    /// Source of the error: 0 the task, 1 the data, 2 a hook, 3 a signal, 4 the host.
     pub origin: u32,
-    /// The error, whole.
+    /// The complete error message.
     pub message: TextAbi,
     /// The name of the hook that failed, or empty.
     pub hook: TextAbi,
@@ -66,9 +66,9 @@ pub struct FailureAbi {
 #[repr(C)]
 #[derive(Debug, StableAbi)]
 pub struct ModuleAbi {
-    /// The module's name, as `fc1`.
+    /// Name of the module, such as `fc1`.
     pub name: TextAbi,
-    /// What it is, as `linear`.
+    /// Kind of layer, such as `linear`.
     pub kind: TextAbi,
 }
 
@@ -76,16 +76,16 @@ pub struct ModuleAbi {
 #[repr(C)]
 #[derive(Debug, StableAbi)]
 pub struct CheckpointAbi {
-    /// The absolute path of the checkpoint's directory.
+    /// Absolute path of the checkpoint's directory.
     pub path: TextAbi,
-    /// Its tag.
+    /// Tag of the checkpoint.
     pub tag: TextAbi,
-    /// The name of the hook that asked for it, or empty.
+    /// Name of the hook that requested it, or empty.
     pub hook: TextAbi,
-    /// Why it could not be written; empty where it was.
+    /// Why it could not be written; empty on success.
     pub error: TextAbi,
-    /// Its size in bytes; 0 before it is written.
+    /// Size in bytes; 0 before it is written.
     pub bytes: u64,
-    /// How long writing or reading it took, in seconds.
+    /// Time taken to write or read it, in seconds.
     pub seconds: f64,
 }

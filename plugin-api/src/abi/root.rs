@@ -1,4 +1,4 @@
-//! The two roots: what the host finds in a plugin's library, and what it hands to the plugin.
+//! The two root structures: one exported by a plugin's library, one provided by the host.
 #![expect(
     clippy::expl_impl_clone_on_copy,
     reason = "abi_stable's derive writes it for the reference to the prefix type"
@@ -14,17 +14,19 @@ use abi_stable::std_types::RString;
 
 use super::{ErrorAbi, HookAbi, SetupAbi, TextAbi};
 
-/// What a plugin's library exports. Frozen.
+/// The root structure that a plugin's library exports. Frozen.
 #[repr(C)]
 #[derive(StableAbi)]
 #[sabi(kind(Prefix(prefix_ref = PluginRootRef, prefix_fields = PluginRootFields)))]
 pub struct PluginRoot {
-    /// [`ABI_EPOCH`](super::ABI_EPOCH) as the plugin was built with it.
+    /// [`ABI_EPOCH`](super::ABI_EPOCH) that the plugin was built with.
     pub abi_epoch: u32,
-    /// Writes the plugin's description as JSON: the metadata section's content, and for each
-    /// hook kind the JSON Schema of its configuration under `config_schema`.
+    /// Writes the plugin's description as JSON.
+    ///
+    /// It is the content of the metadata section with, for each hook kind, the JSON Schema of its
+    /// configuration under `config_schema`.
     pub describe: unsafe extern "C" fn(description: *mut RString, error: *mut ErrorAbi) -> u32,
-    /// Creates a hook of kind `kind` from its configuration (a JSON text) into `hook`.
+    /// Creates a hook of kind `kind` from its configuration (JSON text) in `hook`.
     pub create: unsafe extern "C" fn(
         kind: TextAbi,
         config: TextAbi,
@@ -32,7 +34,7 @@ pub struct PluginRoot {
         hook: *mut HookAbi,
         error: *mut ErrorAbi,
     ) -> u32,
-    /// The plugin's table for an extension, or null where it has none.
+    /// The plugin's table for an extension, or null if it has none.
     #[sabi(last_prefix_field)]
     pub query: unsafe extern "C" fn(extension: TextAbi) -> *const c_void,
 }
@@ -44,17 +46,16 @@ impl RootModule for PluginRootRef {
     const VERSION_STRINGS: VersionStrings = package_version_strings!();
 }
 
-/// What the host hands to every hook at its creation. Frozen.
+/// The root structure that the host provides to every hook at its creation. Frozen.
 #[repr(C)]
 #[derive(StableAbi)]
 pub struct HostRoot {
-    /// [`ABI_EPOCH`](super::ABI_EPOCH) as the host was built with it.
+    /// [`ABI_EPOCH`](super::ABI_EPOCH) that the host was built with.
     pub abi_epoch: u32,
-    /// The host's name and version, as `sconce 0.1.0`; lives as long as the process.
+    /// Name and version of the host, such as `sconce 0.1.0`; lives as long as the process.
     pub version: TextAbi,
     /// The version of `sconce-plugin-api` that the host was built with; lives as long as the process.
     pub api_version: TextAbi,
-    /// The host's table for an extension, or null where it has none. The table lives as long as
-    /// the process.
+    /// The host's table for an extension, or null if it has none. The table lives as long as the process.
     pub query: unsafe extern "C" fn(extension: TextAbi) -> *const c_void,
 }

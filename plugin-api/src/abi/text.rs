@@ -1,18 +1,18 @@
-//! Borrowed text: a pointer and a length, checked before it becomes a `str`.
+//! Borrowed text: a pointer and a length, validated before use as a `str`.
 
 use std::{fmt, ptr, slice, str};
 
 use abi_stable::StableAbi;
 
-/// UTF-8 text that is borrowed for the call it comes with.
+/// UTF-8 text, borrowed for the duration of a call.
 ///
-/// Null with length 0 is the empty text.
+/// A null pointer with length 0 is the empty text.
 #[repr(C)]
 #[derive(Clone, Copy, StableAbi)]
 pub struct TextAbi {
-    /// The first byte, or null.
+    /// Pointer to the first byte, or null.
     pub pointer: *const u8,
-    /// How many bytes.
+    /// Length in bytes.
     pub length: usize,
 }
 
@@ -23,7 +23,7 @@ impl TextAbi {
         length: 0,
     };
 
-    /// Borrows `text`; whoever receives this must not use it longer than `text` lives.
+    /// Borrows `text`; the receiver must not use the result longer than `text` lives.
     pub const fn new(text: &str) -> TextAbi {
         TextAbi {
             pointer: text.as_ptr(),
@@ -31,11 +31,11 @@ impl TextAbi {
         }
     }
 
-    /// The text, or nothing where it is no valid UTF-8 or its pointer and length make no sense.
+    /// The text; `None` if it is not valid UTF-8, or pointer and length are inconsistent.
     ///
     /// # Safety
     ///
-    /// Where `pointer` is not null, `length` bytes behind it must be readable and unchanged for `'a`.
+    /// If `pointer` is not null, `length` bytes starting there must be readable and unchanged for `'a`.
     pub unsafe fn read<'a>(self) -> Option<&'a str> {
         if self.length == 0 {
             return Some("");
@@ -43,7 +43,8 @@ impl TextAbi {
         if self.pointer.is_null() || self.length > isize::MAX as usize {
             return None;
         }
-        // SAFETY: not null, not longer than a slice may be; the rest is the caller's promise.
+        // SAFETY: the pointer is not null and the length is within the limit of a slice; the caller
+        // guarantees that the bytes are readable and unchanged for `'a`.
         let bytes = unsafe { slice::from_raw_parts(self.pointer, self.length) };
         str::from_utf8(bytes).ok()
     }
@@ -63,13 +64,13 @@ mod tests {
     ///
     /// As for [`TextAbi::read`].
     unsafe fn read(pointer: *const u8, length: usize) -> Option<&'static str> {
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the contract of `TextAbi::read`.
         unsafe { TextAbi { pointer, length }.read() }
     }
 
     #[test]
     fn text_comes_back_and_nonsense_does_not() {
-        // SAFETY: the pointers are null, or lead to literals of at least that length.
+        // SAFETY: the pointers are null or point to literals of at least that length.
         unsafe {
             assert_eq!(TextAbi::new("väl").read(), Some("väl"));
             assert_eq!(TextAbi::EMPTY.read(), Some(""));

@@ -7,41 +7,41 @@ use abi_stable::StableAbi;
 
 use super::TextAbi;
 
-/// The running task at one moment; borrowed for the call. Frozen.
+/// State of the running task at a mount point; borrowed for the call. Frozen.
 ///
 /// Epoch, iteration and update count what is finished, from 0.
 #[repr(C)]
 #[derive(Debug, StableAbi)]
 pub struct ViewAbi {
-    /// Goes into the host's functions.
+    /// Opaque argument for the host's functions.
     pub context: *const c_void,
-    /// What the mount point brings beside this (its type is frozen per point), or null.
+    /// Payload of the mount point (its type is frozen per point), or null.
     pub payload: *const c_void,
-    /// The name of the phase's data set.
+    /// Name of the phase's data set.
     pub stream: TextAbi,
-    /// Training epochs finished.
+    /// Finished training epochs.
     pub epoch: u64,
-    /// Training epochs asked for.
+    /// Training epochs that the run was configured for.
     pub epochs: u64,
-    /// Training batches finished (micro-batches under accumulation).
+    /// Finished training batches (micro-batches under gradient accumulation).
     pub iteration: u64,
-    /// Optimizer steps finished.
+    /// Finished optimizer steps.
     pub update: u64,
-    /// Batches finished in this pass over the phase's data.
+    /// Finished batches in this pass over the phase's data.
     pub batch: u64,
-    /// Batches in this pass over the phase's data; 0 outside one.
+    /// Batches in this pass over the phase's data; 0 outside a pass.
     pub batches: u64,
-    /// Training samples finished.
+    /// Processed training samples.
     pub samples: u64,
-    /// Samples in the current batch; 0 outside one.
+    /// Samples in the current batch; 0 outside a batch.
     pub batch_size: u64,
-    /// How many validations this epoch has had before.
+    /// Number of earlier validations in this epoch.
     pub ordinal: u64,
-    /// The loss of the current batch, the last one between batches. See [`ViewAbi::HAS_LOSS`].
+    /// Loss of the current batch; between batches, that of the last one. Valid with [`ViewAbi::HAS_LOSS`].
     pub loss: f64,
     /// The optimizer's learning rate.
     pub learning_rate: f64,
-    /// [`ViewAbi::HAS_LOSS`] and so on; unknown bits are passed over.
+    /// Bit set of the constants below, such as [`ViewAbi::HAS_LOSS`]; unknown bits are ignored.
     pub flags: u64,
     /// The mount point's number.
     pub point: u32,
@@ -50,7 +50,7 @@ pub struct ViewAbi {
 }
 
 impl ViewAbi {
-    /// The view before anything has happened.
+    /// The view before the run has begun.
     pub const EMPTY: ViewAbi = ViewAbi {
         context: ptr::null(),
         payload: ptr::null(),
@@ -71,10 +71,10 @@ impl ViewAbi {
         phase: 0,
     };
 
-    /// In `flags`: `loss` holds a value.
+    /// Flag: `loss` holds a value.
     pub const HAS_LOSS: u64 = 1;
-    /// In `flags`: this validation comes before the first training epoch.
+    /// Flag: this validation comes before the first training epoch.
     pub const INITIAL: u64 = 2;
-    /// In `flags`: the optimizer steps at the end of this batch.
+    /// Flag: the optimizer steps at the end of this batch.
     pub const UPDATES: u64 = 4;
 }

@@ -1,4 +1,4 @@
-//! One call of a hook: the view with the mount point's payload.
+//! A single call of a hook: the view and the mount point's payload.
 
 use crate::abi::{
     CheckpointAbi, ErrorAbi, FailureAbi, ModuleAbi, OutcomeAbi, ProfileAbi, Status, ViewAbi,
@@ -6,7 +6,7 @@ use crate::abi::{
 use crate::ext::Tables;
 use crate::{Checkpoint, EpochProfile, Error, Failure, Module, Outcome, Result, TaskView};
 
-/// What a call brings, before the mount point says which method it goes to.
+/// The arguments of a call, before the mount point decides which method receives them.
 #[doc(hidden)]
 pub struct Call<'task> {
     abi: &'task ViewAbi,
@@ -26,8 +26,8 @@ impl<'task> Call<'task> {
 
     /// The payload of `after_run`.
     pub fn outcome(&self) -> Result<Outcome<'task>> {
-        // SAFETY: at `after_run` a payload is an `OutcomeAbi` whose texts live as long as the
-        // call; `#[hook]` asks for it there alone.
+        // SAFETY: the payload of `after_run` is an `OutcomeAbi` whose texts live as long as the call;
+        // `#[hook]` calls this for that point only.
         unsafe {
             let payload: Option<&'task OutcomeAbi> = self.abi.payload.cast::<OutcomeAbi>().as_ref();
             payload.map(|payload| Outcome::read(payload))
@@ -37,8 +37,8 @@ impl<'task> Call<'task> {
 
     /// The payload of `epoch_profile`.
     pub fn profile(&self) -> Result<EpochProfile<'task>> {
-        // SAFETY: at `epoch_profile` a payload is a `ProfileAbi` that lives as long as the call;
-        // `#[hook]` asks for it there alone.
+        // SAFETY: the payload of `epoch_profile` is a `ProfileAbi` that lives as long as the call; `#[hook]`
+        // calls this for that point only.
         unsafe {
             let payload: Option<&'task ProfileAbi> = self.abi.payload.cast::<ProfileAbi>().as_ref();
             payload.map(|payload| EpochProfile::read(payload))
@@ -48,8 +48,8 @@ impl<'task> Call<'task> {
 
     /// The payload of `module_forward` and `module_backward`.
     pub fn module(&self) -> Result<Module<'task>> {
-        // SAFETY: at these points a payload is a `ModuleAbi` whose texts live as long as the call;
-        // `#[hook]` asks for it there alone.
+        // SAFETY: the payload of these points is a `ModuleAbi` whose texts live as long as the call;
+        // `#[hook]` calls this for these points only.
         unsafe {
             let payload: Option<&'task ModuleAbi> = self.abi.payload.cast::<ModuleAbi>().as_ref();
             payload.map(|payload| Module::read(payload, self.abi, self.tables))
@@ -57,10 +57,10 @@ impl<'task> Call<'task> {
         .ok_or_else(|| Error::new("the host called a module's mount point without a module"))
     }
 
-    /// The payload of the checkpoint points.
+    /// The payload of the three checkpoint points.
     pub fn checkpoint(&self) -> Result<Checkpoint<'task>> {
-        // SAFETY: at these points a payload is a `CheckpointAbi` whose texts live as long as the
-        // call; `#[hook]` asks for it there alone.
+        // SAFETY: the payload of these points is a `CheckpointAbi` whose texts live as long as the call;
+        // `#[hook]` calls this for these points only.
         unsafe {
             let payload: Option<&'task CheckpointAbi> =
                 self.abi.payload.cast::<CheckpointAbi>().as_ref();
@@ -71,8 +71,8 @@ impl<'task> Call<'task> {
 
     /// The payload of `on_exception`.
     pub fn failure(&self) -> Result<Failure<'task>> {
-        // SAFETY: at `on_exception` a payload is a `FailureAbi` whose texts live as long as the
-        // call; `#[hook]` asks for it there alone.
+        // SAFETY: the payload of `on_exception` is a `FailureAbi` whose texts live as long as the call;
+        // `#[hook]` calls this for that point only.
         unsafe {
             let payload: Option<&'task FailureAbi> = self.abi.payload.cast::<FailureAbi>().as_ref();
             payload.map(|payload| Failure::read(payload))
@@ -81,7 +81,7 @@ impl<'task> Call<'task> {
     }
 }
 
-/// Turns the host's answer into a result whose error points at the hook's line.
+/// Converts the host's status into a result; an error has the location of the caller, in the hook's source.
 #[track_caller]
 pub(crate) fn outcome(status: u32, error: &ErrorAbi) -> Result<()> {
     if status == Status::OK.0 {

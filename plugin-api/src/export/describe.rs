@@ -1,4 +1,4 @@
-//! Describing a plugin in full: its metadata with each hook's configuration schema.
+//! Describing a plugin: its metadata with the configuration schema of each hook.
 
 use abi_stable::std_types::RString;
 use serde_json::Value;
@@ -9,12 +9,12 @@ use crate::abi::ErrorAbi;
 use crate::metadata::PluginMetadata;
 use crate::{Context, Result};
 
-/// The body of a plugin's `describe` entry.
+/// Implementation of a plugin's `describe` entry point.
 ///
 /// # Safety
 ///
-/// All pointers must be valid for the call, as [`PluginRoot::describe`](crate::abi::PluginRoot)
-/// says.
+/// All pointers must be valid for the call, as documented at
+/// [`PluginRoot::describe`](crate::abi::PluginRoot).
 #[doc(hidden)]
 pub unsafe fn describe(
     metadata: &str,
@@ -22,7 +22,7 @@ pub unsafe fn describe(
     description: *mut RString,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that all pointers are valid for the call.
     unsafe {
         fence(error, || {
             let text = description_of(metadata, kinds)?;
@@ -35,7 +35,7 @@ pub unsafe fn describe(
 }
 
 fn description_of(metadata: &str, kinds: &[Kind]) -> Result<String> {
-    // Read as the type first: what the section holds must be what hosts can read.
+    // Deserialised only as a check: hosts must be able to read the section's content.
     serde_json::from_str::<PluginMetadata>(metadata).context("the metadata is damaged")?;
     let mut plugin: Value = serde_json::from_str(metadata)?;
     let mut hooks = Vec::new();

@@ -1,7 +1,7 @@
-//! The fence around every entry: no panic crosses the boundary.
+//! The fence around every entry point, which keeps panics from crossing the boundary.
 //!
-//! A cdylib has its own copy of std, so the host could not catch what starts here, and
-//! `abi_stable` would end the process. Inside the fence a panic becomes an error with message and place.
+//! A cdylib has its own copy of std, so the host cannot catch its panics, and `abi_stable` would abort the
+//! process. The fence converts a panic into an error with message and location.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -15,19 +15,19 @@ use crate::abi::{ErrorAbi, Status};
 use crate::{Error, Result};
 
 thread_local! {
-    /// Where the last panic on this thread came from.
+    /// Location of the last panic on this thread.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 thread_local! {
-    /// Whether this thread does a part of a hook's work, [`catch_part`].
+    /// Whether this thread is running a part of a hook's work, see [`catch_part`].
     static IN_PART: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The thread that the host calls on: its panics are reported, not printed.
+/// The thread on which the host calls: its panics are reported as errors, not printed.
 static TRAINING_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
-/// A failure as it crosses the boundary: its status, and what goes into the [`ErrorAbi`].
+/// A failure as it crosses the boundary: its status, and the content of the [`ErrorAbi`].
 pub(crate) struct Refused {
     pub(crate) status: Status,
     pub(crate) error: Error,
@@ -42,19 +42,19 @@ impl From<Error> for Refused {
     }
 }
 
-/// Runs `body` and answers with a status; errors and panics are written to `error`.
+/// Runs `body` and returns a status; writes errors and panics to `error`.
 ///
 /// # Safety
 ///
-/// `error` must be null or lead to an [`ErrorAbi`] that nothing else uses meanwhile.
+/// `error` must be null or point to an [`ErrorAbi`] that nothing else accesses meanwhile.
 #[doc(hidden)]
 #[inline]
 pub unsafe fn fence(error: *mut ErrorAbi, body: impl FnOnce() -> Result<()>) -> u32 {
-    // SAFETY: passed on.
+    // SAFETY: the caller upholds the same contract for `error`.
     unsafe { fence_with(error, || body().map_err(Refused::from)) }
 }
 
-/// As [`fence`], for bodies that choose the status.
+/// Like [`fence`], for bodies that choose the status.
 ///
 /// # Safety
 ///
@@ -64,47 +64,47 @@ pub(crate) unsafe fn fence_with(
     error: *mut ErrorAbi,
     body: impl FnOnce() -> std::result::Result<(), Refused>,
 ) -> u32 {
-    // Unwind safety: after a panic the host treats the hook's state as the hook left it, and says
-    // so to the user; memory safety doesn't depend on it.
+    // Unwind safety: after a panic the hook's state is whatever the hook left behind, and the user is warned
+    // of that; memory safety does not depend on it.
     match panic::catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Status::OK.0,
         Ok(Err(refused)) => {
             let place = refused.error.place().to_string();
-            // SAFETY: passed on.
+            // SAFETY: the caller upholds the same contract for `error`.
             unsafe { write(error, refused.error.message(), &place) };
             refused.status.0
         }
         Err(payload) => {
-            // SAFETY: passed on.
+            // SAFETY: the caller upholds the same contract for `error`.
             unsafe { panicked(error, payload) };
             Status::PANIC.0
         }
     }
 }
 
-/// A panic in a part of a hook's work, on whichever thread.
+/// A panic in a part of a hook's work, on any thread.
 pub(crate) struct Caught {
     payload: Box<dyn Any + Send>,
     place: Option<String>,
 }
 
 impl Caught {
-    /// Goes on unwinding, on the thread that gave the work out.
+    /// Resumes unwinding, on the thread that distributed the work.
     pub(crate) fn go_on(self) -> ! {
         PLACE.with_borrow_mut(|kept| *kept = self.place);
         panic::resume_unwind(self.payload)
     }
 
-    /// Leaves it: a payload's own drop may panic too.
+    /// Leaks the payload, whose drop may panic too.
     pub(crate) fn forget(self) {
         std::mem::forget(self.payload);
     }
 }
 
-/// Does a part of a hook's work. What panics in it is kept, not printed: the hook's call will tell it.
+/// Runs a part of a hook's work; a panic is caught, not printed, and later reported by the hook's call.
 pub(crate) fn catch_part(part: impl FnOnce()) -> std::result::Result<(), Caught> {
     let before = IN_PART.replace(true);
-    // Unwind safety: as for a whole call.
+    // Unwind safety: as in `fence_with`.
     let done = panic::catch_unwind(AssertUnwindSafe(part));
     IN_PART.set(before);
     done.map_err(|payload| Caught {
@@ -113,7 +113,7 @@ pub(crate) fn catch_part(part: impl FnOnce()) -> std::result::Result<(), Caught>
     })
 }
 
-/// Reports a panic.
+/// Writes a panic to `error`.
 ///
 /// # Safety
 ///
@@ -122,9 +122,9 @@ pub(crate) fn catch_part(part: impl FnOnce()) -> std::result::Result<(), Caught>
 unsafe fn panicked(error: *mut ErrorAbi, payload: Box<dyn Any + Send>) {
     let message = text_of(payload.as_ref());
     let place = PLACE.with_borrow_mut(Option::take).unwrap_or_default();
-    // SAFETY: passed on.
+    // SAFETY: the caller upholds the same contract for `error`.
     unsafe { write(error, &message, &place) };
-    // A payload's own drop may panic too; it is forgotten rather than risked.
+    // The payload's drop may panic too, so it is leaked.
     std::mem::forget(payload);
 }
 
@@ -138,24 +138,28 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
     }
 }
 
+/// Writes message and location to `error`, unless it is null.
+///
 /// # Safety
 ///
 /// As for [`fence`].
 #[cold]
 unsafe fn write(error: *mut ErrorAbi, message: &str, place: &str) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `error` is null or exclusively ours.
     if let Some(error) = unsafe { error.as_mut() } {
         error.message = RString::from(message);
         error.place = RString::from(place);
     }
 }
 
-/// From now on a panic on this thread is kept for the report instead of printed: inside a plugin
-/// all code of this thread runs behind the fence. Other threads' panics are printed as ever.
+/// From now on, keeps panics on this thread for the report instead of printing them.
+///
+/// Inside a plugin, all code on this thread runs behind the fence. Panics on other threads are printed as
+/// usual.
 pub(crate) fn keep_panics_of_this_thread() {
     #[cfg(feature = "testing")]
     if KEEPS.get() {
-        // The test kit's calls alone: the thread is a test's, whose own panics are to be seen.
+        // Only during calls of the test kit: the thread belongs to a test, whose own panics must be printed.
         return install();
     }
     if TRAINING_THREAD.set(thread::current().id()).is_ok() {
@@ -177,7 +181,7 @@ fn install() {
     });
 }
 
-/// Whether a panic on this thread is to be kept.
+/// Whether a panic on this thread is to be kept instead of printed.
 fn is_kept() -> bool {
     #[cfg(feature = "testing")]
     if KEEPS.get() {
@@ -188,11 +192,11 @@ fn is_kept() -> bool {
 
 #[cfg(feature = "testing")]
 thread_local! {
-    /// Whether the test kit is calling a hook on this thread.
+    /// Whether the test kit is currently calling a hook on this thread.
     static KEEPS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Keeps the panics of a call, and no others of this thread.
+/// Keeps panics during `call`, and no others on this thread.
 #[cfg(feature = "testing")]
 pub(crate) fn keeping<T>(call: impl FnOnce() -> T) -> T {
     KEEPS.set(true);

@@ -1,4 +1,4 @@
-//! The plugin's side of the boundary: what [`export_plugin!`](crate::export_plugin) is made of.
+//! The plugin's side of the boundary: the runtime support of [`export_plugin!`](crate::export_plugin).
 
 mod call;
 mod create;

@@ -1,4 +1,4 @@
-//! The metadata section's bytes, put together at compile time.
+//! The metadata section's bytes, assembled at compile time.
 
 use crate::metadata::MAGIC;
 
@@ -35,7 +35,7 @@ impl<const N: usize> Bytes<N> {
         self
     }
 
-    /// As a JSON string's inside: quotes and backslashes escaped, control characters made blanks.
+    /// Appends the content of a JSON string: quotes and backslashes escaped, control characters as blanks.
     const fn escaped(mut self, text: &str) -> Self {
         let bytes = text.as_bytes();
         let mut index = 0;
@@ -58,7 +58,7 @@ impl<const N: usize> Bytes<N> {
             .raw("\",")
     }
 
-    /// A comma-separated text as an array of strings.
+    /// Appends a comma-separated text as an array of strings.
     const fn array_member(mut self, key: &str, commas: &str) -> Self {
         self = self.raw("\"").raw(key).raw("\":[");
         let bytes = commas.as_bytes();
@@ -80,12 +80,12 @@ impl<const N: usize> Bytes<N> {
         self.raw("],")
     }
 
-    /// How many bytes were written, or would have been if `N` had been enough.
+    /// Number of bytes written, or that would have been written if `N` were large enough.
     pub const fn length(&self) -> usize {
         self.length
     }
 
-    /// The text; `N` must be its length.
+    /// The text; `N` must equal its length.
     pub const fn text(&self) -> &str {
         match std::str::from_utf8(&self.bytes) {
             Ok(text) => text,
@@ -94,7 +94,7 @@ impl<const N: usize> Bytes<N> {
     }
 }
 
-/// The metadata as JSON. Evaluated twice: with `N = 0` for its length, then for the text.
+/// The metadata as JSON. Evaluated twice: with `N = 0` to get its length, then for the text.
 #[doc(hidden)]
 pub const fn metadata<const N: usize>(
     name: &str,
@@ -126,7 +126,7 @@ pub const fn metadata<const N: usize>(
     json.raw("]}")
 }
 
-/// The section's bytes: magic, length, text. `N` must be the text's length plus 12.
+/// The section's bytes: magic, length, text. `N` must equal the text's length plus 12.
 #[doc(hidden)]
 pub const fn section<const N: usize>(text: &str) -> [u8; N] {
     let mut section = [0; N];

@@ -1,4 +1,4 @@
-//! The functions of a created hook, for every hook type.
+//! The function table of a created hook, generic over the hook type.
 
 use std::ffi::c_void;
 use std::slice;
@@ -11,13 +11,13 @@ use crate::abi::{ErrorAbi, HookTable, ViewAbi};
 use crate::ext::Tables;
 use crate::{Error, HookKind};
 
-/// What a hook's `instance` pointer leads to.
+/// The object that a hook's `instance` pointer points to.
 pub(super) struct Instance<H> {
     pub(super) hook: H,
     pub(super) tables: Tables,
 }
 
-/// The table of a hook type: a constant that lives as long as the library, that is, for ever.
+/// The function table of a hook type: a constant that lives as long as the library, which is never unloaded.
 pub(super) struct TableOf<H>(std::marker::PhantomData<H>);
 
 impl<H: HookKind> TableOf<H> {
@@ -29,13 +29,13 @@ impl<H: HookKind> TableOf<H> {
     };
 }
 
-/// The hook behind `instance`.
+/// Converts an `instance` pointer to a reference.
 ///
 /// # Safety
 ///
 /// `instance` must come from `create` of this type, not have been dropped, and not be in use.
 unsafe fn instance<'a, H>(instance: *mut c_void) -> &'a mut Instance<H> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees a live instance of this type that is not in use.
     unsafe { &mut *instance.cast::<Instance<H>>() }
 }
 
@@ -45,8 +45,8 @@ unsafe extern "C" fn call<H: HookKind>(
     view: *const ViewAbi,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the host hands back the instance that `create` made, on one thread, and lends view
-    // and error for this call.
+    // SAFETY: the host passes the instance that `create` made, always on one thread, and lends view and error
+    // for this call.
     unsafe {
         let Instance { hook, tables } = instance::<H>(pointer);
         fence(error, || {
@@ -66,7 +66,7 @@ unsafe extern "C" fn save_state<H: HookKind>(
     state: *mut RVec<u8>,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: as for `call`; `state` leads to a vector that is lent for this call.
+    // SAFETY: as for `call`; `state` points to a vector that is lent for this call.
     unsafe {
         let Instance { hook, .. } = instance::<H>(pointer);
         fence(error, || {
@@ -101,7 +101,7 @@ unsafe extern "C" fn drop_hook<H: HookKind>(pointer: *mut c_void, error: *mut Er
     if pointer.is_null() {
         return 0;
     }
-    // SAFETY: the host calls this once, with the pointer that `create` made from this type of box.
+    // SAFETY: the host calls this once, with the pointer that `create` made from a box of this type.
     unsafe {
         fence(error, || {
             drop(Box::from_raw(pointer.cast::<Instance<H>>()));

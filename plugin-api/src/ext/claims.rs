@@ -1,21 +1,22 @@
-//! `sconce.claims/1`: what only one hook of a run can have.
+//! `sconce.claims/1`: claims on resources that only one hook of a run can have.
 
 use std::ffi::c_void;
 
 use super::Extension;
 use crate::abi::{ErrorAbi, TextAbi};
 
-/// The table of `sconce.claims/1`. Frozen.
+/// Function table of `sconce.claims/1`. Frozen.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ClaimsTable {
-    /// Claims something for the hook that is being created. Where another hook of the run has it already, the
-    /// status is not 0, and the message names both.
+    /// Claims a resource, named by a text, for the hook that is being created.
+    ///
+    /// If another hook of the run has claimed it, the status is not 0 and the message names both hooks.
     pub claim:
         unsafe extern "C" fn(context: *const c_void, what: TextAbi, error: *mut ErrorAbi) -> u32,
 }
 
-// SAFETY: this is the table of that identifier.
+// SAFETY: this type is the table frozen under `ID`.
 unsafe impl Extension for ClaimsTable {
     const ID: &'static str = "sconce.claims/1";
 }

@@ -1,12 +1,12 @@
-//! What is legal where: the table of mount points and of what may be asked for and changed at each.
+//! Legality rules: which requests and modifications are allowed at which mount point.
 //!
-//! The host and the test kit (`testing`) go by the same one.
+//! The host and the test kit (`testing`) both use this table.
 
 use super::{Collection, Request};
 use crate::{Phase, Point};
 
 impl Request {
-    /// Whether it may be asked for at a mount point.
+    /// Whether the request may be made at a mount point in a phase.
     ///
     /// ```
     /// use sconce_plugin_api::{Phase, Point, ext::Request};
@@ -56,13 +56,14 @@ impl Request {
                         P::BeforeEpoch | P::AfterIter | P::AfterEpoch | P::AfterCycle
                     )
             }
-            // Legal at a hook's creation alone.
+            // Legal at a hook's creation only.
             Request::LeaveOutPoint => false,
         }
     }
 
-    /// Why it may not be asked for at a mount point, or nothing where it may. No point is a hook's
-    /// creation.
+    /// Why the request may not be made at a mount point; `None` if it may.
+    ///
+    /// `point` is `None` at a hook's creation.
     pub fn why_not_at(self, point: Option<Point>, phase: Phase) -> Option<String> {
         let name = self.name();
         let Some(point) = point else {
@@ -88,9 +89,10 @@ impl Request {
 }
 
 impl Collection {
-    /// Why the tensor of this name may not be changed at a mount point, or nothing where it may. No
-    /// point is a hook's creation. What is published has rules of its own: its publisher may change
-    /// it, unless it is kept for the batch alone.
+    /// Why the tensor of this name may not be modified at a mount point; `None` if it may.
+    ///
+    /// `point` is `None` at a hook's creation. For published tensors there are further rules: only their
+    /// publisher may modify them, and not if they are kept for the batch only.
     ///
     /// ```
     /// use sconce_plugin_api::{Point, ext::Collection};
@@ -118,7 +120,7 @@ impl Collection {
         ))
     }
 
-    /// Where the tensor of this name may be changed.
+    /// Points at which the tensor of this name may be modified, and what messages call it.
     fn changeable(self, name: &str) -> (&'static str, &'static [Point]) {
         use Point as P;
         const PARAMETERS: &[Point] = &[
@@ -146,7 +148,7 @@ impl Collection {
     }
 }
 
-/// The points between iterations, at which the parameters stand still.
+/// Points between iterations, at which no forward or backward pass is in progress.
 fn is_between(point: Point) -> bool {
     use Point as P;
     matches!(
@@ -162,19 +164,23 @@ fn is_between(point: Point) -> bool {
     )
 }
 
-/// The tag that is none: it always leads to the checkpoint that was saved last.
+/// A reserved tag, which always refers to the checkpoint saved last.
 pub const LATEST: &str = "latest";
 
-/// The name, up to the first `/`, of the values by which hooks note a run's best checkpoint, kept for the run:
-/// `{"tag": "best", "metric": "val/loss", "value": 0.25}`. `sconce eval` and `predict` of a run's directory take
-/// the checkpoint of that tag.
+/// First part, up to the first `/`, of the names under which hooks publish a run's best checkpoint.
+///
+/// The value is kept for the run: `{"tag": "best", "metric": "val/loss", "value": 0.25}`. `sconce eval` and
+/// `predict` of a run's directory use the checkpoint with that tag.
 pub const BEST_CHECKPOINT: &str = "best_checkpoint";
 
-/// Checks a checkpoint's tag: it is a part of a file's name, on every system.
+/// Checks a checkpoint's tag, which becomes part of a file name and must be valid on every system.
+///
+/// A tag has 1 to 128 ASCII letters, digits, `-`, `_` or `.`, does not start with a dot, and is not
+/// [`LATEST`].
 ///
 /// # Errors
 ///
-/// What is wrong with it, for people.
+/// A message that says what is wrong.
 pub fn check_tag(tag: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if tag.is_empty() || tag.len() > 128 || tag.starts_with('.') || !tag.chars().all(is_plain) {
@@ -191,14 +197,16 @@ pub fn check_tag(tag: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The longest name of a metric or of what is published, in bytes.
+/// Longest name of a metric or published value, in bytes.
 const LONGEST_NAME: usize = 256;
 
-/// Checks the name of a metric (`what` is "a metric's name") or of what is published.
+/// Checks the name of a metric or of a published value: 1 to 256 bytes, no control characters.
+///
+/// `what` is the subject of the message, e.g. "a metric's name".
 ///
 /// # Errors
 ///
-/// What is wrong with it, for people.
+/// A message that says what is wrong.
 pub fn check_name(what: &str, name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
         return Err(format!(
@@ -208,12 +216,13 @@ pub fn check_name(what: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a path that was written in a manifest or on a command line: nothing replaces `~` and `$VAR` in
-/// it as a shell does, and nobody wants a directory with such a name.
+/// Checks a path from a manifest or a command line for `~` and `$VAR`, which only a shell expands.
+///
+/// Such a path would otherwise create a directory of that literal name.
 ///
 /// # Errors
 ///
-/// What to write instead, for people.
+/// A message that says what to write instead.
 pub fn check_path(path: &str) -> Result<(), String> {
     const ONLY: &str = "which only a shell replaces";
     if let Some(rest) = path.strip_prefix('~') {
@@ -257,7 +266,7 @@ mod tests {
 
     #[test]
     fn every_request_is_legal_somewhere_and_nothing_after_the_run() {
-        // But for the one that is legal at creation alone.
+        // Except the one that is legal at creation only.
         let at_points = |request: &Request| *request != Request::LeaveOutPoint;
         for request in Request::ALL.into_iter().filter(at_points) {
             assert!(

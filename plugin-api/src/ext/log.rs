@@ -1,19 +1,19 @@
-//! `sconce.log/1`: a hook's words go through the host, which knows where the screen is.
+//! `sconce.log/1`: messages of hooks, shown by the host, which manages the terminal.
 
 use std::ffi::c_void;
 
 use super::Extension;
 use crate::abi::TextAbi;
 
-/// The table of `sconce.log/1`. Frozen.
+/// Function table of `sconce.log/1`. Frozen.
 #[repr(C)]
 #[derive(Debug)]
 pub struct LogTable {
-    /// Logs `message` at a [`Level`]'s number. An unknown level counts as information.
+    /// Logs `message` at the level of this number; unknown levels are treated as [`Level::Info`].
     pub log: unsafe extern "C" fn(context: *const c_void, level: u32, message: TextAbi) -> u32,
 }
 
-// SAFETY: this is the table of that identifier.
+// SAFETY: this type is the table frozen under `ID`.
 unsafe impl Extension for LogTable {
     const ID: &'static str = "sconce.log/1";
 }
@@ -23,20 +23,20 @@ impl LogTable {
     pub const ID: &'static str = <Self as Extension>::ID;
 }
 
-/// How loud a message is.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Level {
-    /// Something that the run survives but the user should know.
+    /// Does not end the run, but the user should know.
     Warn = 1,
-    /// What the user has asked to see.
+    /// Information that the user asked for by configuring the hook.
     Info = 2,
-    /// For whoever looks for a fault; hidden by default.
+    /// For debugging; hidden by default.
     Debug = 3,
 }
 
 impl Level {
-    /// The level with this number; unknown numbers are information.
+    /// The level with this number; [`Level::Info`] for unknown numbers.
     pub const fn from_number(number: u32) -> Level {
         match number {
             1 => Level::Warn,

@@ -1,4 +1,4 @@
-//! `sconce.metrics/1`: the metrics of every phase, read and published.
+//! `sconce.metrics/1`: reading and publishing metrics, for every phase.
 
 use std::ffi::c_void;
 
@@ -9,37 +9,36 @@ use crate::abi::{ErrorAbi, TextAbi};
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct MetricAbi {
-    /// Its name; lives until the end of the run.
+    /// Name; valid until the end of the run.
     pub name: TextAbi,
-    /// Its value.
+    /// Current value.
     pub value: f64,
 }
 
-/// The table of `sconce.metrics/1`. Frozen.
+/// Function table of `sconce.metrics/1`. Frozen.
 ///
-/// The metrics of the phase that is under way are means over the samples so far; those of another
-/// phase are the values at the end of its last pass.
+/// Metrics of the phase in progress are means over the samples so far; those of another phase are the values
+/// at the end of its last pass.
 #[repr(C)]
 #[derive(Debug)]
 pub struct MetricsTable {
-    /// How many metrics the phase of this number has.
+    /// Number of metrics of the phase with this number.
     pub count: unsafe extern "C" fn(context: *const c_void, phase: u32) -> usize,
-    /// The metric at `index`, in the order in which they first appeared.
+    /// The metric at `index`, in order of first appearance.
     pub at: unsafe extern "C" fn(
         context: *const c_void,
         phase: u32,
         index: usize,
         metric: *mut MetricAbi,
     ) -> u32,
-    /// The metric of this name.
+    /// The metric with this name.
     pub get: unsafe extern "C" fn(
         context: *const c_void,
         phase: u32,
         name: TextAbi,
         value: *mut f64,
     ) -> u32,
-    /// Sets a metric of the current phase; visible to later hooks at the same point and after,
-    /// until the phase's next pass begins.
+    /// Sets a metric of the current phase, visible until the phase's next pass begins.
     pub publish: unsafe extern "C" fn(
         context: *const c_void,
         name: TextAbi,
@@ -48,7 +47,7 @@ pub struct MetricsTable {
     ) -> u32,
 }
 
-// SAFETY: this is the table of that identifier.
+// SAFETY: this type is the table frozen under `ID`.
 unsafe impl Extension for MetricsTable {
     const ID: &'static str = "sconce.metrics/1";
 }

@@ -1,9 +1,10 @@
-//! Extensions: the host's functions, in tables that are frozen under a name and a revision.
+//! Extensions: tables of host functions, each frozen under a name and a revision.
 //!
-//! One file per extension: its table (what crosses the boundary), then what authors see of it.
-//! A plugin asks for the tables once, at the creation of a hook; a table that the host lacks makes
-//! an error of the methods that need it, or refuses the plugin if its hook `requires` it.
+//! There is one file per extension: its table, which crosses the boundary, followed by the types that authors
+//! use. A plugin queries all tables when a hook is created. If the host lacks a table, the methods that need
+//! it return an error, or the plugin is refused if its hook `requires` the extension.
 
+mod asked;
 mod claims;
 mod legal;
 mod log;
@@ -20,6 +21,7 @@ mod values;
 
 use std::ffi::c_void;
 
+pub use asked::{Asked, check_ratio};
 pub use claims::ClaimsTable;
 pub use legal::{BEST_CHECKPOINT, LATEST, check_name, check_path, check_tag};
 pub use log::{Level, LogTable};
@@ -36,7 +38,7 @@ pub use values::{Keep, ValuesTable};
 
 use crate::abi::{HostRoot, TextAbi};
 
-/// The extensions that this version of the API knows how to use.
+/// Identifiers of the extensions that this version of the API can use.
 pub const KNOWN: [&str; 12] = [
     ClaimsTable::ID,
     LogTable::ID,
@@ -52,18 +54,18 @@ pub const KNOWN: [&str; 12] = [
     ValuesTable::ID,
 ];
 
-/// A table of the host's, frozen under its identifier.
+/// A table of host functions, frozen under its identifier.
 ///
 /// # Safety
 ///
-/// The type must be the `repr(C)` table that has been frozen under `ID`: whatever answers a query
-/// for `ID` hands out a pointer to exactly this layout.
+/// The type must be the `repr(C)` table frozen under `ID`: every answer to a query for `ID` is a pointer to
+/// exactly this layout.
 pub unsafe trait Extension: 'static {
-    /// Name and revision, as `sconce.log/1`.
+    /// Name and revision, such as `sconce.log/1`.
     const ID: &'static str;
 }
 
-/// The host's tables, asked for once per hook.
+/// The host's tables, queried once per hook.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
     pub(crate) claims: Option<&'static ClaimsTable>,
@@ -81,7 +83,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Asks the host for every table that this version knows.
+    /// Queries the host for every table that this version knows.
     pub(crate) fn query(host: &HostRoot) -> Tables {
         Tables {
             claims: query(host),
@@ -101,8 +103,8 @@ impl Tables {
 }
 
 fn query<T: Extension>(host: &HostRoot) -> Option<&'static T> {
-    // SAFETY: the identifier is a literal; the host answers with null or a table that lives as
-    // long as the process and has the layout frozen under `ID` (the contract of `Extension`).
+    // SAFETY: the identifier is a literal; the host answers with null or a table that lives as long as the
+    // process and has the layout frozen under `ID` (the contract of `Extension`).
     unsafe {
         let table: *const c_void = (host.query)(TextAbi::new(T::ID));
         table.cast::<T>().as_ref()

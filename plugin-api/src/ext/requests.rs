@@ -1,15 +1,15 @@
-//! `sconce.requests/1`: what a hook may ask the run to do.
+//! `sconce.requests/1`: requests that a hook may make to the run.
 
 use std::ffi::c_void;
 
 use super::Extension;
 use crate::abi::{ErrorAbi, TextAbi};
 
-/// The table of `sconce.requests/1`. Frozen; the set of requests is open.
+/// Function table of `sconce.requests/1`. Frozen; the set of requests is open.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RequestsTable {
-    /// Asks for the [`Request`] of this number, with its number and text arguments.
+    /// Makes the [`Request`] with this number, with a numeric and a text argument.
     pub request: unsafe extern "C" fn(
         context: *const c_void,
         request: u32,
@@ -19,7 +19,7 @@ pub struct RequestsTable {
     ) -> u32,
 }
 
-// SAFETY: this is the table of that identifier.
+// SAFETY: this type is the table frozen under `ID`.
 unsafe impl Extension for RequestsTable {
     const ID: &'static str = "sconce.requests/1";
 }
@@ -29,7 +29,10 @@ impl RequestsTable {
     pub const ID: &'static str = <Self as Extension>::ID;
 }
 
-/// The requests that this version of the API knows, with their numbers.
+/// Requests that this version of the API knows, with their numbers.
+///
+/// Each documents the meaning of its two arguments, "the number" and "the text". Where each is legal:
+/// [`Request::is_legal_at`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -38,55 +41,58 @@ pub enum Request {
     Stop = 1,
     /// Stop after this epoch and its validation; the text is the reason.
     StopAfterEpoch = 2,
-    /// Leave this batch out.
+    /// Skip this batch.
     SkipBatch = 3,
-    /// Leave this update out.
+    /// Skip this update.
     SkipUpdate = 4,
-    /// Set the learning rate to the number: of the group that the text names, or of all.
+    /// Set the learning rate to the number: of the group named by the text, or of all if it is empty.
     SetLearningRate = 5,
-    /// Multiply this batch's loss by the number before its gradients are computed.
+    /// Multiply this batch's loss by the number before the backward pass.
     ScaleLoss = 6,
-    /// Save a checkpoint; the text is its tag. The number is 0, or 1 for one of the parameters alone.
+    /// Save a checkpoint; the text is its tag. The number is 0, or 1 to save the parameters only.
     SaveCheckpoint = 7,
-    /// Validate, in the middle of the training.
+    /// Run a validation during training.
     Validate = 8,
-    /// Go back to a checkpoint; the text is its tag.
+    /// Roll back to a checkpoint; the text is its tag.
     RollBack = 9,
-    /// Put a published set of tensors in the parameters' place; the text is its name.
+    /// Replace the parameters by a published set of tensors; the text is its name.
     SwapParameters = 10,
-    /// Put the parameters back into their place.
+    /// Restore the real parameters after a swap.
     SwapBack = 11,
-    /// Take the parameters, and nothing else, from a checkpoint; the text is `TAG`, or `TAG/SET` for
-    /// a published set in the place of the parameters.
+    /// Load only the parameters from a checkpoint; the text is `TAG` or `TAG/SET`.
+    ///
+    /// With `SET`, a published set is used instead of the checkpoint's parameters.
     LoadParameters = 12,
     /// Delete a checkpoint; the text is its tag.
     DeleteCheckpoint = 13,
     /// Give a saved checkpoint a second tag; the text is `FROM/TO`.
     CopyCheckpoint = 14,
-    /// Write a checkpoint's parameters into a file of their own, named by its hash; the text is
-    /// `TAG/NAME`, or `TAG/NAME/SET` for a published set in the place of the parameters.
+    /// Export a checkpoint's parameters to a file; the text is `TAG/NAME` or `TAG/NAME/SET`.
+    ///
+    /// The file's name ends in its hash. With `SET`, a published set is used instead of the checkpoint's
+    /// parameters.
     PublishWeights = 15,
-    /// Save a checkpoint that is written while the training goes on; text and number as those of
-    /// `SaveCheckpoint`.
+    /// Save a checkpoint in the background; text and number as for `SaveCheckpoint`.
     SaveInBackground = 16,
-    /// At a hook's creation: never call it at the mount point of this number.
+    /// At a hook's creation: never call it at the mount point with this number.
     LeaveOutPoint = 17,
-    /// Call this hook at modules from now on (the number is 1), or don't (0).
+    /// From now on, call this hook at the module points (the number is 1), or don't (0).
     ListenAtModules = 18,
-    /// Train the parameter of the text's name at this share of its group's learning rate; 0 freezes it.
-    /// Of a buffer: 0 freezes it, 1 lets it go.
+    /// Train the parameter named by the text at its group's learning rate times the number; 0 freezes it. For
+    /// a buffer: 0 freezes it, 1 unfreezes it.
     Freeze = 19,
-    /// Add the gradients of so many batches up for an update, from the next one on.
+    /// Accumulate the gradients of this number of batches per update, from the next update on.
     SetAccumulation = 20,
-    /// Set the momentum (the first beta, where the optimizer calls it so) to the number: of the group
-    /// that the text names, or of all.
+    /// Set the momentum to the number: of the group named by the text, or of all if it is empty.
+    ///
+    /// For Adam, AdamW and Lion this is beta1.
     SetMomentum = 21,
-    /// Compute the statistics of the batch norms anew from so many training samples; 0: from all.
+    /// Recompute the batch norms' running statistics from this number of training samples; 0: from all.
     RenewStatistics = 22,
 }
 
 impl Request {
-    /// All requests of this version of the API.
+    /// All requests that this version of the API knows, in the order of their numbers.
     pub const ALL: [Request; 22] = [
         Request::Stop,
         Request::StopAfterEpoch,
@@ -112,14 +118,14 @@ impl Request {
         Request::RenewStatistics,
     ];
 
-    /// The request with this number.
+    /// The request with this number; `None` if this version of the API doesn't know it.
     pub fn from_number(number: u32) -> Option<Request> {
         Request::ALL
             .into_iter()
             .find(|request| *request as u32 == number)
     }
 
-    /// How messages call it.
+    /// The name that messages use.
     pub const fn name(self) -> &'static str {
         match self {
             Request::Stop => "stop",

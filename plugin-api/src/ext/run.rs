@@ -1,21 +1,20 @@
-//! `sconce.run/1`: facts about the run that cost something to find out.
+//! `sconce.run/1`: properties of the run that are computed on demand.
 
 use std::ffi::c_void;
 
 use super::Extension;
 
-/// The table of `sconce.run/1`. Frozen.
+/// Function table of `sconce.run/1`. Frozen.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RunTable {
-    /// Seconds since the run began, on a monotonic clock; time before a resume is counted in.
+    /// Seconds since the run began, on a monotonic clock, including the time before a resume.
     pub elapsed_seconds: unsafe extern "C" fn(context: *const c_void) -> f64,
-    /// An estimate of the seconds until the training's end, or a negative number where there is
-    /// nothing to estimate from.
+    /// Estimated seconds until the end of training; negative if there is no basis for an estimate.
     pub remaining_seconds: unsafe extern "C" fn(context: *const c_void) -> f64,
 }
 
-// SAFETY: this is the table of that identifier.
+// SAFETY: this type is the table frozen under `ID`.
 unsafe impl Extension for RunTable {
     const ID: &'static str = "sconce.run/1";
 }

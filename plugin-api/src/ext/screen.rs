@@ -1,21 +1,21 @@
-//! `sconce.screen/1`: the terminal that messages go to, and its last line.
+//! `sconce.screen/1`: the terminal that messages go to, and its status line.
 
 use std::ffi::c_void;
 
 use super::Extension;
 use crate::abi::TextAbi;
 
-/// The table of `sconce.screen/1`. Frozen.
+/// Function table of `sconce.screen/1`. Frozen.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ScreenTable {
-    /// How many columns the terminal has; 0 where messages go to none.
+    /// Width of the terminal in columns; 0 if messages do not go to a terminal.
     pub columns: unsafe extern "C" fn(context: *const c_void) -> u32,
-    /// Shows a line below all messages, in the place of the one before; an empty one takes it away.
+    /// Sets the status line below all messages, replacing the previous one; empty text removes it.
     pub status: unsafe extern "C" fn(context: *const c_void, text: TextAbi) -> u32,
 }
 
-// SAFETY: this is the table of that identifier.
+// SAFETY: this type is the table frozen under `ID`.
 unsafe impl Extension for ScreenTable {
     const ID: &'static str = "sconce.screen/1";
 }

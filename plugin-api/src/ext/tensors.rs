@@ -1,7 +1,7 @@
-//! `sconce.tensors/1`: parameters, gradients and the batch, as they lie in the host's memory.
+//! `sconce.tensors/1`: access to parameters, gradients and the batch in the host's memory.
 //!
-//! A tensor crosses as a borrowed view with the codes of `DLPack` (`dlpack.h` 1.1), so that a
-//! plugin can hand it to whatever reads that. Nothing is copied.
+//! A tensor crosses the boundary as a borrowed view with `DLPack`'s type codes (`dlpack.h` 1.1), so that a
+//! plugin can pass it to any consumer of `DLPack`. Nothing is copied.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -9,44 +9,44 @@ use std::ptr;
 use super::Extension;
 use crate::abi::{ErrorAbi, TextAbi};
 
-/// A tensor, borrowed for the call. Frozen.
+/// A tensor view, borrowed for the call. Frozen.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct TensorAbi {
-    /// The first element.
+    /// Pointer to the first element.
     pub data: *mut c_void,
-    /// How many bytes from `data` on belong to the tensor, gaps between its elements included.
+    /// Number of bytes from `data` on that belong to the tensor, including gaps between its elements.
     pub byte_length: u64,
-    /// The size of each dimension; `dimensions` numbers.
+    /// Size of each dimension; an array of `dimensions` integers.
     pub shape: *const i64,
-    /// How far apart neighbours are in each dimension, in elements; never negative.
+    /// Stride of each dimension, in elements; never negative. An array of `dimensions` integers.
     pub strides: *const i64,
-    /// The tensor's name; lives as long as the call.
+    /// Name of the tensor; valid for the call.
     pub name: TextAbi,
-    /// [`TensorAbi::WRITABLE`] and so on; unknown bits are passed over.
+    /// Bit set of [`TensorAbi::WRITABLE`] and [`TensorAbi::BUFFER`]; unknown bits are ignored.
     pub flags: u64,
-    /// How many dimensions there are.
+    /// Number of dimensions.
     pub dimensions: u32,
     /// `DLPack`'s device type: 1 is the CPU.
     pub device_type: i32,
-    /// Which of several such devices.
+    /// Index of the device among those of its type.
     pub device_id: i32,
     /// `DLPack`'s type code: 0 signed, 1 unsigned, 2 float, 4 bfloat.
     pub type_code: u8,
-    /// The bits of an element.
+    /// Bits per element.
     pub type_bits: u8,
-    /// The lanes of an element; always 1.
+    /// Lanes per element, as in `DLPack`; always 1.
     pub type_lanes: u16,
 }
 
 impl TensorAbi {
-    /// In `flags`: the elements may be written to.
+    /// Flag: the elements may be written to.
     pub const WRITABLE: u64 = 1;
 
-    /// In `flags`: part of the model's state, but not learned from gradients.
+    /// Flag: a buffer, part of the model's state but not learned from gradients.
     pub const BUFFER: u64 = 2;
 
-    /// No tensor.
+    /// A null view, for output arguments.
     pub const EMPTY: TensorAbi = TensorAbi {
         data: ptr::null_mut(),
         byte_length: 0,
@@ -63,13 +63,13 @@ impl TensorAbi {
     };
 }
 
-/// The table of `sconce.tensors/1`. Frozen; the set of collections is open.
+/// Function table of `sconce.tensors/1`. Frozen; the set of collections is open.
 #[repr(C)]
 #[derive(Debug)]
 pub struct TensorsTable {
-    /// How many places the [`Collection`] of this number has at this moment. Some may be empty.
+    /// Current number of slots of the [`Collection`] with this number; some may be empty.
     pub count: unsafe extern "C" fn(context: *const c_void, collection: u32) -> usize,
-    /// The tensor at `index`; `writable` is 0 or 1. Answers "not found" for an empty place.
+    /// The tensor at `index`; `writable` is 0 or 1. The status is `NOT_FOUND` for an empty slot.
     pub at: unsafe extern "C" fn(
         context: *const c_void,
         collection: u32,
@@ -78,7 +78,7 @@ pub struct TensorsTable {
         tensor: *mut TensorAbi,
         error: *mut ErrorAbi,
     ) -> u32,
-    /// The index of the tensor of this name.
+    /// The index of the tensor with this name.
     pub find: unsafe extern "C" fn(
         context: *const c_void,
         collection: u32,
@@ -88,7 +88,7 @@ pub struct TensorsTable {
     ) -> u32,
 }
 
-// SAFETY: this is the table of that identifier.
+// SAFETY: this type is the table frozen under `ID`.
 unsafe impl Extension for TensorsTable {
     const ID: &'static str = "sconce.tensors/1";
 }
@@ -98,29 +98,29 @@ impl TensorsTable {
     pub const ID: &'static str = <Self as Extension>::ID;
 }
 
-/// The collections of tensors that this version of the API knows.
+/// Collections of tensors that this version of the API knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u32)]
 pub enum Collection {
-    /// The model's parameters and buffers, in the order of their registration.
+    /// The model's parameters and buffers, in order of registration.
     Parameters = 0,
-    /// The parameters' gradients, at the same indices; empty places where there is none.
+    /// The parameters' gradients, at the parameters' indices; slots without a gradient are empty.
     Gradients = 1,
-    /// The batch: `inputs`, `targets`, `outputs`, `loss`, and what else the task names.
+    /// The batch: `inputs`, `targets`, `outputs`, `loss`, and others that the task names.
     Batch = 2,
-    /// The module of the present call: `input`, `output`, `input_gradient`, `output_gradient`.
+    /// The module of the current call: `input`, `output`, `input_gradient`, `output_gradient`.
     Module = 3,
-    /// What hooks have published under names.
+    /// Tensors that hooks have published.
     Published = 4,
-    /// The extra entries of the checkpoint at hand.
+    /// Extra tensors of the current checkpoint.
     Checkpoint = 5,
-    /// The optimizer's numbers, as `fc1.weight.exp_avg`.
+    /// The optimizer's state, with names such as `fc1.weight.exp_avg`.
     Optimizer = 6,
 }
 
 impl Collection {
-    /// All collections of this version of the API, in the order of their numbers.
+    /// All collections that this version of the API knows, in the order of their numbers.
     pub const ALL: [Collection; 7] = [
         Collection::Parameters,
         Collection::Gradients,
@@ -131,12 +131,12 @@ impl Collection {
         Collection::Optimizer,
     ];
 
-    /// The collection with this number.
+    /// The collection with this number; `None` if this version of the API doesn't know it.
     pub fn from_number(number: u32) -> Option<Collection> {
         Collection::ALL.get(number as usize).copied()
     }
 
-    /// How messages call it.
+    /// The name that messages use.
     pub const fn name(self) -> &'static str {
         match self {
             Collection::Parameters => "parameters",

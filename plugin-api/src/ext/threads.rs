@@ -1,18 +1,19 @@
-//! `sconce.threads/1`: work side by side, on the threads that the host computes on.
+//! `sconce.threads/1`: parallel work on the host's threads.
 
 use std::ffi::c_void;
 
 use super::Extension;
 
-/// The table of `sconce.threads/1`. Frozen.
+/// Function table of `sconce.threads/1`. Frozen.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ThreadsTable {
-    /// How many threads the host computes on, the training thread among them.
+    /// Number of threads that the host computes on, including the training thread.
     pub count: unsafe extern "C" fn(context: *const c_void) -> u32,
-    /// Calls `part(data, index)` once for each index below `parts`, on any of these threads and several
-    /// at a time, and comes back when all have been called. `part` does not unwind, and calls nothing of
-    /// the host's. Any answer but OK says that none has been called.
+    /// Calls `part(data, index)` once for each index below `parts`; returns when all calls are done.
+    ///
+    /// The calls are made in parallel on any of these threads. `part` does not unwind and calls no function
+    /// of the host. Any status but OK means that no part was called.
     pub run: unsafe extern "C" fn(
         context: *const c_void,
         parts: u32,
@@ -21,7 +22,7 @@ pub struct ThreadsTable {
     ) -> u32,
 }
 
-// SAFETY: this is the table of that identifier.
+// SAFETY: this type is the table frozen under `ID`.
 unsafe impl Extension for ThreadsTable {
     const ID: &'static str = "sconce.threads/1";
 }
@@ -31,20 +32,22 @@ impl ThreadsTable {
     pub const ID: &'static str = <Self as Extension>::ID;
 }
 
-/// What a hook hands over to be called, on the side of who calls it.
+/// The callback that a hook passes to [`ThreadsTable::run`], as the host stores it.
 #[derive(Debug)]
 pub struct Part {
     call: unsafe extern "C" fn(data: *const c_void, index: u32),
     data: *const c_void,
 }
 
-// SAFETY: whoever makes one promises that it may be called on any thread.
+// SAFETY: the contract of `Part::new` allows calls from any thread.
 unsafe impl Sync for Part {}
 
 impl Part {
+    /// Wraps a callback and its data.
+    ///
     /// # Safety
     ///
-    /// `call(data, index)` may be called on any thread, several at a time, as long as this lives.
+    /// `call(data, index)` may be called on any thread, and concurrently, as long as this value lives.
     pub unsafe fn new(
         call: unsafe extern "C" fn(data: *const c_void, index: u32),
         data: *const c_void,
@@ -52,13 +55,13 @@ impl Part {
         Part { call, data }
     }
 
-    /// Does the part of an index.
+    /// Runs the part with this index.
     ///
     /// # Safety
     ///
-    /// The index is below the number of parts, and each is called once.
+    /// The index is below the number of parts, and each index is passed once.
     pub unsafe fn call(&self, index: u32) {
-        // SAFETY: the promises of whoever made it, and the caller's.
+        // SAFETY: guaranteed by the creator (see `Part::new`) and by the caller.
         unsafe { (self.call)(self.data, index) };
     }
 }

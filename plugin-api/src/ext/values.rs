@@ -1,17 +1,17 @@
-//! `sconce.values/1`: what hooks publish for each other, for the task's loss and for checkpoints.
+//! `sconce.values/1`: values and tensors that hooks publish, and extra entries of checkpoints.
 
 use std::ffi::c_void;
 
 use super::{Extension, TensorAbi};
 use crate::abi::{ErrorAbi, TextAbi};
 
-/// The table of `sconce.values/1`. Frozen; the set of places is open.
+/// Function table of `sconce.values/1`. Frozen; the set of lifetimes ([`Keep`]) is open.
 ///
 /// Tensors are read back through `sconce.tensors/1`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ValuesTable {
-    /// Sets the value of this name, a JSON text, in the [`Keep`] of this number.
+    /// Sets the value of this name, as JSON, with the [`Keep`] of this number.
     pub set: unsafe extern "C" fn(
         context: *const c_void,
         keep: u32,
@@ -19,7 +19,7 @@ pub struct ValuesTable {
         json: TextAbi,
         error: *mut ErrorAbi,
     ) -> u32,
-    /// Sets the tensor of this name; its elements stand side by side and are copied.
+    /// Sets the tensor of this name; its elements must be contiguous and are copied.
     pub set_tensor: unsafe extern "C" fn(
         context: *const c_void,
         keep: u32,
@@ -27,20 +27,20 @@ pub struct ValuesTable {
         tensor: *const TensorAbi,
         error: *mut ErrorAbi,
     ) -> u32,
-    /// The value of this name as JSON text, which lives until a value of this name is set again;
-    /// `keep` tells only the checkpoint's entries from the others.
+    /// The value of this name as JSON, valid until a value of this name is set again. `keep` only
+    /// distinguishes the checkpoint's entries from all others.
     pub get: unsafe extern "C" fn(
         context: *const c_void,
         keep: u32,
         name: TextAbi,
         json: *mut TextAbi,
     ) -> u32,
-    /// Takes back the value or tensor of this name.
+    /// Removes the value or tensor of this name.
     pub remove:
         unsafe extern "C" fn(context: *const c_void, name: TextAbi, error: *mut ErrorAbi) -> u32,
 }
 
-// SAFETY: this is the table of that identifier.
+// SAFETY: this type is the table frozen under `ID`.
 unsafe impl Extension for ValuesTable {
     const ID: &'static str = "sconce.values/1";
 }
@@ -55,20 +55,19 @@ impl ValuesTable {
 #[non_exhaustive]
 #[repr(u32)]
 pub enum Keep {
-    /// To the end of the batch. Tensors of this kind can carry no gradient, but the task's loss may
-    /// read them.
+    /// Until the end of the batch. The task's loss may read such tensors; no gradient flows through them.
     Batch = 0,
     /// Until the next training epoch begins.
     Epoch = 1,
-    /// To the end of the run; it goes into checkpoints and comes back with them.
+    /// Until the end of the run; stored in checkpoints and restored from them.
     Run = 2,
-    /// An extra entry of the checkpoint that is being saved.
+    /// An extra entry of the checkpoint that is about to be saved.
     #[doc(hidden)]
     Checkpoint = 3,
 }
 
 impl Keep {
-    /// The kind with this number.
+    /// The kind with this number; `None` if this version of the API doesn't know it.
     pub const fn from_number(number: u32) -> Option<Keep> {
         match number {
             0 => Some(Keep::Batch),

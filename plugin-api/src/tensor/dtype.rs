@@ -1,8 +1,8 @@
-//! The types of elements.
+//! Element types of tensors.
 
 /// The type of a tensor's elements.
 ///
-/// The set may grow: match with a wildcard arm.
+/// New types may be added: match with a wildcard arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
@@ -10,15 +10,15 @@ pub enum DType {
     F32,
     /// 64-bit float.
     F64,
-    /// 16-bit float of IEEE 754.
+    /// 16-bit IEEE 754 float (binary16).
     F16,
-    /// 16-bit float with the exponent of a 32-bit one.
+    /// 16-bit float with the exponent range of a 32-bit one (bfloat16).
     Bf16,
     /// 64-bit signed integer.
     I64,
     /// 32-bit unsigned integer.
     U32,
-    /// Byte.
+    /// 8-bit unsigned integer.
     U8,
 }
 
@@ -33,7 +33,7 @@ impl DType {
         (DType::U8, 1, 8),
     ];
 
-    /// The type of `DLPack`'s code and bits.
+    /// The type with this `DLPack` code and number of bits; `None` if it is not supported.
     pub fn from_codes(code: u8, bits: u8) -> Option<DType> {
         let found = DType::CODES
             .iter()
@@ -41,7 +41,7 @@ impl DType {
         found.map(|(dtype, ..)| *dtype)
     }
 
-    /// `DLPack`'s code and bits.
+    /// `DLPack`'s type code and number of bits.
     pub fn codes(self) -> (u8, u8) {
         let found = DType::CODES.iter().find(|(dtype, ..)| *dtype == self);
         found.map_or((2, 32), |(_, code, bits)| (*code, *bits))
@@ -52,7 +52,7 @@ impl DType {
         usize::from(self.codes().1 / 8)
     }
 
-    /// `f32`, `bf16` …
+    /// Name of the type: `f32`, `bf16`, …
     pub const fn name(self) -> &'static str {
         match self {
             DType::F32 => "f32",
@@ -70,10 +70,11 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that elements can be read as. `f16` and `bf16` have none in std; their 16 bits are
-/// read as [`Half`] and [`BrainHalf`].
+/// A Rust type as which elements can be read.
+///
+/// As std has no `f16` and `bf16`, their 16 bits are read as [`Half`] and [`BrainHalf`].
 pub trait Element: Copy + 'static + sealed::Sealed {
-    /// The elements' type.
+    /// Element type of a tensor that can be read as this Rust type.
     const DTYPE: DType;
 }
 
@@ -82,7 +83,7 @@ pub trait Element: Copy + 'static + sealed::Sealed {
 #[repr(transparent)]
 pub struct Half(pub u16);
 
-/// The bits of a `bf16`: the upper half of an `f32`'s.
+/// The bits of a `bf16`: the upper half of the bits of an `f32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct BrainHalf(pub u16);

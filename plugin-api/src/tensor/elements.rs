@@ -1,20 +1,20 @@
-//! The elements of a tensor in row-major order, whatever its strides.
+//! Iteration over a tensor's elements in row-major order, for any strides.
 
 use std::marker::PhantomData;
 
 use super::{Element, Tensor};
 
-/// An iterator over a tensor's elements.
+/// Iterator over a tensor's elements in row-major order.
 pub struct Elements<'view, T> {
     tensor: Tensor<'view>,
-    /// How many are left.
+    /// Number of elements left.
     left: usize,
-    /// The index of the next one in each dimension, the last one first; tensors have few.
+    /// Index of the next element in each dimension, last dimension first.
     index: [usize; MOST_DIMENSIONS],
     element: PhantomData<T>,
 }
 
-/// More dimensions than any layer makes; tensors with more are refused.
+/// Largest supported number of dimensions, more than any layer produces; tensors with more are refused.
 pub(crate) const MOST_DIMENSIONS: usize = 12;
 
 impl<'view, T: Element> Elements<'view, T> {
@@ -27,7 +27,7 @@ impl<'view, T: Element> Elements<'view, T> {
         }
     }
 
-    /// Where the next element stands, in elements from the first.
+    /// Offset of the next element, in elements from the first.
     fn offset(&self) -> usize {
         let strides = self.tensor.strides().iter().rev();
         let steps = strides.zip(&self.index);
@@ -56,9 +56,8 @@ impl<T: Element> Iterator for Elements<'_, T> {
         }
         let offset = self.offset();
         self.advance();
-        // SAFETY: every index is below its dimension's size, so the element lies inside the bytes
-        // that `Tensor::check` has found to belong to the tensor; the type was checked when this
-        // iterator was made.
+        // SAFETY: every index is below its dimension's size, so the element lies within the bytes that
+        // `Tensor::check` has verified; the element type was checked when this iterator was created.
         Some(unsafe { self.tensor.abi().data.cast::<T>().add(offset).read() })
     }
 

@@ -1,4 +1,4 @@
-//! Tensors of the host: borrowed for the call, read and written in place.
+//! Views of the host's tensors: borrowed for the call, read and modified in place.
 
 mod dtype;
 mod elements;
@@ -17,7 +17,7 @@ pub use writable::TensorMut;
 use crate::ext::TensorAbi;
 use crate::{Error, Result};
 
-/// A tensor of the host, borrowed from the [`TaskView`](crate::TaskView).
+/// A read-only view of a tensor in the host's memory, borrowed from the [`TaskView`](crate::TaskView).
 ///
 /// ```
 /// # use sconce_plugin_api::{Result, TaskView};
@@ -38,16 +38,16 @@ pub struct Tensor<'view> {
 }
 
 impl<'view> Tensor<'view> {
-    /// A tensor that the host lends for `'view`.
+    /// Wraps a tensor that the host lends for `'view`.
     ///
     /// # Errors
     ///
-    /// Where what the host lends contradicts itself: then it is not touched.
+    /// If shape, strides and length are inconsistent; the elements are not accessed then.
     ///
     /// # Safety
     ///
-    /// The pointers in `abi` must be valid for `'view`, and nothing may write to the elements
-    /// meanwhile but through this view.
+    /// The pointers in `abi` must be valid for `'view`, during which the elements may be written to only
+    /// through this view.
     pub(crate) unsafe fn new(abi: TensorAbi) -> Result<Self> {
         let tensor = Tensor {
             abi,
@@ -57,50 +57,50 @@ impl<'view> Tensor<'view> {
         Ok(tensor)
     }
 
-    /// A tensor that somebody lends for `'view`, for hosts: hooks get theirs from the
+    /// Wraps a tensor that is valid for `'view`. For hosts: hooks get theirs from the
     /// [`TaskView`](crate::TaskView).
     ///
     /// # Errors
     ///
-    /// Where what is lent contradicts itself: then it is not touched.
+    /// If shape, strides and length are inconsistent; the elements are not accessed then.
     ///
     /// # Safety
     ///
-    /// The pointers in `abi` must be valid for `'view`, and nothing may write to the elements
-    /// meanwhile.
+    /// The pointers in `abi` must be valid for `'view`, during which nothing may write to the elements.
     pub unsafe fn borrowed(abi: TensorAbi) -> Result<Self> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees valid pointers and no writes for `'view`.
         unsafe { Tensor::new(abi) }
     }
 
-    /// Its name: a parameter's, as `fc1.weight`, or `inputs`, `targets`, `outputs`.
+    /// Name of the tensor: a parameter's, such as `fc1.weight`, or `inputs`, `targets`, `outputs`.
     pub fn name(&self) -> &'view str {
-        // SAFETY: the host lends the name with the tensor.
+        // SAFETY: the host lends the name together with the tensor, for `'view`.
         unsafe { self.abi.name.read() }.unwrap_or_default()
     }
 
-    /// The size of each dimension; empty for a scalar.
+    /// Size of each dimension; empty for a scalar.
     pub fn shape(&self) -> &'view [i64] {
         self.numbers(self.abi.shape)
     }
 
-    /// How far apart neighbours are in each dimension, in elements.
+    /// Stride of each dimension, in elements.
     pub fn strides(&self) -> &'view [i64] {
         self.numbers(self.abi.strides)
     }
 
-    /// The type of its elements, or nothing where this version of the API doesn't know it.
+    /// Type of the elements; `None` if this version of the API doesn't know it.
     pub fn dtype(&self) -> Option<DType> {
         DType::from_codes(self.abi.type_code, self.abi.type_bits)
     }
 
-    /// Whether it is one of the model's buffers: part of its state, but not learned from gradients,
-    /// as the means of a batch norm.
+    /// Whether it is a buffer of the model: state that is not learned from gradients.
+    ///
+    /// For example the running means of a batch norm.
     pub fn is_buffer(&self) -> bool {
         self.abi.flags & TensorAbi::BUFFER != 0
     }
 
-    /// How many elements it has; 1 for a scalar.
+    /// Number of elements; 1 for a scalar.
     pub fn len(&self) -> usize {
         self.shape().iter().map(|&size| size as usize).product()
     }
@@ -110,7 +110,7 @@ impl<'view> Tensor<'view> {
         self.len() == 0
     }
 
-    /// Whether its elements stand side by side in row-major order.
+    /// Whether the elements are adjacent in memory, in row-major order.
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1;
         let dimensions = self.shape().iter().zip(self.strides()).rev();
@@ -123,12 +123,12 @@ impl<'view> Tensor<'view> {
         true
     }
 
-    /// Its elements, without a copy.
+    /// The elements as a slice, without a copy.
     ///
     /// # Errors
     ///
-    /// Where they are of another type, or do not stand side by side
-    /// ([`elements`](Tensor::elements) and [`to_vec`](Tensor::to_vec) work then).
+    /// If they are of another type, or not contiguous ([`elements`](Tensor::elements) and
+    /// [`to_vec`](Tensor::to_vec) work then).
     #[track_caller]
     pub fn as_slice<T: Element>(&self) -> Result<&'view [T]> {
         self.expect_type::<T>()?;
@@ -138,27 +138,27 @@ impl<'view> Tensor<'view> {
         if self.is_empty() {
             return Ok(&[]);
         }
-        // SAFETY: the type is right, the elements stand side by side, and `check` has found them
-        // inside the bytes that the host lends for 'view, at an address that suits the type.
+        // SAFETY: the type matches, the elements are contiguous, and `check` has verified that they lie
+        // within the bytes that the host lends for `'view`, at an address aligned for the type.
         Ok(unsafe { slice::from_raw_parts(self.abi.data.cast::<T>(), self.len()) })
     }
 
-    /// Its elements in row-major order, whatever its strides.
+    /// Iterates over the elements in row-major order, for any strides.
     ///
     /// # Errors
     ///
-    /// Where they are of another type.
+    /// If they are of another type.
     #[track_caller]
     pub fn elements<T: Element>(&self) -> Result<Elements<'view, T>> {
         self.expect_type::<T>()?;
         Ok(Elements::new(*self))
     }
 
-    /// Its elements in row-major order, side by side: as they lie where they do so, else a copy.
+    /// The elements in row-major order: borrowed if contiguous, otherwise a copy.
     ///
     /// # Errors
     ///
-    /// Where they are of another type.
+    /// If they are of another type.
     #[track_caller]
     pub fn to_contiguous<T: Element>(&self) -> Result<Cow<'view, [T]>> {
         if self.is_contiguous() {
@@ -167,11 +167,11 @@ impl<'view> Tensor<'view> {
         self.to_vec().map(Cow::Owned)
     }
 
-    /// A copy of its elements in row-major order.
+    /// Copies the elements, in row-major order.
     ///
     /// # Errors
     ///
-    /// Where they are of another type.
+    /// If they are of another type.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         Ok(self.elements::<T>()?.collect())
@@ -208,11 +208,11 @@ impl<'view> Tensor<'view> {
         if self.abi.dimensions == 0 || numbers.is_null() {
             return &[];
         }
-        // SAFETY: the host lends as many numbers as there are dimensions, for 'view.
+        // SAFETY: the host lends an array of `dimensions` integers for `'view`.
         unsafe { slice::from_raw_parts(numbers, self.abi.dimensions as usize) }
     }
 
-    /// Whether all elements lie inside the bytes that the host lends.
+    /// Checks that all elements lie within the bytes that the host lends.
     fn check(&self) -> Result<()> {
         let wrong = |what: &str| {
             let name = self.name();
@@ -245,8 +245,9 @@ impl<'view> Tensor<'view> {
     }
 }
 
-/// How many bytes a tensor of this shape and these strides reaches over; nothing where that
-/// overflows or a number is negative.
+/// Number of bytes that a tensor of this shape and these strides spans.
+///
+/// `None` on overflow, and for negative sizes or strides.
 fn extent(shape: &[i64], strides: &[i64], size: u64) -> Option<u64> {
     let mut last: u64 = 0;
     let mut count: u64 = 1;

@@ -1,4 +1,4 @@
-//! Views on tensors that a host might lend, right ones and wrong ones.
+//! Tensor views of valid and inconsistent tensors.
 
 use std::ffi::c_void;
 
@@ -56,7 +56,7 @@ fn scalars_broadcast_and_empty_tensors_are_tensors() {
     let scalar = abi(&data, DType::I64, &[], &[]);
     let repeated = abi(&data, DType::I64, &[3], &[0]);
     let nothing = abi::<i64>(&[], DType::I64, &[0, 4], &[4, 1]);
-    // SAFETY: as above.
+    // SAFETY: the data outlive the views, and nothing writes to them.
     unsafe {
         assert_eq!(
             Tensor::new(scalar)
@@ -80,7 +80,7 @@ fn scalars_broadcast_and_empty_tensors_are_tensors() {
 
 #[test]
 fn every_type_is_read_as_itself() {
-    // SAFETY: as above.
+    // SAFETY: the data outlive the views, and nothing writes to them.
     unsafe {
         let bytes = [1_u8, 255];
         let view = Tensor::new(abi(&bytes, DType::U8, &[2], &[1])).expect("right");
@@ -139,7 +139,7 @@ fn what_contradicts_itself_is_never_touched() {
         .enumerate()
         .filter(|(index, _)| *index != 5)
     {
-        // SAFETY: that the view refuses it without reading is what is tested.
+        // SAFETY: the view must refuse it without reading, which is what this tests.
         let refused = unsafe { Tensor::new(wrong) };
         assert!(refused.is_err(), "case {index}");
     }
@@ -147,7 +147,7 @@ fn what_contradicts_itself_is_never_touched() {
         type_code: 99,
         ..right()
     };
-    // SAFETY: as above.
+    // SAFETY: the data outlive the view, and nothing writes to them.
     let unknown = unsafe { Tensor::new(unknown) }.expect("only its elements can't be read");
     assert!(unknown.dtype().is_none() && unknown.as_slice::<f32>().is_err());
 }
@@ -157,7 +157,7 @@ fn writing_changes_the_hosts_numbers() {
     let mut data = [1.0_f64, 2.0, 3.0];
     let mut lent = abi(&data, DType::F64, &[3], &[1]);
     lent.data = data.as_mut_ptr().cast();
-    // SAFETY: the data outlive the view, and nothing else touches them meanwhile.
+    // SAFETY: the data outlive the view, and nothing else accesses them meanwhile.
     let mut view = unsafe { TensorMut::new(lent) }.expect("right");
     view.map::<f64>(|x| x * 2.0).expect("written");
     view.as_mut_slice::<f64>().expect("slice")[0] = 9.0;

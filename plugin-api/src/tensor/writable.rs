@@ -1,4 +1,4 @@
-//! A tensor whose elements may be written to.
+//! Tensor views whose elements may be written to.
 
 use std::slice;
 
@@ -6,8 +6,9 @@ use super::{Element, Tensor};
 use crate::Result;
 use crate::ext::TensorAbi;
 
-/// A tensor of the host that may be changed in place: borrowed from the
-/// [`TaskView`](crate::TaskView) alone, so that no other view of it lives meanwhile.
+/// A mutable view of a tensor in the host's memory.
+///
+/// It borrows the [`TaskView`](crate::TaskView) exclusively, so no other view of the tensor exists.
 ///
 /// ```
 /// # use sconce_plugin_api::{Result, TaskView};
@@ -22,22 +23,22 @@ pub struct TensorMut<'view> {
 }
 
 impl TensorMut<'_> {
-    /// A tensor that the host lends for `'view` to be written to.
+    /// Wraps a tensor that the host lends for `'view` to be written to.
     ///
     /// # Safety
     ///
-    /// As for [`Tensor::new`], and nothing may read the elements meanwhile but through this view.
+    /// As for [`Tensor::new`], and the elements may be read only through this view while it exists.
     pub(crate) unsafe fn new(abi: TensorAbi) -> Result<Self> {
-        // SAFETY: passed on.
+        // SAFETY: the caller upholds the contract of `Tensor::new`.
         let tensor = unsafe { Tensor::new(abi) }?;
         Ok(TensorMut { tensor })
     }
 
-    /// Its elements, to be written to without a copy.
+    /// The elements as a mutable slice, without a copy.
     ///
     /// # Errors
     ///
-    /// Where they are of another type. The host lends only elements that stand side by side.
+    /// If they are of another type. Tensors lent for writing are always contiguous.
     #[track_caller]
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
         let length = self.tensor.as_slice::<T>()?.len();
@@ -45,15 +46,15 @@ impl TensorMut<'_> {
             return Ok(&mut []);
         }
         let data = self.tensor.abi().data.cast::<T>();
-        // SAFETY: as in `Tensor::as_slice`, and the host lends the elements to be written to.
+        // SAFETY: as in `Tensor::as_slice`, and the host lends the elements for writing.
         Ok(unsafe { slice::from_raw_parts_mut(data, length) })
     }
 
-    /// Replaces every element by what `change` makes of it.
+    /// Replaces every element `e` by `change(e)`, in place.
     ///
     /// # Errors
     ///
-    /// Where the elements are of another type.
+    /// If the elements are of another type.
     #[track_caller]
     pub fn map<T: Element>(&mut self, mut change: impl FnMut(T) -> T) -> Result<()> {
         for element in self.as_mut_slice::<T>()? {
@@ -62,7 +63,7 @@ impl TensorMut<'_> {
         Ok(())
     }
 
-    /// The tensor to be read. While it is borrowed nothing can be written.
+    /// A read-only view of the tensor, during which it cannot be written to.
     pub fn view(&self) -> Tensor<'_> {
         self.tensor
     }

@@ -1,15 +1,15 @@
-//! The metrics of every phase, in the kit.
+//! The metrics of every phase, in the test kit.
 
 use std::rc::Rc;
 
 use crate::Phase;
 use crate::ext::check_name;
 
-/// The metrics of all phases.
+/// Metrics of all phases.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Board {
     phases: [Vec<Metric>; 4],
-    /// Names live to the end of the run.
+    /// Interned names, which live until the end of the run.
     names: Vec<Rc<str>>,
 }
 
@@ -32,7 +32,7 @@ impl Board {
             .map(|metric| metric.value)
     }
 
-    /// A pass over the phase's data begins.
+    /// Removes the phase's metrics at the start of a pass over its data.
     pub(super) fn begin(&mut self, phase: Phase) {
         if let Some(metrics) = self.phases.get_mut(phase as usize) {
             metrics.clear();
@@ -65,7 +65,7 @@ impl Board {
         Ok(())
     }
 
-    /// Puts back what was there, but keeps names where they are.
+    /// Restores earlier metrics; interned names keep their addresses.
     pub(super) fn restore(&mut self, board: &Board) {
         self.phases.clone_from(&board.phases);
     }

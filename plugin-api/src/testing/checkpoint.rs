@@ -1,4 +1,4 @@
-//! Checkpoints of a scripted run, in memory, and the way back to them.
+//! Checkpoints of a scripted run, kept in memory, and how they are restored.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::Point;
 use crate::abi::{CheckpointAbi, TextAbi, ViewAbi};
 use crate::ext::Keep;
 
-/// What a checkpoint holds.
+/// Content of a checkpoint.
 #[derive(Clone, Debug)]
 pub(super) struct Checkpoint {
     pub(super) parameters: Vec<Fake>,
-    /// Nothing in one of the parameters alone.
+    /// `None` in a checkpoint of the parameters only.
     rest: Option<Rest>,
     entries: Values,
     values: Values,
@@ -35,7 +35,7 @@ struct Rest {
 }
 
 impl Checkpoint {
-    /// The tensors of a published set, or the parameters where none is named.
+    /// The tensors of a published set, or the parameters if `set` is `None`.
     pub(super) fn set(&self, set: Option<&str>) -> Result<Vec<Fake>, String> {
         let Some(set) = set else {
             return Ok(self.parameters.clone());
@@ -44,7 +44,7 @@ impl Checkpoint {
     }
 }
 
-/// The tensors `SET/PARAMETER`, in the parameters' order and shapes; the parameters that have none stay.
+/// The tensors `SET/PARAMETER` in the order and shapes of the parameters; parameters without one are kept.
 pub(super) fn from_set(
     values: &Values,
     set: &str,
@@ -72,7 +72,7 @@ pub(super) fn from_set(
 }
 
 impl Drive<'_> {
-    /// Saves, with both mount points around it.
+    /// Saves a checkpoint, calling the hook at both mount points around it.
     pub(super) fn save(&mut self, tag: &str, parameters_alone: bool) -> Result<(), Stopped> {
         self.stage.entries.borrow_mut().forget(Keep::Checkpoint);
         self.tell(Point::BeforeSaveCheckpoint, tag, 0, "")?;
@@ -117,7 +117,7 @@ impl Drive<'_> {
         self.tell(Point::AfterSaveCheckpoint, tag, bytes, &error)
     }
 
-    /// A roll back.
+    /// Rolls back to a checkpoint, as requested by the hook.
     pub(super) fn roll_back(&mut self, tag: &str) -> Result<(), Stopped> {
         let checkpoint = self.checkpoint(tag, "roll back to")?;
         if let Some((_, real)) = self.swapped.take() {
@@ -142,7 +142,7 @@ impl Drive<'_> {
         })
     }
 
-    /// Puts everything back where the checkpoint says it was, and tells the hook.
+    /// Restores everything from a checkpoint and calls `after_load_checkpoint`.
     pub(super) fn restore(&mut self, checkpoint: &Checkpoint, tag: &str) -> Result<(), Stopped> {
         let Some(rest) = &checkpoint.rest else {
             return Err(self.blame(&format!(
@@ -190,7 +190,7 @@ impl Drive<'_> {
         result
     }
 
-    /// A checkpoint's mount point.
+    /// Calls the hook at one of the checkpoint points.
     fn tell(&mut self, point: Point, tag: &str, bytes: u64, error: &str) -> Result<(), Stopped> {
         let path = self.directory.path().join("checkpoints").join(tag);
         let path = path.to_string_lossy();

@@ -1,4 +1,4 @@
-//! The loop of a scripted run: the same mount points in the same order as a host's.
+//! The loop of a scripted run: the same mount points in the same order as in a host.
 
 use std::collections::BTreeMap;
 use std::ptr;
@@ -20,11 +20,11 @@ use crate::ext::{Keep, ResumeTable};
 use crate::metadata::HookMetadata;
 use crate::{Phase, Point};
 
-/// Why the loop ends before its time.
+/// Why the loop ends early.
 pub(super) enum Stopped {
     /// The hook failed.
     Hook(Failed),
-    /// The script says that the task fails.
+    /// The script makes the task fail.
     Task(String),
 }
 
@@ -34,7 +34,7 @@ impl From<Failed> for Stopped {
     }
 }
 
-/// What of an epoch comes next.
+/// The part of an epoch that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Start,
@@ -43,7 +43,7 @@ pub(super) enum Part {
     Cycle,
 }
 
-/// A run under way.
+/// A run in progress.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "they are as independent of each other as in a host"
@@ -54,35 +54,35 @@ pub(super) struct Drive<'a> {
     config: String,
     manifest: String,
     pub(super) directory: Directory,
-    /// Behind a pointer: hooks get its address.
+    /// Boxed, as hooks are given its address.
     pub(super) stage: Box<Stage>,
     pub(super) view: ViewAbi,
     pub(super) hook: Driven,
-    /// The mount points that it is called at.
+    /// Numbers of the mount points at which the hook is called.
     points: Vec<u32>,
     pub(super) listens: bool,
     pub(super) part: Part,
-    /// Batches of the epoch under way that are finished.
+    /// Finished batches of the current epoch.
     pub(super) trained: u64,
     pub(super) jumped: bool,
     pub(super) is_evaluating: bool,
-    /// The validation under way was asked for by the hook.
+    /// Whether the current validation was requested by the hook.
     pub(super) is_asked_for: bool,
-    /// Between the beginning of a resumed run and its restoring.
+    /// Whether a resumed run has started but is not yet restored.
     pub(super) is_resuming: bool,
-    /// Tags of saves that wait for a validation's end.
+    /// Tags of saves that are delayed until the end of a validation.
     pub(super) waiting: Vec<String>,
     pub(super) checkpoints: BTreeMap<String, Checkpoint>,
-    /// The set in the parameters' place, and the real ones.
+    /// Name of the swapped-in set, and the real parameters.
     pub(super) swapped: Option<(String, Vec<Fake>)>,
-    /// Shares of the learning rate, where they are not 1.
+    /// Learning rate multipliers of parameters, where they are not 1.
     pub(super) shares: BTreeMap<String, f64>,
     pub(super) accumulated: Option<Vec<Option<Fake>>>,
-    /// The batches of the update under way.
+    /// First batch and end of the current update.
     pub(super) update: (u64, u64),
     interrupt: Option<u64>,
     is_interrupted: bool,
-    /// Sum and count of the losses of the pass.
+    /// Sum and number of the losses of the current pass.
     pub(super) losses: (f64, f64),
 }
 
@@ -115,7 +115,7 @@ impl<'a> Drive<'a> {
             "hooks": [entry],
         });
         let stage = Box::<Stage>::default();
-        // Set once, on a stage that is new.
+        // The stage is new, so this cannot have been set before.
         drop(stage.plan.set(plan::of(script).into()));
         let config = config.to_string();
         let manifest = manifest.to_string();
@@ -151,7 +151,7 @@ impl<'a> Drive<'a> {
         Ok(drive)
     }
 
-    /// The task as it is at the beginning.
+    /// Sets the task to its initial state.
     fn set_stage(&mut self) {
         let (script, stage) = (self.script, &self.stage);
         stage.parameters.borrow_mut().clone_from(&script.parameters);
@@ -210,7 +210,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Drives the hook to the end.
+    /// Drives the hook to the end of the run.
     pub(super) fn run(mut self) -> Result<Seen, Failed> {
         let mut result = self.body(None);
         if self.is_interrupted && result.is_ok() {
@@ -255,7 +255,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// `on_exception`.
+    /// Calls `on_exception`.
     fn fail(&mut self, origin: u32, error: &str) -> End {
         let name = self.entry_name().to_owned();
         let payload = FailureAbi {
@@ -263,14 +263,14 @@ impl<'a> Drive<'a> {
             message: TextAbi::new(error),
             hook: TextAbi::new(if origin == 2 { &name } else { "" }),
         };
-        // The first error is the one that is told.
+        // Only the first error is reported.
         drop(self.call_with(Point::OnException, &payload));
         End::Failed {
             error: error.to_owned(),
         }
     }
 
-    /// `after_run`.
+    /// Calls `after_run`.
     fn finish(&mut self, end: &End) -> Result<(), Failed> {
         let (kind, reason) = match end {
             End::Completed => (0, ""),
@@ -292,7 +292,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The end of the first part, and the second one with a new hook.
+    /// Ends the first part of the run and resumes it with a new hook.
     fn interrupted(&mut self) -> Result<(), Stopped> {
         self.save(INTERRUPTED, false)?;
         self.after_run(3, "SIGINT")?;
@@ -319,7 +319,7 @@ impl<'a> Drive<'a> {
         let counters = (self.view.epoch, self.view.iteration, self.view.update);
         let samples = self.view.samples;
         self.set_stage();
-        // A resumed run shows from its beginning how far it is.
+        // A resumed run shows the restored counters from its beginning.
         (self.view.epoch, self.view.iteration, self.view.update) = counters;
         self.view.samples = samples;
         self.set_clock();
@@ -453,7 +453,7 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// A pass that changes no parameters.
+    /// Runs a pass that changes no parameters.
     fn evaluate(&mut self, phase: Phase, batches: u64, is_initial: bool) -> Result<(), Stopped> {
         let (losses, pass) = (self.losses, ViewAbi { ..copy(&self.view) });
         if is_initial {
@@ -501,7 +501,7 @@ impl<'a> Drive<'a> {
         self.view.flags &= !(ViewAbi::HAS_LOSS | ViewAbi::UPDATES);
     }
 
-    /// `after_epoch`, then `epoch_profile`.
+    /// Calls `after_epoch`, then `epoch_profile`.
     fn end_pass(&mut self) -> Result<(), Stopped> {
         self.view.batch_size = 0;
         self.call(Point::AfterEpoch)?;
@@ -527,7 +527,7 @@ impl<'a> Drive<'a> {
         self.view.stream = TextAbi::new(phase.name());
     }
 
-    /// The run's clock: it goes by finished iterations.
+    /// Sets the run's clock, which advances with finished iterations.
     pub(super) fn set_clock(&self) {
         let seconds = self.script.seconds_per_iteration;
         let total = self.script.epochs * self.script.iterations;
@@ -541,7 +541,7 @@ impl<'a> Drive<'a> {
         });
     }
 
-    /// Calls the hook at a mount point, and serves what it asks for.
+    /// Calls the hook at a mount point and serves its requests.
     pub(super) fn call(&mut self, point: Point) -> Result<(), Stopped> {
         let is_called = self.points.contains(&point.number());
         let is_of_modules = matches!(point, Point::ModuleForward | Point::ModuleBackward);
@@ -556,7 +556,7 @@ impl<'a> Drive<'a> {
         self.serve()
     }
 
-    /// Calls with what the mount point brings: a type that is frozen for it.
+    /// Calls the hook with the payload of a mount point, whose type is frozen per point.
     pub(super) fn call_with<T>(&mut self, point: Point, payload: &T) -> Result<(), Stopped> {
         self.view.payload = ptr::from_ref(payload).cast();
         let result = self.call(point);
@@ -564,13 +564,13 @@ impl<'a> Drive<'a> {
         result
     }
 
-    /// What was asked for can't be done: the hook's fault.
+    /// A request that cannot be served: an error of the hook.
     pub(super) fn blame(&self, message: &str) -> Stopped {
         Stopped::Hook(Failed::new(self.stage.place.get(), message))
     }
 }
 
-/// The tag of the checkpoint that an interrupted run leaves.
+/// Tag of the checkpoint that an interrupted run saves.
 const INTERRUPTED: &str = "interrupted";
 
 fn copy(view: &ViewAbi) -> ViewAbi {
@@ -607,7 +607,7 @@ fn create(
     Driven::create(&creation, stage)
 }
 
-/// The mount points that the hook overrides, without those that it does without.
+/// The mount points that the hook overrides, without those that it opted out of.
 fn points(kind: &Kind, stage: &Stage) -> Vec<u32> {
     let metadata: Option<HookMetadata> = serde_json::from_str(kind.metadata()).ok();
     let points = metadata.map(|metadata| metadata.points).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The hook under test, held as a host holds it: by its table of functions.
+//! The hook under test, used through its function table as by a host.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -17,7 +17,7 @@ pub(super) struct Driven {
     table: &'static HookTable,
 }
 
-/// What a hook is created from.
+/// Arguments for creating a hook.
 pub(super) struct Creation<'a> {
     pub(super) kind: &'a Kind,
     pub(super) config: &'a str,
@@ -42,7 +42,7 @@ impl Driven {
             table: ptr::null(),
         };
         let mut error = ErrorAbi::new();
-        // SAFETY: all places are ours for the call.
+        // SAFETY: all pointers are to local values that live for the call.
         let status = keeping(|| unsafe {
             create_from(
                 std::slice::from_ref(creation.kind),
@@ -54,7 +54,7 @@ impl Driven {
             )
         });
         finish(status, &error, stage)?;
-        // SAFETY: `create_from` has made a hook: its table is a constant.
+        // SAFETY: `create_from` has created a hook, whose table is a constant.
         let table = unsafe { abi.table.as_ref() };
         let table = table.ok_or_else(|| Failed::new(None, "no hook was made"))?;
         Ok(Driven {
@@ -65,7 +65,7 @@ impl Driven {
 
     pub(super) fn call(&mut self, stage: &Stage, view: &ViewAbi) -> Result<(), Failed> {
         let mut error = ErrorAbi::new();
-        // SAFETY: the instance is alive; view and error are ours for the call.
+        // SAFETY: the instance is alive; view and error are local and live for the call.
         let status = keeping(|| unsafe {
             (self.table.call)(self.instance, view.point, view, &raw mut error)
         });
@@ -75,7 +75,7 @@ impl Driven {
     pub(super) fn save_state(&mut self, stage: &Stage) -> Result<Vec<u8>, Failed> {
         let mut error = ErrorAbi::new();
         let mut bytes = RVec::new();
-        // SAFETY: the instance is alive; both places are ours for the call.
+        // SAFETY: the instance is alive; state and error are local and live for the call.
         let status = keeping(|| unsafe {
             (self.table.save_state)(self.instance, &raw mut bytes, &raw mut error)
         });
@@ -96,7 +96,7 @@ impl Driven {
 impl Drop for Driven {
     fn drop(&mut self) {
         let mut error = ErrorAbi::new();
-        // SAFETY: the instance is alive, and nobody uses it any more.
+        // SAFETY: the instance is alive, and not used afterwards.
         keeping(|| unsafe { (self.table.drop)(self.instance, &raw mut error) });
     }
 }

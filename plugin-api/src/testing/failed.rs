@@ -5,20 +5,21 @@ use std::fmt;
 use super::place::Place;
 use super::seen::Seen;
 
-/// The hook failed: at its creation or in a call. In a run the host would say it in these words, and
-/// end the run (`"on_error": "fail"`).
+/// Failure of the hook, at its creation or in a call.
+///
+/// Displayed as a host would report it; the run ends as with `"on_error": "fail"`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Failed {
-    /// Where; nothing at the hook's creation.
+    /// Where in the run; `None` at the hook's creation.
     pub at: Option<Place>,
-    /// The hook's error.
+    /// The hook's error message.
     pub message: String,
-    /// Where in the hook's source, as `src/lib.rs:12:5`, if it is known.
+    /// Location in the hook's source, such as `src/lib.rs:12:5`; empty if it is not known.
     pub source_place: String,
-    /// Whether it panicked.
+    /// Whether the hook panicked.
     pub is_panic: bool,
-    /// What it did before, `on_exception` and `after_run` included.
+    /// What the hook did until then, including `on_exception` and `after_run`.
     pub seen: Box<Seen>,
 }
 

@@ -7,12 +7,12 @@ use crate::abi::{ModuleAbi, TextAbi, ViewAbi};
 use crate::ext::Keep;
 use crate::{Phase, Point};
 
-/// The batch's places, in the order of [`BATCH`](super::stage::BATCH).
+/// Indices of the batch's tensors, in the order of [`BATCH`](super::stage::BATCH).
 const OUTPUTS: usize = 2;
 const LOSS: usize = 3;
 
 impl Drive<'_> {
-    /// A training batch, and the update where it is due.
+    /// A training batch, and the update if one is due.
     pub(super) fn iteration(&mut self, batch: u64) -> Result<(), Stopped> {
         let number = self.view.iteration;
         let updates = batch + 1 == self.update.1;
@@ -98,7 +98,7 @@ impl Drive<'_> {
         self.stage.values.borrow_mut().forget(Keep::Batch);
     }
 
-    /// Modules, outputs, loss and metrics.
+    /// Runs modules, outputs, loss and metrics.
     fn forward(&mut self, phase: Phase, number: u64) -> Result<(), Stopped> {
         let script = self.script;
         let size = script.batch_size;
@@ -147,7 +147,7 @@ impl Drive<'_> {
         self.losses.1 += 1.0;
         let mut board = self.stage.board.borrow_mut();
         board.set(phase, "loss", self.losses.0 / self.losses.1, true);
-        // Within a training epoch its number is one more than those that are finished.
+        // Within a training epoch its number is one more than the number of finished epochs.
         let epoch = self.view.epoch + u64::from(phase == Phase::Train);
         for (_, name, value) in self.script.metrics.iter().filter(|(of, ..)| *of == phase) {
             board.set(phase, name, value(epoch), true);
@@ -176,7 +176,7 @@ impl Drive<'_> {
         result
     }
 
-    /// The batch's gradients, added to those of its update.
+    /// Computes the batch's gradients and adds them to those of its update.
     fn backward(&mut self, number: u64) -> Result<(), Stopped> {
         let script = self.script;
         let size = script.batch_size;
@@ -291,7 +291,7 @@ fn add(sum: Option<Fake>, one: Option<Fake>) -> Option<Fake> {
     }
 }
 
-/// The shape, or one dimension where the script gives another number of elements.
+/// The given shape, or one dimension if the script gives another number of elements.
 fn shape_of(shape: &[usize], elements: usize) -> Vec<usize> {
     if shape.iter().product::<usize>() == elements {
         shape.to_vec()

@@ -1,11 +1,11 @@
 //! The test kit: drives a hook through a scripted run, without a host.
 //!
-//! A [`ScriptedRun`] plays the host: it creates the hook through the same entry as a host does, calls
-//! it at all mount points of a run in the same order, answers through the same tables, and refuses
-//! what a host refuses. Nothing is trained: metrics are what the test says, tensors small and the same
-//! in every run. [`Seen`] tells what the hook did.
+//! A [`ScriptedRun`] replaces the host: it creates the hook through the same entry point, calls it at all
+//! mount points of a run in the same order, provides the same function tables, and rejects what a host
+//! rejects. Nothing is trained: metrics are those of the test's script, and tensors are small and the same in
+//! every run. [`Seen`] records what the hook did.
 //!
-//! The kit is behind the feature `testing`. In a plugin's `Cargo.toml`:
+//! The kit requires the feature `testing`. In a plugin's `Cargo.toml`:
 //!
 //! ```toml
 //! [lib]
@@ -18,7 +18,7 @@
 //!
 //! # Examples
 //!
-//! **When does it stop?**
+//! **When does the hook stop the run?**
 //!
 //! ```
 //! use sconce_plugin_api::prelude::*;
@@ -65,7 +65,7 @@
 //! # }
 //! ```
 //!
-//! **What does it do to tensors?** With a parameter and gradients of the test's own:
+//! **What does the hook do to tensors?** With parameters and gradients given by the test:
 //!
 //! ```
 //! use sconce_plugin_api::prelude::*;
@@ -101,8 +101,8 @@
 //! # }
 //! ```
 //!
-//! **Does a resumed run go on as if nothing had happened?** [`ScriptedRun::check_resume`] interrupts
-//! the run behind each iteration in turn, saves, and goes on with a new hook:
+//! **Does a resumed run continue as if uninterrupted?** [`ScriptedRun::check_resume`] interrupts the run
+//! after each iteration in turn, saves, and resumes with a new hook:
 //!
 //! ```
 //! use sconce_plugin_api::prelude::*;
@@ -128,11 +128,11 @@
 //! assert!(failed.message.contains("behind iteration 1 and resumed is another"));
 //! ```
 //!
-//! # What it does not play
+//! # Limitations
 //!
-//! Other hooks (but for what they [publish](ScriptedRun::value)), `every` and the other filters of a
-//! manifest entry, an optimizer's own state, files of checkpoints (they are kept in memory), and the
-//! host's own checks of losses and gradients.
+//! The kit has no other hooks (except for values that they [publish](ScriptedRun::value)), no `every` and
+//! other filters of a manifest entry, no optimizer state, no checkpoint files (checkpoints are kept in
+//! memory), and none of the host's own checks of losses and gradients.
 
 mod board;
 mod checkpoint;

@@ -1,12 +1,13 @@
-//! A moment of a scripted run.
+//! A point in a scripted run.
 
 use std::fmt;
 
 use crate::abi::ViewAbi;
 use crate::{Phase, Point};
 
-/// A call of the hook: the mount point, and where the run stood. The counters are those that the
-/// hook saw: they count what is finished, from 0.
+/// A call of the hook: the mount point and the counters at that time.
+///
+/// The counters are those that the hook saw: they count what is finished, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Place {
@@ -18,9 +19,9 @@ pub struct Place {
     pub epoch: u64,
     /// [`TaskView::iteration`](crate::TaskView::iteration): training batches finished.
     pub iteration: u64,
-    /// [`TaskView::update`](crate::TaskView::update): steps of the optimizer finished.
+    /// [`TaskView::update`](crate::TaskView::update): optimizer steps finished.
     pub update: u64,
-    /// [`TaskView::batch`](crate::TaskView::batch): batches of the present pass finished.
+    /// [`TaskView::batch`](crate::TaskView::batch): batches of the current pass finished.
     pub batch: u64,
 }
 
@@ -36,8 +37,7 @@ impl Place {
         }
     }
 
-    /// Whether it belongs to what a resumed run does once more, or an interrupted one besides: what
-    /// is called there has no counterpart in a run that was never interrupted.
+    /// Whether an interrupted and resumed run may have this call more often than an uninterrupted one.
     pub(super) fn is_of_resuming(&self) -> bool {
         let begins = self.point == Point::BeforeLoop && self.phase == Phase::Train;
         let others = [

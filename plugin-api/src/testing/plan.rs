@@ -1,4 +1,4 @@
-//! A scripted run's plan, as `sconce.plan/1` answers.
+//! The plan of a scripted run, as returned by `sconce.plan/1`.
 
 use super::script::ScriptedRun;
 use crate::{ModuleFacts, ParameterPlan, Phase, PhasePlan, Plan};

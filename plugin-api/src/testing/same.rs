@@ -1,11 +1,11 @@
-//! Whether an interrupted and resumed run is the one that was never interrupted.
+//! Comparison of an interrupted and resumed run with an uninterrupted one.
 
 use std::fmt::Debug;
 
 use super::place::Place;
 use super::seen::Seen;
 
-/// What differs first, or nothing.
+/// Describes the first difference; `None` if there is none.
 pub(super) fn difference(whole: &Seen, resumed: &Seen) -> Option<String> {
     for ((name, expected), (_, found)) in whole.parameters.iter().zip(&resumed.parameters) {
         if !are_same(expected, found) {
@@ -55,8 +55,9 @@ fn are_same(one: &[f32], other: &[f32]) -> bool {
             .all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
-/// The first entry that is another, those left out that belong to the interruption. Texts are compared,
-/// in which a NaN is one.
+/// The first entry that differs, ignoring those that belong to the interruption.
+///
+/// The `Debug` texts are compared, in which NaN equals NaN.
 fn lists<T: Debug>(
     what: &str,
     whole: &[T],

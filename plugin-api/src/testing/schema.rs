@@ -1,11 +1,11 @@
-//! The part of JSON Schema that a configuration's own type does not say again: ranges and lengths.
+//! The parts of JSON Schema that a configuration's Rust type does not enforce: ranges and lengths.
 //!
-//! A host checks configurations against the whole schema before a hook is created; `serde` in the hook
-//! checks names and types.
+//! A host checks configurations against the whole schema before creating a hook; `serde` in the hook checks
+//! only names and types.
 
 use serde_json::Value;
 
-/// The first value that is out of its range, in words.
+/// Describes the first value that is out of range; `None` if there is none.
 pub(super) fn problem(schema: &Value, value: &Value) -> Option<String> {
     at(schema, value, "")
 }

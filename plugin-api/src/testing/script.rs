@@ -1,4 +1,4 @@
-//! What a scripted run is made of.
+//! The script of a scripted run.
 
 use std::path::PathBuf;
 
@@ -17,14 +17,13 @@ use crate::{HookKind, Phase};
 type Numbers = Box<dyn Fn(u64) -> Vec<f32>>;
 type OfEpoch = Box<dyn Fn(u64) -> f64>;
 
-/// A run that follows a script instead of training: what it is made of, and what each epoch's metrics
-/// are. See [the module](super) for examples.
+/// A run that follows a script instead of training. See [the module](super) for examples.
 ///
-/// Without a word it has 3 epochs of 4 batches of 2 samples, a validation of 2 batches behind each, no
-/// test; a model `fc1` (linear, 3 to 4), `act` (relu), `fc2` (linear, 4 to 2) with its four parameters;
-/// a plain gradient descent with the learning rate 0.1, momentum 0.9 that is only remembered, and
-/// gradients, inputs and outputs that look random and are the same in every run. The loss of a batch
-/// is 1 / (1 + finished iterations).
+/// By default it has 3 epochs of 4 batches of 2 samples, a validation of 2 batches after each epoch, and no
+/// test; a model `fc1` (linear, 3 to 4), `act` (relu), `fc2` (linear, 4 to 2) with its four parameters; plain
+/// gradient descent with learning rate 0.1, and a momentum of 0.9 that can be set but is not used; gradients,
+/// inputs and outputs that look random but are the same in every run. The loss of a batch is 1 / (1 +
+/// finished iterations).
 ///
 /// Iterations are numbered from 0 throughout the run; epochs as [`metric`](ScriptedRun::metric) says.
 pub struct ScriptedRun {
@@ -39,7 +38,7 @@ pub struct ScriptedRun {
     pub(super) seed: u64,
     pub(super) name: String,
     pub(super) learning_rate: f64,
-    /// Beside `default`: name and scale.
+    /// Name and scale of each group except `default`.
     pub(super) groups: Vec<(String, f64)>,
     pub(super) parameters: Vec<Fake>,
     pub(super) gradients: Vec<(String, Numbers)>,
@@ -64,7 +63,7 @@ pub struct ScriptedRun {
 pub(super) struct Module {
     pub(super) name: String,
     pub(super) kind: String,
-    /// How many numbers it makes of a sample.
+    /// Number of elements in its output per sample.
     pub(super) width: usize,
 }
 
@@ -121,106 +120,107 @@ impl Default for ScriptedRun {
 }
 
 impl ScriptedRun {
-    /// The run that the type describes.
+    /// The default run, as described at the type.
     pub fn new() -> ScriptedRun {
         ScriptedRun::default()
     }
 
-    /// How many epochs.
+    /// Sets the number of epochs.
     pub fn epochs(mut self, epochs: u64) -> Self {
         self.epochs = epochs;
         self
     }
 
-    /// How many batches an epoch has.
+    /// Sets the number of batches per epoch.
     pub fn iterations(mut self, iterations: u64) -> Self {
         self.iterations = iterations;
         self
     }
 
-    /// How many batches a validation has; 0 for none.
+    /// Sets the number of batches per validation; 0 for no validation.
     pub fn validation(mut self, batches: u64) -> Self {
         self.validation = batches;
         self
     }
 
-    /// Validates behind every so many epochs.
+    /// Validates after every `epochs` epochs.
     pub fn validate_every(mut self, epochs: u64) -> Self {
         self.validate_every = epochs.max(1);
         self
     }
 
-    /// Validates before the first epoch too.
+    /// Adds a validation before the first epoch.
     pub fn initial_validation(mut self) -> Self {
         self.initial_validation = true;
         self
     }
 
-    /// Tests at the end, with so many batches.
+    /// Adds a test at the end, with this number of batches.
     pub fn test(mut self, batches: u64) -> Self {
         self.test = batches;
         self
     }
 
-    /// How many samples a batch has.
+    /// Sets the number of samples per batch.
     pub fn batch_size(mut self, samples: usize) -> Self {
         self.batch_size = samples;
         self
     }
 
-    /// Adds up the gradients of so many batches for an update.
+    /// Accumulates the gradients of this number of batches per update.
     pub fn accumulate(mut self, batches: u64) -> Self {
         self.accumulate = batches.max(1);
         self
     }
 
-    /// The run's seed.
+    /// Sets the run's seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// The name of the hook's manifest entry; else the hook's own.
+    /// Sets the name of the hook's manifest entry; default: the hook's own name.
     pub fn entry_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// The learning rate that the run begins with.
+    /// Sets the initial learning rate.
     pub fn learning_rate(mut self, learning_rate: f64) -> Self {
         self.learning_rate = learning_rate;
         self
     }
 
-    /// Another parameter group, with a scale for the learning rate. The parameters whose names begin
-    /// with the group's and a dot belong to it.
+    /// Adds a parameter group with a learning rate scale.
+    ///
+    /// It contains the parameters whose names begin with the group's name and a dot.
     pub fn group(mut self, name: &str, learning_rate_scale: f64) -> Self {
         self.groups.push((name.to_owned(), learning_rate_scale));
         self
     }
 
-    /// A model without parameters and modules, to be filled in by the next calls.
+    /// Removes all parameters and modules of the model, so that the next calls can add others.
     pub fn empty_model(mut self) -> Self {
         self.parameters.clear();
         self.modules.clear();
         self
     }
 
-    /// A parameter with its elements in row-major order, or the one of that name with other elements.
+    /// Adds a parameter, with elements in row-major order, or replaces the one of that name.
     ///
     /// # Panics
     ///
-    /// Where the elements do not fill the shape.
+    /// If the number of elements does not match the shape.
     #[track_caller]
     pub fn parameter(self, name: &str, shape: &[usize], elements: &[f32]) -> Self {
         self.with_parameter(fake(name, shape, elements))
     }
 
-    /// A buffer: a part of the model that is not learned from gradients.
+    /// Adds a buffer: model state that is not learned from gradients.
     ///
     /// # Panics
     ///
-    /// Where the elements do not fill the shape.
+    /// If the number of elements does not match the shape.
     #[track_caller]
     pub fn buffer(self, name: &str, shape: &[usize], elements: &[f32]) -> Self {
         let mut buffer = fake(name, shape, elements);
@@ -237,7 +237,7 @@ impl ScriptedRun {
         self
     }
 
-    /// The gradient of a parameter in each iteration (counted from 0), in row-major order.
+    /// Sets a parameter's gradient, in row-major order, as a function of the iteration (from 0).
     pub fn gradient(
         mut self,
         parameter: &str,
@@ -248,8 +248,7 @@ impl ScriptedRun {
         self
     }
 
-    /// A module of the model behind those that are there; `width` is how many numbers it makes of a
-    /// sample.
+    /// Appends a module to the model; `width` is the number of elements of its output per sample.
     pub fn module(mut self, name: &str, kind: &str, width: usize) -> Self {
         self.modules.push(Module {
             name: name.to_owned(),
@@ -259,45 +258,48 @@ impl ScriptedRun {
         self
     }
 
-    /// The shape of a sample's input.
+    /// Sets the shape of one sample's input.
     pub fn sample_shape(mut self, shape: &[usize]) -> Self {
         shape.clone_into(&mut self.sample_shape);
         self
     }
 
-    /// The inputs of each batch: of the training by its iteration, else by its number within the pass.
+    /// Sets the inputs of each batch: in training by iteration, otherwise by index within the pass.
     pub fn inputs(mut self, elements: impl Fn(u64) -> Vec<f32> + 'static) -> Self {
         self.inputs = Some(Box::new(elements));
         self
     }
 
-    /// The targets of each batch, one for each sample; numbered as [`inputs`](ScriptedRun::inputs).
+    /// Sets the targets of each batch, one per sample; batches are numbered as for
+    /// [`inputs`](ScriptedRun::inputs).
     pub fn targets(mut self, classes: impl Fn(u64) -> Vec<u32> + 'static) -> Self {
         self.targets = Some(Box::new(classes));
         self
     }
 
-    /// The model's outputs for each batch, sample by sample; numbered as
-    /// [`inputs`](ScriptedRun::inputs).
+    /// Sets the model's outputs for each batch, sample by sample.
+    ///
+    /// Batches are numbered as for [`inputs`](ScriptedRun::inputs).
     pub fn outputs(mut self, elements: impl Fn(u64) -> Vec<f32> + 'static) -> Self {
         self.outputs = Some(Box::new(elements));
         self
     }
 
-    /// The classes' names.
+    /// Sets the class names.
     pub fn classes(mut self, names: &[&str]) -> Self {
         self.classes = names.iter().map(|&name| name.to_owned()).collect();
         self
     }
 
-    /// The loss of each batch. The metric `loss` is its mean over the pass so far.
+    /// Sets the loss of each batch. The metric `loss` is its mean over the pass so far.
     pub fn loss(mut self, loss: impl Fn(&Place) -> f64 + 'static) -> Self {
         self.loss = Box::new(loss);
         self
     }
 
-    /// A metric of the task in a phase, for each epoch: 1 is the first one, 0 the initial validation.
-    /// `loss` stands in the place of the batches' mean then.
+    /// Sets a metric of the task in a phase, for each epoch: 1 is the first, 0 the initial validation.
+    ///
+    /// For `loss` it replaces the mean over the batches.
     ///
     /// ```
     /// use sconce_plugin_api::{Phase, testing::ScriptedRun};
@@ -317,18 +319,18 @@ impl ScriptedRun {
         self
     }
 
-    /// A value that another hook has published for the whole run.
+    /// Adds a value, as if published by another hook for the whole run.
     pub fn value(mut self, name: &str, value: &Value) -> Self {
         self.values
             .push(others(name, Stored::Json(value.to_string().into())));
         self
     }
 
-    /// A tensor that another hook has published for the whole run.
+    /// Adds a tensor, as if published by another hook for the whole run.
     ///
     /// # Panics
     ///
-    /// Where the elements do not fill the shape.
+    /// If the number of elements does not match the shape.
     #[track_caller]
     pub fn tensor(mut self, name: &str, shape: &[usize], elements: &[f32]) -> Self {
         self.values
@@ -336,56 +338,62 @@ impl ScriptedRun {
         self
     }
 
-    /// How long an iteration takes by the run's clock, in seconds; else 1.
+    /// Sets the duration of an iteration by the run's clock, in seconds. Default 1.
     pub fn seconds_per_iteration(mut self, seconds: f64) -> Self {
         self.seconds_per_iteration = seconds;
         self
     }
 
-    /// The task fails in this iteration (counted from 0): the hook sees `on_exception` and a failed
-    /// `after_run`.
+    /// Makes the task fail in this iteration (counted from 0).
+    ///
+    /// The hook is called at `on_exception` and at `after_run` with a failed outcome.
     pub fn fails_in(mut self, iteration: u64, error: &str) -> Self {
         self.failure = Some((iteration, error.to_owned()));
         self
     }
 
-    /// Every save fails, as on a full disk.
+    /// Makes every save fail, as on a full disk.
     pub fn saves_fail(mut self, error: &str) -> Self {
         self.saves_fail = Some(error.to_owned());
         self
     }
 
-    /// Interrupts the run (as Ctrl-C does) behind so many training iterations, and goes on with a new
-    /// hook from the checkpoint that was saved then.
+    /// Interrupts the run, as Ctrl-C does, after this number of training iterations.
+    ///
+    /// It is then resumed with a new hook from the checkpoint that was saved.
     pub fn interrupt_after(mut self, iterations: u64) -> Self {
         self.interrupt = Some(iterations);
         self
     }
 
-    /// The run's directory; else one that is deleted with the last copy of [`Seen`].
+    /// Sets the run's directory. Default: a temporary one, deleted with the last copy of [`Seen`].
     pub fn run_directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.run_directory = Some(path.into());
         self
     }
 
-    /// Drives a hook through the run. `config` is what stands under `config` in the manifest;
-    /// `Value::Null` stands for an entry without.
+    /// Drives a hook through the run.
+    ///
+    /// `config` is the content of `config` in the manifest; `Value::Null` for an entry without it.
     ///
     /// # Errors
     ///
-    /// Where the hook fails: its configuration is refused, a method returns an error or panics, or
-    /// what it asked for can't be done.
+    /// If the hook fails: its configuration is rejected, a method returns an error or panics, or one of its
+    /// requests cannot be served.
     pub fn drive<H: HookKind>(&self, config: Value) -> Result<Seen, Failed> {
         Drive::new(self, kind::<H>(), &filled(config), self.interrupt)?.run()
     }
 
-    /// Checks that an interruption changes nothing: drives the hook through the run as it is, and then
-    /// interrupted behind each training iteration in turn and resumed; parameters, learning rates, the
-    /// hook's state, its metrics, what it published and what it asked for must be the same to the bit.
+    /// Checks that an interruption changes nothing, to the bit.
+    ///
+    /// Drives the hook through the uninterrupted run, and then through one that is interrupted after each
+    /// training iteration in turn and resumed. Parameters, learning rates, the hook's state, its metrics,
+    /// published values and requests must be the same.
     ///
     /// # Errors
     ///
-    /// Where the hook fails, and at the first difference: what differs, behind which iteration.
+    /// If the hook fails, and at the first difference: what differs, and after which iteration the run was
+    /// interrupted.
     pub fn check_resume<H: HookKind>(&self, config: Value) -> Result<(), Failed> {
         let config = filled(config);
         let whole = Drive::new(self, kind::<H>(), &config, None)?.run()?;

@@ -1,4 +1,4 @@
-//! What a hook did in a scripted run.
+//! The record of what a hook did in a scripted run.
 
 use std::path::{Path, PathBuf};
 
@@ -9,31 +9,31 @@ use super::place::Place;
 use crate::ext::{Collection, Keep, Level, Request};
 use crate::{Phase, Point, Result, state};
 
-/// A request of the hook.
+/// A request made by the hook.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Asked {
-    /// Where it was asked for.
+    /// The call in which it was made.
     pub at: Place,
-    /// What.
+    /// The kind of request.
     pub request: Request,
-    /// The number that goes with it, as [`Request`] says: a learning rate, a factor; else 0.
+    /// Its numeric argument as documented at [`Request`], such as a learning rate or a factor; else 0.
     pub number: f64,
-    /// The text that goes with it: a reason, a tag, a name; else empty.
+    /// Its text argument, such as a reason, tag or name; else empty.
     pub text: String,
-    /// Why it was refused, as a host would; nothing where it was granted.
+    /// Why it was rejected, as by a host; `None` if it was accepted.
     pub refused: Option<String>,
 }
 
-/// A message of the hook.
+/// A message logged by the hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// Where; nothing for the hook's creation.
+    /// The call in which it was logged; `None` at the hook's creation.
     pub at: Option<Place>,
-    /// How loud.
+    /// Severity of the message.
     pub level: Level,
-    /// What it said.
+    /// The text of the message.
     pub text: String,
 }
 
@@ -41,11 +41,11 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Metric {
-    /// Where; its phase is the metric's.
+    /// The call in which it was published; its phase is that of the metric.
     pub at: Place,
-    /// Its name.
+    /// Name of the metric.
     pub name: String,
-    /// Its value.
+    /// Value of the metric.
     pub value: f64,
 }
 
@@ -53,31 +53,31 @@ pub struct Metric {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Published {
-    /// Where.
+    /// The call in which it was published.
     pub at: Place,
-    /// For how long, or that it is a checkpoint's extra entry.
+    /// How long it is kept, or that it is an extra entry of a checkpoint.
     pub keep: Keep,
-    /// Its name.
+    /// Name under which it was published.
     pub name: String,
-    /// The value, if it is one.
+    /// The value; `None` for a tensor.
     pub json: Option<Value>,
-    /// Shape and elements of the tensor, if it is one; none of another type than `f32`.
+    /// Shape and elements of the tensor; `None` for a value. Elements of other types than `f32` are omitted.
     pub tensor: Option<(Vec<usize>, Vec<f32>)>,
 }
 
-/// A tensor that the hook changed in place.
+/// A tensor that the hook modified in place.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Change {
-    /// Where.
+    /// The call in which it was modified.
     pub at: Place,
-    /// What kind of tensor.
+    /// The collection that the tensor belongs to.
     pub collection: Collection,
-    /// Its name.
+    /// Name of the tensor.
     pub name: String,
-    /// Its elements before; none of another type than `f32`.
+    /// Elements before the call; empty if they are not `f32`.
     pub before: Vec<f32>,
-    /// Its elements afterwards.
+    /// Elements after the call.
     pub after: Vec<f32>,
 }
 
@@ -87,21 +87,21 @@ pub struct Change {
 pub enum End {
     /// All epochs were trained.
     Completed,
-    /// The hook asked for it.
+    /// The hook requested a stop.
     Stopped {
-        /// Why.
+        /// The reason given with the request.
         reason: String,
     },
-    /// An error ended it: the script's or the hook's.
+    /// The run failed, by the script or by an error of the hook.
     Failed {
-        /// The error.
+        /// The error message.
         error: String,
     },
 }
 
-/// What a hook did in a scripted run, and what is left of it.
+/// What a hook did in a scripted run, and the state at its end.
 ///
-/// Lists are in the order of events. A run that was interrupted and resumed has both parts in them.
+/// Lists are in chronological order. For a run that was interrupted and resumed, they cover both parts.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub(super) calls: Vec<Place>,
@@ -117,7 +117,7 @@ pub struct Seen {
     pub(super) end: End,
     pub(super) checkpoints: Vec<String>,
     pub(super) directory: Directory,
-    /// How many calls came before the interruption, if there was one.
+    /// Number of calls before the interruption, if there was one.
     pub(super) interrupted_behind: Option<usize>,
 }
 
@@ -143,12 +143,12 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Every call of the hook.
+    /// All calls of the hook.
     pub fn calls(&self) -> &[Place] {
         &self.calls
     }
 
-    /// How often it was called at a mount point, in all phases together.
+    /// Number of calls at a mount point, in all phases together.
     pub fn called(&self, point: Point) -> usize {
         self.calls
             .iter()
@@ -156,18 +156,18 @@ impl Seen {
             .count()
     }
 
-    /// Every request, the refused ones too.
+    /// All requests, including rejected ones.
     pub fn asked(&self) -> &[Asked] {
         &self.asked
     }
 
-    /// The requests of one kind that were granted.
+    /// The accepted requests of one kind.
     pub fn asked_for(&self, request: Request) -> Vec<&Asked> {
         let is_it = |asked: &&Asked| asked.request == request && asked.refused.is_none();
         self.asked.iter().filter(is_it).collect()
     }
 
-    /// The tags of the checkpoints that the hook asked for, in the order of asking.
+    /// Tags of the checkpoints that the hook requested, in the order of the requests.
     pub fn saved(&self) -> Vec<&str> {
         let is_save = |asked: &&Asked| {
             let saves = [Request::SaveCheckpoint, Request::SaveInBackground];
@@ -177,12 +177,12 @@ impl Seen {
         saves.map(|asked| asked.text.as_str()).collect()
     }
 
-    /// The tags of the checkpoints that are there at the end, sorted.
+    /// Tags of the checkpoints that exist at the end, sorted.
     pub fn checkpoints(&self) -> &[String] {
         &self.checkpoints
     }
 
-    /// Where the hook first asked for a stop, at once or behind the epoch.
+    /// The call in which the hook first requested a stop, immediate or after the epoch.
     pub fn stopped_at(&self) -> Option<Place> {
         let is_stop = |asked: &&Asked| {
             let stops = [Request::Stop, Request::StopAfterEpoch];
@@ -196,7 +196,7 @@ impl Seen {
         &self.end
     }
 
-    /// Why the hook stopped the run, if it did.
+    /// The reason for which the hook stopped the run, if it did.
     pub fn stop_reason(&self) -> Option<&str> {
         match &self.end {
             End::Stopped { reason } => Some(reason),
@@ -204,12 +204,12 @@ impl Seen {
         }
     }
 
-    /// Everything that it said.
+    /// All messages of the hook.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// The texts of its warnings.
+    /// Texts of the hook's warnings.
     pub fn warnings(&self) -> Vec<&str> {
         let warnings = self
             .messages
@@ -218,81 +218,81 @@ impl Seen {
         warnings.map(|message| message.text.as_str()).collect()
     }
 
-    /// The lines that it showed below all messages, empty where it took one away.
+    /// Status lines that the hook set; empty texts where it removed one.
     pub fn status_lines(&self) -> &[String] {
         &self.status_lines
     }
 
-    /// Every metric that it published.
+    /// All metrics that the hook published.
     pub fn metrics(&self) -> &[Metric] {
         &self.metrics
     }
 
-    /// The values of one metric that it published in a phase, in the order of publishing.
+    /// The values that the hook published for one metric of a phase, in order.
     pub fn metric(&self, phase: Phase, name: &str) -> Vec<f64> {
         let is_it = |metric: &&Metric| metric.at.phase == phase && metric.name == name;
         let metrics = self.metrics.iter().filter(is_it);
         metrics.map(|metric| metric.value).collect()
     }
 
-    /// Every value and tensor that it published or added to a checkpoint.
+    /// All values and tensors that the hook published or added to a checkpoint.
     pub fn published(&self) -> &[Published] {
         &self.published
     }
 
-    /// The value that it published last under a name.
+    /// The last value that the hook published under a name.
     pub fn value(&self, name: &str) -> Option<&Value> {
         let mut published = self.published.iter().rev();
         published.find(|one| one.name == name)?.json.as_ref()
     }
 
-    /// Every tensor that it changed in place.
+    /// All tensors that the hook modified in place.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
 
-    /// The learning rate (of the first group) at each step of the optimizer.
+    /// The learning rate of the first group at each optimizer step.
     pub fn learning_rates(&self) -> &[f64] {
         &self.learning_rates
     }
 
-    /// A parameter's elements at the end; none where there is no such parameter.
+    /// Elements of a parameter at the end; empty if there is no such parameter.
     pub fn parameter(&self, name: &str) -> &[f32] {
         let mut parameters = self.parameters.iter();
         let found = parameters.find(|(known, _)| known == name);
         found.map_or(&[], |(_, elements)| elements)
     }
 
-    /// The hook's state at the end, behind `after_run`.
+    /// The hook's state at the end, after `after_run`.
     pub fn state(&self) -> &[u8] {
         &self.state
     }
 
-    /// The hook's state at the end as [`state::from_bytes`] reads it.
+    /// The hook's state at the end, deserialised by [`state::from_bytes`].
     ///
     /// # Errors
     ///
-    /// Where it is of another type.
+    /// If it cannot be deserialised as a `T`.
     pub fn state_as<T: DeserializeOwned>(&self) -> Result<T> {
         state::from_bytes(&self.state)
     }
 
-    /// The run's directory. It is deleted with the last copy of this.
+    /// The run's directory. A temporary one is deleted with the last copy of this value.
     pub fn run_directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// The text of a file in the run's directory.
+    /// Reads a file in the run's directory.
     ///
     /// # Errors
     ///
-    /// Where it can't be read.
+    /// If it cannot be read.
     pub fn file(&self, name: &str) -> std::io::Result<String> {
         std::fs::read_to_string(self.directory.path().join(name))
     }
 }
 
-/// The run's directory, deleted with its last user where the kit has made it.
+/// The run's directory; a temporary one is deleted with its last owner.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Directory(std::sync::Arc<Owned>);
 
@@ -303,7 +303,7 @@ struct Owned {
 }
 
 impl Directory {
-    /// A directory of its own below the system's for temporary files.
+    /// Creates a new directory in the system's directory for temporary files.
     pub(super) fn new() -> std::io::Result<Directory> {
         use std::sync::atomic::{AtomicU64, Ordering};
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -318,14 +318,14 @@ impl Directory {
                         is_ours: true,
                     })));
                 }
-                // Of an earlier process of that number.
+                // Left by an earlier process with the same ID.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// The caller's own, which stays.
+    /// A directory of the caller, which is not deleted.
     pub(super) fn of_caller(path: &Path) -> Directory {
         Directory(std::sync::Arc::new(Owned {
             path: path.to_owned(),
@@ -341,7 +341,7 @@ impl Directory {
 impl Drop for Owned {
     fn drop(&mut self) {
         if self.is_ours {
-            // A leftover in the system's temporary directory is no failure of a test.
+            // A leftover in the system's temporary directory is not a reason for a test to fail.
             drop(std::fs::remove_dir_all(&self.path));
         }
     }

@@ -1,92 +1,81 @@
-//! What the hook has asked for, served as a host serves it: once its call is over.
+//! Serving the hook's requests after its call, as a host does.
 
 use super::checkpoint::from_set;
 use super::drive::{Drive, Stopped};
-use super::stage::Pending;
-use crate::ext::Request;
+use crate::ext::Asked;
 
 impl Drive<'_> {
     pub(super) fn serve(&mut self) -> Result<(), Stopped> {
         let asked = std::mem::take(&mut *self.stage.pending.borrow_mut());
         for one in asked {
-            if one.request == Request::ListenAtModules {
-                self.listens = one.number > 0.0;
+            if let Asked::Listen(listens) = one {
+                self.listens = listens;
             } else if !self.is_resuming {
-                self.serve_one(&one)?;
+                self.serve_one(one)?;
             }
         }
         Ok(())
     }
 
-    fn serve_one(&mut self, asked: &Pending) -> Result<(), Stopped> {
-        let text = asked.text.as_str();
-        let (first, rest) = match text.split_once('/') {
-            Some((first, rest)) => (first, Some(rest)),
-            None => (text, None),
-        };
-        match asked.request {
-            Request::SaveCheckpoint | Request::SaveInBackground => {
-                if self.is_evaluating && asked.number <= 0.0 {
-                    // In its midst it would know half of the validation.
-                    if !self.waiting.iter().any(|known| known == text) {
-                        self.waiting.push(text.to_owned());
+    fn serve_one(&mut self, asked: Asked) -> Result<(), Stopped> {
+        match asked {
+            Asked::Save {
+                tag,
+                parameters_only,
+                ..
+            } => {
+                if self.is_evaluating && !parameters_only {
+                    // During a validation it would contain half of it.
+                    if !self.waiting.contains(&tag) {
+                        self.waiting.push(tag);
                     }
                     return Ok(());
                 }
-                self.save(text, asked.number > 0.0)
+                self.save(&tag, parameters_only)
             }
-            Request::Validate => {
+            Asked::Validate => {
                 let was = std::mem::replace(&mut self.is_asked_for, true);
                 let result = self.validate(false);
                 self.is_asked_for = was;
                 result
             }
-            Request::RollBack => self.roll_back(text),
-            Request::SwapParameters => self.swap(text),
-            Request::SwapBack => self.swap_back(),
-            Request::LoadParameters => {
-                let checkpoint = self.checkpoint(first, "load the parameters of")?;
-                let tensors = checkpoint.set(rest).map_err(|text| self.blame(&text))?;
+            Asked::RollBack(tag) => self.roll_back(&tag),
+            Asked::Swap(set) => self.swap(&set),
+            Asked::SwapBack => self.swap_back(),
+            Asked::LoadParameters { tag, set } => {
+                let checkpoint = self.checkpoint(&tag, "load the parameters of")?;
+                let tensors = checkpoint.set(set.as_deref());
+                let tensors = tensors.map_err(|text| self.blame(&text))?;
                 *self.stage.parameters.borrow_mut() = tensors;
                 Ok(())
             }
-            Request::DeleteCheckpoint => {
-                self.checkpoints.remove(text);
+            Asked::Delete(tag) => {
+                self.checkpoints.remove(&tag);
                 Ok(())
             }
-            Request::CopyCheckpoint => {
-                let checkpoint = self.checkpoint(first, "copy")?;
-                self.checkpoints
-                    .insert(rest.unwrap_or_default().to_owned(), checkpoint);
+            Asked::Copy { from, to } => {
+                let checkpoint = self.checkpoint(&from, "copy")?;
+                self.checkpoints.insert(to, checkpoint);
                 Ok(())
             }
-            Request::PublishWeights => {
-                let checkpoint = self.checkpoint(first, "publish")?;
-                let set = rest
-                    .and_then(|rest| rest.split_once('/'))
-                    .map(|(_, set)| set);
-                checkpoint
-                    .set(set)
-                    .map(drop)
-                    .map_err(|text| self.blame(&text))
+            Asked::Publish { tag, set, .. } => {
+                let checkpoint = self.checkpoint(&tag, "publish")?;
+                let tensors = checkpoint.set(set.as_deref());
+                tensors.map(drop).map_err(|text| self.blame(&text))
             }
-            Request::Freeze => {
-                self.shares.insert(text.to_owned(), asked.number);
+            Asked::Freeze { name, ratio } => {
+                self.shares.insert(name, ratio);
                 Ok(())
             }
-            Request::RenewStatistics => {
-                if self
-                    .stage
-                    .parameters
-                    .borrow()
-                    .iter()
-                    .any(|tensor| tensor.is_buffer)
-                {
+            Asked::Renew(_) => {
+                let parameters = self.stage.parameters.borrow();
+                if parameters.iter().any(|tensor| tensor.is_buffer) {
                     return Ok(());
                 }
+                drop(parameters);
                 Err(self.blame("can't renew statistics: the model has no buffers"))
             }
-            // These hold at once, without the loop.
+            // They took effect when they were asked for, and are never queued.
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! The fake task as the tables show it: what a call of the hook can see and change.
+//! The fake task behind the function tables: everything a call of the hook can see and change.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_void;
@@ -10,12 +10,12 @@ use super::place::Place;
 use super::seen::{Change, Seen};
 use super::values::Values;
 use crate::abi::ViewAbi;
-use crate::ext::{Collection, Request};
+use crate::ext::{Asked, Collection};
 use crate::{Phase, Point};
 
-/// The names of the batch's tensors.
+/// Names of the batch's tensors.
 pub(super) const BATCH: [&str; 4] = ["inputs", "targets", "outputs", "loss"];
-/// The names of a module's tensors.
+/// Names of a module's tensors.
 pub(super) const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];
 
 /// A parameter group of the optimizer.
@@ -23,33 +23,25 @@ pub(super) const MODULE: [&str; 4] = ["input", "output", "input_gradient", "outp
 pub(super) struct Group {
     pub(super) name: Box<str>,
     pub(super) learning_rate: f64,
-    /// What a learning rate for all groups is multiplied with.
+    /// Factor by which a learning rate for all groups is multiplied.
     pub(super) scale: f64,
     pub(super) momentum: f64,
 }
 
-/// A stop that the hook has asked for.
+/// A stop requested by the hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
     pub(super) reason: String,
     pub(super) after_epoch: bool,
 }
 
-/// What the loop serves after the call.
-#[derive(Clone, Debug)]
-pub(super) struct Pending {
-    pub(super) request: Request,
-    pub(super) number: f64,
-    pub(super) text: String,
-}
-
-/// The state that the tables answer from. One call at a time looks at it, through its context.
+/// The state from which the tables answer, accessed by one call at a time through its context.
 #[derive(Default)]
 pub(super) struct Stage {
-    /// The present call; none at creation.
+    /// The current call; `None` at creation.
     pub(super) place: Cell<Option<Place>>,
     pub(super) parameters: RefCell<Vec<Fake>>,
-    /// At their parameters' indices; empty where there are none at this moment.
+    /// At the parameters' indices; empty slots for parameters that have no gradient at this point.
     pub(super) gradients: RefCell<Vec<Option<Fake>>>,
     pub(super) batch: RefCell<[Option<Fake>; 4]>,
     pub(super) module: RefCell<[Option<Fake>; 4]>,
@@ -57,9 +49,9 @@ pub(super) struct Stage {
     pub(super) entries: RefCell<Values>,
     pub(super) board: RefCell<Board>,
     pub(super) groups: RefCell<Vec<Group>>,
-    /// Set before the first call; the text stays where it is.
+    /// Set before the first call; the text's address does not change afterwards.
     pub(super) facts: RefCell<Box<str>>,
-    /// The run's plan, known at the hook's creation.
+    /// The run's plan, available from the hook's creation on.
     pub(super) plan: OnceCell<Box<str>>,
     pub(super) resume_flags: Cell<u64>,
     pub(super) elapsed: Cell<f64>,
@@ -70,14 +62,14 @@ pub(super) struct Stage {
     pub(super) loss_scale: Cell<Option<f64>>,
     pub(super) accumulation: Cell<Option<u64>>,
     pub(super) left_out: RefCell<Vec<Point>>,
-    pub(super) pending: RefCell<Vec<Pending>>,
-    /// What was lent to be changed in the present call, as it was.
+    pub(super) pending: RefCell<Vec<Asked>>,
+    /// Original content of the tensors that were lent for writing in the current call.
     lent: RefCell<Vec<(Collection, usize, Fake)>>,
     pub(super) seen: RefCell<Seen>,
 }
 
 impl Stage {
-    /// What the tables get as context.
+    /// The context pointer for the tables.
     pub(super) fn context(&self) -> *const c_void {
         ptr::from_ref(self).cast()
     }
@@ -90,7 +82,7 @@ impl Stage {
         self.place.get().map_or(Phase::Train, |place| place.phase)
     }
 
-    /// A call begins.
+    /// Begins a call of the hook.
     pub(super) fn begin_call(&self, point: Point, view: &mut ViewAbi) {
         let place = Place::of(point, view);
         self.place.set(Some(place));
@@ -100,7 +92,7 @@ impl Stage {
         view.learning_rate = self.learning_rate();
     }
 
-    /// A call is over: what the hook has changed is written down.
+    /// Ends a call of the hook and records its modifications.
     pub(super) fn end_call(&self, view: &mut ViewAbi) {
         view.learning_rate = self.learning_rate();
         let Some(at) = self.place.get() else { return };
@@ -127,7 +119,7 @@ impl Stage {
             .map_or(0.0, |group| group.learning_rate)
     }
 
-    /// Remembers a tensor as it is before the hook changes it.
+    /// Records a tensor before the hook modifies it.
     pub(super) fn note(&self, collection: Collection, index: usize) {
         let mut lent = self.lent.borrow_mut();
         if lent
@@ -153,7 +145,7 @@ impl Stage {
         }
     }
 
-    /// The index of a name, or a message for whoever mistyped it.
+    /// The index of a name, or a message with the nearest name.
     pub(super) fn index(&self, collection: Collection, name: &str) -> Result<usize, String> {
         let known: Vec<String> = match collection {
             Collection::Parameters | Collection::Gradients => {
@@ -178,7 +170,7 @@ impl Stage {
         })
     }
 
-    /// Does something with a tensor, where there is one.
+    /// Calls a function with a tensor, if there is one at the index.
     pub(super) fn with<T>(
         &self,
         collection: Collection,
@@ -199,7 +191,7 @@ impl Stage {
         }
     }
 
-    /// Why a tensor can't be changed now, or nothing where it can.
+    /// Why a tensor cannot be modified at this point; `None` if it can.
     pub(super) fn why_not_writable(&self, collection: Collection, index: usize) -> Option<String> {
         if collection == Collection::Published && self.point().is_some() {
             return self.values.borrow().why_not_writable(index);

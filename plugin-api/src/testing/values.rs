@@ -1,4 +1,4 @@
-//! What is published under names, in the kit.
+//! Values and tensors published under names, in the test kit.
 
 use super::fake::Fake;
 use crate::ext::Keep;
@@ -6,7 +6,7 @@ use crate::ext::Keep;
 /// Values and tensors under names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
-    /// Places stay where they are, so that indices do.
+    /// Slots are never moved, so that indices stay valid.
     pub(super) entries: Vec<Option<Entry>>,
 }
 
@@ -14,7 +14,7 @@ pub(super) struct Values {
 pub(super) struct Entry {
     pub(super) name: Box<str>,
     pub(super) keep: Keep,
-    /// Whether the hook under test has published it, and not the script.
+    /// Whether the hook under test published it, rather than the script.
     pub(super) is_own: bool,
     pub(super) value: Value,
 }
@@ -34,7 +34,7 @@ impl Values {
         }
     }
 
-    /// Whether there was anything.
+    /// Removes an entry; returns whether there was one.
     pub(super) fn remove(&mut self, name: &str) -> bool {
         let is_it = |entry: &Entry| &*entry.name == name;
         let mut places = self.entries.iter_mut();
@@ -80,7 +80,7 @@ impl Values {
         places.position(|place| place.as_ref().is_some_and(is_it))
     }
 
-    /// Why the hook can't write to the tensor at an index, or nothing where it can.
+    /// Why the hook cannot modify the tensor at an index; `None` if it can.
     pub(super) fn why_not_writable(&self, index: usize) -> Option<String> {
         let entry = self.entries.get(index)?.as_ref()?;
         let name = &entry.name;

@@ -1,4 +1,4 @@
-//! What a hook may ask of the run. The host serves requests after all hooks of the point have run.
+//! Requests to the run, served by the host after all hooks of the point have run.
 
 use super::TaskView;
 use crate::abi::{ErrorAbi, TextAbi};
@@ -7,95 +7,109 @@ use crate::ext::{Request, RequestsTable};
 use crate::{Error, Result};
 
 impl TaskView<'_> {
-    /// Asks the run to stop after this training iteration, with a reason for the user. A validation
-    /// or test under way is finished first, so that its metrics are whole; the final test still
-    /// runs. The first reason counts. Legal everywhere but at `after_run` and `on_exception`.
+    /// Requests that the run stops after this training iteration; `reason` is shown to the user.
+    ///
+    /// A validation or test in progress is finished first, so that its metrics are complete; the final test
+    /// still runs. If several hooks request a stop, the first reason is reported, except that an immediate
+    /// stop replaces a [`stop_after_epoch`](TaskView::stop_after_epoch). Legal everywhere except at
+    /// `after_run` and `on_exception`.
     #[track_caller]
     pub fn stop(&mut self, reason: &str) -> Result<()> {
         self.request(Request::Stop, 0.0, reason)
     }
 
-    /// Asks the run to stop after this epoch and its validation, with a reason for the user.
+    /// Requests that the run stops after this epoch and its validation; `reason` is shown to the user.
+    ///
     /// Legal where [`stop`](TaskView::stop) is.
     #[track_caller]
     pub fn stop_after_epoch(&mut self, reason: &str) -> Result<()> {
         self.request(Request::StopAfterEpoch, 0.0, reason)
     }
 
-    /// Leaves this batch out: no forward pass, no metrics, and in training no gradients. It counts
-    /// as an iteration all the same. Legal at `before_iter`.
+    /// Skips this batch: no forward pass, no metrics, and in training no gradients.
+    ///
+    /// It still counts as an iteration. Legal at `before_iter`.
     #[track_caller]
     pub fn skip_batch(&mut self) -> Result<()> {
         self.request(Request::SkipBatch, 0.0, "")
     }
 
-    /// Leaves the update out to which this batch belongs; its gradients are dropped. Legal at
-    /// `after_loss(train)`, `after_backward` and `before_update`.
+    /// Skips the update that this batch belongs to; its gradients are discarded.
+    ///
+    /// Legal at `after_loss(train)`, `after_backward` and `before_update`.
     #[track_caller]
     pub fn skip_update(&mut self) -> Result<()> {
         self.request(Request::SkipUpdate, 0.0, "")
     }
 
-    /// Sets the optimizer's learning rate: finite and not negative. It holds at once and stays.
-    /// A parameter group with a `learning_rate_scale` gets it times its scale. Legal at
-    /// `before_run`, around loops, epochs and iterations, at `after_cycle`, `before_update` and
+    /// Sets the optimizer's learning rate, finite and not negative; takes effect immediately and persists.
+    ///
+    /// A parameter group with a `learning_rate_scale` gets the rate multiplied by its scale. Legal at
+    /// `before_run`, before and after loops, epochs and iterations, at `after_cycle`, `before_update` and
     /// `after_load_checkpoint`.
     #[track_caller]
     pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<()> {
         self.request(Request::SetLearningRate, learning_rate, "")
     }
 
-    /// Sets the learning rate of one parameter group, whatever its scale. Legal where
-    /// [`set_learning_rate`](TaskView::set_learning_rate) is.
+    /// Sets the learning rate of one parameter group, regardless of its scale.
+    ///
+    /// Legal where [`set_learning_rate`](TaskView::set_learning_rate) is.
     ///
     /// # Errors
     ///
-    /// Where there is no such group; the error has the nearest name.
+    /// If there is no such group; the message suggests the nearest name.
     #[track_caller]
     pub fn set_learning_rate_of(&mut self, group: &str, learning_rate: f64) -> Result<()> {
         self.request(Request::SetLearningRate, learning_rate, group)
     }
 
-    /// Sets the optimizer's momentum, from 0 to below 1: of SGD and RMSprop the momentum, of Adam,
-    /// AdamW and Lion the first beta. It holds at once and stays, and checkpoints keep it. Legal where
-    /// [`set_learning_rate`](TaskView::set_learning_rate) is. Since 1.2.
+    /// Sets the optimizer's momentum, from 0 to below 1; takes effect immediately and persists.
+    ///
+    /// For Adam, AdamW and Lion it sets beta1, for SGD and RMSprop the momentum. It is stored in checkpoints.
+    /// Legal where [`set_learning_rate`](TaskView::set_learning_rate) is. Since 1.2.
     ///
     /// # Errors
     ///
-    /// Where the optimizer has no momentum: RMSprop that was configured without.
+    /// If the optimizer has no momentum: RMSprop configured without one, which is its default.
     #[track_caller]
     pub fn set_momentum(&mut self, momentum: f64) -> Result<()> {
         self.request(Request::SetMomentum, momentum, "")
     }
 
     /// Sets the momentum of one parameter group, as [`set_momentum`](TaskView::set_momentum) does.
+    ///
     /// Since 1.2.
     ///
     /// # Errors
     ///
-    /// Where there is no such group too; the error has the nearest name.
+    /// As for [`set_momentum`](TaskView::set_momentum), and if there is no such group; the message suggests
+    /// the nearest name.
     #[track_caller]
     pub fn set_momentum_of(&mut self, group: &str, momentum: f64) -> Result<()> {
         self.request(Request::SetMomentum, momentum, group)
     }
 
-    /// Freezes a parameter or buffer after all hooks of this point have run: the optimizer leaves
-    /// it, its moments and its weight decay alone, and it has no gradient any more. A batch norm one
-    /// of whose running statistics is frozen normalises by these also in training, and they stay.
-    /// Checkpoints keep what is frozen. Legal where
+    /// Freezes a parameter or buffer once all hooks of this point have run.
+    ///
+    /// The optimizer no longer changes it or its moments and applies no weight decay to it, and it has no
+    /// gradient. A batch norm with a frozen running statistic normalises by its running statistics in
+    /// training too, and does not update them. Checkpoints store what is frozen. Legal where
     /// [`save_checkpoint`](TaskView::save_checkpoint) is. Since 1.2.
     ///
     /// # Errors
     ///
-    /// Where there is no such parameter or buffer; the error has the nearest name.
+    /// If there is no such parameter or buffer; the message suggests the nearest name.
     #[track_caller]
     pub fn freeze(&mut self, parameter: &str) -> Result<()> {
         self.request(Request::Freeze, 0.0, parameter)
     }
 
-    /// Trains a parameter or buffer again that was [frozen](TaskView::freeze): from the state that it
-    /// was left in, a parameter at a share of its group's learning rate, above 0; a buffer's is 1.
-    /// Legal where [`freeze`](TaskView::freeze) is. Since 1.2.
+    /// Resumes training of a [frozen](TaskView::freeze) parameter or buffer, from the state in which it was
+    /// left.
+    ///
+    /// `learning_rate_share` multiplies the learning rate of the parameter's group; it must be above 0, and 1
+    /// for a buffer. Legal where [`freeze`](TaskView::freeze) is. Since 1.2.
     #[track_caller]
     pub fn unfreeze(&mut self, parameter: &str, learning_rate_share: f64) -> Result<()> {
         if learning_rate_share.is_nan() || learning_rate_share <= 0.0 {
@@ -107,107 +121,115 @@ impl TaskView<'_> {
         self.request(Request::Freeze, learning_rate_share, parameter)
     }
 
-    /// Adds the gradients of so many batches (at least 1) up for an update, instead of
-    /// `train.accumulate`. It holds from the next update on, one that is half done is finished as it
-    /// was begun; it stays, and checkpoints keep it. Legal where
-    /// [`save_checkpoint`](TaskView::save_checkpoint) is. Since 1.2.
+    /// Accumulates the gradients of `batches` batches (at least 1) per update, overriding `train.accumulate`.
+    ///
+    /// Takes effect with the next update; one already begun is completed as planned. It persists and is
+    /// stored in checkpoints. Legal where [`save_checkpoint`](TaskView::save_checkpoint) is. Since 1.2.
     #[track_caller]
     pub fn set_accumulation(&mut self, batches: u64) -> Result<()> {
         self.request(Request::SetAccumulation, batches as f64, "")
     }
 
-    /// Computes the running means and variances of all batch norms anew, after all hooks of this
-    /// point have run: from forward passes in training mode over so many training samples (0, or
-    /// more than there are: over all), in the order of the epoch that comes next and with the
-    /// parameters as they are then, also where they are [swapped](TaskView::swap_parameters). What
-    /// comes out are the mean and the (biased) variance of all these samples together. No hook is
-    /// called meanwhile, no other number of the run changes, and statistics that are
-    /// [frozen](TaskView::freeze) stay. Legal around loops and epochs, at `after_cycle`, and at
-    /// `after_iter(train)`. Since 1.2.
+    /// Recomputes the running means and variances of all batch norms once all hooks of this point have run.
+    ///
+    /// They are computed by forward passes in training mode over `samples` training samples (0, or more than
+    /// there are: all of them), in the order of the next epoch and with the current parameters, also if these
+    /// are [swapped](TaskView::swap_parameters). The result is the mean and the (biased) variance over all
+    /// these samples together. No hook is called during these passes, nothing else in the run changes, and
+    /// [frozen](TaskView::freeze) statistics are kept. Legal before and after loops and epochs, at
+    /// `after_cycle`, and at `after_iter(train)`. Since 1.2.
     ///
     /// # Errors
     ///
-    /// Of this hook, after the point: where the model has no buffers.
+    /// If the model has no buffers; reported as an error of this hook after the point.
     #[track_caller]
     pub fn renew_statistics(&mut self, samples: u64) -> Result<()> {
         self.request(Request::RenewStatistics, samples as f64, "")
     }
 
-    /// Multiplies this batch's loss by a finite number before its gradients are computed; the loss
-    /// that is reported stays as it is, and several hooks' factors multiply. Whoever scales to keep
-    /// small gradients from vanishing divides them at `before_update`. Legal at
+    /// Multiplies this batch's loss by a finite factor before the backward pass.
+    ///
+    /// The reported loss is unchanged; the factors of several hooks multiply. A hook that scales the loss to
+    /// keep small gradients from vanishing has to divide the gradients at `before_update`. Legal at
     /// `after_loss(train)`.
     #[track_caller]
     pub fn scale_loss(&mut self, factor: f64) -> Result<()> {
         self.request(Request::ScaleLoss, factor, "")
     }
 
-    /// Saves a checkpoint as the directory `checkpoints/TAG` in the run directory, after all hooks of
-    /// this point have run: parameters, optimizer, counters, metrics, and the states of all hooks. One
-    /// of that tag is replaced in one step. In the midst of a validation or the test it waits for
-    /// the end of that. A save that fails (a full disk) is a warning, and `after_save_checkpoint`
-    /// tells it.
+    /// Saves a checkpoint to `checkpoints/TAG` in the run directory once all hooks of this point have run.
     ///
-    /// Legal between iterations: at `before_run`, around loops, epochs and iterations, at
+    /// It contains parameters, optimizer, counters, metrics, and the states of all hooks. An existing
+    /// checkpoint of that tag is replaced atomically. During a validation or the test, the save is delayed
+    /// until that has finished. A failed save (e.g. a full disk) is a warning, and `after_save_checkpoint`
+    /// gets the error.
+    ///
+    /// Legal between iterations: at `before_run`, before and after loops, epochs and iterations, and at
     /// `after_cycle`, in any phase.
     ///
     /// # Errors
     ///
-    /// Where the tag has other characters than letters, digits, `-`, `_` and `.`, begins with a
-    /// dot, is longer than 128 bytes, or is `latest`, which always leads to the last checkpoint.
+    /// If the tag is empty, longer than 128 bytes, starts with a dot, contains other characters than ASCII
+    /// letters, digits, `-`, `_` and `.`, or is `latest`, which always refers to the checkpoint saved last.
     #[track_caller]
     pub fn save_checkpoint(&mut self, tag: &str) -> Result<()> {
         self.request(Request::SaveCheckpoint, 0.0, tag)
     }
 
-    /// Saves a checkpoint of the parameters alone: a third of the size where the optimizer keeps two
-    /// numbers for each parameter. Nobody can go back to it, only load its parameters
-    /// ([`load_parameters`](TaskView::load_parameters), or `sconce eval` and `predict`). In all else
-    /// as [`save_checkpoint`](TaskView::save_checkpoint).
+    /// Saves a checkpoint of parameters and buffers only.
+    ///
+    /// It has a third of the size if the optimizer keeps two values per parameter. A run can neither resume
+    /// from it nor roll back to it; only its parameters can be loaded
+    /// ([`load_parameters`](TaskView::load_parameters), or `sconce eval` and `predict`). During a validation
+    /// it is saved without delay; otherwise as [`save_checkpoint`](TaskView::save_checkpoint).
     #[track_caller]
     pub fn save_parameters(&mut self, tag: &str) -> Result<()> {
         self.request(Request::SaveCheckpoint, 1.0, tag)
     }
 
-    /// Saves a checkpoint as [`save_checkpoint`](TaskView::save_checkpoint) does, but the training goes
-    /// on while it is written: it waits for a copy in memory alone. One checkpoint is written at a time:
-    /// the next save waits for the one before, and so do requests that concern checkpoints, a roll back,
-    /// and the training's end. `after_save_checkpoint` comes at such a moment, and not when the disk
-    /// happens to be done, so that a run stays the same to the bit. Until then a power failure leaves
-    /// the checkpoint before. A host before 1.2 refuses it.
+    /// Saves a checkpoint as [`save_checkpoint`](TaskView::save_checkpoint) does, written in the background.
+    ///
+    /// Training waits only for a copy in memory. One checkpoint is written at a time: the next save, requests
+    /// that concern checkpoints, a rollback and the end of training wait for the previous one.
+    /// `after_save_checkpoint` is called at such a point rather than whenever the disk happens to be done, so
+    /// that runs stay reproducible to the bit. After a power failure before that point, the previous
+    /// checkpoint is still there. Hosts before 1.2 reject the request.
     #[track_caller]
     pub fn save_in_background(&mut self, tag: &str) -> Result<()> {
         self.request(Request::SaveInBackground, 0.0, tag)
     }
 
-    /// Saves the parameters alone ([`save_parameters`](TaskView::save_parameters)) while the training
-    /// goes on ([`save_in_background`](TaskView::save_in_background)).
+    /// Saves the parameters only ([`save_parameters`](TaskView::save_parameters)), in the background
+    /// ([`save_in_background`](TaskView::save_in_background)).
     #[track_caller]
     pub fn save_parameters_in_background(&mut self, tag: &str) -> Result<()> {
         self.request(Request::SaveInBackground, 1.0, tag)
     }
 
-    /// Deletes the checkpoint of this tag, if there is one: what keeps the last few asks for it.
-    /// Legal where [`save_checkpoint`](TaskView::save_checkpoint) is, and at
-    /// `after_save_checkpoint`: delete the older one there, when the newer one is safe. Requests of
-    /// one point are served in the order of asking.
+    /// Deletes the checkpoint with this tag, if it exists, e.g. to keep only the last few.
+    ///
+    /// Legal where [`save_checkpoint`](TaskView::save_checkpoint) is, and at `after_save_checkpoint`: delete
+    /// an older checkpoint there, when the newer one is complete. Requests of one point are served in the
+    /// order in which they were made.
     #[track_caller]
     pub fn delete_checkpoint(&mut self, tag: &str) -> Result<()> {
         self.request(Request::DeleteCheckpoint, 0.0, tag)
     }
 
-    /// Gives the checkpoint `from` a second tag, in one step and without writing it again where the
-    /// disk knows hard links. Legal where [`delete_checkpoint`](TaskView::delete_checkpoint) is.
+    /// Gives the checkpoint `from` a second tag `to`, atomically.
+    ///
+    /// The files are hard-linked instead of written again if the file system supports it. Legal where
+    /// [`delete_checkpoint`](TaskView::delete_checkpoint) is.
     #[track_caller]
     pub fn copy_checkpoint(&mut self, from: &str, to: &str) -> Result<()> {
         self.request(Request::CopyCheckpoint, 0.0, &format!("{from}/{to}"))
     }
 
-    /// Writes the parameters of the checkpoint `tag` to
-    /// `published/NAME-HASH.safetensors`, under their plain names and with nothing else: a file to
-    /// give away. HASH are the first eight digits of its SHA-256. With a set, the tensors that the
-    /// checkpoint has under `SET/PARAMETER` go in the place of its parameters (averages, say). A
-    /// file of that name and another hash is replaced. Legal where
+    /// Exports the parameters of the checkpoint `tag` to `published/NAME-HASH.safetensors`, for distribution.
+    ///
+    /// The file contains the parameters under their plain names and nothing else. HASH is the first eight hex
+    /// digits of its SHA-256. With `set`, the checkpoint's tensors `SET/PARAMETER` replace its parameters
+    /// (averaged weights, say). An existing file of that name with another hash is replaced. Legal where
     /// [`delete_checkpoint`](TaskView::delete_checkpoint) is.
     #[track_caller]
     pub fn publish_weights(&mut self, tag: &str, name: &str, set: Option<&str>) -> Result<()> {
@@ -218,10 +240,11 @@ impl TaskView<'_> {
         self.request(Request::PublishWeights, 0.0, &text)
     }
 
-    /// Takes the parameters and buffers from the checkpoint of this tag, after all hooks of this
-    /// point have run; optimizer, counters, metrics and hooks stay as they are. So the best model is
-    /// there at the end. With a set, the tensors that the checkpoint has under `SET/PARAMETER` go in the place
-    /// of its parameters. Legal where [`save_checkpoint`](TaskView::save_checkpoint) is.
+    /// Loads parameters and buffers from the checkpoint `tag` once all hooks of this point have run.
+    ///
+    /// Optimizer, counters, metrics and hooks are unchanged; this is how a run ends with its best model. With
+    /// `set`, the checkpoint's tensors `SET/PARAMETER` replace its parameters. Legal where
+    /// [`save_checkpoint`](TaskView::save_checkpoint) is.
     #[track_caller]
     pub fn load_parameters(&mut self, tag: &str, set: Option<&str>) -> Result<()> {
         let text = match set {
@@ -231,31 +254,34 @@ impl TaskView<'_> {
         self.request(Request::LoadParameters, 0.0, &text)
     }
 
-    /// Validates after all hooks of this point have run, with all mount points of a validation.
-    /// Nothing happens where there is no validation data. Legal in training at `after_iter`, and
-    /// around epochs and the loop.
+    /// Runs a validation, with all its mount points, once all hooks of this point have run.
+    ///
+    /// Does nothing if there is no validation data. Legal in training at `after_iter`, before and after
+    /// epochs and the loop, and at `after_cycle`.
     #[track_caller]
     pub fn validate_now(&mut self) -> Result<()> {
         self.request(Request::Validate, 0.0, "")
     }
 
-    /// Goes back to the checkpoint of this tag after all hooks of this point have run: parameters,
-    /// optimizer, learning rates, counters, metrics and the states of all hooks are what they were,
-    /// `after_load_checkpoint` is called, and the training goes on from there. The epoch under way
-    /// is left without `after_epoch`; the one that the checkpoint lies in begins with
-    /// `before_epoch`, behind the batches that it had already done.
+    /// Rolls back to the checkpoint `tag` once all hooks of this point have run.
     ///
-    /// A hook that counts its own roll backs must keep that number out of its state. Legal in
-    /// training at `after_iter`, `before_epoch`, `after_epoch` and `after_cycle`.
+    /// Parameters, optimizer, learning rates, counters, metrics and the states of all hooks are restored,
+    /// `after_load_checkpoint` is called, and training continues from there. The current epoch is abandoned
+    /// without `after_epoch`; the epoch in which the checkpoint was saved begins with `before_epoch` and
+    /// continues after the batches that were already done.
+    ///
+    /// A hook that counts its own rollbacks must keep that number out of its state. Legal in training at
+    /// `after_iter`, `before_epoch`, `after_epoch` and `after_cycle`.
     #[track_caller]
     pub fn roll_back(&mut self, tag: &str) -> Result<()> {
         self.request(Request::RollBack, 0.0, tag)
     }
 
-    /// Puts the published tensors `SET/PARAMETER` in the place of the parameters of that name,
-    /// after all hooks of this point have run: a hook that keeps averages evaluates them in that
-    /// way. Checkpoints go on saving the real parameters. They must be back
-    /// ([`swap_back`](TaskView::swap_back)) before the next training batch.
+    /// Replaces the parameters by the published tensors `SET/PARAMETER` once all hooks of this point have
+    /// run.
+    ///
+    /// A hook that keeps averaged weights evaluates them this way. Checkpoints still store the real
+    /// parameters. They must be [swapped back](TaskView::swap_back) before the next training batch.
     ///
     /// Legal where [`save_checkpoint`](TaskView::save_checkpoint) is.
     #[track_caller]
@@ -263,17 +289,19 @@ impl TaskView<'_> {
         self.request(Request::SwapParameters, 0.0, set)
     }
 
-    /// Puts the real parameters back into their place, and the set under its names. Legal where
-    /// [`swap_parameters`](TaskView::swap_parameters) is.
+    /// Restores the real parameters after a swap, and the published set under its names.
+    ///
+    /// Legal where [`swap_parameters`](TaskView::swap_parameters) is.
     #[track_caller]
     pub fn swap_back(&mut self) -> Result<()> {
         self.request(Request::SwapBack, 0.0, "")
     }
 
-    /// Says whether this hook is called at `module_forward` and `module_backward` from now on; it is
-    /// until it says no. Where nobody listens, layers run as one and gradients of modules are not
-    /// kept: a hook that looks at modules now and then listens in those iterations alone. It holds
-    /// once all hooks of this point have run, and belongs to no checkpoint. Legal where
+    /// Chooses whether this hook is called at `module_forward` and `module_backward` from now on.
+    ///
+    /// Initially it is. While no hook listens, layers are fused and module gradients are not kept: a hook
+    /// that inspects modules only now and then should listen only in those iterations. Takes effect once all
+    /// hooks of this point have run, and is not stored in checkpoints. Legal where
     /// [`save_checkpoint`](TaskView::save_checkpoint) is, and at `after_load_checkpoint`.
     ///
     /// ```
@@ -296,7 +324,7 @@ impl TaskView<'_> {
     fn request(&mut self, request: Request, number: f64, text: &str) -> Result<()> {
         let table = Self::table(self.tables.requests, RequestsTable::ID)?;
         let mut error = ErrorAbi::new();
-        // SAFETY: the context came with this view; text and error are borrowed for the call.
+        // SAFETY: the context was provided with this view; text and error are borrowed for the call.
         let status = unsafe {
             (table.request)(
                 self.abi.context,

@@ -1,4 +1,4 @@
-//! What does not change during the run, and the optimizer's parameter groups.
+//! Constants of the run, and the optimizer's parameter groups.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::abi::TextAbi;
 use crate::ext::TaskTable;
 use crate::{Context, Error, Result};
 
-/// What does not change during the run.
+/// Facts that do not change during the run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -20,19 +20,19 @@ pub struct TaskFacts {
     pub run_directory: PathBuf,
     /// The run's seed.
     pub seed: u64,
-    /// Which of the processes that train together this is: 0 for now.
+    /// Index of this process among the processes that train together: 0 for now.
     pub rank: u64,
-    /// How many processes train together: 1 for now.
+    /// Number of processes that train together: 1 for now.
     pub world_size: u64,
-    /// The classes' names, in the order of their numbers; empty where there are no classes.
+    /// Class names in the order of their indices; empty if the task has no classes.
     pub classes: Vec<String>,
-    /// The shape of a sample's input, without the batch.
+    /// Shape of one sample's input, without the batch dimension.
     pub sample_shape: Vec<usize>,
-    /// The task's metrics beside `loss`.
+    /// Names of the task's metrics, without `loss`.
     pub metrics: Vec<String>,
-    /// The modules that `module_forward` and `module_backward` know, in the order of the model.
+    /// Modules for which `module_forward` and `module_backward` are called, in model order.
     pub modules: Vec<ModuleFacts>,
-    /// How many numbers the learned parameters have together.
+    /// Number of elements of all learned parameters together.
     pub parameter_count: u64,
 }
 
@@ -41,25 +41,24 @@ pub struct TaskFacts {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ModuleFacts {
-    /// Its name, as `fc1`.
+    /// Name, such as `fc1`.
     pub name: String,
-    /// What it is, as `linear`.
+    /// Kind of layer, such as `linear`.
     pub kind: String,
 }
 
 impl<'task> TaskView<'task> {
-    /// What does not change during the run: names, shapes, sizes. Parses a text: call once, at
-    /// `before_run`.
+    /// Names, shapes and sizes that do not change during the run. Parses JSON: call once, at `before_run`.
     ///
     /// # Errors
     ///
-    /// At a hook's creation, before there is a task.
+    /// At a hook's creation, when there is no task yet.
     #[track_caller]
     pub fn facts(&self) -> Result<TaskFacts> {
         let table = Self::table(self.tables.task, TaskTable::ID)?;
         let mut json = TextAbi::EMPTY;
-        // SAFETY: the context came with this view, and `json` is a place for one text, which the
-        // host keeps to the end of the run.
+        // SAFETY: the context was provided with this view, and `json` has room for one text, which the host
+        // keeps alive until the end of the run.
         let text = unsafe {
             let status = (table.facts)(self.abi.context, &raw mut json);
             (status == 0).then(|| json.read()).flatten()
@@ -68,17 +67,19 @@ impl<'task> TaskView<'task> {
         serde_json::from_str(text).context("the host's facts can't be read")
     }
 
-    /// The optimizer's parameter groups and their learning rates, in the manifest's order behind
-    /// `default`, the group of all other parameters.
+    /// Names and learning rates of the optimizer's parameter groups.
+    ///
+    /// `default`, the group of all parameters in no other group, comes first; the others follow in the
+    /// manifest's order.
     pub fn learning_rates(&self) -> impl Iterator<Item = (&'task str, f64)> {
         let (table, context) = (self.tables.task, self.abi.context);
-        // SAFETY: the context came with this view.
+        // SAFETY: the context was provided with this view.
         let count = table.map_or(0, |table| unsafe { (table.group_count)(context) });
         (0..count).filter_map(move |index| {
             let mut name = TextAbi::EMPTY;
             let mut rate = f64::NAN;
-            // SAFETY: the context came with this view; both places are ours for the call, and the
-            // host keeps the name to the end of the run.
+            // SAFETY: the context was provided with this view; both outputs are local and exclusively ours,
+            // and the host keeps the name alive until the end of the run.
             unsafe {
                 let status = (table?.group)(context, index, &raw mut name, &raw mut rate);
                 (status == 0).then(|| Some((name.read()?, rate))).flatten()
@@ -86,7 +87,7 @@ impl<'task> TaskView<'task> {
         })
     }
 
-    /// The learning rate of the parameter group of this name.
+    /// Learning rate of the parameter group with this name; `None` if there is no such group.
     pub fn learning_rate_of(&self, group: &str) -> Option<f64> {
         let mut groups = self.learning_rates();
         groups

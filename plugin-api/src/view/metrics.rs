@@ -1,4 +1,4 @@
-//! Metrics of every phase: reading and publishing.
+//! Reading and publishing metrics, for every phase.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -10,8 +10,9 @@ use crate::ext::{MetricAbi, MetricsTable};
 use crate::{Phase, Result};
 
 impl<'task> TaskView<'task> {
-    /// The metric of this name in the current phase: the mean over the samples of this pass so
-    /// far, final from `after_epoch` on.
+    /// Value of a metric in the current phase: the mean over the samples of this pass so far.
+    ///
+    /// Final from `after_epoch` on; `None` if there is no such metric yet.
     ///
     /// ```
     /// # use sconce_plugin_api::TaskView;
@@ -26,13 +27,14 @@ impl<'task> TaskView<'task> {
         self.metric_of(self.phase(), name)
     }
 
-    /// The metric of this name in a phase: of the pass under way where it is the current phase,
-    /// else of the last finished one.
+    /// Value of a metric in a given phase; `None` if there is no such metric yet.
+    ///
+    /// For the current phase it belongs to the pass in progress, otherwise to the last finished pass.
     pub fn metric_of(&self, phase: Phase, name: &str) -> Option<f64> {
         let table = self.tables.metrics?;
         let mut value = f64::NAN;
-        // SAFETY: the context came with this view, the name is borrowed for the call, and `value`
-        // is a place for one f64.
+        // SAFETY: the context was provided with this view, the name is borrowed for the call, and `value` has
+        // room for one f64.
         let status = unsafe {
             (table.get)(
                 self.abi.context,
@@ -44,11 +46,10 @@ impl<'task> TaskView<'task> {
         (status == 0).then_some(value)
     }
 
-    /// All metrics of a phase, in the order in which they first appeared: `loss`, the task's, then
-    /// those that hooks publish.
+    /// All metrics of a phase in the order of their first appearance: `loss`, the task's, those of hooks.
     pub fn metrics_of(&self, phase: Phase) -> Metrics<'task> {
         let count = self.tables.metrics.map_or(0, |table| {
-            // SAFETY: the context came with this view.
+            // SAFETY: the context was provided with this view.
             unsafe { (table.count)(self.abi.context, phase.number()) }
         });
         Metrics {
@@ -61,29 +62,30 @@ impl<'task> TaskView<'task> {
         }
     }
 
-    /// Publishes a metric in the current phase (at `after_cycle` that is the training; a metric of
-    /// the validation belongs in `after_epoch` of that phase): later hooks at this point and all hooks after it
-    /// see it, until the phase's next pass begins.
+    /// Publishes a metric in the current phase, visible until the phase's next pass begins.
     ///
-    /// A hook that publishes metrics names them in its attribute (`publishes = ["grad_norm"]`), so
-    /// that `sconce check` knows them.
+    /// Later hooks at this point and all hooks at later points see it. At `after_cycle` the current phase is
+    /// training: publish a validation metric at `after_epoch(val)` instead.
+    ///
+    /// A hook that publishes metrics lists them in its attribute (`publishes = ["grad_norm"]`), so that
+    /// `sconce check` knows them.
     ///
     /// # Errors
     ///
-    /// Where the name is empty, longer than 256 bytes, has control characters, or belongs to the
-    /// task (`loss`).
+    /// If the name is empty, longer than 256 bytes, contains control characters, or belongs to a metric of
+    /// the task (`loss`).
     #[track_caller]
     pub fn publish_metric(&mut self, name: &str, value: f64) -> Result<()> {
         let table = Self::table(self.tables.metrics, MetricsTable::ID)?;
         let mut error = ErrorAbi::new();
-        // SAFETY: the context came with this view; name and error are borrowed for the call.
+        // SAFETY: the context was provided with this view; name and error are borrowed for the call.
         let status =
             unsafe { (table.publish)(self.abi.context, TextAbi::new(name), value, &raw mut error) };
         outcome(status, &error)
     }
 }
 
-/// The metrics of a phase: an iterator over names and values.
+/// Iterator over the names and values of a phase's metrics.
 pub struct Metrics<'task> {
     table: Option<&'static MetricsTable>,
     context: *const c_void,
@@ -104,8 +106,8 @@ impl<'task> Iterator for Metrics<'task> {
             name: TextAbi::EMPTY,
             value: f64::NAN,
         };
-        // SAFETY: the context came with the view that this iterator borrows; `metric` is a place
-        // for one metric; the host keeps its name until the end of the run.
+        // SAFETY: the context was provided with the view that this iterator borrows; `metric` has room for
+        // one metric, and the host keeps its name alive until the end of the run.
         let name = unsafe {
             let status = (self.table?.at)(self.context, self.phase, self.next, &raw mut metric);
             (status == 0).then(|| metric.name.read()).flatten()?

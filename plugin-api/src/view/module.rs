@@ -1,4 +1,4 @@
-//! A module of the model at the moment of `module_forward` and `module_backward`.
+//! The module that `module_forward` and `module_backward` are called for.
 
 use super::TaskView;
 use super::payload::read;
@@ -7,7 +7,7 @@ use crate::abi::{ModuleAbi, ViewAbi};
 use crate::ext::{Collection, Tables};
 use crate::tensor::Tensor;
 
-/// A named module of the model that has just run, forward or backward.
+/// A named module of the model whose forward or backward pass has just run.
 ///
 /// ```
 /// # use sconce_plugin_api::{Module, Result};
@@ -24,6 +24,8 @@ pub struct Module<'task> {
 }
 
 impl<'task> Module<'task> {
+    /// Reads the payload of a module point.
+    ///
     /// # Safety
     ///
     /// The texts in `payload` must live for `'task`.
@@ -38,44 +40,47 @@ impl<'task> Module<'task> {
         }
     }
 
-    /// Its name in the model, as `fc1`.
+    /// Name in the model, such as `fc1`.
     pub fn name(&self) -> &'task str {
-        // SAFETY: the promise of `read`.
+        // SAFETY: the caller of `read` guarantees that the texts live for `'task`.
         unsafe { read(self.payload.name) }
     }
 
-    /// What it is, as `linear` or `relu`.
+    /// Kind of layer, such as `linear` or `relu`.
     pub fn kind(&self) -> &'task str {
-        // SAFETY: the promise of `read`.
+        // SAFETY: the caller of `read` guarantees that the texts live for `'task`.
         unsafe { read(self.payload.kind) }
     }
 
-    /// What it was given.
+    /// The module's input in this forward pass.
     #[track_caller]
     pub fn input(&self) -> Result<Tensor<'_>> {
         self.view.find(Collection::Module, "input")
     }
 
-    /// What it made of it.
+    /// The module's output in this forward pass.
     #[track_caller]
     pub fn output(&self) -> Result<Tensor<'_>> {
         self.view.find(Collection::Module, "output")
     }
 
-    /// The gradient of the loss by its output, at `module_backward`.
+    /// Gradient of the loss with respect to the module's output; at `module_backward` only.
     #[track_caller]
     pub fn output_gradient(&self) -> Result<Tensor<'_>> {
         self.view.find(Collection::Module, "output_gradient")
     }
 
-    /// The gradient of the loss by its input, at `module_backward`. There is none where the input
-    /// has no gradient, as that of an embedding.
+    /// Gradient of the loss with respect to the module's input; at `module_backward` only.
+    ///
+    /// # Errors
+    ///
+    /// If the input has no gradient, as that of an embedding.
     #[track_caller]
     pub fn input_gradient(&self) -> Result<Tensor<'_>> {
         self.view.find(Collection::Module, "input_gradient")
     }
 
-    /// The parameters and buffers below it: those whose names begin with its name and a dot.
+    /// The module's parameters and buffers: those whose names begin with its name and a dot.
     pub fn parameters(&self) -> impl Iterator<Item = Tensor<'_>> {
         let name = self.name();
         self.view.parameters().filter(move |parameter| {

@@ -1,4 +1,4 @@
-//! What single mount points bring beside the view.
+//! Arguments that individual mount points have in addition to the view.
 
 use std::path::Path;
 use std::slice;
@@ -12,29 +12,31 @@ use crate::abi::{CheckpointAbi, FailureAbi, OutcomeAbi, ProfileAbi, TextAbi};
 pub enum Outcome<'task> {
     /// All epochs were trained.
     Completed,
-    /// A hook or the user asked for it.
+    /// A hook or the user requested a stop.
     Stopped {
-        /// Why.
+        /// The reason given with the request.
         reason: &'task str,
     },
-    /// A signal ended it; a checkpoint has been saved to go on from.
+    /// A signal ended the run; a checkpoint was saved from which it can be resumed.
     Interrupted {
-        /// The signal's name, as `SIGINT`.
+        /// Name of the signal, such as `SIGINT`.
         signal: &'task str,
     },
-    /// An error ended it.
+    /// An error ended the run.
     Failed {
-        /// The error, whole.
+        /// The complete error message.
         error: &'task str,
     },
 }
 
 impl<'task> Outcome<'task> {
+    /// Reads the payload of `after_run`.
+    ///
     /// # Safety
     ///
     /// The texts in `payload` must live for `'task`.
     pub(crate) unsafe fn read(payload: &'task OutcomeAbi) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the texts live for `'task`.
         let text = unsafe { read(payload.reason) };
         match payload.kind {
             0 => Outcome::Completed,
@@ -45,38 +47,40 @@ impl<'task> Outcome<'task> {
     }
 }
 
-/// The error that ends the run.
+/// The error that ends the run, at `on_exception`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure<'task> {
-    /// Whose error it is.
+    /// The part of the run that failed.
     pub origin: Origin<'task>,
-    /// The error, whole.
+    /// The complete error message.
     pub message: &'task str,
 }
 
-/// Whose error it is that ends the run.
+/// The part of the run in which an error occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin<'task> {
-    /// The task: model, loss, metrics, optimizer.
+    /// The task: model, loss, metrics or optimizer.
     Task,
-    /// The data.
+    /// Loading or preparing data.
     Data,
     /// The hook of this name.
     Hook(&'task str),
-    /// A signal.
+    /// A signal ended the run.
     Signal,
-    /// The host itself, or something that this version of the API doesn't know.
+    /// The host itself, or an origin that this version of the API doesn't know.
     Host,
 }
 
 impl<'task> Failure<'task> {
+    /// Reads the payload of `on_exception`.
+    ///
     /// # Safety
     ///
     /// The texts in `payload` must live for `'task`.
     pub(crate) unsafe fn read(payload: &'task FailureAbi) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the texts live for `'task`.
         let (message, hook) = unsafe { (read(payload.message), read(payload.hook)) };
         let origin = match payload.origin {
             0 => Origin::Task,
@@ -89,37 +93,39 @@ impl<'task> Failure<'task> {
     }
 }
 
-/// Where the time of a pass over a phase's data went.
+/// Timings of a pass over a phase's data, in seconds of wall-clock time.
 ///
-/// What is missing to [`total`](EpochProfile::total) is the loop itself.
+/// The difference between [`total`](EpochProfile::total) and the other timings is the overhead of the loop.
 #[derive(Clone, Copy)]
 pub struct EpochProfile<'task> {
     payload: &'task ProfileAbi,
 }
 
-/// A hook's part in an [`EpochProfile`].
+/// Time spent in one hook, in an [`EpochProfile`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HookTime<'task> {
-    /// The hook's name.
+    /// Name of the hook's manifest entry.
     pub name: &'task str,
-    /// How often it was called.
+    /// Number of calls.
     pub calls: u64,
-    /// All its calls together, in seconds; estimated from a sample where calls are short and many.
+    /// Total time of all calls, in seconds; estimated from a sample if calls are short and many.
     pub seconds: f64,
-    /// The longest of the calls that were timed, in seconds.
+    /// Longest of the calls that were timed, in seconds.
     pub longest: f64,
 }
 
 impl<'task> EpochProfile<'task> {
+    /// Reads the payload of `epoch_profile`.
+    ///
     /// # Safety
     ///
-    /// What `payload` leads to must live for `'task`.
+    /// All pointers in `payload` must be valid for `'task`.
     pub(crate) unsafe fn read(payload: &'task ProfileAbi) -> Self {
         EpochProfile { payload }
     }
 
-    /// Seconds from `before_epoch` to `after_epoch`, both counted in.
+    /// Seconds from `before_epoch` to `after_epoch`, including both.
     pub fn total(&self) -> f64 {
         self.payload.total
     }
@@ -129,36 +135,36 @@ impl<'task> EpochProfile<'task> {
         self.payload.data
     }
 
-    /// Seconds in forward passes.
+    /// Seconds spent in forward passes.
     pub fn forward(&self) -> f64 {
         self.payload.forward
     }
 
-    /// Seconds for losses and metrics.
+    /// Seconds spent on losses and metrics.
     pub fn loss(&self) -> f64 {
         self.payload.loss
     }
 
-    /// Seconds in backward passes.
+    /// Seconds spent in backward passes.
     pub fn backward(&self) -> f64 {
         self.payload.backward
     }
 
-    /// Seconds in steps of the optimizer.
+    /// Seconds spent in optimizer steps.
     pub fn update(&self) -> f64 {
         self.payload.update
     }
 
-    /// The hooks of the run, in the manifest's order.
+    /// Timings of the run's hooks, in the manifest's order.
     pub fn hooks(&self) -> impl Iterator<Item = HookTime<'task>> {
         let hooks = if self.payload.hooks.is_null() {
             &[]
         } else {
-            // SAFETY: the host lends as many entries as it says, for 'task.
+            // SAFETY: the host provides an array of `hook_count` entries that is valid for `'task`.
             unsafe { slice::from_raw_parts(self.payload.hooks, self.payload.hook_count) }
         };
         hooks.iter().map(|time| HookTime {
-            // SAFETY: the host keeps the names until the end of the run.
+            // SAFETY: the host keeps the names alive until the end of the run.
             name: unsafe { read(time.name) },
             calls: time.calls,
             seconds: time.seconds,
@@ -171,26 +177,28 @@ impl<'task> EpochProfile<'task> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Checkpoint<'task> {
-    /// Its directory.
+    /// Path of the checkpoint's directory.
     pub path: &'task Path,
-    /// Its tag.
+    /// Tag of the checkpoint, the name of its directory.
     pub tag: &'task str,
-    /// The hook that asked for it.
+    /// Name of the hook that requested it; empty if none did.
     pub asked_by: &'task str,
-    /// Why it could not be written; nothing where it was, or before it is.
+    /// Why it could not be written; `None` on success and before it is written.
     pub error: Option<&'task str>,
-    /// Its size in bytes; 0 before it is written.
+    /// Size in bytes; 0 before it is written.
     pub bytes: u64,
-    /// How long writing or reading it took.
+    /// Time taken to write or read it.
     pub duration: Duration,
 }
 
 impl<'task> Checkpoint<'task> {
+    /// Reads the payload of the checkpoint points.
+    ///
     /// # Safety
     ///
     /// The texts in `payload` must live for `'task`.
     pub(crate) unsafe fn read(payload: &'task CheckpointAbi) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the texts live for `'task`.
         let (path, tag, asked_by, error) = unsafe {
             (
                 read(payload.path),
@@ -210,10 +218,12 @@ impl<'task> Checkpoint<'task> {
     }
 }
 
+/// Reads a text, with a placeholder for invalid UTF-8.
+///
 /// # Safety
 ///
 /// The text must live for `'task`.
 pub(super) unsafe fn read<'task>(text: TextAbi) -> &'task str {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that the text lives for `'task`.
     unsafe { text.read() }.unwrap_or("(the host's text is not valid UTF-8)")
 }

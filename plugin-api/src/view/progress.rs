@@ -1,4 +1,4 @@
-//! Where the run stands: counters, sizes, loss, learning rate, time.
+//! Progress of the run: counters, sizes, loss, learning rate, time.
 
 use std::time::Duration;
 
@@ -6,92 +6,98 @@ use super::TaskView;
 use crate::abi::ViewAbi;
 
 impl TaskView<'_> {
-    /// How many training epochs are finished.
+    /// Number of finished training epochs.
     ///
-    /// During the first epoch this is 0. It advances before `after_epoch(train)`, so there, in the
-    /// validation that follows and at `after_cycle` it counts the epoch just trained. An epoch that
-    /// a stop has broken off is not finished and not counted ([`is_whole`](TaskView::is_whole)).
+    /// It is 0 during the first epoch, and advances before `after_epoch(train)`: there, in the validation
+    /// that follows and at `after_cycle` it includes the epoch just trained. An epoch that was cut short by a
+    /// stop is not counted ([`is_whole`](TaskView::is_whole)).
     pub fn epoch(&self) -> u64 {
         self.abi.epoch
     }
 
-    /// How many training epochs were asked for.
+    /// Number of training epochs that the run was configured for.
     pub fn epochs(&self) -> u64 {
         self.abi.epochs
     }
 
-    /// How many training batches are finished in the whole run (micro-batches under accumulation).
+    /// Number of finished training batches in the whole run (micro-batches under gradient accumulation).
     ///
-    /// It advances before `after_iter(train)`, which therefore counts the batch just done.
+    /// It advances before `after_iter(train)`, where it includes the batch just done.
     pub fn iteration(&self) -> u64 {
         self.abi.iteration
     }
 
-    /// How many optimizer steps are finished in the whole run.
+    /// Number of finished optimizer steps in the whole run.
     ///
-    /// It advances before `after_update`, which therefore counts the step just done.
+    /// It advances before `after_update`, where it includes the step just done.
     pub fn update(&self) -> u64 {
         self.abi.update
     }
 
-    /// How many batches are finished in this pass over the phase's data; counts the batch just
-    /// done from `after_iter` on.
+    /// Number of finished batches in this pass over the phase's data.
+    ///
+    /// It advances before `after_iter`, where it includes the batch just done.
     pub fn batch(&self) -> u64 {
         self.abi.batch
     }
 
-    /// How many batches this pass over the phase's data has; 0 outside one.
+    /// Number of batches in this pass over the phase's data; 0 outside a pass.
     pub fn batches(&self) -> u64 {
         self.abi.batches
     }
 
-    /// Whether this pass over the phase's data has come to its end: at `after_epoch(train)` and
-    /// `after_cycle` it is false where a stop has broken the epoch off.
+    /// Whether all batches of this pass over the phase's data are finished.
+    ///
+    /// At `after_epoch(train)` and `after_cycle` it is false if a stop has cut the epoch short.
     pub fn is_whole(&self) -> bool {
         self.abi.batch == self.abi.batches
     }
 
-    /// How many samples the current batch has; 0 where there is none.
+    /// Number of samples in the current batch; 0 if there is none.
     pub fn batch_size(&self) -> u64 {
         self.abi.batch_size
     }
 
-    /// How many training samples have been seen in the whole run.
+    /// Number of training samples processed in the whole run.
     pub fn samples(&self) -> u64 {
         self.abi.samples
     }
 
-    /// Whether the optimizer steps at the end of this batch: always, but under gradient
-    /// accumulation only every n-th time and at the end of the epoch.
+    /// Whether the optimizer steps at the end of this batch.
+    ///
+    /// Under gradient accumulation this is true for every n-th batch and the last one of the epoch, otherwise
+    /// always.
     pub fn is_update_due(&self) -> bool {
         self.abi.flags & ViewAbi::UPDATES != 0
     }
 
-    /// The loss of the current batch (its mean over the samples), or of the last one of this pass
-    /// between batches; nothing before the first, and nothing where a hook has skipped the batch.
+    /// Loss of the current batch, its mean over the samples; between batches, that of the pass's last batch.
+    ///
+    /// `None` before the first batch, and if a hook has skipped the batch.
     pub fn loss(&self) -> Option<f64> {
         (self.abi.flags & ViewAbi::HAS_LOSS != 0).then_some(self.abi.loss)
     }
 
-    /// The optimizer's learning rate.
+    /// The optimizer's learning rate: that of the parameter group `default`.
     pub fn learning_rate(&self) -> f64 {
         self.abi.learning_rate
     }
 
-    /// The time since the run began; the time before a resume is counted in.
+    /// Time since the run began, including the time before a resume.
     pub fn elapsed(&self) -> Duration {
         self.tables.run.map_or(Duration::ZERO, |run| {
-            // SAFETY: the context is the one that the host handed over with this view.
+            // SAFETY: the context was provided with this view.
             let seconds = unsafe { (run.elapsed_seconds)(self.abi.context) };
             Duration::try_from_secs_f64(seconds).unwrap_or_default()
         })
     }
 
-    /// The time until the training's end, estimated from the pace so far (validations included);
-    /// nothing before the first iteration is over.
+    /// Estimated time until the end of training, from the pace so far (including validations).
+    ///
+    /// `None` before the first iteration is finished.
     pub fn remaining(&self) -> Option<Duration> {
         let run = self.tables.run?;
-        // SAFETY: the context is the one that the host handed over with this view.
+        // SAFETY: the context was provided with this view.
         let seconds = unsafe { (run.remaining_seconds)(self.abi.context) };
         Duration::try_from_secs_f64(seconds).ok()
     }

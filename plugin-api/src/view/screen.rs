@@ -1,21 +1,23 @@
-//! The terminal: its width, and the line below all messages.
+//! The terminal: its width, and the status line below all messages.
 
 use super::TaskView;
 use crate::abi::TextAbi;
 
 impl TaskView<'_> {
-    /// How many columns the terminal has that messages go to; nothing where they go to a file, a
-    /// pipe, or a terminal that can't clear a line.
+    /// Width in columns of the terminal that messages go to.
+    ///
+    /// `None` if they go to a file, a pipe, or a terminal that cannot clear a line.
     pub fn screen_columns(&self) -> Option<usize> {
         let table = self.tables.screen?;
-        // SAFETY: the context came with this view.
+        // SAFETY: the context was provided with this view.
         let columns = unsafe { (table.columns)(self.abi.context) };
         (columns > 0).then_some(columns as usize)
     }
 
-    /// Shows a line below all messages, in the place of the one before, whoever's it was; an empty
-    /// text takes it away. Nothing happens where there is no terminal. The host keeps it the last
-    /// line when messages come; a line as wide as the terminal is cut off.
+    /// Sets the status line below all messages, replacing that of any hook; empty text removes it.
+    ///
+    /// The host keeps the line last as messages are printed, and truncates it to the terminal's width. Does
+    /// nothing without a terminal.
     ///
     /// ```
     /// # use sconce_plugin_api::TaskView;
@@ -27,7 +29,7 @@ impl TaskView<'_> {
     /// ```
     pub fn set_status(&self, text: &str) {
         if let Some(table) = self.tables.screen {
-            // SAFETY: the context came with this view; the text is borrowed for the call.
+            // SAFETY: the context was provided with this view; the text is borrowed for the call.
             unsafe { (table.status)(self.abi.context, TextAbi::new(text)) };
         }
     }

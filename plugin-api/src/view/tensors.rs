@@ -8,30 +8,33 @@ use crate::tensor::{Tensor, TensorMut};
 use crate::{Error, Result};
 
 impl TaskView<'_> {
-    /// The model's parameters and buffers, in the order of their registration. Copies nothing.
+    /// The model's parameters and buffers, in order of registration. Copies nothing.
     pub fn parameters(&self) -> Tensors<'_> {
         Tensors::new(self, Collection::Parameters)
     }
 
-    /// The parameter or buffer of this name.
+    /// The parameter or buffer with this name.
     ///
     /// # Errors
     ///
-    /// Where there is none; the error has the nearest name.
+    /// If there is none; the message suggests the nearest name.
     #[track_caller]
     pub fn parameter(&self, name: &str) -> Result<Tensor<'_>> {
         self.find(Collection::Parameters, name)
     }
 
-    /// A parameter to be changed in place. Legal where the parameters stand still: around the run,
-    /// loops, epochs and iterations, at `after_cycle` and `after_update`.
+    /// A parameter or buffer for in-place modification.
+    ///
+    /// Legal where no forward or backward pass is in progress: at `before_run`, before and after loops and
+    /// epochs, at `after_iter`, `after_cycle`, `after_update` and `after_load_checkpoint`.
     #[track_caller]
     pub fn parameter_mut(&mut self, name: &str) -> Result<TensorMut<'_>> {
         self.find_mut(Collection::Parameters, name)
     }
 
-    /// Changes every parameter and buffer in place. Legal where
-    /// [`parameter_mut`](TaskView::parameter_mut) is.
+    /// Modifies every parameter and buffer in place.
+    ///
+    /// Legal where [`parameter_mut`](TaskView::parameter_mut) is.
     #[track_caller]
     pub fn for_each_parameter(
         &mut self,
@@ -40,25 +43,27 @@ impl TaskView<'_> {
         self.for_each(Collection::Parameters, change)
     }
 
-    /// The gradients, under their parameters' names: at `after_backward` those of the batch, at
-    /// `before_update` the sums over the batches of the update. Elsewhere there are none.
+    /// The gradients, under their parameters' names; empty at points without gradients.
+    ///
+    /// At `after_backward` they are those of the batch, at `before_update` the sums over all batches of the
+    /// update.
     pub fn gradients(&self) -> Tensors<'_> {
         Tensors::new(self, Collection::Gradients)
     }
 
-    /// The gradient of the parameter of this name.
+    /// The gradient of the parameter with this name.
     #[track_caller]
     pub fn gradient(&self, name: &str) -> Result<Tensor<'_>> {
         self.find(Collection::Gradients, name)
     }
 
-    /// A gradient to be changed in place. Legal where there are gradients.
+    /// A gradient for in-place modification. Legal at `after_backward` and `before_update`.
     #[track_caller]
     pub fn gradient_mut(&mut self, name: &str) -> Result<TensorMut<'_>> {
         self.find_mut(Collection::Gradients, name)
     }
 
-    /// Changes every gradient in place.
+    /// Modifies every gradient in place. Legal at `after_backward` and `before_update`.
     #[track_caller]
     pub fn for_each_gradient(
         &mut self,
@@ -67,71 +72,75 @@ impl TaskView<'_> {
         self.for_each(Collection::Gradients, change)
     }
 
-    /// The batch's inputs: from `before_iter` to `after_iter`.
+    /// Inputs of the batch; available from `before_iter` to `after_iter`.
     #[track_caller]
     pub fn inputs(&self) -> Result<Tensor<'_>> {
         self.find(Collection::Batch, "inputs")
     }
 
-    /// The batch's inputs to be changed in place. Legal at `before_iter`.
+    /// Inputs of the batch for in-place modification. Legal at `before_iter`.
     #[track_caller]
     pub fn inputs_mut(&mut self) -> Result<TensorMut<'_>> {
         self.find_mut(Collection::Batch, "inputs")
     }
 
-    /// The batch's targets: from `before_iter` to `after_iter`.
+    /// Targets of the batch; available from `before_iter` to `after_iter`.
     #[track_caller]
     pub fn targets(&self) -> Result<Tensor<'_>> {
         self.find(Collection::Batch, "targets")
     }
 
-    /// Which samples of the phase's data set the batch has, from 0, (samples) of `u32`: from
-    /// `before_iter` to `after_iter`. Not among the [`variables`](TaskView::variables). Since 1.2.
+    /// Indices of the batch's samples in the phase's data set, from 0, with shape (samples) and type `u32`.
+    ///
+    /// Available from `before_iter` to `after_iter`; not among the [`variables`](TaskView::variables). Since
+    /// 1.2.
     ///
     /// # Errors
     ///
-    /// Where there is no batch, and with a host that does not tell.
+    /// If there is no batch, or the host does not provide the indices.
     #[track_caller]
     pub fn sample_indices(&self) -> Result<Tensor<'_>> {
         self.find(Collection::Batch, "indices")
     }
 
-    /// The model's outputs: from `after_forward` to `after_iter`.
+    /// The model's outputs; available from `after_forward` to `after_iter`.
     #[track_caller]
     pub fn outputs(&self) -> Result<Tensor<'_>> {
         self.find(Collection::Batch, "outputs")
     }
 
-    /// The model's outputs to be changed in place, before the loss sees them. Legal at
-    /// `after_forward`. The gradient passes through as if nothing had been changed.
+    /// The model's outputs for in-place modification, before the loss is computed. Legal at `after_forward`.
+    ///
+    /// The backward pass treats the modification as the identity: gradients pass through unchanged.
     #[track_caller]
     pub fn outputs_mut(&mut self) -> Result<TensorMut<'_>> {
         self.find_mut(Collection::Batch, "outputs")
     }
 
-    /// The batch's tensors by name: `inputs`, `targets`, `outputs`, then `loss` (a scalar), and what
-    /// else the task names.
+    /// The batch's tensors by name: `inputs`, `targets`, `outputs`, `loss` (a scalar), and others of the
+    /// task.
     pub fn variables(&self) -> Tensors<'_> {
         Tensors::new(self, Collection::Batch)
     }
 
-    /// A tensor of the batch by its name.
+    /// The tensor of the batch with this name.
     ///
     /// # Errors
     ///
-    /// Where there is none at this moment; the error has the nearest name.
+    /// If there is none at this point of the run; the message suggests the nearest name.
     #[track_caller]
     pub fn variable(&self, name: &str) -> Result<Tensor<'_>> {
         self.find(Collection::Batch, name)
     }
 
-    /// The optimizer's numbers for each parameter, under names such as `fc1.weight.exp_avg`; there
-    /// are none before the first update. Copies nothing.
+    /// The optimizer's state tensors, under names such as `fc1.weight.exp_avg`. Copies nothing.
+    ///
+    /// Empty before the first update.
     pub fn optimizer_state(&self) -> Tensors<'_> {
         Tensors::new(self, Collection::Optimizer)
     }
 
-    /// One of the optimizer's tensors by its name.
+    /// The optimizer's state tensor with this name.
     #[track_caller]
     pub fn optimizer_tensor(&self, name: &str) -> Result<Tensor<'_>> {
         self.find(Collection::Optimizer, name)
@@ -143,8 +152,8 @@ impl TaskView<'_> {
         let abi = self
             .at(collection, index, false)?
             .ok_or_else(|| none(name))?;
-        // SAFETY: the host lends the tensor for this call; while this view is borrowed nothing
-        // else of this hook can ask for it to be written to.
+        // SAFETY: the host lends the tensor for this call; while this view is borrowed, the hook cannot
+        // obtain a mutable view of it.
         unsafe { Tensor::new(abi) }
     }
 
@@ -154,13 +163,14 @@ impl TaskView<'_> {
         let abi = self
             .at(collection, index, true)?
             .ok_or_else(|| none(name))?;
-        // SAFETY: the host lends the tensor for this call; this view is borrowed alone, so no
-        // other view of the tensor is alive.
+        // SAFETY: the host lends the tensor for this call; this view is borrowed exclusively, so no other
+        // view of the tensor exists.
         unsafe { TensorMut::new(abi) }
     }
 
-    /// A tensor of one collection to be read and one of another to be changed. The two collections
-    /// must not share elements.
+    /// A tensor of one collection for reading and one of another for writing.
+    ///
+    /// The two collections must not share elements.
     #[track_caller]
     pub(super) fn find_both(
         &mut self,
@@ -171,8 +181,8 @@ impl TaskView<'_> {
         let written = self.at(write, index, true)?;
         let written = written.ok_or_else(|| none(write_name))?;
         let read = self.find(read, read_name)?;
-        // SAFETY: as in `find_mut`; the one other view is of a tensor of another collection, whose
-        // elements are its own.
+        // SAFETY: as in `find_mut`; the only other view is of a tensor of another collection, which shares no
+        // elements with this one.
         Ok((read, unsafe { TensorMut::new(written) }?))
     }
 
@@ -184,7 +194,7 @@ impl TaskView<'_> {
     ) -> Result<()> {
         for index in 0..self.count(collection) {
             if let Some(abi) = self.at(collection, index, true)? {
-                // SAFETY: as in `find_mut`; each tensor is given back before the next is asked for.
+                // SAFETY: as in `find_mut`; each view is dropped before the next is created.
                 change(unsafe { TensorMut::new(abi) }?)?;
             }
         }
@@ -193,7 +203,7 @@ impl TaskView<'_> {
 
     fn count(&self, collection: Collection) -> usize {
         self.tables.tensors.map_or(0, |table| {
-            // SAFETY: the context came with this view.
+            // SAFETY: the context was provided with this view.
             unsafe { (table.count)(self.abi.context, collection as u32) }
         })
     }
@@ -203,7 +213,7 @@ impl TaskView<'_> {
         let table = Self::table(self.tables.tensors, TensorsTable::ID)?;
         let mut index = 0;
         let mut error = ErrorAbi::new();
-        // SAFETY: the context came with this view; name, index and error are borrowed for the call.
+        // SAFETY: the context was provided with this view; name, index and error are borrowed for the call.
         let status = unsafe {
             (table.find)(
                 self.abi.context,
@@ -217,13 +227,13 @@ impl TaskView<'_> {
         Ok(index)
     }
 
-    /// The tensor at an index, or nothing where the place is empty.
+    /// The tensor at an index; `None` if that slot is empty.
     #[track_caller]
     fn at(&self, collection: Collection, index: usize, write: bool) -> Result<Option<TensorAbi>> {
         let table = Self::table(self.tables.tensors, TensorsTable::ID)?;
         let mut abi = TensorAbi::EMPTY;
         let mut error = ErrorAbi::new();
-        // SAFETY: the context came with this view; tensor and error are borrowed for the call.
+        // SAFETY: the context was provided with this view; tensor and error are borrowed for the call.
         let status = unsafe {
             (table.at)(
                 self.abi.context,
@@ -248,7 +258,7 @@ fn none(name: &str) -> Error {
     Error::new(format_args!("there is no `{name}` at this moment"))
 }
 
-/// The tensors of a collection, in the host's order.
+/// Iterator over the tensors of a collection, in the host's order.
 pub struct Tensors<'view> {
     view: &'view TaskView<'view>,
     collection: Collection,
@@ -275,7 +285,7 @@ impl<'view> Iterator for Tensors<'view> {
             let index = self.next;
             self.next += 1;
             if let Ok(Some(abi)) = self.view.at(self.collection, index, false) {
-                // SAFETY: as in `find`: this iterator borrows the view, and so do its tensors.
+                // SAFETY: as in `find`: this iterator, and so each of its tensors, borrows the view.
                 if let Ok(tensor) = unsafe { Tensor::new(abi) } {
                     return Some(tensor);
                 }

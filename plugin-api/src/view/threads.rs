@@ -1,4 +1,4 @@
-//! Work side by side, on the threads that the host computes on.
+//! Parallel work on the host's threads.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -10,14 +10,14 @@ use crate::abi::{Status, ViewAbi};
 use crate::export::{Caught, catch_part};
 use crate::ext::ThreadsTable;
 
-/// Fewer elements than these are not worth another thread.
+/// Fewest elements per segment for which another thread pays off.
 const WORTHWHILE: usize = 16_384;
 
 impl<'task> TaskView<'task> {
-    /// The threads that the host computes on, for work that is large: a pass over all parameters, say.
+    /// The host's threads, for expensive work such as a pass over all parameters.
     ///
-    /// A hook has the processor's cores for itself as long as it is called. Threads of its own would fight
-    /// the host's for them, which wait for their next work without sleeping.
+    /// While a hook is called, it has the processor's cores to itself. Threads of its own would compete for
+    /// them with the host's threads, which busy-wait for their next work.
     pub fn threads(&self) -> Threads<'task> {
         Threads {
             table: self.tables.threads,
@@ -28,8 +28,9 @@ impl<'task> TaskView<'task> {
     }
 }
 
-/// The host's threads, for as long as a call takes; with a host that doesn't lend them (before 1.2) the
-/// calling thread alone.
+/// The host's threads, for the duration of a call.
+///
+/// If the host doesn't provide them (before 1.2), all work is done on the calling thread.
 ///
 /// ```
 /// # use sconce_plugin_api::prelude::*;
@@ -49,25 +50,27 @@ pub struct Threads<'task> {
     table: Option<&'static ThreadsTable>,
     context: *const c_void,
     call: PhantomData<&'task ViewAbi>,
-    /// Not `Send`, not `Sync`: a part can't begin others.
+    /// Makes the type neither `Send` nor `Sync`, so that a part cannot start parallel work itself.
     thread: PhantomData<*const ()>,
 }
 
 impl Threads<'_> {
-    /// How many there are, at least 1.
+    /// Number of threads, at least 1, including the calling one.
     pub fn count(&self) -> usize {
         let Some(table) = self.table else { return 1 };
-        // SAFETY: the context came with the view of this call.
+        // SAFETY: the context was provided with the view of this call.
         let count = unsafe { (table.count)(self.context) };
         count.max(1) as usize
     }
 
-    /// Calls `part` once for each number below `parts`, several at a time, and comes back when all are done.
-    /// Which thread calls which part is open, and what they write must not depend on it.
+    /// Calls `part` once for each index below `parts`, in parallel, and returns when all calls are done.
+    ///
+    /// Any thread may call any part, so the results must not depend on the assignment.
     ///
     /// # Panics
     ///
-    /// Where a part does: with the first one's message and place, as if it had panicked here. Parts that had
+    /// If a part panics: with the message and location of the first panic, as if it had happened here. Parts
+    /// not yet started by then are skipped.
     /// not begun by then are left out.
     pub fn run(&self, parts: usize, part: impl Fn(usize) + Sync) {
         let (Some(table), Ok(count)) = (self.table, u32::try_from(parts)) else {
@@ -81,8 +84,8 @@ impl Threads<'_> {
             caught: Mutex::new(None),
         };
         let data = (&raw const work).cast();
-        // SAFETY: the context came with the view of this call; `work` outlives the host's call, in which
-        // its threads share it.
+        // SAFETY: the context was provided with the view of this call; `work` outlives the host's call,
+        // during which its threads share it.
         let status = unsafe { (table.run)(self.context, count, one, data) };
         let caught = work.caught.into_inner();
         if let Some(caught) = caught.unwrap_or_else(PoisonError::into_inner) {
@@ -93,13 +96,14 @@ impl Threads<'_> {
         }
     }
 
-    /// Calls `work` for pieces of both slices that lie at the same places, which together are all up to the
-    /// end of the shorter one: side by side where they are large. For work that does each element by itself;
-    /// where pieces end depends on how many threads there are.
+    /// Calls `work` for corresponding segments of both slices, in parallel if they are large.
+    ///
+    /// Together the segments cover both slices up to the length of the shorter one. Intended for elementwise
+    /// work, since the segment boundaries depend on the number of threads.
     ///
     /// # Panics
     ///
-    /// Where `work` does, as [`run`](Threads::run).
+    /// If `work` panics, as for [`run`](Threads::run).
     pub fn zip<T: Send, U: Sync>(
         &self,
         target: &mut [T],
@@ -112,16 +116,16 @@ impl Threads<'_> {
         });
     }
 
-    /// As [`zip`](Threads::zip), for one slice.
+    /// Calls `work` for segments of one slice, like [`zip`](Threads::zip).
     ///
     /// # Panics
     ///
-    /// Where `work` does, as [`run`](Threads::run).
+    /// If `work` panics, as for [`run`](Threads::run).
     pub fn each<T: Send>(&self, target: &mut [T], work: impl Fn(&mut [T]) + Sync) {
         self.pieces(target, |_, target| work(target));
     }
 
-    /// Calls `work` for pieces of a slice and where they are in it.
+    /// Calls `work` for segments of a slice, with each segment's range.
     fn pieces<T: Send>(&self, target: &mut [T], work: impl Fn(Range<usize>, &mut [T]) + Sync) {
         let length = target.len();
         let parts = self.count().min(length / WORTHWHILE).max(1);
@@ -129,8 +133,8 @@ impl Threads<'_> {
         self.run(parts, |part| {
             let place = |part: usize| length / parts * part + (length % parts).min(part);
             let range = place(part)..place(part + 1);
-            // SAFETY: the ranges of different parts are disjoint and inside the slice, which is borrowed
-            // until all are done.
+            // SAFETY: the ranges of different parts are disjoint and within the slice, which is borrowed
+            // until all parts are done.
             let target = unsafe {
                 let first = start.pointer().add(range.start);
                 std::slice::from_raw_parts_mut(first, range.len())
@@ -140,18 +144,20 @@ impl Threads<'_> {
     }
 }
 
-/// What all parts share.
+/// State shared by all parts of one `run`.
 struct Work<'a> {
     part: &'a (dyn Fn(usize) + Sync),
-    /// The first panic.
+    /// The first panic, if any.
     caught: Mutex<Option<Caught>>,
 }
 
+/// Runs one part; the callback that the host's threads execute.
+///
 /// # Safety
 ///
-/// `data` leads to a [`Work`] that is alive.
+/// `data` must point to a live [`Work`].
 unsafe extern "C" fn one(data: *const c_void, index: u32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `data` points to a live `Work`.
     let work = unsafe { &*data.cast::<Work<'_>>() };
     let caught = || work.caught.lock().unwrap_or_else(PoisonError::into_inner);
     if caught().is_some() {
@@ -167,10 +173,10 @@ unsafe extern "C" fn one(data: *const c_void, index: u32) {
     }
 }
 
-/// Where a slice begins whose parts several threads write.
+/// Start of a slice that several threads write to, each in its own range.
 struct Start<T>(*mut T);
 
-// SAFETY: each thread makes a slice of its own range alone.
+// SAFETY: each thread accesses only its own range of the slice.
 unsafe impl<T: Send> Sync for Start<T> {}
 
 impl<T> Start<T> {
@@ -186,7 +192,7 @@ mod tests {
     use super::*;
     use crate::ext::Part;
 
-    /// A host that has three threads, and lends new ones.
+    /// A host with three threads that starts new ones for each call.
     static TABLE: ThreadsTable = ThreadsTable { count, run };
 
     unsafe extern "C" fn count(_context: *const c_void) -> u32 {
@@ -199,12 +205,12 @@ mod tests {
         part: unsafe extern "C" fn(data: *const c_void, index: u32),
         data: *const c_void,
     ) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `part` may be called with `data` on any thread.
         let part = unsafe { Part::new(part, data) };
         std::thread::scope(|scope| {
             for index in 0..parts {
                 let part = &part;
-                // SAFETY: each index below `parts` comes once.
+                // SAFETY: each index below `parts` is passed once.
                 scope.spawn(move || unsafe { part.call(index) });
             }
         });

@@ -1,4 +1,4 @@
-//! What hooks publish for each other, for the task's loss and for checkpoints.
+//! Values and tensors that hooks publish for other hooks, for the task's loss and in checkpoints.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,8 +11,9 @@ use crate::tensor::{Element, MOST_DIMENSIONS, Tensor, TensorMut};
 use crate::{Context, Error, Result};
 
 impl TaskView<'_> {
-    /// Publishes a value under a name: later hooks at this point and all hooks after it see it.
-    /// A value or tensor of that name is replaced, whoever published it.
+    /// Publishes a value under a name, for later hooks at this point and all hooks at later points.
+    ///
+    /// Replaces an existing value or tensor of that name, including those of other hooks.
     ///
     /// ```
     /// # use sconce_plugin_api::{Keep, Result, TaskView};
@@ -33,8 +34,8 @@ impl TaskView<'_> {
     ///
     /// # Errors
     ///
-    /// Where the name is empty, longer than 256 bytes or has control characters, or the value can't
-    /// be said in JSON.
+    /// If the name is empty, longer than 256 bytes or contains control characters, or the value cannot be
+    /// serialised as JSON.
     #[track_caller]
     pub fn publish<T: Serialize + ?Sized>(
         &mut self,
@@ -45,20 +46,20 @@ impl TaskView<'_> {
         self.set_value(keep, name, value)
     }
 
-    /// The value that was published under a name; nothing where there is none, not yet or not any
-    /// more.
+    /// The value published under a name; `None` if there is none, or no longer.
     ///
     /// # Errors
     ///
-    /// Where it is of another type.
+    /// If it cannot be deserialised as a `T`.
     #[track_caller]
     pub fn published<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         self.get_value(Keep::Run, name)
     }
 
-    /// Publishes a tensor under a name; the host keeps a copy. With [`Keep::Batch`] at
-    /// `after_forward` the task's loss can read it in the same batch. The gradient of what is
-    /// computed from it does not reach this hook.
+    /// Publishes a tensor under a name; the host keeps a copy.
+    ///
+    /// With [`Keep::Batch`] at `after_forward`, the task's loss can read it in the same batch. Gradients of
+    /// computations with it do not reach this hook.
     ///
     /// ```
     /// # use sconce_plugin_api::{Keep, Result, TaskView};
@@ -70,7 +71,8 @@ impl TaskView<'_> {
     ///
     /// # Errors
     ///
-    /// Where the shape does not fit the number of elements, or the name is none.
+    /// If the shape does not match the number of elements, or the name is not valid (see
+    /// [`publish`](TaskView::publish)).
     #[track_caller]
     pub fn publish_tensor<T: Element>(
         &mut self,
@@ -82,26 +84,31 @@ impl TaskView<'_> {
         self.set_tensor(keep, name, shape, elements)
     }
 
-    /// The tensor that was published under a name. Copies nothing.
+    /// The tensor published under a name. Copies nothing.
     ///
     /// # Errors
     ///
-    /// Where there is none; the error has the nearest name.
+    /// If there is none; the message suggests the nearest name.
     #[track_caller]
     pub fn published_tensor(&self, name: &str) -> Result<Tensor<'_>> {
         self.find(Collection::Published, name)
     }
 
-    /// A published tensor to be changed in place, everywhere. Only the hook that published it may,
-    /// and not where it is kept for the batch alone: the loss may have read it.
+    /// A published tensor for in-place modification. Legal at every mount point.
+    ///
+    /// # Errors
+    ///
+    /// If another hook published it, or it is kept for the batch only ([`Keep::Batch`]): the loss may have
+    /// read it already.
     #[track_caller]
     pub fn published_tensor_mut(&mut self, name: &str) -> Result<TensorMut<'_>> {
         self.find_mut(Collection::Published, name)
     }
 
-    /// A parameter to be read and a published tensor to be changed in place, both at once: a running
-    /// average in one pass over the two. For the published tensor holds what holds for
-    /// [`published_tensor_mut`](TaskView::published_tensor_mut).
+    /// A parameter for reading and a published tensor for in-place modification, both at once.
+    ///
+    /// This allows a running average to be updated in one pass. The rules of
+    /// [`published_tensor_mut`](TaskView::published_tensor_mut) apply.
     ///
     /// ```
     /// # use sconce_plugin_api::{Result, TaskView};
@@ -120,19 +127,19 @@ impl TaskView<'_> {
         parameter: &str,
         published: &str,
     ) -> Result<(Tensor<'_>, TensorMut<'_>)> {
-        // The two never share an element: what is published is the host's copy of it.
+        // The two never share an element: a published tensor is the host's copy.
         self.find_both(
             (Collection::Parameters, parameter),
             (Collection::Published, published),
         )
     }
 
-    /// Takes back what was published under a name. It is no error where there is nothing.
+    /// Withdraws the value or tensor published under a name; does nothing if there is none.
     #[track_caller]
     pub fn retract(&mut self, name: &str) -> Result<()> {
         let table = Self::table(self.tables.values, ValuesTable::ID)?;
         let mut error = ErrorAbi::new();
-        // SAFETY: the context came with this view; name and error are borrowed for the call.
+        // SAFETY: the context was provided with this view; name and error are borrowed for the call.
         let status =
             unsafe { (table.remove)(self.abi.context, TextAbi::new(name), &raw mut error) };
         if status == Status::NOT_FOUND.0 {
@@ -141,9 +148,10 @@ impl TaskView<'_> {
         outcome(status, &error)
     }
 
-    /// Adds an entry to the checkpoint that is about to be saved. Legal at
-    /// `before_save_checkpoint`. For the hook's own needs there is
-    /// [`save_state`](crate::Hook::save_state); this is for whoever reads the checkpoint.
+    /// Adds an entry to the checkpoint that is about to be saved. Legal at `before_save_checkpoint`.
+    ///
+    /// It is meant for readers of the checkpoint; the hook's own state belongs in
+    /// [`save_state`](crate::Hook::save_state).
     #[track_caller]
     pub fn add_to_checkpoint<T: Serialize + ?Sized>(
         &mut self,
@@ -153,8 +161,7 @@ impl TaskView<'_> {
         self.set_value(Keep::Checkpoint, name, value)
     }
 
-    /// Adds a tensor to the checkpoint that is about to be saved. Legal at
-    /// `before_save_checkpoint`.
+    /// Adds a tensor to the checkpoint that is about to be saved. Legal at `before_save_checkpoint`.
     #[track_caller]
     pub fn add_tensor_to_checkpoint<T: Element>(
         &mut self,
@@ -165,14 +172,16 @@ impl TaskView<'_> {
         self.set_tensor(Keep::Checkpoint, name, shape, elements)
     }
 
-    /// An extra entry of the checkpoint at hand: at `before_save_checkpoint` those added so far, at
-    /// `after_load_checkpoint` those of the file.
+    /// An extra entry of the current checkpoint; `None` if there is none of that name.
+    ///
+    /// At `before_save_checkpoint` these are the entries added so far, at `after_load_checkpoint` those of
+    /// the loaded checkpoint.
     #[track_caller]
     pub fn in_checkpoint<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         self.get_value(Keep::Checkpoint, name)
     }
 
-    /// An extra tensor of the checkpoint at hand.
+    /// An extra tensor of the current checkpoint, as for [`in_checkpoint`](TaskView::in_checkpoint).
     #[track_caller]
     pub fn tensor_in_checkpoint(&self, name: &str) -> Result<Tensor<'_>> {
         self.find(Collection::Checkpoint, name)
@@ -188,7 +197,7 @@ impl TaskView<'_> {
         let table = Self::table(self.tables.values, ValuesTable::ID)?;
         let json = serde_json::to_string(value).context("the value can't be written as JSON")?;
         let mut error = ErrorAbi::new();
-        // SAFETY: the context came with this view; name, text and error are borrowed for the call.
+        // SAFETY: the context was provided with this view; name, text and error are borrowed for the call.
         let status = unsafe {
             (table.set)(
                 self.abi.context,
@@ -205,8 +214,8 @@ impl TaskView<'_> {
     fn get_value<T: DeserializeOwned>(&self, keep: Keep, name: &str) -> Result<Option<T>> {
         let table = Self::table(self.tables.values, ValuesTable::ID)?;
         let mut json = TextAbi::EMPTY;
-        // SAFETY: the context came with this view; the name is borrowed for the call, and the host
-        // keeps the text for as long as nothing is published, which needs this view alone.
+        // SAFETY: the context was provided with this view; the name is borrowed for the call, and the host
+        // keeps the text until something is published, which requires exclusive use of this view.
         let text = unsafe {
             let status = (table.get)(
                 self.abi.context,
@@ -247,7 +256,7 @@ impl TaskView<'_> {
         let mut strides = [0_i64; MOST_DIMENSIONS];
         let mut stride = 1;
         let places = sizes.iter_mut().zip(&mut strides).take(shape.len());
-        // From the last dimension to the first: neighbours in the last one stand side by side.
+        // From the last dimension to the first: neighbours in the last dimension are adjacent in memory.
         for ((size_place, stride_place), &size) in places.rev().zip(shape.iter().rev()) {
             *size_place = i64::try_from(size).unwrap_or(i64::MAX);
             *stride_place = stride;
@@ -266,8 +275,8 @@ impl TaskView<'_> {
             ..TensorAbi::EMPTY
         };
         let mut error = ErrorAbi::new();
-        // SAFETY: the context came with this view; the tensor, which the host only reads, its
-        // numbers and the error are borrowed for the call.
+        // SAFETY: the context was provided with this view; the tensor, which the host only reads, its shape
+        // and strides and the error are borrowed for the call.
         let status = unsafe {
             (table.set_tensor)(
                 self.abi.context,

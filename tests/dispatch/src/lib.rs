@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use sconce::bridge::{self, Shared};
 use sconce::dispatch::{Dispatcher, Hook, HookSpec};
+use sconce::plugin::entry_error::EntryError;
 use sconce::plugin::inspect;
-use sconce::plugin::instance::{EntryError, Instance};
+use sconce::plugin::instance::Instance;
 use sconce::plugin::library::Library;
 use sconce_plugin_api::abi::{SetupAbi, TextAbi};
 use sconce_plugin_api::{Point, Priority};

@@ -23,7 +23,7 @@ use sconce_plugin_api::{HookKind, Point, Priority};
 use sconce_tests::artifacts;
 use serde_json::{Value, json};
 
-use super::observer::{NOTES, Notes, Observer};
+use super::observer::{NOTES, Notes, Observer, is_measured};
 
 /// Epochs of seven batches, the last of which is smaller.
 const EPOCHS: u64 = 2;
@@ -249,6 +249,10 @@ impl Stage<'_> {
         }
         let mut header = serde_json::to_value(&content.header).expect("JSON");
         header["seconds"] = Value::Null;
+        for phase in header["metrics"].as_array_mut().into_iter().flatten() {
+            let values = phase["values"].as_array_mut().expect("values");
+            values.retain(|value| !is_measured(value[0].as_str().expect("a name")));
+        }
         for (name, part) in header.as_object().expect("an object") {
             all.insert(name.clone(), part.to_string());
         }

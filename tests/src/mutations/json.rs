@@ -1,9 +1,10 @@
-//! Damage to JSON that leaves it JSON: other types, huge numbers, other names, more and less of everything.
+//! Mutations of JSON that keep it valid: other types, huge numbers, other names, more or fewer
+//! items.
 
 use sconce::random::Stream;
 use serde_json::{Map, Value, json};
 
-/// Texts that would be paths, and others that nobody expects.
+/// Strings that look like paths, and other unexpected ones.
 const TEXTS: [&str; 9] = [
     "../outside/file",
     "../../outside/file",
@@ -16,7 +17,7 @@ const TEXTS: [&str; 9] = [
     "latest",
 ];
 
-/// JSON bytes with one or two damages; nothing where they are not JSON.
+/// Mutates JSON bytes once or twice; `None` if they are not JSON.
 pub(super) fn damaged(bytes: &[u8], stream: &mut Stream) -> Option<Vec<u8>> {
     let mut value: Value = serde_json::from_slice(bytes).ok()?;
     for _ in 0..=stream.below(2) {
@@ -27,7 +28,7 @@ pub(super) fn damaged(bytes: &[u8], stream: &mut Stream) -> Option<Vec<u8>> {
     serde_json::to_vec(&value).ok()
 }
 
-/// How many values there are, with those inside them.
+/// Number of values, including nested ones.
 fn nodes(value: &Value) -> u64 {
     1 + match value {
         Value::Array(items) => items.iter().map(nodes).sum(),
@@ -36,7 +37,7 @@ fn nodes(value: &Value) -> u64 {
     }
 }
 
-/// The value of this number, counted from the outside in.
+/// The value with this number, counted from the outside in.
 fn find<'a>(value: &'a mut Value, at: &mut u64) -> Option<&'a mut Value> {
     if *at == 0 {
         return Some(value);
@@ -97,7 +98,7 @@ fn damage_object(members: &mut Map<String, Value>, stream: &mut Stream) {
     }
 }
 
-/// A value that is another than what was there.
+/// A replacement for a value, of a random kind.
 fn other(stream: &mut Stream) -> Value {
     match stream.below(20) {
         0 => Value::Null,

@@ -1,8 +1,8 @@
-//! Damaged inputs: everything that the host reads from outside must take any bytes without a crash, and
-//! a damaged checkpoint must never be taken for a whole one.
+//! Damaged inputs: the host must read any bytes from outside without crashing, and must never
+//! accept a damaged checkpoint as intact.
 //!
-//! The same subjects are those of the fuzzers in `tests/fuzz`, of the program `mutate` and, with fewer
-//! inputs, of a test.
+//! The same subjects are used by the fuzzers in `tests/fuzz`, by the program `mutate` and, with
+//! fewer inputs, by a test.
 
 mod json;
 mod mutate;
@@ -15,9 +15,9 @@ pub use subject::{Bench, Subject};
 
 use sconce::random::{self, Stream};
 
-/// An original with damage: where it is JSON, mostly of a kind that leaves it JSON.
+/// Damages an original: JSON mostly in a way that keeps it valid JSON.
 fn damaged(subject: Subject, original: &[u8], stream: &mut Stream) -> Vec<u8> {
-    // The first byte of a state says whose it is.
+    // The first byte of a state is the number of its hook.
     let head = match subject {
         Subject::State => 1,
         Subject::Counters => 0,
@@ -32,11 +32,11 @@ fn damaged(subject: Subject, original: &[u8], stream: &mut Stream) -> Vec<u8> {
     [head, &other].concat()
 }
 
-/// Takes `count` mutated inputs of a subject, those of a seed; how many were accepted.
+/// Feeds `count` mutated inputs of a subject, drawn from a seed; returns how many were accepted.
 ///
 /// # Panics
 ///
-/// Where the host does, or accepts what it must not.
+/// If the host panics, or accepts what it must not.
 pub fn strike(subject: Subject, seed: u64, count: u64) -> u64 {
     let bench = Bench::new(subject);
     let originals = bench.originals();

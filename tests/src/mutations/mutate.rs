@@ -1,8 +1,8 @@
-//! Damage to bytes.
+//! Mutations of bytes.
 
 use sconce::random::Stream;
 
-/// Pieces that readers trip over.
+/// Byte sequences likely to confuse parsers.
 const PIECES: [&[u8]; 16] = [
     b"null",
     b"-1",
@@ -22,7 +22,7 @@ const PIECES: [&[u8]; 16] = [
     "ü".as_bytes(),
 ];
 
-/// The bytes with one to four damages.
+/// Mutates the bytes one to four times.
 pub fn mutated(original: &[u8], stream: &mut Stream) -> Vec<u8> {
     let mut bytes = original.to_vec();
     for _ in 0..=stream.below(4) {
@@ -34,7 +34,7 @@ pub fn mutated(original: &[u8], stream: &mut Stream) -> Vec<u8> {
 fn damage(bytes: &mut Vec<u8>, stream: &mut Stream) {
     let place = |stream: &mut Stream, length: usize| stream.below(length as u64 + 1) as usize;
     let at = place(stream, bytes.len());
-    // Short stretches for the most part, now and then a long one.
+    // Mostly short ranges, now and then a long one.
     let reach = if stream.below(8) == 0 {
         bytes.len()
     } else {

@@ -1,5 +1,6 @@
-//! What checkpoints bring back, in this process: the states of all standard hooks that have one, and the
-//! counters of `state.json`. Each is that of a real run, which resumes with the damaged one.
+//! State restored from checkpoints, in this process: the states of all standard hooks that have
+//! one, and the counters of `state.json`. Each comes from a real run, which is resumed with the
+//! damaged version.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,7 +12,8 @@ use sconce::checkpoint::{self, Checkpoint};
 use sconce::dispatch::{Dispatcher, Hook as Hosted, HookFault};
 use sconce::log::MemoryLog;
 use sconce::optim::Sgd;
-use sconce::plugin::instance::{EntryError, Instance};
+use sconce::plugin::entry_error::EntryError;
+use sconce::plugin::instance::Instance;
 use sconce::plugin::library::Library;
 use sconce::run::{Outcome, Plan, Report, Resume, RunError, Trainer};
 use sconce::task::Supervised;
@@ -23,8 +25,8 @@ use sha2::{Digest, Sha256};
 use crate::in_process::{linked, mlp_task, spec_in};
 use crate::{Workplace, artifacts};
 
-/// Every standard hook with a state: its plugin, its name, and a configuration with which it has much of
-/// one.
+/// Every standard hook with a state: its plugin, its name, and a configuration that gives it much
+/// state.
 pub const HOOKS: [(&str, &str, &str); 28] = [
     (
         "checkpoints",
@@ -92,10 +94,10 @@ pub const HOOKS: [(&str, &str, &str); 28] = [
     ("tracking", "tensorboard", "{}"),
 ];
 
-/// After how many of the six iterations of two epochs the checkpoint is.
+/// The iteration, of the six in two epochs, after which the checkpoint is saved.
 const MIDDLE: u64 = 4;
 
-/// Saves the checkpoint.
+/// Saves the checkpoint in the middle of the run.
 struct Saver;
 
 #[hook(name = "saver", about = "Saves a checkpoint in the middle of the run.")]
@@ -112,7 +114,7 @@ impl Hook for Saver {
     }
 }
 
-/// A run with one hook, or none, which has come to its end.
+/// A finished run with one hook, or none.
 struct Played {
     library: Option<(Library, usize)>,
     directory: PathBuf,
@@ -127,7 +129,7 @@ pub(super) struct States {
     resumed: RefCell<u64>,
 }
 
-/// So many of the accepted states of a process are tried in a run.
+/// Maximum number of accepted states per process that are tried in a run.
 const MOST_RESUMED: u64 = 400;
 
 impl States {
@@ -169,7 +171,7 @@ impl States {
             directory,
             state: Vec::new(),
         };
-        // A run begins with the parameters that it is given.
+        // A run starts from the parameters that it is given.
         self.task = RefCell::new(mlp_task(&[4], 24, 8));
         let report = self.run(&played, None);
         assert!(faults(&report).is_empty(), "{name}: {:?}", report.outcome);
@@ -183,7 +185,7 @@ impl States {
         self.runs.push(played);
     }
 
-    /// The states, each behind the number of its hook.
+    /// The states, each preceded by the number of its hook.
     pub(super) fn originals(&self) -> Vec<Vec<u8>> {
         let input =
             |(index, run): (usize, &Played)| [&[index as u8], run.state.as_slice()].concat();
@@ -195,8 +197,9 @@ impl States {
         fs::read(self.runs[0].middle().join("state.json")).expect("a file")
     }
 
-    /// Gives a hook a state; whether it took it. A state that is refused has changed no file, one that is
-    /// accepted none outside the run's directory, and the run that resumes with it ends, without a panic.
+    /// Gives a hook a state; returns whether it accepted it. A rejected state must not have changed
+    /// any file, an accepted one no file outside the run's directory, and the run resumed with it
+    /// must end without a panic.
     pub(super) fn take_state(&self, input: &[u8]) -> bool {
         let (index, state) = input.split_first().unwrap_or((&0, &[]));
         let run = &self.runs[usize::from(*index) % self.runs.len()];
@@ -241,8 +244,8 @@ impl States {
         is_accepted
     }
 
-    /// Puts counters into the checkpoint, with the right sums; whether it can be read. Then the run that
-    /// resumes from it ends, without a panic.
+    /// Puts counters into the checkpoint, with correct checksums; returns whether it can be read.
+    /// If so, the run resumed from it must end without a panic.
     pub(super) fn take_counters(&self, counters: &[u8]) -> bool {
         let run = &self.runs[0];
         let original = self.counters();
@@ -336,7 +339,7 @@ impl Played {
     }
 }
 
-/// The faults of hooks.
+/// The faults of a report's hooks; panics on any other error.
 fn faults(report: &Report) -> Vec<&HookFault> {
     let first = match &report.outcome {
         Outcome::Failed(RunError::Hook(fault)) => Some(&**fault),
@@ -348,7 +351,7 @@ fn faults(report: &Report) -> Vec<&HookFault> {
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// The files below a directory; of a run's without its checkpoints.
+/// The files below a directory, except checkpoints.
 fn files(directory: &Path) -> Files {
     let mut all = Files::new();
     let mut open = vec![directory.to_owned()];
@@ -379,11 +382,11 @@ fn restore(directory: &Path, wanted: &Files) {
     }
 }
 
-/// Replaces a file of a checkpoint, and makes its index say that this is the right one.
+/// Replaces a file of a checkpoint, and updates its checksum in the index.
 ///
 /// # Panics
 ///
-/// Where there is no checkpoint with this file.
+/// If there is no checkpoint with this file.
 pub fn replace(checkpoint: &Path, file: &str, content: &[u8]) {
     fs::write(checkpoint.join(file), content).expect("a file can be written");
     let index = checkpoint.join("index.json");

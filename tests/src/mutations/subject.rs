@@ -1,4 +1,4 @@
-//! What takes damaged bytes.
+//! Readers of outside input, to be fed damaged bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,31 +12,32 @@ use serde_json::{Value, json};
 use super::states::States;
 use crate::{Workplace, artifacts, edit, tiny, workspace};
 
-/// What is read from outside.
+/// A kind of outside input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A manifest's text.
     Manifest,
     /// A plugin's file.
     Plugin,
-    /// A plugin's file, damaged where it says what it has.
+    /// A plugin's file, damaged within its metadata.
     Metadata,
-    /// A checkpoint's directory; the first byte of an input says which of its files the rest is.
+    /// A checkpoint's directory; the first byte of an input selects the file that the rest
+    /// replaces.
     Checkpoint,
-    /// IDX files; the first byte says whether of images or of labels.
+    /// IDX files; the first byte selects images or labels.
     Idx,
-    /// A table.
+    /// A CSV table.
     Csv,
     /// A file of weights.
     Safetensors,
-    /// What the states of the standard hooks were saved as; the first byte says whose it is.
+    /// The saved state of a standard hook; the first byte selects the hook.
     State,
-    /// The counters of a checkpoint, whose sums are made to fit.
+    /// The counters of a checkpoint, with matching checksums.
     Counters,
 }
 
 impl Subject {
-    /// All of them.
+    /// All subjects.
     pub const ALL: [Subject; 9] = [
         Subject::Manifest,
         Subject::Plugin,
@@ -49,7 +50,7 @@ impl Subject {
         Subject::Counters,
     ];
 
-    /// Its name.
+    /// The subject's name.
     pub fn name(self) -> &'static str {
         match self {
             Subject::Manifest => "manifest",
@@ -65,29 +66,29 @@ impl Subject {
     }
 }
 
-/// A subject with what it needs: a place for files, whole ones to begin with.
+/// A subject with what it needs: a directory for files, and intact inputs to start from.
 pub struct Bench {
     subject: Subject,
     place: Workplace,
     whole: Vec<Vec<u8>>,
-    /// Of a checkpoint.
+    /// Files of a checkpoint.
     files: Vec<PathBuf>,
-    /// Runs that go on from what is damaged.
+    /// Runs resumed from damaged states or counters.
     states: Option<States>,
 }
 
-/// The plugin whose file and state are damaged.
+/// The plugin whose file and metadata are damaged.
 const PLUGIN: &str = "sconce-plugin-control";
 
-/// Where the metadata stand in a plugin's file, near enough.
+/// Size of the part of a plugin's file that is damaged as its metadata, in bytes.
 const AROUND: usize = 2048;
 
 impl Bench {
-    /// With whole files.
+    /// Creates the intact inputs.
     ///
     /// # Panics
     ///
-    /// Where they can't be had.
+    /// If they can't be created.
     pub fn new(subject: Subject) -> Bench {
         let place = Workplace::new(&[
             "sconce-fixture-faults",
@@ -144,16 +145,16 @@ impl Bench {
         }
     }
 
-    /// Whole inputs.
+    /// The intact inputs.
     pub fn originals(&self) -> &[Vec<u8>] {
         &self.whole
     }
 
-    /// Gives the host an input; whether it took it.
+    /// Gives the host an input; returns whether it accepted it.
     ///
     /// # Panics
     ///
-    /// Where the host does, or accepts what it must not.
+    /// If the host panics, or accepts what it must not.
     pub fn take(&self, input: &[u8]) -> bool {
         match self.subject {
             Subject::Manifest => {
@@ -204,8 +205,8 @@ impl Bench {
         path
     }
 
-    /// What the gates in this process let through goes to the binary, which tries to open it in a child
-    /// first.
+    /// Plugins that pass the checks in this process go to the binary, which first tries to open
+    /// them in a child process.
     fn take_plugin(&self, bytes: &[u8]) -> bool {
         let path = self.write("plugins/damaged.so", bytes);
         if inspect::inspect(&path).is_err() {
@@ -230,8 +231,8 @@ impl Bench {
         data::load(&config, &self.place.path(""), 1).is_ok()
     }
 
-    /// A damaged file is never accepted; of the index, which has the others' sums, what was accepted must
-    /// say the same.
+    /// A damaged file must never be accepted; a damaged index, which has the other files'
+    /// checksums, only if it has the same meaning.
     fn take_checkpoint(&self, input: &[u8]) -> bool {
         let (which, bytes) = input.split_first().unwrap_or((&0, &[]));
         let file = &self.files[usize::from(*which) % self.files.len()];
@@ -268,7 +269,7 @@ fn plugin() -> Vec<u8> {
     fs::read(artifacts().plugin(PLUGIN)).expect("a plugin")
 }
 
-/// Where a plugin's description begins in its file, and the bytes from there on.
+/// Offset and bytes of the part of a plugin's file around its metadata.
 fn around_metadata(plugin: &[u8]) -> (usize, Vec<u8>) {
     let name = format!("\"{PLUGIN}\"");
     let found = plugin
@@ -279,7 +280,7 @@ fn around_metadata(plugin: &[u8]) -> (usize, Vec<u8>) {
     (start, plugin[start..end].to_vec())
 }
 
-/// The files of a checkpoint with all kinds of content.
+/// Files of a checkpoint with all kinds of content.
 fn checkpoint_files(place: &Workplace) -> Vec<PathBuf> {
     let save =
         json!({"at": "after_iter", "phase": "train", "what": "save_checkpoint", "text": "each"});

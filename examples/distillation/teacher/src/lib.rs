@@ -1,8 +1,8 @@
-//! The `teacher` hook: a trained perceptron that says what it thinks of each training batch.
+//! The `teacher` hook: publishes a trained perceptron's logits for each training batch.
 //!
-//! It publishes its logits as `teacher` at `after_forward`; a task whose loss reads them learns from
-//! it (see `examples/distillation/src/main.rs`). The model is its own affair: here a few loops over
-//! the weights of a Sconce run, elsewhere whatever library the plugin links.
+//! It publishes them as `teacher` at `after_forward`; a task whose loss reads them learns from them
+//! (see `examples/distillation/src/main.rs`). How the teacher is computed is up to the plugin: here
+//! by a few loops over the weights of a Sconce run, elsewhere by any library the plugin links.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use std::path::PathBuf;
 use safetensors::SafeTensors;
 use sconce_plugin_api::{bail, prelude::*};
 
-/// What stands under `config` in the manifest.
+/// The entry's `config` in the manifest.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    /// The weights of a run with the model `mlp` and the activation `relu`; relative to the
+    /// Weights file of a run with the model `mlp` and the activation `relu`; relative to the
     /// directory in which the host was started.
     checkpoint: PathBuf,
 }
 
-/// A linear layer: weights (outputs, inputs), row by row, and biases.
+/// A linear layer: row-major weights (outputs, inputs), and biases.
 struct Layer {
     weights: Vec<f32>,
     biases: Vec<f32>,
@@ -102,7 +102,7 @@ impl Layer {
     }
 }
 
-/// Little-endian `f32`s.
+/// Decodes little-endian `f32` values.
 fn numbers(bytes: &[u8]) -> Vec<f32> {
     let (numbers, _) = bytes.as_chunks::<4>();
     numbers.iter().copied().map(f32::from_le_bytes).collect()

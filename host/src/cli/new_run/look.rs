@@ -6,8 +6,8 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 
 use crate::diagnostic::Diagnostic;
-use crate::files::open_regular;
 use crate::signature::{self, GZIP};
+use sconce_data::regular_file::open_regular;
 
 /// How much of a file is looked at, in bytes; a table's header is no longer.
 const MOST: u64 = 1 << 20;

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::loss::LossConfig;
+use crate::metric::MetricConfig;
 
 fn messages(value: &Value, schema: &Value) -> Vec<String> {
     let problems = check(value, schema).into_iter();
@@ -179,4 +181,81 @@ fn of_texts_and_an_object_the_one_is_told_that_was_meant() {
         &json!({"properties": {"a": {"enum": [10, 100]}}}),
     );
     assert_eq!(numbers, ["a: expected one of `10`, `100`, found 20"]);
+}
+
+#[test]
+fn problems_of_losses_are_told_where_they_are() {
+    let schema = schemars::schema_for!(LossConfig).to_value();
+    for (written, path, words) in [
+        (
+            json!({"kind": "mse", "delta": 1}),
+            "delta",
+            "unknown key `delta`",
+        ),
+        (
+            json!({"kind": "huber", "dleta": 1}),
+            "dleta",
+            "unknown key `dleta`",
+        ),
+        (
+            json!({"kind": "cross-entropie"}),
+            "kind",
+            "expected one of `cross-entropy`",
+        ),
+        (
+            json!({"kind": "cross-entropy", "label_smoothing": 1}),
+            "label_smoothing",
+            "must be below 1",
+        ),
+        (
+            json!({"kind": "cross-entropy", "class_weights": [1, "a"]}),
+            "class_weights[1]",
+            "expected a number",
+        ),
+    ] {
+        let problems = check(&written, &schema);
+        let [problem] = problems.as_slice() else {
+            panic!("{written}: {problems:?}");
+        };
+        assert_eq!(problem.path, path, "{written}: {problems:?}");
+        assert!(problem.message.contains(words), "{written}: {problems:?}");
+    }
+}
+
+#[test]
+fn problems_of_metrics_are_told_where_they_are() {
+    let schema = schemars::schema_for!(Vec<MetricConfig>).to_value();
+    for (written, path, words) in [
+        (
+            json!(["acuracy"]),
+            "[0]",
+            "expected one of `accuracy`, `top-k`",
+        ),
+        (
+            json!(["mae", {"kind": "acuracy"}]),
+            "[1].kind",
+            "expected one of `accuracy`",
+        ),
+        (
+            json!([{"kind": "top-k", "n": 3}]),
+            "[0].n",
+            "unknown key `n`",
+        ),
+        (json!([{"kind": "top-k", "k": 0}]), "[0].k", "at least 1"),
+        (
+            json!([{"kind": "f1", "average": "mean"}]),
+            "[0].average",
+            "`macro`, `micro`",
+        ),
+        (json!([3]), "[0]", "or an object, found 3"),
+    ] {
+        let problems = check(&written, &schema);
+        let [problem] = problems.as_slice() else {
+            panic!("{written}: {problems:?}");
+        };
+        assert_eq!(problem.path, path, "{written}: {problems:?}");
+        assert!(problem.message.contains(words), "{written}: {problems:?}");
+    }
+    let near = check(&json!(["acuracy"]), &schema)[0].hint.clone();
+    assert_eq!(near.as_deref(), Some("did you mean `accuracy`?"));
 }

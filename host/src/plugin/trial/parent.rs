@@ -13,7 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::{COMMAND, Candidate, Ending, Fault, child};
-use crate::faults::signals;
+use crate::signals;
 
 /// How often the child is looked after while it says nothing.
 const LOOK: Duration = Duration::from_millis(2);

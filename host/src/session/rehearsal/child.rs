@@ -11,7 +11,8 @@ use super::{Order, OrderedHook, Word};
 use crate::bridge::{self, Shared};
 use crate::exit;
 use crate::log::{Level, Log};
-use crate::plugin::instance::{EntryError, Instance};
+use crate::plugin::entry_error::EntryError;
+use crate::plugin::instance::Instance;
 use crate::plugin::library::Library;
 
 /// The hidden subcommand.
@@ -30,7 +31,7 @@ fn try_answer() -> io::Result<()> {
     io::stdin().read_to_string(&mut told)?;
     let order: Order = serde_json::from_str(&told)?;
     #[cfg(target_os = "linux")]
-    crate::validate::settle_in();
+    crate::expendable::settle_in();
     let words = Words::new(File::create(&order.answer)?);
     let shared = Shared::new(&words);
     shared.foretell(order.plan.clone());

@@ -10,7 +10,7 @@ use super::super::hooks::{HookPlan, not_created};
 use super::{COMMAND, Order, OrderedHook, Word};
 use crate::diagnostic::{Diagnostic, shortened};
 use crate::manifest::Manifest;
-use crate::plugin::instance::EntryError;
+use crate::plugin::entry_error::EntryError;
 use crate::session::Failure;
 use crate::subprocess::{ending, executable, last_lines, watch};
 

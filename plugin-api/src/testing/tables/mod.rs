@@ -1,5 +1,4 @@
-//! The tables that a host has, answered from a [`Stage`]: the same doors that a plugin knocks at in a
-//! run.
+//! The host's function tables, answered from a [`Stage`]: a hook uses them exactly as in a run.
 
 mod plain;
 mod requests;
@@ -21,7 +20,7 @@ use crate::ext::{
 
 struct Root(HostRoot);
 
-// SAFETY: the root is never written to, and its pointers lead to literals.
+// SAFETY: the root is never written to, and its pointers point to constants.
 unsafe impl Sync for Root {}
 
 static ROOT: Root = Root(HostRoot {
@@ -31,7 +30,7 @@ static ROOT: Root = Root(HostRoot {
     query,
 });
 
-/// The root that hooks get at their creation.
+/// The host root that hooks get at their creation.
 pub(super) fn root() -> &'static HostRoot {
     &ROOT.0
 }
@@ -54,23 +53,23 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
     }
 }
 
-/// The stage behind a context.
+/// Converts a context pointer to a reference to its stage.
 ///
 /// # Safety
 ///
 /// `context` must be null or come from [`Stage::context`] of a stage that is alive for `'a`.
 unsafe fn stage<'a>(context: *const c_void) -> Option<&'a Stage> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees a null pointer or a stage that is alive for `'a`.
     unsafe { context.cast::<Stage>().as_ref() }
 }
 
-/// Answers with a failure.
+/// Writes an error message and returns the status.
 ///
 /// # Safety
 ///
-/// `error` must be null or lead to an [`ErrorAbi`] that nothing else uses meanwhile.
+/// `error` must be null or point to an [`ErrorAbi`] that nothing else accesses meanwhile.
 unsafe fn refuse(error: *mut ErrorAbi, status: Status, message: &str) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `error` is null or exclusively ours.
     if let Some(error) = unsafe { error.as_mut() } {
         error.message = RString::from(message);
     }

@@ -1,4 +1,4 @@
-//! The log, metrics, time, the terminal, facts and whether the run was resumed.
+//! The tables for log, metrics, time, terminal, facts, plan and resume flags.
 
 use std::ffi::c_void;
 
@@ -38,7 +38,7 @@ pub(super) static TASK: TaskTable = TaskTable {
 };
 
 unsafe extern "C" fn log(context: *const c_void, level: u32, message: TextAbi) -> u32 {
-    // SAFETY: the context is of this call, in which the message is borrowed.
+    // SAFETY: the context is that of this call, for which the message is borrowed.
     let (stage, text) = unsafe { (stage(context), message.read()) };
     if let Some(stage) = stage {
         stage.seen.borrow_mut().messages.push(Message {
@@ -51,7 +51,7 @@ unsafe extern "C" fn log(context: *const c_void, level: u32, message: TextAbi) -
 }
 
 unsafe extern "C" fn count(context: *const c_void, phase: u32) -> usize {
-    // SAFETY: the context is of this call.
+    // SAFETY: the context is that of this call.
     let stage = unsafe { stage(context) };
     match (stage, Phase::from_number(phase)) {
         (Some(stage), Some(phase)) => stage.board.borrow().of(phase).len(),
@@ -65,7 +65,7 @@ unsafe extern "C" fn at(
     index: usize,
     metric: *mut MetricAbi,
 ) -> u32 {
-    // SAFETY: the context is of this call, for which the hook lends a place for one metric.
+    // SAFETY: the context is that of this call, for which the hook lends room for one metric.
     let (stage, place) = unsafe { (stage(context), metric.as_mut()) };
     let (Some(stage), Some(phase), Some(place)) = (stage, Phase::from_number(phase), place) else {
         return Status::INVALID.0;
@@ -88,7 +88,7 @@ unsafe extern "C" fn get(
     name: TextAbi,
     value: *mut f64,
 ) -> u32 {
-    // SAFETY: the context is of this call, in which the name and a place for a number are borrowed.
+    // SAFETY: the context is that of this call, for which the name and room for one number are borrowed.
     let (stage, name, place) = unsafe { (stage(context), name.read(), value.as_mut()) };
     let (Some(stage), Some(phase), Some(name), Some(place)) =
         (stage, Phase::from_number(phase), name, place)
@@ -110,7 +110,7 @@ unsafe extern "C" fn publish(
     value: f64,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is of this call, in which name and error are borrowed.
+    // SAFETY: the context is that of this call, for which name and error are borrowed.
     unsafe {
         let (Some(stage), Some(name)) = (stage(context), name.read()) else {
             return Status::INVALID.0;
@@ -131,7 +131,7 @@ unsafe extern "C" fn publish(
 }
 
 unsafe extern "C" fn plan(context: *const c_void, json: *mut TextAbi) -> u32 {
-    // SAFETY: the context is of this call, for which the hook lends a place for one text.
+    // SAFETY: the context is that of this call, for which the hook lends room for one text.
     let (stage, place) = unsafe { (stage(context), json.as_mut()) };
     let (Some(stage), Some(place)) = (stage, place) else {
         return Status::INVALID.0;
@@ -146,17 +146,17 @@ unsafe extern "C" fn plan(context: *const c_void, json: *mut TextAbi) -> u32 {
 }
 
 unsafe extern "C" fn flags(context: *const c_void) -> u64 {
-    // SAFETY: the context is of this call.
+    // SAFETY: the context is that of this call.
     unsafe { stage(context) }.map_or(0, |stage| stage.resume_flags.get())
 }
 
 unsafe extern "C" fn elapsed_seconds(context: *const c_void) -> f64 {
-    // SAFETY: the context is of this call.
+    // SAFETY: the context is that of this call.
     unsafe { stage(context) }.map_or(0.0, |stage| stage.elapsed.get())
 }
 
 unsafe extern "C" fn remaining_seconds(context: *const c_void) -> f64 {
-    // SAFETY: the context is of this call.
+    // SAFETY: the context is that of this call.
     unsafe { stage(context) }.map_or(-1.0, |stage| stage.remaining.get())
 }
 
@@ -165,7 +165,7 @@ unsafe extern "C" fn columns(_context: *const c_void) -> u32 {
 }
 
 unsafe extern "C" fn status(context: *const c_void, text: TextAbi) -> u32 {
-    // SAFETY: the context is of this call, in which the text is borrowed.
+    // SAFETY: the context is that of this call, for which the text is borrowed.
     if let (Some(stage), Some(text)) = unsafe { (stage(context), text.read()) } {
         stage.seen.borrow_mut().status_lines.push(text.to_owned());
     }
@@ -173,13 +173,13 @@ unsafe extern "C" fn status(context: *const c_void, text: TextAbi) -> u32 {
 }
 
 unsafe extern "C" fn facts(context: *const c_void, json: *mut TextAbi) -> u32 {
-    // SAFETY: the context is of this call, for which the hook lends a place for one text.
+    // SAFETY: the context is that of this call, for which the hook lends room for one text.
     let (stage, place) = unsafe { (stage(context), json.as_mut()) };
     let (Some(stage), Some(place)) = (stage, place) else {
         return Status::INVALID.0;
     };
     if stage.place.get().is_none() {
-        // At a hook's creation there is no task yet.
+        // There is no task yet at a hook's creation.
         return Status::NOT_FOUND.0;
     }
     *place = TextAbi::new(&stage.facts.borrow());
@@ -187,7 +187,7 @@ unsafe extern "C" fn facts(context: *const c_void, json: *mut TextAbi) -> u32 {
 }
 
 unsafe extern "C" fn group_count(context: *const c_void) -> usize {
-    // SAFETY: the context is of this call.
+    // SAFETY: the context is that of this call.
     unsafe { stage(context) }.map_or(0, |stage| stage.groups.borrow().len())
 }
 
@@ -197,7 +197,7 @@ unsafe extern "C" fn group(
     name: *mut TextAbi,
     learning_rate: *mut f64,
 ) -> u32 {
-    // SAFETY: the context is of this call, for which the hook lends both places.
+    // SAFETY: the context is that of this call, for which the hook lends room for both results.
     let (stage, name, rate) = unsafe { (stage(context), name.as_mut(), learning_rate.as_mut()) };
     let (Some(stage), Some(name), Some(rate)) = (stage, name, rate) else {
         return Status::INVALID.0;

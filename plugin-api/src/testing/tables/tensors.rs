@@ -1,4 +1,4 @@
-//! Tensors, lent where they lie.
+//! The table for tensors, lent in place.
 
 use std::ffi::c_void;
 
@@ -9,7 +9,7 @@ use crate::ext::{Collection, TensorAbi, TensorsTable};
 pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
 
 unsafe extern "C" fn count(context: *const c_void, collection: u32) -> usize {
-    // SAFETY: the context is of this call.
+    // SAFETY: the context is that of this call.
     let stage = unsafe { stage(context) };
     match (stage, Collection::from_number(collection)) {
         (Some(stage), Some(collection)) => stage.count(collection),
@@ -25,7 +25,7 @@ unsafe extern "C" fn at(
     tensor: *mut TensorAbi,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is of this call, in which tensor and error are borrowed.
+    // SAFETY: the context is that of this call, for which tensor and error are borrowed.
     unsafe {
         let (Some(stage), Some(collection), Some(place)) = (
             stage(context),
@@ -57,7 +57,7 @@ unsafe extern "C" fn find(
     index: *mut usize,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is of this call, in which name, index and error are borrowed.
+    // SAFETY: the context is that of this call, for which name, index and error are borrowed.
     unsafe {
         let (Some(stage), Some(collection), Some(name), Some(place)) = (
             stage(context),

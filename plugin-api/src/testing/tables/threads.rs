@@ -1,4 +1,4 @@
-//! Work side by side: on two threads, whatever the machine has.
+//! The table for parallel work: always two threads, whatever the machine has.
 
 use std::ffi::c_void;
 use std::thread;
@@ -18,9 +18,9 @@ unsafe extern "C" fn run(
     part: unsafe extern "C" fn(data: *const c_void, index: u32),
     data: *const c_void,
 ) -> u32 {
-    // SAFETY: the hook promises that its parts may be called on any thread during this call.
+    // SAFETY: the hook guarantees that its parts may be called on any thread during this call.
     let part = unsafe { Part::new(part, data) };
-    // SAFETY: each index below `parts` comes once.
+    // SAFETY: each index below `parts` is passed once.
     let each = |index: u32| unsafe { part.call(index) };
     thread::scope(|scope| {
         scope.spawn(|| (1..parts).step_by(2).for_each(each));

@@ -1,4 +1,4 @@
-//! What hooks publish under names, and the extra entries of checkpoints.
+//! The table for published values, and for extra entries of checkpoints.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -28,7 +28,7 @@ fn values_of(stage: &Stage, keep: Keep) -> &RefCell<Values> {
     }
 }
 
-/// Publishes; the error is the status and the message.
+/// Publishes an entry; the error is the status and the message.
 fn publish(
     stage: &Stage,
     keep: u32,
@@ -84,7 +84,7 @@ unsafe extern "C" fn set(
     json: TextAbi,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is of this call, in which name, text and error are borrowed.
+    // SAFETY: the context is that of this call, for which name, text and error are borrowed.
     unsafe {
         let Some(stage) = stage(context) else {
             return Status::INVALID.0;
@@ -107,7 +107,7 @@ unsafe extern "C" fn set_tensor(
     tensor: *const TensorAbi,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is of this call, in which name, tensor and error are borrowed.
+    // SAFETY: the context is that of this call, for which name, tensor and error are borrowed.
     unsafe {
         let (Some(stage), Some(tensor)) = (stage(context), tensor.as_ref()) else {
             return Status::INVALID.0;
@@ -131,13 +131,13 @@ unsafe extern "C" fn get(
     name: TextAbi,
     json: *mut TextAbi,
 ) -> u32 {
-    // SAFETY: the context is of this call, in which the name and a place for a text are borrowed.
+    // SAFETY: the context is that of this call, for which the name and room for one text are borrowed.
     let (stage, name, place) = unsafe { (stage(context), name.read(), json.as_mut()) };
     let (Some(stage), Some(name), Some(place)) = (stage, name, place) else {
         return Status::INVALID.0;
     };
     let keep = Keep::from_number(keep).unwrap_or(Keep::Run);
-    // The text stays where it is until something of that name is set.
+    // The text's address does not change until an entry of that name is set.
     match values_of(stage, keep).borrow().json(name) {
         Some(text) => {
             *place = TextAbi::new(text);
@@ -148,7 +148,7 @@ unsafe extern "C" fn get(
 }
 
 unsafe extern "C" fn remove(context: *const c_void, name: TextAbi, _error: *mut ErrorAbi) -> u32 {
-    // SAFETY: the context is of this call, in which the name is borrowed.
+    // SAFETY: the context is that of this call, for which the name is borrowed.
     match unsafe { (stage(context), name.read()) } {
         (Some(stage), Some(name)) if stage.values.borrow_mut().remove(name) => Status::OK.0,
         (Some(_), Some(_)) => Status::NOT_FOUND.0,

@@ -1,0 +1,127 @@
+//! NumPy's `.npy` files, versions 1 to 3: six bytes that name the format, the version, a header that
+//! is a Python dictionary, and the elements.
+//!
+//! The format is described in NumPy's enhancement proposal 1 (`numpy.lib.format`).
+
+use std::path::Path;
+
+use super::Error;
+use super::array::{Array, Elements};
+use super::header::{self, Header};
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// Reads a whole file.
+pub(super) fn read(file: &Path) -> Result<Array, crate::Error> {
+    let bytes = crate::file::contents(file)?;
+    let Some(rest) = bytes.strip_prefix(MAGIC) else {
+        return Err(not_npy(file, &bytes).into());
+    };
+    let truncated = |expected: usize| crate::Error::Truncated {
+        file: file.to_owned(),
+        expected: expected as u64,
+        found: bytes.len() as u64,
+        gzipped: false,
+    };
+    let [version, _minor, lengths @ ..] = rest else {
+        return Err(truncated(MAGIC.len() + 4));
+    };
+    // Version 1 has two bytes for the header's length, the later ones four.
+    let (length, start) = match (version, lengths) {
+        (1, [a, b, ..]) => (usize::from(u16::from_le_bytes([*a, *b])), MAGIC.len() + 4),
+        (2 | 3, [a, b, c, d, ..]) => {
+            let length = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+            (length, MAGIC.len() + 6)
+        }
+        (1..=3, _) => return Err(truncated(MAGIC.len() + 6)),
+        (found, _) => {
+            return Err(Error::Version {
+                file: file.to_owned(),
+                found: *found,
+            }
+            .into());
+        }
+    };
+    let end = start + length;
+    let text = bytes.get(start..end).ok_or_else(|| truncated(end))?;
+    let header = header::parse(&String::from_utf8_lossy(text), file)?;
+    let content = bytes.get(end..).unwrap_or_default();
+    let expected = header
+        .shape
+        .iter()
+        .try_fold(header.element.size(), |product, &size| {
+            product.checked_mul(size)
+        })
+        .and_then(|size| size.checked_add(end))
+        .unwrap_or(usize::MAX);
+    if bytes.len() < expected {
+        return Err(truncated(expected));
+    }
+    if bytes.len() > expected {
+        return Err(crate::Error::Trailing {
+            file: file.to_owned(),
+            expected: expected as u64,
+            gzipped: false,
+        });
+    }
+    let elements = header.element.read(content, header.big_endian);
+    let elements = if header.fortran_order {
+        rows_first(&header, elements)
+    } else {
+        elements
+    };
+    let place = format!("`{}`", file.display());
+    Ok(Array::new(place, header.shape, elements)?)
+}
+
+/// The elements of an array in Fortran's order (the first dimension's side by side) in C's.
+fn rows_first(header: &Header, elements: Elements) -> Elements {
+    match elements {
+        Elements::Floats(numbers) => Elements::Floats(reorder(&header.shape, &numbers)),
+        Elements::Integers(numbers) => Elements::Integers(reorder(&header.shape, &numbers)),
+    }
+}
+
+fn reorder<T: Copy>(shape: &[usize], elements: &[T]) -> Vec<T> {
+    let mut strides = Vec::with_capacity(shape.len());
+    let mut stride = 1;
+    for &size in shape {
+        strides.push(stride);
+        stride *= size;
+    }
+    let mut place = vec![0; shape.len()];
+    let mut offset = 0;
+    let mut reordered = Vec::with_capacity(elements.len());
+    for _ in 0..elements.len() {
+        reordered.extend(elements.get(offset));
+        // The next place in C's order: the last dimension moves first.
+        for ((at, &size), &stride) in place.iter_mut().zip(shape).zip(&strides).rev() {
+            *at += 1;
+            offset += stride;
+            if *at < size {
+                break;
+            }
+            offset -= stride * size;
+            *at = 0;
+        }
+    }
+    reordered
+}
+
+fn not_npy(file: &Path, bytes: &[u8]) -> Error {
+    let looks_like = match bytes {
+        [] => "the file is empty",
+        [b'P', b'K', ..] => "a zip archive; of a .npz file, unpack it or save its arrays alone",
+        [0x80, ..] => "a Python pickle; save the array with `numpy.save`",
+        [0x1f, 0x8b, ..] => "gzipped: unpack it",
+        [0, 0, ..] => "an IDX file?",
+        [b'<', ..] => "a web page or XML: an error page saved in its place?",
+        _ if MAGIC.starts_with(bytes) => "the file is truncated",
+        _ => "something else",
+    };
+    Error::NotNpy {
+        file: file.to_owned(),
+        found: bytes.iter().take(6).copied().collect(),
+        looks_like,
+    }
+}

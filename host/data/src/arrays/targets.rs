@@ -1,0 +1,98 @@
+//! What the targets of an array are: whole numbers are classes, others numbers.
+
+use super::Error;
+use super::array::{Array, Elements};
+use crate::Targets;
+use crate::numbers::Values;
+
+/// More classes than this have to be named: a whole number so large is likelier no class.
+const MOST_UNNAMED: i64 = 65_536;
+
+/// Which targets the training's array has.
+pub(super) fn targets(array: &Array, classes: Option<&[String]>) -> Result<Targets, Error> {
+    let width = width(array)?;
+    let Elements::Integers(numbers) = &array.elements else {
+        if classes.is_some() {
+            let place = array.place.clone();
+            return Err(Error::NamedNumbers { place });
+        }
+        let name = |index: usize| format!("target{}", index + 1);
+        return Ok(Targets::Numbers(match width {
+            1 => vec!["target".to_owned()],
+            _ => (0..width).map(name).collect(),
+        }));
+    };
+    let names = classes.map_or_else(
+        || {
+            let most = numbers.iter().copied().max().unwrap_or(0);
+            let most = most.clamp(0, MOST_UNNAMED - 1);
+            (0..=most).map(|class| class.to_string()).collect()
+        },
+        <[String]>::to_vec,
+    );
+    Ok(match array.sample_shape() {
+        [] | [1] => Targets::Class(names),
+        _ => Targets::ClassPerPosition(names),
+    })
+}
+
+/// The targets of an array, which must be those that the training has.
+pub(super) fn values(array: &Array, targets: &Targets) -> Result<Values, Error> {
+    let own = self::targets(array, None)?;
+    let same = match (targets, &own) {
+        (Targets::Numbers(a), Targets::Numbers(b)) => a.len() == b.len(),
+        (Targets::Class(_), Targets::Class(_))
+        | (Targets::ClassPerPosition(_), Targets::ClassPerPosition(_)) => true,
+        _ => false,
+    };
+    if !same {
+        return Err(Error::OtherTargets {
+            place: array.place.clone(),
+            wanted: words(targets),
+            found: words(&own),
+        });
+    }
+    match &array.elements {
+        Elements::Floats(_) => Ok(Values::Numbers(array.numbers()?)),
+        Elements::Integers(numbers) => classes(array, numbers, targets.outputs()),
+    }
+}
+
+fn classes(array: &Array, numbers: &[i64], count: usize) -> Result<Values, Error> {
+    let width = width(array)?;
+    let class = |(index, &found): (usize, &i64)| {
+        let class = u32::try_from(found).ok();
+        let class = class.filter(|&class| (class as usize) < count);
+        class.ok_or_else(|| Error::Class {
+            place: array.place.clone(),
+            sample: index / width,
+            found,
+            classes: count,
+        })
+    };
+    let classes = numbers.iter().enumerate().map(class);
+    Ok(Values::Classes(classes.collect::<Result<_, _>>()?))
+}
+
+/// How many targets a sample has.
+fn width(array: &Array) -> Result<usize, Error> {
+    match array.sample_shape() {
+        [] => Ok(1),
+        [width] => Ok(*width),
+        _ => Err(Error::Rank {
+            place: array.place.clone(),
+            role: "targets",
+            wanted: "(samples) or (samples, …)",
+            found: array.shape.clone(),
+        }),
+    }
+}
+
+fn words(targets: &Targets) -> String {
+    match targets {
+        Targets::Class(_) => "a class per sample".to_owned(),
+        Targets::ClassPerPosition(_) => "a class per position".to_owned(),
+        Targets::Numbers(names) if names.len() == 1 => "a number per sample".to_owned(),
+        Targets::Numbers(names) => format!("{} numbers per sample", names.len()),
+    }
+}

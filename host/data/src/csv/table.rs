@@ -1,0 +1,176 @@
+//! The text of a table: its columns' names and its rows.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use csv::{ByteRecord, ReaderBuilder, StringRecord, Trim};
+
+use super::{CsvConfig, Error, quotes};
+use crate::signature;
+
+/// A table, as it stands in its file.
+pub(super) struct Table {
+    pub(super) file: PathBuf,
+    /// The columns' names, all different.
+    pub(super) names: Vec<String>,
+    /// As many fields in each as there are columns; without the spaces around them.
+    pub(super) rows: Vec<StringRecord>,
+    header: bool,
+}
+
+impl Table {
+    /// Reads a whole file.
+    pub(super) fn read(file: &Path, config: &CsvConfig) -> Result<Table, crate::Error> {
+        let delimiter = u8::try_from(config.delimiter)
+            .ok()
+            .filter(|c| c.is_ascii() && !matches!(c, b'"' | b'\n' | b'\r' | 0));
+        let Some(delimiter) = delimiter else {
+            let found = config.delimiter;
+            return Err(Error::Delimiter { found }.into());
+        };
+        let bytes = crate::file::unpacked(file)?;
+        if let Some(found) = signature::of(&bytes) {
+            return Err(crate::file::other_format(file, found, false));
+        }
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+        quotes::check(text, delimiter, file)?;
+        let reader = ReaderBuilder::new()
+            .delimiter(delimiter)
+            .has_headers(false)
+            .flexible(true)
+            .trim(Trim::All)
+            .from_reader(text);
+        let mut rows = records(reader, file, config.header)?.into_iter();
+        let empty = || crate::Error::Empty {
+            file: file.to_owned(),
+        };
+        let first = rows.next().ok_or_else(empty)?;
+        let names = names(&first, config.header);
+        let rows: Vec<StringRecord> = if config.header {
+            rows.collect()
+        } else {
+            std::iter::once(first).chain(rows).collect()
+        };
+        if rows.is_empty() {
+            return Err(empty());
+        }
+        if u32::try_from(rows.len()).is_err() {
+            return Err(crate::Error::TooMany(rows.len() as u64));
+        }
+        if let Some(name) = twice(&names) {
+            return Err(Error::TwoOfOneName {
+                file: file.to_owned(),
+                name: name.to_owned(),
+            }
+            .into());
+        }
+        Ok(Table {
+            file: file.to_owned(),
+            names,
+            rows,
+            header: config.header,
+        })
+    }
+
+    /// Where the column of a name stands; `key` says who asks.
+    pub(super) fn column(&self, name: &str, key: &'static str) -> Result<usize, Error> {
+        let place = self.names.iter().position(|column| column == name);
+        place.ok_or_else(|| Error::UnknownColumn {
+            key,
+            name: name.to_owned(),
+            file: self.file.clone(),
+            header: self.header,
+            known: self.names.clone(),
+        })
+    }
+
+    /// The text of a field; every row has all columns.
+    pub(super) fn field(&self, row: usize, column: usize) -> &str {
+        let row = self.rows.get(row);
+        row.and_then(|row| row.get(column)).unwrap_or_default()
+    }
+
+    /// The line of the file at which a row begins, from 1.
+    pub(super) fn line(&self, row: usize) -> u64 {
+        let position = self.rows.get(row).and_then(StringRecord::position);
+        position.map_or(0, csv::Position::line)
+    }
+}
+
+/// The lines of a file, all with as many fields.
+fn records(
+    mut reader: csv::Reader<&[u8]>,
+    file: &Path,
+    header: bool,
+) -> Result<Vec<StringRecord>, crate::Error> {
+    let mut records: Vec<StringRecord> = Vec::new();
+    let mut bytes = ByteRecord::new();
+    loop {
+        let more = reader.read_byte_record(&mut bytes);
+        // A whole file in memory, of any lengths, as bytes: there is nothing left to fail.
+        let more = more.map_err(|error| crate::Error::Read {
+            file: file.to_owned(),
+            source: io::Error::other(error),
+        })?;
+        if !more {
+            return Ok(records);
+        }
+        let line = bytes.position().map_or(0, csv::Position::line);
+        let wanted = records.first().map_or(bytes.len(), StringRecord::len);
+        if bytes.len() != wanted {
+            return Err(Error::Fields {
+                file: file.to_owned(),
+                line,
+                wanted,
+                found: bytes.len(),
+            }
+            .into());
+        }
+        let name = |place| name_at(records.first(), header, place);
+        if let Some(place) = bytes.iter().position(|field| field.contains(&0)) {
+            return Err(Error::Nul {
+                file: file.to_owned(),
+                line,
+                name: name(place),
+            }
+            .into());
+        }
+        let record = StringRecord::from_byte_record(bytes.clone());
+        let record = record.map_err(|error| Error::NotText {
+            file: file.to_owned(),
+            line,
+            name: name(error.utf8_error().field()),
+        })?;
+        records.push(record);
+    }
+}
+
+/// The name of the column at a place, once the first line has been read.
+fn name_at(first: Option<&StringRecord>, header: bool, place: usize) -> String {
+    let names = first.map(|first| names(first, header)).unwrap_or_default();
+    let name = names.get(place).cloned();
+    name.unwrap_or_else(|| by_place(place))
+}
+
+fn by_place(place: usize) -> String {
+    format!("column{}", place + 1)
+}
+
+/// The names of the columns; one without a name is called by its place.
+fn names(first: &StringRecord, header: bool) -> Vec<String> {
+    let fields = first.iter().enumerate();
+    fields
+        .map(|(place, field)| match field {
+            name if header && !name.is_empty() => name.to_owned(),
+            _ => by_place(place),
+        })
+        .collect()
+}
+
+/// A name that stands there twice.
+pub(super) fn twice(names: &[String]) -> Option<&str> {
+    let mut sorted: Vec<&String> = names.iter().collect();
+    sorted.sort_unstable();
+    let pair = sorted.windows(2).find(|pair| pair[0] == pair[1]);
+    pair.and_then(|pair| pair.first()).map(|name| name.as_str())
+}

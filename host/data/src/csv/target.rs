@@ -1,0 +1,120 @@
+//! What is to be predicted: the classes of a column, or the numbers of one or several.
+
+use super::columns::{TARGET, not_a_number};
+use super::scan::{Missing, Scan, number};
+use super::table::Table;
+use super::{CsvConfig, Error, TargetKind};
+use crate::Targets;
+use crate::numbers::Values;
+
+/// The targets' columns and what they are.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) names: Vec<String>,
+    pub(super) targets: Targets,
+}
+
+impl Target {
+    /// Which targets a table has.
+    pub(super) fn of(
+        table: &Table,
+        config: &CsvConfig,
+        missing: &Missing,
+    ) -> Result<Target, Error> {
+        let names = config.target.all();
+        let kind = match (config.target_kind, names) {
+            (Some(kind), _) => kind,
+            (None, [name]) => infer(table, name, missing)?,
+            (None, _) => TargetKind::Numbers,
+        };
+        let targets = match (kind, names) {
+            (TargetKind::Numbers, _) => Targets::Numbers(names.to_vec()),
+            (TargetKind::Classes, [name]) => {
+                let place = table.column(name, TARGET)?;
+                let scan = Scan::of(table, place, 0..table.rows.len(), missing);
+                Targets::Class(scan.sorted())
+            }
+            (TargetKind::Classes, _) => {
+                return Err(Error::SeveralClasses { found: names.len() });
+            }
+        };
+        Ok(Target {
+            names: names.to_vec(),
+            targets,
+        })
+    }
+
+    /// Where the targets' columns stand; `key` says who asks.
+    pub(super) fn places(&self, table: &Table, key: &'static str) -> Result<Vec<usize>, Error> {
+        let names = self.names.iter();
+        names.map(|name| table.column(name, key)).collect()
+    }
+
+    /// The targets of these rows, which have them all.
+    pub(super) fn values(
+        &self,
+        table: &Table,
+        places: &[usize],
+        rows: &[usize],
+    ) -> Result<Values, Error> {
+        let fields = rows
+            .iter()
+            .flat_map(|&row| places.iter().map(move |&place| (row, place)));
+        match &self.targets {
+            Targets::Class(classes) | Targets::ClassPerPosition(classes) => {
+                let class = |(row, place)| class(table, row, place, classes);
+                Ok(Values::Classes(
+                    fields.map(class).collect::<Result<_, _>>()?,
+                ))
+            }
+            Targets::Numbers(_) => {
+                let value = |(row, place)| {
+                    let value = number(table.field(row, place)).map(|value| value as f32);
+                    let otherwise = "set `data.target_kind` to \"classes\"";
+                    value.ok_or_else(|| not_a_number(table, row, place, otherwise))
+                };
+                Ok(Values::Numbers(
+                    fields.map(value).collect::<Result<_, _>>()?,
+                ))
+            }
+        }
+    }
+
+    /// Targets that mean nothing, for so many rows.
+    pub(super) fn nothing(&self, rows: usize) -> Values {
+        match &self.targets {
+            Targets::Class(_) | Targets::ClassPerPosition(_) => Values::Classes(vec![0; rows]),
+            Targets::Numbers(names) => Values::Numbers(vec![0.0; rows * names.len()]),
+        }
+    }
+}
+
+/// Numbers where the column has nothing else, classes otherwise.
+fn infer(table: &Table, name: &str, missing: &Missing) -> Result<TargetKind, Error> {
+    let place = table.column(name, TARGET)?;
+    let scan = Scan::of(table, place, 0..table.rows.len(), missing);
+    match scan.first_text {
+        _ if scan.present() == 0 => Err(Error::NothingLeft {
+            file: table.file.clone(),
+        }),
+        None => Ok(TargetKind::Numbers),
+        Some(row) if scan.is_mostly_numeric() => {
+            let otherwise = "set `data.target_kind` to \"classes\"";
+            Err(not_a_number(table, row, place, otherwise))
+        }
+        Some(_) => Ok(TargetKind::Classes),
+    }
+}
+
+fn class(table: &Table, row: usize, place: usize, classes: &[String]) -> Result<u32, Error> {
+    let found = table.field(row, place);
+    let class = classes.iter().position(|class| class == found);
+    let class = class.and_then(|class| u32::try_from(class).ok());
+    class.ok_or_else(|| Error::UnknownClass {
+        file: table.file.clone(),
+        line: table.line(row),
+        name: table.names.get(place).cloned().unwrap_or_default(),
+        found: found.to_owned(),
+        classes: classes.to_vec(),
+    })
+}

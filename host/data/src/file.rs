@@ -1,0 +1,62 @@
+//! Whole files, with errors that name them.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use super::Error;
+use crate::regular_file::read_regular;
+use crate::signature::{self, GZIP, Signature};
+
+/// The bytes of a file.
+pub(super) fn contents(file: &Path) -> Result<Vec<u8>, Error> {
+    read_regular(file).map_err(|error| unreadable(file, error))
+}
+
+/// Why a file could not be opened or read.
+pub(super) fn unreadable(file: &Path, source: io::Error) -> Error {
+    let file = file.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => Error::Missing { file },
+        _ => Error::Read { file, source },
+    }
+}
+
+/// The bytes of a file, unpacked if it is gzipped; other compressed files are refused.
+pub(super) fn unpacked(file: &Path) -> Result<Vec<u8>, Error> {
+    let bytes = contents(file)?;
+    let is_gzipped = bytes.starts_with(GZIP);
+    let bytes = if is_gzipped {
+        gunzipped(file, &bytes)?
+    } else {
+        bytes
+    };
+    match signature::of(&bytes) {
+        Some(found) if found.is_packed => Err(other_format(file, found, is_gzipped)),
+        _ => Ok(bytes),
+    }
+}
+
+fn gunzipped(file: &Path, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut unpacked = Vec::new();
+    let result = MultiGzDecoder::new(bytes).read_to_end(&mut unpacked);
+    result.map_err(|source| Error::Damaged {
+        file: file.to_owned(),
+        source,
+    })?;
+    Ok(unpacked)
+}
+
+/// A file of another format than the one that was asked for.
+pub(super) fn other_format(file: &Path, found: Signature, is_gzipped: bool) -> Error {
+    Error::OtherFormat {
+        file: file.to_owned(),
+        what: if is_gzipped {
+            format!("gzipped, and in that {}", found.what)
+        } else {
+            found.what.to_owned()
+        },
+        advice: found.advice.replace("FILE", &file.display().to_string()),
+    }
+}

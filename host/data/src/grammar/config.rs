@@ -1,0 +1,36 @@
+//! Sentences of a grammar in the manifest.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::text;
+
+/// Sentences of a small grammar, drawn from the seed: verbs agree with their subjects across nested
+/// brackets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GrammarConfig {
+    /// Training samples.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub train: usize,
+    /// Validation samples; 0 for no validation.
+    #[schemars(range(max = 10_000_000))]
+    pub val: usize,
+    /// Test samples; 0 for no test.
+    #[schemars(range(max = 10_000_000))]
+    pub test: usize,
+    /// How many characters a sample has.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub context: usize,
+}
+
+impl Default for GrammarConfig {
+    fn default() -> Self {
+        GrammarConfig {
+            train: 2000,
+            val: 200,
+            test: 200,
+            context: text::context(),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! IDX files, the format of MNIST: a header with the element type and the dimensions (big endian),
+//! then the elements. Plain or gzipped, told by their first bytes.
+//!
+//! Nothing is allocated because a header says so: what it announces is first held against the
+//! file's size.
+
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use super::Error;
+use super::file::unreadable;
+use super::pixels::Pixels;
+use crate::regular_file::open_regular;
+
+/// The element type of bytes.
+const UNSIGNED_BYTE: u8 = 0x08;
+
+/// Deflate can't do better: a compressed file unpacks to less than 1,032 times its size.
+const BEST_COMPRESSION: u64 = 1032;
+
+/// The contents of an IDX file of bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Idx {
+    pub(super) dimensions: Vec<usize>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// An IDX file of images, which may stay where it is.
+#[derive(Clone, Debug)]
+pub(super) struct IdxImages {
+    pub(super) dimensions: Vec<usize>,
+    pub(super) pixels: Pixels,
+}
+
+/// What a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Images,
+    Labels,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::Images => "images",
+            Role::Labels => "labels",
+        }
+    }
+
+    fn ranks(self) -> (&'static [u8], &'static str) {
+        match self {
+            Role::Images => (&[3, 4], "3 or 4"),
+            Role::Labels => (&[1], "1"),
+        }
+    }
+}
+
+/// Reads a whole file.
+pub(super) fn read(path: &Path, role: Role) -> Result<Idx, Error> {
+    let mut reader = Reader::open(path)?;
+    let dimensions = reader.header(role)?;
+    let bytes = reader.elements(&dimensions)?;
+    let dimensions = in_memory(&dimensions);
+    Ok(Idx { dimensions, bytes })
+}
+
+/// Reads a file of images, or leaves it where it is where it is plain and has more bytes than `most`.
+pub(super) fn images(path: &Path, most: u64) -> Result<IdxImages, Error> {
+    let mut reader = Reader::open(path)?;
+    let dimensions = reader.header(Role::Images)?;
+    let count = reader.count(&dimensions)?;
+    let is_left = count > most && !reader.gzipped;
+    let pixels = if is_left && reader.size == reader.position + count {
+        let file = open_regular(path).map_err(|error| unreadable(path, error))?;
+        Pixels::in_file(file, path, reader.position, count)
+    } else if is_left && reader.size < reader.position + count {
+        // Nothing of it is read to find that out.
+        let expected = reader.position + count;
+        reader.position = reader.size;
+        return Err(reader.truncated(expected));
+    } else {
+        Pixels::Memory(reader.elements(&dimensions)?)
+    };
+    let dimensions = in_memory(&dimensions);
+    Ok(IdxImages { dimensions, pixels })
+}
+
+fn in_memory(dimensions: &[u32]) -> Vec<usize> {
+    dimensions.iter().map(|&size| size as usize).collect()
+}
+
+/// An opened file.
+struct Source {
+    reader: Box<dyn Read>,
+    gzipped: bool,
+    size: u64,
+}
+
+impl Source {
+    fn open(path: &Path) -> Result<Source, Error> {
+        let failed = |error| unreadable(path, error);
+        let mut file = open_regular(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let mut start = Vec::new();
+        file.by_ref()
+            .take(2)
+            .read_to_end(&mut start)
+            .map_err(failed)?;
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let gzipped = start == [0x1f, 0x8b];
+        let file = BufReader::new(file);
+        Ok(Source {
+            reader: if gzipped {
+                Box::new(MultiGzDecoder::new(file))
+            } else {
+                Box::new(file)
+            },
+            gzipped,
+            size: metadata.len(),
+        })
+    }
+}
+
+struct Reader<'a> {
+    inner: Box<dyn Read>,
+    path: &'a Path,
+    gzipped: bool,
+    /// The size of the file as it lies on the disk.
+    size: u64,
+    /// How many bytes have been read, after decompression.
+    position: u64,
+    /// A gzipped file that ended in the middle.
+    cut_off: bool,
+}
+
+impl Reader<'_> {
+    fn open(path: &Path) -> Result<Reader<'_>, Error> {
+        let source = Source::open(path)?;
+        Ok(Reader {
+            inner: source.reader,
+            path,
+            gzipped: source.gzipped,
+            size: source.size,
+            position: 0,
+            cut_off: false,
+        })
+    }
+
+    /// The dimensions, once the header has been found to be of the right kind.
+    fn header(&mut self, role: Role) -> Result<Vec<u32>, Error> {
+        let magic = self.array()?;
+        let [first, second, element, rank] = magic;
+        if (first, second) != (0, 0) {
+            return Err(Error::Magic {
+                file: self.path.to_owned(),
+                found: magic,
+                looks_like: looks_like(magic),
+            });
+        }
+        if element != UNSIGNED_BYTE {
+            return Err(Error::ElementType {
+                file: self.path.to_owned(),
+                found: element,
+            });
+        }
+        let (ranks, wanted) = role.ranks();
+        if !ranks.contains(&rank) {
+            return Err(Error::Rank {
+                file: self.path.to_owned(),
+                role: role.name(),
+                wanted,
+                found: rank,
+            });
+        }
+        (0..rank)
+            .map(|_| Ok(u32::from_be_bytes(self.array()?)))
+            .collect()
+    }
+
+    fn elements(&mut self, dimensions: &[u32]) -> Result<Vec<u8>, Error> {
+        let count = self.count(dimensions)?;
+        if count == 0 {
+            return Err(Error::Empty {
+                file: self.path.to_owned(),
+            });
+        }
+        let expected = self.position + count;
+        let bytes = self.take(count)?;
+        if (bytes.len() as u64) < count {
+            return Err(self.truncated(expected));
+        }
+        if !self.take(1)?.is_empty() {
+            return Err(Error::Trailing {
+                file: self.path.to_owned(),
+                expected,
+                gzipped: self.gzipped,
+            });
+        }
+        if self.cut_off {
+            return Err(Error::Damaged {
+                file: self.path.to_owned(),
+                source: io::Error::other("it is truncated, the checksum at its end is missing"),
+            });
+        }
+        Ok(bytes)
+    }
+
+    /// How many elements there are, if the file can hold them.
+    fn count(&self, dimensions: &[u32]) -> Result<u64, Error> {
+        let product = dimensions
+            .iter()
+            .try_fold(1_u64, |product, &size| product.checked_mul(u64::from(size)));
+        let most = if self.gzipped {
+            self.size.saturating_mul(BEST_COMPRESSION)
+        } else {
+            // A plain file that is merely too short is told as truncated.
+            self.size.saturating_mul(16)
+        };
+        match product {
+            Some(count) if count <= most => Ok(count),
+            _ => Err(Error::Absurd {
+                file: self.path.to_owned(),
+                dimensions: dimensions.to_vec(),
+                size: self.size,
+            }),
+        }
+    }
+
+    fn array(&mut self) -> Result<[u8; 4], Error> {
+        let expected = self.position + 4;
+        let bytes = self.take(4)?;
+        <[u8; 4]>::try_from(bytes).map_err(|_| self.truncated(expected))
+    }
+
+    /// The next bytes, up to `count`.
+    fn take(&mut self, count: u64) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let result = self.inner.by_ref().take(count).read_to_end(&mut bytes);
+        self.position += bytes.len() as u64;
+        match result {
+            Ok(_) => Ok(bytes),
+            // The end of a gzipped file in the middle of it: as short as a plain one.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.cut_off = true;
+                Ok(bytes)
+            }
+            Err(source) if self.gzipped => Err(Error::Damaged {
+                file: self.path.to_owned(),
+                source,
+            }),
+            Err(source) => Err(Error::Read {
+                file: self.path.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    fn truncated(&self, expected: u64) -> Error {
+        Error::Truncated {
+            file: self.path.to_owned(),
+            expected,
+            found: self.position,
+            gzipped: self.gzipped,
+        }
+    }
+}
+
+fn looks_like(magic: [u8; 4]) -> &'static str {
+    match magic {
+        [0x1f, 0x8b, ..] => "gzipped twice: unpack it once",
+        [0x89, b'P', b'N', b'G'] => "a PNG image",
+        [0xff, 0xd8, ..] => "a JPEG image",
+        [b'P', b'K', ..] => "a zip archive: unpack it",
+        [b'<', ..] => "a web page or XML: an error page saved in its place?",
+        magic
+            if magic
+                .iter()
+                .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) =>
+        {
+            "text"
+        }
+        _ => "something else",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! From files to bytes: each image is decoded once, resized, and kept channel by channel.
+//!
+//! Every image has its place in memory before the first is decoded, so that the order does not
+//! depend on which of the threads is faster.
+
+use std::io::{self, Cursor};
+use std::path::{Path, PathBuf};
+
+use image::imageops::{self, FilterType};
+use image::{DynamicImage, ImageError, ImageFormat, ImageReader};
+
+use super::{ColourMode, ImageFolderError, Undecodable, jpeg};
+use crate::regular_file::read_regular;
+
+/// How many files that can't be decoded are named.
+const NAMED: usize = 10;
+
+/// How many threads decode.
+const THREADS: usize = 2;
+
+/// How images are to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) mode: ColourMode,
+    /// Height and width.
+    pub(super) size: [usize; 2],
+    /// Whether images of another size are resized; otherwise they are errors.
+    pub(super) resizes: bool,
+}
+
+impl Form {
+    /// The bytes of an image.
+    fn bytes(&self) -> Option<usize> {
+        let [height, width] = self.size;
+        let channels = self.mode.channels();
+        channels.checked_mul(height)?.checked_mul(width)
+    }
+}
+
+/// Why a file can't be used.
+enum Problem {
+    Undecodable(Undecodable),
+    OtherSize { file: PathBuf, found: [usize; 2] },
+}
+
+/// The height and width of the first file that can be decoded.
+pub(super) fn first_size(files: &[PathBuf]) -> Option<[usize; 2]> {
+    files
+        .iter()
+        .find_map(|file| open(file).ok())
+        .map(|image| size_of(&image))
+}
+
+/// The pixels of all files, one after the other; each channel by channel, row by row.
+pub(super) fn all(files: &[PathBuf], form: Form) -> Result<Vec<u8>, ImageFolderError> {
+    let too_much = || ImageFolderError::Memory {
+        images: files.len(),
+        size: form.size,
+        channels: form.mode.channels(),
+    };
+    let bytes = form.bytes().ok_or_else(too_much)?.max(1);
+    let total = bytes.checked_mul(files.len()).ok_or_else(too_much)?;
+    let mut pixels = Vec::new();
+    pixels.try_reserve_exact(total).map_err(|_| too_much())?;
+    pixels.resize(total, 0);
+    let share = files.len().div_ceil(THREADS).max(1);
+    let parts = files
+        .chunks(share)
+        .zip(pixels.chunks_mut(share.saturating_mul(bytes)));
+    let problems: Vec<Problem> = std::thread::scope(|scope| {
+        let threads: Vec<_> = parts
+            .map(|(files, pixels)| scope.spawn(move || some(files, pixels, bytes, form)))
+            .collect();
+        let finished = threads.into_iter().map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        finished.flatten().collect()
+    });
+    complain(problems, form)?;
+    Ok(pixels)
+}
+
+/// Decodes a thread's files, each into its place; the problems are in the files' order.
+fn some(files: &[PathBuf], pixels: &mut [u8], bytes: usize, form: Form) -> Vec<Problem> {
+    let places = pixels.chunks_exact_mut(bytes);
+    let results = files
+        .iter()
+        .zip(places)
+        .map(|(file, place)| one(file, place, form));
+    results.filter_map(Result::err).collect()
+}
+
+/// Decodes a file into its place.
+fn one(file: &Path, place: &mut [u8], form: Form) -> Result<(), Problem> {
+    let image = open(file).map_err(|error| {
+        Problem::Undecodable(Undecodable {
+            file: file.to_owned(),
+            reason: reason(error),
+        })
+    })?;
+    let found = size_of(&image);
+    if found != form.size && !form.resizes {
+        return Err(Problem::OtherSize {
+            file: file.to_owned(),
+            found,
+        });
+    }
+    put(image, found != form.size, place, form);
+    Ok(())
+}
+
+/// Puts an image's bytes into their place, channel by channel.
+fn put(image: DynamicImage, resizes: bool, place: &mut [u8], form: Form) {
+    // Checked to be from 1 to 8192, or those of an image.
+    let [height, width] = form.size.map(|side| side as u32);
+    let bytes = match form.mode {
+        ColourMode::Grey => {
+            let mut image = image.into_luma8();
+            if resizes {
+                image = imageops::resize(&image, width, height, FilterType::Triangle);
+            }
+            image.into_raw()
+        }
+        ColourMode::Rgb => {
+            let mut image = image.into_rgb8();
+            if resizes {
+                image = imageops::resize(&image, width, height, FilterType::Triangle);
+            }
+            image.into_raw()
+        }
+    };
+    let channels = form.mode.channels();
+    let size = place.len() / channels;
+    for (channel, plane) in place.chunks_exact_mut(size.max(1)).enumerate() {
+        let values = bytes.iter().skip(channel).step_by(channels);
+        for (pixel, value) in plane.iter_mut().zip(values) {
+            *pixel = *value;
+        }
+    }
+}
+
+/// The image in a file, told by its contents, not by its name.
+fn open(file: &Path) -> Result<DynamicImage, ImageError> {
+    let bytes = read_regular(file)?;
+    let reader = ImageReader::new(Cursor::new(&bytes)).with_guessed_format()?;
+    if reader.format() == Some(ImageFormat::Jpeg) && !jpeg::is_whole(&bytes) {
+        let end = io::Error::from(io::ErrorKind::UnexpectedEof);
+        return Err(ImageError::IoError(end));
+    }
+    reader.decode()
+}
+
+fn size_of(image: &DynamicImage) -> [usize; 2] {
+    [image.height() as usize, image.width() as usize]
+}
+
+fn reason(error: ImageError) -> String {
+    match error {
+        ImageError::Unsupported(_) => "none of these".to_owned(),
+        ImageError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "truncated".to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
+/// An error where there are problems: undecodable files before other sizes.
+fn complain(problems: Vec<Problem>, form: Form) -> Result<(), ImageFolderError> {
+    let mut files = Vec::new();
+    let mut other = None;
+    for problem in problems {
+        match problem {
+            Problem::Undecodable(file) => files.push(file),
+            Problem::OtherSize { file, found } => other = other.or(Some((file, found))),
+        }
+    }
+    if !files.is_empty() {
+        let count = files.len();
+        files.truncate(NAMED);
+        return Err(ImageFolderError::Undecodable { files, count });
+    }
+    match other {
+        None => Ok(()),
+        Some((file, found)) => Err(ImageFolderError::OtherSize {
+            file,
+            found,
+            wanted: form.size,
+        }),
+    }
+}

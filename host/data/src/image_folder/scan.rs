@@ -1,0 +1,136 @@
+//! Which files there are, in an order that does not depend on the file system's.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::ImageFolderError;
+use crate::Error;
+use crate::regular_file::special;
+use sconce_nn::nearest::nearest;
+
+/// Names of directories that are phases of a data set.
+const PHASES: [&str; 6] = ["train", "training", "val", "valid", "validation", "test"];
+
+/// The images of some classes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Listing {
+    pub(super) files: Vec<PathBuf>,
+    /// The class of each.
+    pub(super) labels: Vec<u32>,
+}
+
+/// The classes in a directory, by their names, in sorted order.
+pub(super) fn classes(directory: &Path) -> Result<Vec<String>, Error> {
+    let names: Vec<String> = subdirectories(directory)?
+        .iter()
+        .map(|path| name_of(path))
+        .collect();
+    if names.iter().all(|name| PHASES.contains(&name.as_str())) {
+        return Err(Error::ImageFolder(ImageFolderError::Phases {
+            directory: directory.to_owned(),
+            found: names,
+        }));
+    }
+    Ok(names)
+}
+
+/// The images in a directory with directories of some of these classes.
+pub(super) fn labelled(directory: &Path, classes: &[String]) -> Result<Listing, Error> {
+    let mut listing = Listing {
+        files: Vec::new(),
+        labels: Vec::new(),
+    };
+    for path in subdirectories(directory)? {
+        let name = name_of(&path);
+        let Some(class) = classes.iter().position(|class| *class == name) else {
+            let near = nearest(&name, classes.iter().map(String::as_str));
+            return Err(Error::ImageFolder(ImageFolderError::UnknownClass {
+                near: near.map(str::to_owned),
+                directory: path,
+            }));
+        };
+        let mut files = images(&path)?;
+        listing
+            .labels
+            .extend(std::iter::repeat_n(class as u32, files.len()));
+        listing.files.append(&mut files);
+    }
+    Ok(listing)
+}
+
+/// All files in a directory, however deep, sorted by their paths; or the file itself.
+pub(super) fn images(place: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    let mut places = vec![place.to_owned()];
+    while let Some(place) = places.pop() {
+        let kind = metadata(&place)?.file_type();
+        if kind.is_dir() {
+            places.append(&mut entries(&place)?);
+        } else if let Some(what) = special(kind) {
+            return Err(Error::ImageFolder(ImageFolderError::Special {
+                file: place,
+                what,
+            }));
+        } else {
+            files.push(place);
+        }
+    }
+    if files.is_empty() {
+        return Err(Error::ImageFolder(ImageFolderError::Nothing {
+            directory: place.to_owned(),
+        }));
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// The directories in a directory, sorted; anything else in it is an error.
+fn subdirectories(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = entries(directory)?;
+    found.sort_unstable();
+    for path in &found {
+        if !metadata(path)?.is_dir() {
+            return Err(Error::ImageFolder(ImageFolderError::Stray {
+                file: path.clone(),
+            }));
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::ImageFolder(ImageFolderError::NoClasses {
+            directory: directory.to_owned(),
+        }));
+    }
+    Ok(found)
+}
+
+/// What is in a directory and not hidden.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |error| failed(directory, error);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Of what a link leads to, where it is one.
+fn metadata(path: &Path) -> Result<fs::Metadata, Error> {
+    fs::metadata(path).map_err(|error| failed(path, error))
+}
+
+fn failed(file: &Path, source: io::Error) -> Error {
+    let file = file.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => Error::Missing { file },
+        _ => Error::Read { file, source },
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}

@@ -1,0 +1,340 @@
+//! Images come in a fixed order, as they were drawn; every file that can't be used is told.
+
+use std::fs;
+
+use image::{DynamicImage, GrayImage, ImageFormat, Rgb, RgbImage};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+use crate::Dataset;
+
+/// An image of one colour; `red` tells it from others.
+fn image(red: u8, height: u32, width: u32) -> RgbImage {
+    RgbImage::from_pixel(width, height, Rgb([red, 10, 20]))
+}
+
+fn save(directory: &TempDir, name: &str, image: &RgbImage) {
+    let file = directory.path().join(name);
+    fs::create_dir_all(file.parent().expect("a directory")).expect("made");
+    image
+        .save_with_format(file, ImageFormat::Png)
+        .expect("written");
+}
+
+fn write(directory: &TempDir, name: &str, bytes: &[u8]) {
+    let file = directory.path().join(name);
+    fs::create_dir_all(file.parent().expect("a directory")).expect("made");
+    fs::write(file, bytes).expect("written");
+}
+
+/// Three cats, one of them nested, and two dogs, of 2 × 3 pixels; hidden files beside them.
+fn animals() -> TempDir {
+    let directory = TempDir::new().expect("a directory");
+    for (name, red) in [
+        ("dog/a.png", 40),
+        ("cat/c.png", 30),
+        ("cat/b/z.png", 20),
+        ("cat/a.png", 10),
+        ("dog/b.png", 50),
+    ] {
+        save(&directory, name, &image(red, 2, 3));
+    }
+    for hidden in [".hidden", "cat/.thumbnails/a.png", "dog/.DS_Store"] {
+        write(&directory, hidden, b"nothing");
+    }
+    directory
+}
+
+fn read(directory: &TempDir, keys: &Value) -> Result<Splits, Error> {
+    let mut config = json!({"kind": "image-folder", "directory": ".", "normalise": "none"});
+    for (key, value) in keys.as_object().into_iter().flatten() {
+        config[key] = value.clone();
+    }
+    let config = serde_json::from_value(config).expect("a config");
+    crate::load(&config, directory.path(), 1)
+}
+
+fn error(directory: &TempDir, keys: &Value) -> String {
+    let result = read(directory, keys);
+    result.err().expect("it is wrong").to_string()
+}
+
+/// The classes and the bytes of all samples.
+fn contents(data: &dyn Dataset) -> (Vec<u32>, Vec<u8>) {
+    let all: Vec<u32> = (0..data.len() as u32).collect();
+    let batch = data.gather(&all, 0).expect("a batch");
+    let flat = batch.inputs.flatten_all().expect("flat");
+    let numbers = flat.to_vec1::<f32>().expect("numbers");
+    let bytes = numbers.iter().map(|number| (number * 255.0).round() as u8);
+    (batch.targets.to_vec1().expect("classes"), bytes.collect())
+}
+
+/// The first byte of each sample: its red.
+fn reds(data: &dyn Dataset) -> Vec<u8> {
+    let size: usize = data.sample_shape().iter().product();
+    let (_, bytes) = contents(data);
+    bytes.chunks_exact(size).map(|image| image[0]).collect()
+}
+
+#[test]
+fn classes_and_files_are_in_sorted_order() {
+    let splits = read(&animals(), &json!({})).expect("it is right");
+    let train = splits.train;
+    assert_eq!(train.sample_shape(), [3, 2, 3]);
+    assert_eq!(train.class_names(), ["cat", "dog"]);
+    let (classes, bytes) = contents(train.as_ref());
+    assert_eq!(classes, [0, 0, 0, 1, 1]);
+    assert_eq!(reds(train.as_ref()), [10, 20, 30, 40, 50]);
+    let planes = [[10; 6], [10; 6], [20; 6]].concat();
+    assert_eq!(bytes[..18], planes, "red, green, blue");
+    assert_eq!(
+        train.describe(),
+        ["5 images in memory: 3 × 2 × 3, 90 bytes"]
+    );
+    assert!(splits.val.is_none() && splits.test.is_none());
+}
+
+#[test]
+fn pixels_are_row_by_row_and_grey_is_the_brightness() {
+    let directory = TempDir::new().expect("a directory");
+    let grey = GrayImage::from_raw(3, 2, vec![1, 2, 3, 4, 5, 6]).expect("six pixels");
+    save(&directory, "a/a.png", &DynamicImage::from(grey).to_rgb8());
+    save(
+        &directory,
+        "b/b.png",
+        &RgbImage::from_pixel(3, 2, Rgb([0, 255, 0])),
+    );
+    let splits = read(&directory, &json!({"mode": "grey"})).expect("it is right");
+    assert_eq!(splits.train.sample_shape(), [1, 2, 3]);
+    let (_, bytes) = contents(splits.train.as_ref());
+    assert_eq!(bytes[..6], [1, 2, 3, 4, 5, 6]);
+    // Rec. 709 gives green 0.7152 of the brightness.
+    assert_eq!(bytes[6..], [182; 6]);
+}
+
+#[test]
+fn contents_tell_the_format_not_names() {
+    for format in [
+        ImageFormat::Png,
+        ImageFormat::Bmp,
+        ImageFormat::Gif,
+        ImageFormat::Pnm,
+        ImageFormat::WebP,
+        ImageFormat::Jpeg,
+    ] {
+        let directory = TempDir::new().expect("a directory");
+        for class in ["a", "b"] {
+            let file = directory.path().join(class);
+            fs::create_dir(&file).expect("made");
+            let saved = image(100, 8, 8).save_with_format(file.join("image"), format);
+            saved.expect("written");
+        }
+        let splits = read(&directory, &json!({})).expect("it is right");
+        for red in reds(splits.train.as_ref()) {
+            assert!(red.abs_diff(100) <= 2, "{format:?}: {red}");
+        }
+    }
+}
+
+#[test]
+fn images_are_resized_on_request() {
+    let directory = animals();
+    save(&directory, "cat/large.png", &image(200, 40, 60));
+    let text = error(&directory, &json!({}));
+    assert!(text.contains("large.png` has 40 × 60 pixels"), "{text}");
+    assert!(text.contains("before it 2 × 3: give `data.size`"), "{text}");
+    let splits = read(&directory, &json!({"size": [4, 5]})).expect("it is right");
+    assert_eq!(splits.train.sample_shape(), [3, 4, 5]);
+    assert_eq!(reds(splits.train.as_ref()), [10, 20, 30, 200, 40, 50]);
+    let (_, bytes) = contents(splits.train.as_ref());
+    assert_eq!(bytes[..20], [10; 20], "one colour stays one colour");
+    // Two columns, black and white, become one of both.
+    let halves = TempDir::new().expect("a directory");
+    let half = RgbImage::from_fn(2, 1, |x, _| Rgb([x as u8 * 255; 3]));
+    save(&halves, "a/a.png", &half);
+    let splits = read(&halves, &json!({"size": [1, 1], "mode": "grey"})).expect("right");
+    let (_, bytes) = contents(splits.train.as_ref());
+    assert!(bytes[0].abs_diff(127) <= 1, "{bytes:?}");
+}
+
+#[test]
+fn phases_have_parts_or_directories_of_their_own() {
+    let (directory, own) = (animals(), TempDir::new().expect("a directory"));
+    save(&own, "dog/a.png", &image(70, 2, 3));
+    save(&own, "cat/a.png", &image(60, 2, 3));
+    let keys = json!({"val": {"file": own.path()}, "test": {"count": 2}});
+    let splits = read(&directory, &keys).expect("it is right");
+    let val = splits.val.expect("its own");
+    assert_eq!(contents(val.as_ref()).0, [0, 1]);
+    assert_eq!(reds(val.as_ref()), [60, 70]);
+    assert_eq!(val.describe(), ["2 images in memory: 3 × 2 × 3, 36 bytes"]);
+    let test = splits.test.expect("a part");
+    assert!(test.describe().is_empty(), "they are the training's");
+    let mut all = [reds(test.as_ref()), reds(splits.train.as_ref())].concat();
+    assert_eq!((test.len(), splits.train.len()), (2, 3));
+    all.sort_unstable();
+    assert_eq!(all, [10, 20, 30, 40, 50]);
+    let keys = json!({"val": {"count": 2}, "stratified": true});
+    let splits = read(&directory, &keys).expect("it is right");
+    let val = splits.val.expect("a part");
+    assert_eq!(contents(val.as_ref()).0, [0, 1]);
+}
+
+#[test]
+fn directories_and_single_images_are_opened_for_predictions() {
+    let directory = animals();
+    let keys = json!({"augment": {"flip": "horizontal"}});
+    let train = read(&directory, &keys).expect("it is right").train;
+    let opened = train.open(&directory.path().join("cat")).expect("right");
+    assert_eq!(reds(opened.as_ref()), [10, 20, 30]);
+    assert!(opened.plain().is_none(), "nothing is random");
+    let file = directory.path().join("dog/b.png");
+    let opened = train.open(&file).expect("it is right");
+    assert_eq!(reds(opened.as_ref()), [50]);
+    save(&directory, "other.png", &image(1, 3, 3));
+    for (name, words) in [
+        ("other.png", "other.png` has 3 × 3 pixels"),
+        ("dog/.DS_Store", ".DS_Store`: none of these"),
+        ("nowhere", "there is no such file"),
+    ] {
+        let place = directory.path().join(name);
+        let error = train.open(&place).err().expect(words).to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn all_files_that_cannot_be_decoded_are_named_at_once() {
+    let directory = animals();
+    write(&directory, "cat/b.txt", b"hello there");
+    let png = fs::read(directory.path().join("cat/a.png")).expect("read");
+    write(&directory, "dog/cut.png", &png[..png.len() / 2]);
+    write(&directory, "dog/empty.png", b"");
+    save(&directory, "dog/larger.png", &image(1, 9, 9));
+    let text = error(&directory, &json!({}));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    assert!(lines[0].starts_with("3 files can't be decoded"), "{text}");
+    for (line, name) in lines[1..].iter().zip(["b.txt", "cut.png", "empty.png"]) {
+        assert!(line.contains(name), "{text}");
+    }
+    for index in 0..9 {
+        write(&directory, &format!("cat/x{index}"), b"no image");
+    }
+    let text = error(&directory, &json!({}));
+    assert!(text.starts_with("12 files can't"), "{text}");
+    assert_eq!(text.lines().count(), 12, "{text}");
+    assert!(text.ends_with("\n  and 2 more"), "{text}");
+}
+
+#[test]
+fn truncated_files_of_every_format_are_told() {
+    let noise = RgbImage::from_fn(64, 64, |x, y| Rgb([(x * y * 7) as u8, x as u8, y as u8]));
+    for format in [
+        ImageFormat::Png,
+        ImageFormat::Bmp,
+        ImageFormat::Gif,
+        ImageFormat::Pnm,
+        ImageFormat::WebP,
+        ImageFormat::Jpeg,
+    ] {
+        let directory = TempDir::new().expect("a directory");
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        noise.write_to(&mut bytes, format).expect("written");
+        let bytes = bytes.into_inner();
+        write(&directory, "a/half", &bytes[..bytes.len() / 2]);
+        let result = read(&directory, &json!({}));
+        let text = result.err().map(|error| error.to_string());
+        let text = text.unwrap_or_else(|| panic!("half of a {format:?} is read"));
+        assert!(text.starts_with("1 file can't be decoded"), "{text}");
+    }
+}
+
+#[test]
+fn where_no_file_is_an_image_they_are_named_too() {
+    let directory = TempDir::new().expect("a directory");
+    write(&directory, "a/a", b"text");
+    let text = error(&directory, &json!({}));
+    assert!(text.starts_with("1 file can't be decoded"), "{text}");
+}
+
+#[test]
+fn wrong_directories_are_told() {
+    let with = |name: &str| {
+        let directory = animals();
+        save(&directory, name, &image(1, 2, 3));
+        directory
+    };
+    let empty_class = animals();
+    fs::create_dir_all(empty_class.path().join("bird/nested")).expect("made");
+    let hidden = animals();
+    write(&hidden, "bird/.hidden", b"");
+    let phases = TempDir::new().expect("a directory");
+    save(&phases, "train/cat/a.png", &image(1, 2, 3));
+    save(&phases, "val/cat/a.png", &image(1, 2, 3));
+    let own = TempDir::new().expect("a directory");
+    save(&own, "cats/a.png", &image(1, 2, 3));
+    let shape = TempDir::new().expect("a directory");
+    save(&shape, "cat/a.png", &image(1, 3, 2));
+    let nothing = TempDir::new().expect("a directory");
+    for (directory, keys, words) in [
+        (&empty_class, json!({}), "bird` has no images"),
+        (&hidden, json!({}), "bird` has no images"),
+        (&phases, json!({}), "are train, val, which look like phases"),
+        (
+            &nothing,
+            json!({}),
+            "has no directories: it must have one for",
+        ),
+        (&with("stray.png"), json!({}), "stray.png` is in no class's"),
+        (
+            &animals(),
+            json!({"directory": "nowhere"}),
+            "nowhere`: there is no such file",
+        ),
+        (
+            &animals(),
+            json!({"val": {"file": own.path()}}),
+            "cats` is a class that the training images don't have; did you mean `cat`?",
+        ),
+        (
+            &animals(),
+            json!({"test": {"file": shape.path()}}),
+            "a.png` has 3 × 2 pixels",
+        ),
+        (
+            &animals(),
+            json!({"size": [0, 3]}),
+            "`data.size` must be two numbers from 1 to 8192, found [0, 3]",
+        ),
+        (
+            &animals(),
+            json!({"val": {"count": 5}}),
+            "nothing is left to train on",
+        ),
+        (
+            &animals(),
+            json!({"mode": "grey", "normalise": {"mean": [0, 0, 1], "deviation": [1, 1, 1]}}),
+            "has 3 in `mean` and 3 in `deviation`, but the images have 1",
+        ),
+    ] {
+        let text = error(directory, &keys);
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn many_images_keep_their_order_on_two_threads() {
+    let directory = TempDir::new().expect("a directory");
+    for index in 0..101 {
+        let class = if index < 50 { "a" } else { "b" };
+        // The first are the largest, so that the threads are not equally fast.
+        let side = if index < 50 { 64 } else { 4 };
+        let name = format!("{class}/{index:03}.png");
+        save(&directory, &name, &image(index, side, side));
+    }
+    let splits = read(&directory, &json!({"size": [4, 4]})).expect("it is right");
+    let expected: Vec<u8> = (0..101).collect();
+    assert_eq!(reds(splits.train.as_ref()), expected);
+}

@@ -1,0 +1,66 @@
+//! From images to the data sets of a task's phases: the same for every source of images.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{AugmentConfig, Augmentation, ImageDataset, Images, Normalisation, NormaliseConfig};
+use crate::split::{Part, Parts};
+use crate::{Dataset, Error, Splits};
+
+/// Reads the images of a file for predictions; their labels mean nothing.
+pub(crate) type Opener = Arc<dyn Fn(&Path) -> Result<Images, Error> + Send + Sync>;
+
+/// What all of a task's images have in common.
+pub(crate) struct Assembly<'a> {
+    pub(crate) classes: Vec<String>,
+    pub(crate) normalise: &'a NormaliseConfig,
+    pub(crate) augment: &'a AugmentConfig,
+    pub(crate) seed: u64,
+    pub(crate) opener: Option<Opener>,
+}
+
+impl Assembly<'_> {
+    /// The data of the phases: `parts` of the training images, or images of their own.
+    pub(crate) fn splits(
+        self,
+        images: Images,
+        parts: Parts,
+        val: Part<Own>,
+        test: Part<Own>,
+    ) -> Result<Splits, Error> {
+        let normalisation = Normalisation::new(self.normalise, &images, &parts.train)?;
+        let augmentation = Augmentation::new(self.augment, images.shape(), self.seed)?;
+        let images = Arc::new(images);
+        let train = ImageDataset {
+            augmentation,
+            opener: self.opener,
+            ..ImageDataset::new(
+                Arc::clone(&images),
+                parts.train,
+                normalisation,
+                self.classes,
+            )
+        };
+        let phase = |part, indices| -> Result<Option<Arc<dyn Dataset>>, Error> {
+            Ok(match part {
+                Part::Nothing => None,
+                Part::Count(_) => Some(Arc::new(train.with(Arc::clone(&images), indices))),
+                Part::Own(own) => Some(Arc::new(train.all_of(own)?)),
+            })
+        };
+        let val = phase(val, parts.val)?;
+        let test = phase(test, parts.test)?;
+        Ok(Splits {
+            train: Arc::new(train),
+            val,
+            test,
+        })
+    }
+}
+
+/// Images that are not of the training files.
+pub(crate) struct Own {
+    pub(crate) images: Images,
+    /// Where they come from.
+    pub(crate) file: PathBuf,
+}

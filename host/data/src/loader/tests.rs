@@ -1,0 +1,112 @@
+//! Whatever the number of threads, batches come in order, and nobody waits for ever.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use candle_core::{Device, Tensor};
+
+use super::*;
+use crate::Targets;
+
+/// Samples whose input is their index, and that can go wrong.
+struct Counted {
+    targets: Targets,
+    gathered: AtomicUsize,
+    panics_at: Option<u32>,
+}
+
+impl Counted {
+    fn new(panics_at: Option<u32>) -> Arc<Counted> {
+        Arc::new(Counted {
+            targets: Targets::Class(vec!["only".to_owned()]),
+            gathered: AtomicUsize::new(0),
+            panics_at,
+        })
+    }
+}
+
+impl Dataset for Counted {
+    fn len(&self) -> usize {
+        1000
+    }
+
+    fn sample_shape(&self) -> &[usize] {
+        &[]
+    }
+
+    fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, Error> {
+        self.gathered.fetch_add(1, Ordering::SeqCst);
+        if let Some(index) = self.panics_at.filter(|index| indices.contains(index)) {
+            panic!("sample {index} is cursed");
+        }
+        // The later a batch, the sooner it is ready: they come out of order.
+        for _ in 0..(1000 - indices[0]) {
+            thread::yield_now();
+        }
+        let inputs: Vec<f32> = indices.iter().map(|&i| (i + epoch as u32) as f32).collect();
+        Ok(Batch {
+            inputs: Tensor::from_vec(inputs, indices.len(), &Device::Cpu)?,
+            targets: Tensor::zeros(indices.len(), candle_core::DType::U32, &Device::Cpu)?,
+            indices: indices.to_vec(),
+        })
+    }
+}
+
+fn loader(data: &Arc<Counted>, threads: usize, ahead: usize) -> Loader {
+    let order: Vec<u32> = (0..1000).rev().collect();
+    let batches = (0..100).map(|batch| batch * 10..batch * 10 + 10).collect();
+    let preparation = Preparation { threads, ahead };
+    Loader::new(Arc::clone(data) as _, order, batches, 3, preparation)
+}
+
+#[test]
+fn batches_come_in_order_from_any_number_of_threads() {
+    for (threads, ahead) in [(0, 1), (1, 1), (1, 4), (3, 2), (4, 16)] {
+        let data = Counted::new(None);
+        let mut loader = loader(&data, threads, ahead);
+        for batch in 0..100_u32 {
+            let first = 999 - batch * 10;
+            assert_eq!(loader.next_indices().expect("a batch")[0], first);
+            let found = loader.next_batch().expect("a batch").expect("no error");
+            assert_eq!(found.indices[0], first);
+            let inputs: Vec<f32> = found.inputs.to_vec1().expect("numbers");
+            assert!((inputs[0] - (first + 3) as f32).abs() < f32::EPSILON);
+        }
+        assert!(loader.next_batch().is_none());
+        assert_eq!(data.gathered.load(Ordering::SeqCst), 100);
+    }
+}
+
+#[test]
+fn no_more_than_asked_for_is_prepared_ahead() {
+    for threads in [0, 1, 3] {
+        let data = Counted::new(None);
+        let mut loader = loader(&data, threads, 4);
+        for _ in 0..10 {
+            loader.next_batch().expect("a batch").expect("no error");
+        }
+        drop(loader);
+        let gathered = data.gathered.load(Ordering::SeqCst);
+        assert!((10..=14).contains(&gathered), "{threads}: {gathered}");
+    }
+}
+
+#[test]
+fn a_panic_of_a_data_set_is_an_error_of_its_batch() {
+    for threads in [0, 1, 3] {
+        let data = Counted::new(Some(975));
+        let mut loader = loader(&data, threads, 2);
+        for _ in 0..2 {
+            loader.next_batch().expect("a batch").expect("no error");
+        }
+        let error = loader.next_batch().expect("a batch").expect_err("cursed");
+        assert_eq!(
+            error.to_string(),
+            "the data set panicked while it prepared a batch: sample 975 is cursed"
+        );
+        loader.next_batch().expect("a batch").expect("no error");
+    }
+}

@@ -1,0 +1,113 @@
+//! Regular files: nothing else is opened, as a pipe or a device may never end.
+
+use std::fs::{File, FileType};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Reads a regular file; see [`open_regular`].
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open_regular(path)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a regular file, or a pipe that this process was given, as `/dev/stdin` and `/dev/fd/63` may be. To
+/// open a named pipe waits for somebody to write into it, a device may never end or do something: none of
+/// them is opened.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    refuse_special(path, std::fs::metadata(path)?.file_type())?;
+    let file = open_without_waiting(path)?;
+    // The path may lead elsewhere by now.
+    refuse_special(path, file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+fn refuse_special(path: &Path, kind: FileType) -> io::Result<()> {
+    if kind.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    match special(kind) {
+        None => Ok(()),
+        Some(NAMED_PIPE) if is_given(path) => Ok(()),
+        Some(what) => Err(io::Error::other(format!(
+            "it is {what}, and only regular files are read"
+        ))),
+    }
+}
+
+const NAMED_PIPE: &str = "a named pipe (FIFO)";
+
+/// What a path leads to that is neither a file nor a directory.
+#[cfg(unix)]
+pub fn special(kind: FileType) -> Option<&'static str> {
+    use std::os::unix::fs::FileTypeExt;
+    if kind.is_fifo() {
+        Some(NAMED_PIPE)
+    } else if kind.is_socket() {
+        Some("a socket")
+    } else if kind.is_block_device() || kind.is_char_device() {
+        Some("a device")
+    } else {
+        None
+    }
+}
+
+#[cfg(not(unix))]
+pub fn special(_kind: FileType) -> Option<&'static str> {
+    None
+}
+
+/// Whether a path is that of a file which this process was started with.
+pub fn is_given(path: &Path) -> bool {
+    path == Path::new("/dev/stdin")
+        || ["/dev/fd", "/proc/self/fd"]
+            .iter()
+            .any(|given| path.starts_with(given))
+}
+
+/// Should a pipe have taken the file's place, this does not wait for its writer.
+#[cfg(unix)]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    if is_given(path) {
+        return File::open(path);
+    }
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    File::options().read(true).custom_flags(flags).open(path)
+}
+
+#[cfg(not(unix))]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn only_regular_files_are_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("file"), b"one").expect("written");
+        std::os::unix::fs::symlink(path("file"), path("link")).expect("a link");
+        assert_eq!(read_regular(&path("link")).expect("read"), b"one");
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), mode).expect("a pipe");
+        std::os::unix::fs::symlink(path("pipe"), path("to-pipe")).expect("a link");
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).expect("a socket");
+        for (path, words) in [
+            (path("pipe"), "a named pipe (FIFO), and only regular files"),
+            (path("to-pipe"), "a named pipe"),
+            (path("socket"), "a socket"),
+            ("/dev/zero".into(), "a device"),
+            (path("."), "directory"),
+            (path("nowhere"), "No such file"),
+        ] {
+            let error = read_regular(&path).expect_err(words).to_string();
+            assert!(error.contains(words), "{}: {error}", path.display());
+        }
+    }
+}

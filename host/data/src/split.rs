@@ -1,0 +1,222 @@
+//! Parts of the training data for validation and test.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Error, Portion, Split};
+use sconce_ops::random;
+
+/// Which samples of the training data go where, in rising order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub(super) train: Vec<u32>,
+    pub(super) val: Vec<u32>,
+    pub(super) test: Vec<u32>,
+}
+
+/// Where the data of a phase comes from, checked; `F` says which files.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Part<F> {
+    /// So many samples of the training data.
+    Count(usize),
+    /// Files of its own.
+    Own(F),
+    /// There is none.
+    Nothing,
+}
+
+impl<F> Part<F> {
+    /// How many samples of the training data it takes.
+    pub(super) fn taken(&self) -> usize {
+        match self {
+            Part::Count(count) => *count,
+            Part::Own(_) | Part::Nothing => 0,
+        }
+    }
+
+    /// With the contents of the files in their place.
+    pub(super) fn try_map<T>(
+        self,
+        read: impl FnOnce(F) -> Result<T, Error>,
+    ) -> Result<Part<T>, Error> {
+        Ok(match self {
+            Part::Count(count) => Part::Count(count),
+            Part::Own(files) => Part::Own(read(files)?),
+            Part::Nothing => Part::Nothing,
+        })
+    }
+}
+
+/// What the split of a source with two files says, for training data of `total` samples.
+pub(super) fn part<'a>(
+    split: Option<&'a Split>,
+    phase: &'static str,
+    total: usize,
+) -> Result<Part<(&'a Path, &'a Path)>, Error> {
+    let Some(split) = split else {
+        return Ok(Part::Nothing);
+    };
+    let own = match (&split.images, &split.labels) {
+        (None, None) => Own::Unsaid,
+        (Some(images), Some(labels)) => Own::Said((images.as_path(), labels.as_path())),
+        _ => Own::Half,
+    };
+    let keys = "`images` with `labels`";
+    one_of(phase, total, split.count, split.fraction, own, keys)
+}
+
+/// What the split of a source with one file says, for training data of `total` samples.
+pub(super) fn portion<'a>(
+    portion: Option<&'a Portion>,
+    phase: &'static str,
+    total: usize,
+) -> Result<Part<&'a Path>, Error> {
+    let Some(portion) = portion else {
+        return Ok(Part::Nothing);
+    };
+    let own = match &portion.file {
+        None => Own::Unsaid,
+        Some(file) => Own::Said(file.as_path()),
+    };
+    one_of(phase, total, portion.count, portion.fraction, own, "`file`")
+}
+
+/// Whether a split names files of its own.
+pub(super) enum Own<F> {
+    Unsaid,
+    /// Some of the keys that belong together.
+    Half,
+    Said(F),
+}
+
+/// What a split says, for training data of `total` samples; `keys` are those for files of its own.
+pub(super) fn one_of<F>(
+    phase: &'static str,
+    total: usize,
+    count: Option<usize>,
+    fraction: Option<f64>,
+    own: Own<F>,
+    keys: &'static str,
+) -> Result<Part<F>, Error> {
+    let outside = |key, range, found| Error::SplitRange {
+        phase,
+        key,
+        range,
+        found,
+    };
+    match (count, fraction, own) {
+        (Some(0), None, Own::Unsaid) => Err(outside("count", "at least 1", 0.0)),
+        (Some(count), None, Own::Unsaid) => Ok(Part::Count(count)),
+        (None, Some(fraction), Own::Unsaid) if fraction > 0.0 && fraction < 1.0 => Ok(Part::Count(
+            ((total as f64 * fraction).round() as usize).max(1),
+        )),
+        (None, Some(fraction), Own::Unsaid) => {
+            Err(outside("fraction", "above 0 and below 1", fraction))
+        }
+        (None, None, Own::Said(files)) => Ok(Part::Own(files)),
+        _ => Err(Error::SplitForm { phase, own: keys }),
+    }
+}
+
+/// Takes `val` and `test` samples out of `total` at random, by the seed.
+pub(super) fn split(seed: u64, total: usize, val: usize, test: usize) -> Result<Parts, Error> {
+    stratified(seed, &vec![0; total], val, test)
+}
+
+/// As [`split`] or, on request, as [`stratified`].
+pub(super) fn of_classes(
+    seed: u64,
+    classes: &[u32],
+    is_stratified: bool,
+    (val, test): (usize, usize),
+) -> Result<Parts, Error> {
+    if is_stratified {
+        stratified(seed, classes, val, test)
+    } else {
+        split(seed, classes.len(), val, test)
+    }
+}
+
+/// As [`split`], from samples of these classes, so that each class has the share in every part that
+/// it has in all: by largest remainders, where the shares are no whole numbers.
+pub(super) fn stratified(
+    seed: u64,
+    classes: &[u32],
+    val: usize,
+    test: usize,
+) -> Result<Parts, Error> {
+    let total = classes.len();
+    let taken = val.saturating_add(test);
+    if taken >= total {
+        return Err(Error::NothingLeft { total, val, test });
+    }
+    let mut left = BTreeMap::new();
+    for &class in classes {
+        *left.entry(class).or_insert(0) += 1;
+    }
+    let mut for_val = apportion(&mut left, val);
+    let mut for_test = apportion(&mut left, test);
+    let order = if taken == 0 {
+        (0..total as u32).collect()
+    } else {
+        random::stream(seed, "split", 0, 0).permutation(total)
+    };
+    let mut parts = Parts::default();
+    for sample in order {
+        let Some(class) = classes.get(sample as usize) else {
+            continue;
+        };
+        let part = if take_one(&mut for_val, *class) {
+            &mut parts.val
+        } else if take_one(&mut for_test, *class) {
+            &mut parts.test
+        } else {
+            &mut parts.train
+        };
+        part.push(sample);
+    }
+    for part in [&mut parts.train, &mut parts.val, &mut parts.test] {
+        part.sort_unstable();
+    }
+    Ok(parts)
+}
+
+/// Shares `seats` out among the classes by how many samples of each are `left`, and takes them from
+/// there: Hamilton's method of largest remainders, equal ones in the order of the classes. There
+/// are at most as many seats as samples, so no class gets more than it has.
+fn apportion(left: &mut BTreeMap<u32, usize>, seats: usize) -> BTreeMap<u32, usize> {
+    let total = left.values().sum::<usize>().max(1) as u128;
+    let mut remainders = Vec::with_capacity(left.len());
+    let mut shares = BTreeMap::new();
+    let mut taken = 0;
+    for (&class, count) in &*left {
+        let product = seats as u128 * *count as u128;
+        let share = (product / total) as usize;
+        taken += share;
+        shares.insert(class, share);
+        remainders.push((product % total, class));
+    }
+    // The sort is stable: equal remainders stay in the order of their classes.
+    remainders.sort_by_key(|(remainder, _)| std::cmp::Reverse(*remainder));
+    for (_, class) in remainders.iter().take(seats - taken) {
+        *shares.entry(*class).or_default() += 1;
+    }
+    for (class, count) in left {
+        *count -= shares.get(class).copied().unwrap_or(0);
+    }
+    shares
+}
+
+/// Takes a seat of `class`, if one is left.
+fn take_one(seats: &mut BTreeMap<u32, usize>, class: u32) -> bool {
+    match seats.get_mut(&class) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! From a list of layers to a model: names, shapes and everything that does not fit, before any
+//! training.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Layer, LayerConfig, LayerSummary, ModuleInfo, Network, Residual, Sequence, Signal, Summary,
+};
+use crate::parameters::{self, Parameters};
+use crate::{Inputs, Targets};
+
+/// What is wrong with a layer, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("the layer `{name}` ({kind}) {problem}")]
+pub struct LayerError {
+    /// Its path inside the model's part of the manifest, as `layers[2]`.
+    pub path: String,
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: &'static str,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// A layer that fits its input.
+pub(super) struct Made {
+    pub(super) layer: Box<dyn Layer>,
+    pub(super) output: Signal,
+    /// See [`LayerSummary::flops`].
+    pub(super) flops: u64,
+}
+
+/// Builds the layers of a model one after the other.
+pub(super) struct Builder<'a> {
+    pub(super) parameters: &'a mut Parameters,
+    /// How many outputs the data's targets want.
+    pub(super) outputs: usize,
+    modules: Vec<ModuleInfo>,
+    layers: Vec<LayerSummary>,
+    /// What the names of the layers here begin with.
+    prefix: String,
+    path: String,
+    depth: usize,
+    /// How many layers of a kind there are without a name, by prefix and kind.
+    unnamed: BTreeMap<(String, &'static str), usize>,
+}
+
+/// Builds a model of `layers` for samples like `input`, whose outputs fit `targets`; its parameters
+/// are registered in `parameters`.
+///
+/// # Errors
+///
+/// The first layer that does not fit its input; outputs that don't fit the targets.
+pub fn build(
+    layers: &[LayerConfig],
+    parameters: &mut Parameters,
+    input: &Signal,
+    targets: &Targets,
+) -> Result<Network, LayerError> {
+    let mut builder = Builder {
+        parameters,
+        outputs: targets.outputs(),
+        modules: Vec::new(),
+        layers: Vec::new(),
+        prefix: String::new(),
+        path: String::new(),
+        depth: 0,
+        unnamed: BTreeMap::new(),
+    };
+    let (sequence, output, _) = builder.sequence("layers", layers, input)?;
+    builder.expect_outputs(&output, input, targets, layers.len())?;
+    Ok(Network {
+        layers: sequence,
+        modules: builder.modules,
+        summary: Summary {
+            input: input.shape.clone(),
+            layers: builder.layers,
+        },
+        input: input.clone(),
+        output,
+    })
+}
+
+impl Builder<'_> {
+    /// Layers one after the other, under a key of the configuration; with what they make of a sample
+    /// and what that costs.
+    fn sequence(
+        &mut self,
+        key: &str,
+        layers: &[LayerConfig],
+        input: &Signal,
+    ) -> Result<(Sequence, Signal, u64), LayerError> {
+        let mut sequence = Sequence::default();
+        let mut signal = input.clone();
+        let mut flops = 0;
+        let outer = self.path.clone();
+        for (index, layer) in layers.iter().enumerate() {
+            let dot = if outer.is_empty() { "" } else { "." };
+            self.path = format!("{outer}{dot}{key}[{index}]");
+            let (module, made) = self.layer(layer, &signal)?;
+            sequence.push(module, made.layer);
+            signal = made.output;
+            flops += made.flops;
+        }
+        self.path = outer;
+        Ok((sequence, signal, flops))
+    }
+
+    /// One layer. It stands in the summary in front of the layers inside it, and among the modules
+    /// behind them, since it ends after them.
+    fn layer(
+        &mut self,
+        config: &LayerConfig,
+        input: &Signal,
+    ) -> Result<(Option<ModuleInfo>, Made), LayerError> {
+        let module = self.module(config)?;
+        let line = self.layers.len();
+        let before = self.parameters.element_count();
+        let made = self.within(module.as_ref(), |builder| {
+            builder.make(config, module.as_ref(), input)
+        })?;
+        if let Some(module) = &module {
+            let summary = LayerSummary {
+                name: module.name.clone(),
+                kind: module.kind,
+                output: made.output.shape.clone(),
+                parameters: self.parameters.element_count() - before,
+                flops: made.flops,
+                depth: self.depth,
+            };
+            self.layers.insert(line, summary);
+            self.modules.push(module.clone());
+        }
+        Ok((module, made))
+    }
+
+    fn make(
+        &mut self,
+        config: &LayerConfig,
+        module: Option<&ModuleInfo>,
+        input: &Signal,
+    ) -> Result<Made, LayerError> {
+        match config {
+            LayerConfig::Sequential { layers, .. } => {
+                let (sequence, output, flops) = self.sequence("layers", layers, input)?;
+                Ok(Made {
+                    layer: Box::new(sequence),
+                    output,
+                    flops,
+                })
+            }
+            LayerConfig::Residual {
+                layers,
+                shortcut,
+                activation,
+                ..
+            } => {
+                let (layers, output, inside) = self.sequence("layers", layers, input)?;
+                let (shortcut, past, outside) = self.sequence("shortcut", shortcut, input)?;
+                if past != output {
+                    let problem = format!(
+                        "adds {output}, what its layers make, to {past}, what its shortcut leaves; \
+                         both must have the same shape"
+                    );
+                    return Err(self.error(config, module, problem));
+                }
+                Ok(Made {
+                    layer: Box::new(Residual {
+                        layers,
+                        shortcut,
+                        activation: *activation,
+                    }),
+                    output,
+                    flops: inside + outside,
+                })
+            }
+            leaf => self
+                .leaf(leaf, module.map_or("", |module| &module.name), input)
+                .map_err(|problem| self.error(config, module, problem.0)),
+        }
+    }
+
+    /// Runs `make` for what is inside a module: names begin with its own there.
+    fn within<T>(&mut self, module: Option<&ModuleInfo>, make: impl FnOnce(&mut Self) -> T) -> T {
+        let Some(module) = module else {
+            return make(self);
+        };
+        let outer = std::mem::replace(&mut self.prefix, module.name.clone());
+        self.depth += 1;
+        let result = make(self);
+        self.depth -= 1;
+        self.prefix = outer;
+        result
+    }
+
+    /// The layer as a module; what computes nothing of its own is none where it has no name.
+    fn module(&mut self, config: &LayerConfig) -> Result<Option<ModuleInfo>, LayerError> {
+        let kind = config.kind();
+        let own = match (config.name(), config) {
+            (Some(name), _) => name.to_owned(),
+            (
+                None,
+                LayerConfig::Residual { .. }
+                | LayerConfig::Flatten { .. }
+                | LayerConfig::Reshape { .. },
+            ) => return Ok(None),
+            (None, _) => {
+                let count = self.unnamed.entry((self.prefix.clone(), kind)).or_default();
+                *count += 1;
+                format!("{}_{count}", kind.replace('-', "_"))
+            }
+        };
+        let dot = if self.prefix.is_empty() { "" } else { "." };
+        let module = ModuleInfo::new(format!("{}{dot}{own}", self.prefix), kind);
+        let is_legal = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        if own.is_empty() || !own.chars().all(is_legal) {
+            let problem = "has a name of other characters than letters, digits, `_`, `-` and `.`";
+            return Err(self.error(config, Some(&module), problem.to_owned()));
+        }
+        if self.modules.iter().any(|known| known.name == module.name) {
+            let problem = "has the name of another layer; give it one of its own".to_owned();
+            return Err(self.error(config, Some(&module), problem));
+        }
+        Ok(Some(module))
+    }
+
+    fn error(
+        &self,
+        config: &LayerConfig,
+        module: Option<&ModuleInfo>,
+        problem: String,
+    ) -> LayerError {
+        LayerError {
+            path: self.path.clone(),
+            name: module.map_or_else(|| self.prefix.clone(), |module| module.name.clone()),
+            kind: config.kind(),
+            problem,
+        }
+    }
+
+    /// Whether the model's outputs are what the targets want.
+    fn expect_outputs(
+        &self,
+        output: &Signal,
+        input: &Signal,
+        targets: &Targets,
+        count: usize,
+    ) -> Result<(), LayerError> {
+        let wanted = match targets {
+            Targets::Class(_) | Targets::Numbers(_) => vec![self.outputs],
+            Targets::ClassPerPosition(_) => {
+                let positions = input.shape.first().copied().unwrap_or(0);
+                vec![positions, self.outputs]
+            }
+        };
+        if output.shape == wanted && output.content == Inputs::Numbers {
+            return Ok(());
+        }
+        let last = self.layers.iter().rev().find(|layer| layer.depth == 0);
+        let what = match targets {
+            Targets::Class(_) => "a number for each class",
+            Targets::Numbers(_) => "a number for each target",
+            Targets::ClassPerPosition(_) => "a number for each class at each position",
+        };
+        Err(LayerError {
+            path: format!("layers[{}]", count.saturating_sub(1)),
+            name: last.map_or_else(String::new, |layer| layer.name.clone()),
+            kind: last.map_or("the input", |layer| layer.kind),
+            problem: format!(
+                "is the last and gives {output}; the data's targets want numbers of shape \
+                 {wanted:?}, {what}"
+            ),
+        })
+    }
+}
+
+/// A problem in words: what stands behind the layer's name in the error.
+pub(super) struct Problem(pub(super) String);
+
+impl From<parameters::Error> for Problem {
+    fn from(error: parameters::Error) -> Problem {
+        Problem(format!("can't be made: {error}"))
+    }
+}
+
+impl From<candle_core::Error> for Problem {
+    fn from(error: candle_core::Error) -> Problem {
+        Problem(format!("can't be made: {error}"))
+    }
+}

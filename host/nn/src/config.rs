@@ -1,0 +1,171 @@
+//! Models in the manifest.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::models::{ConvnetConfig, GptConfig, MlpConfig, ResnetConfig, convnet, gpt, mlp, resnet};
+use super::{LayerConfig, LayerError, Network, Signal, build};
+use crate::parameters::Parameters;
+use crate::{Inputs, Targets};
+
+/// The model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ModelConfig {
+    /// A multi-layer perceptron.
+    Mlp(MlpConfig),
+    /// A convolutional network for images.
+    Convnet(ConvnetConfig),
+    /// A residual network for images.
+    Resnet(ResnetConfig),
+    /// A decoder-only transformer for text.
+    Gpt(GptConfig),
+    /// Layers one after the other.
+    Sequential(SequentialConfig),
+}
+
+/// Layers one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SequentialConfig {
+    /// The layers, from the data's inputs to the outputs that its targets want.
+    #[schemars(length(min = 1))]
+    pub layers: Vec<LayerConfig>,
+}
+
+/// Why a model can't be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// A layer that does not fit.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
+    /// A layer without outputs.
+    #[error("`hidden[{0}]` is 0: a layer needs at least one output")]
+    EmptyLayer(usize),
+    /// Data without inputs or classes.
+    #[error("the data has samples of shape {shape:?} and {outputs} outputs: nothing to learn from")]
+    EmptyData {
+        /// The shape of a sample.
+        shape: Vec<usize>,
+        /// How many classes or numbers there are to learn.
+        outputs: usize,
+    },
+}
+
+impl ModelConfig {
+    /// The layers that the model is made of, for samples of a rank.
+    pub fn layers(&self, rank: usize) -> Vec<LayerConfig> {
+        match self {
+            ModelConfig::Mlp(config) => mlp(config, rank),
+            ModelConfig::Convnet(config) => convnet(config),
+            ModelConfig::Resnet(config) => resnet(config),
+            ModelConfig::Gpt(config) => gpt(config),
+            ModelConfig::Sequential(config) => config.layers.clone(),
+        }
+    }
+
+    /// Whether the layers of an error's path stand in the manifest.
+    pub fn has_layers_of_its_own(&self) -> bool {
+        matches!(self, ModelConfig::Sequential(_))
+    }
+
+    /// Which models are meant for samples like `input`, where this one is not.
+    pub fn meant_for(&self, input: &Signal) -> Option<String> {
+        let (has, models): (String, &[&str]) = match (&input.content, input.shape.len()) {
+            (Inputs::Tokens(_), _) => ("tokens of text".to_owned(), &["gpt"]),
+            (Inputs::Numbers, 3) => (
+                format!("images of shape {:?}", input.shape),
+                &["mlp", "convnet", "resnet"],
+            ),
+            (Inputs::Numbers, _) => (format!("samples of shape {:?}", input.shape), &["mlp"]),
+        };
+        let (kind, wants) = match self {
+            ModelConfig::Mlp(_) => ("mlp", "numbers"),
+            ModelConfig::Convnet(_) => ("convnet", "images"),
+            ModelConfig::Resnet(_) => ("resnet", "images"),
+            ModelConfig::Gpt(_) => ("gpt", "tokens of text"),
+            ModelConfig::Sequential(_) => return None,
+        };
+        (!models.contains(&kind)).then(|| {
+            format!(
+                "`{kind}` is for {wants}, the data has {has}: take `{}`, or layers of your own in a `sequential`",
+                models.join("`, `")
+            )
+        })
+    }
+
+    /// Builds the model for samples like `input` and the targets; its parameters are registered in
+    /// `parameters`.
+    pub fn build(
+        &self,
+        parameters: &mut Parameters,
+        input: &Signal,
+        targets: &Targets,
+    ) -> Result<Network, ModelError> {
+        if input.count() == 0 || targets.outputs() == 0 {
+            return Err(ModelError::EmptyData {
+                shape: input.shape.clone(),
+                outputs: targets.outputs(),
+            });
+        }
+        if let ModelConfig::Mlp(MlpConfig { hidden, .. })
+        | ModelConfig::Convnet(ConvnetConfig { hidden, .. }) = self
+            && let Some(empty) = hidden.iter().position(|&width| width == 0)
+        {
+            return Err(ModelError::EmptyLayer(empty));
+        }
+        Ok(build(
+            &self.layers(input.shape.len()),
+            parameters,
+            input,
+            targets,
+        )?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Activation;
+
+    fn classes(count: usize) -> Targets {
+        Targets::Class((0..count).map(|class| class.to_string()).collect())
+    }
+
+    #[test]
+    fn what_is_left_out_has_the_schemas_default() {
+        let config: ModelConfig = serde_json::from_str(r#"{"kind": "mlp"}"#).expect("a config");
+        let expected = ModelConfig::Mlp(MlpConfig {
+            hidden: vec![128],
+            activation: Activation::Relu,
+            dropout: 0.0,
+        });
+        assert_eq!(config, expected);
+        let schema = serde_json::to_value(schemars::schema_for!(ModelConfig)).expect("a schema");
+        let properties = &schema["oneOf"][0]["properties"];
+        assert_eq!(properties["hidden"]["default"], serde_json::json!([128]));
+        assert_eq!(properties["activation"]["default"], "relu");
+        for name in ["hidden", "activation"] {
+            assert!(properties[name]["description"].is_string(), "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_and_empty_layers_are_refused() {
+        let unknown = serde_json::from_str::<ModelConfig>(r#"{"kind": "mlp", "width": 3}"#);
+        assert!(
+            unknown
+                .expect_err("unknown")
+                .to_string()
+                .contains("`width`")
+        );
+        let config: ModelConfig =
+            serde_json::from_str(r#"{"kind": "mlp", "hidden": [4, 0]}"#).expect("a config");
+        let mut parameters = Parameters::new(1, candle_core::DType::F32, &candle_core::Device::Cpu);
+        let error = config
+            .build(&mut parameters, &Signal::numbers([2]), &classes(3))
+            .map(|_| ());
+        let error = error.expect_err("an empty layer").to_string();
+        assert!(error.contains("`hidden[1]` is 0"), "{error}");
+    }
+}

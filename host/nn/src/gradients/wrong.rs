@@ -1,0 +1,275 @@
+//! Operations of candle whose gradient is not that of what they compute, on the way to a loss.
+//!
+//! candle's graph does not say from outside which operation made a tensor. So they are known by their
+//! values: of a tensor and of what it was made of, a sample is computed again. It is done once, in the first
+//! iteration, and costs nothing where the graph has tensors of other shapes.
+
+use std::collections::HashSet;
+
+use candle_core::{Result, Tensor, TensorId};
+
+/// An operation of candle with a wrong gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// Its name in candle; a test finds each in `docs/candle-gradients.md`.
+    pub operation: &'static str,
+    /// What to use instead.
+    pub instead: &'static str,
+}
+
+const MAX_POOL: Wrong = Wrong {
+    operation: "max_pool2d",
+    instead: "sconce::nn::ops::pool2d",
+};
+const AVG_POOL: Wrong = Wrong {
+    operation: "avg_pool2d",
+    instead: "sconce::nn::ops::pool2d",
+};
+const CONV1D: Wrong = Wrong {
+    operation: "conv1d",
+    instead: "sconce::nn::layers::Conv1d",
+};
+
+/// Those that are looked for.
+pub const WRONG: &[Wrong] = &[MAX_POOL, AVG_POOL, CONV1D];
+
+/// How many nodes of the graph are visited at most.
+const MOST_NODES: usize = 1_000_000;
+
+/// Operations with wrong gradients that lead to a loss, each once. `inputs` are the batch's, which are in no
+/// graph; `is_ours` says which tensors an operation of [`ops`](crate::ops) has made.
+///
+/// # Errors
+///
+/// candle's, where a sample can't be computed again.
+#[expect(
+    clippy::implicit_hasher,
+    reason = "the set is that of one caller, in this crate"
+)]
+pub fn wrong_operations(
+    loss: &Tensor,
+    inputs: &Tensor,
+    is_ours: &HashSet<TensorId>,
+) -> Result<Vec<Wrong>> {
+    let nodes = loss.sorted_nodes();
+    let mut found = Vec::new();
+    let mut left = MOST_NODES;
+    for node in &nodes {
+        let may_be = matches!(node.rank(), 3 | 4) && !node.is_variable();
+        if !may_be || is_ours.contains(&node.id()) || !has_source(node, &nodes) {
+            continue;
+        }
+        let before = node.sorted_nodes();
+        let Some(rest) = left.checked_sub(before.len()) else {
+            break;
+        };
+        left = rest;
+        let wrong = if node.rank() == 4 {
+            // Of an operation on one tensor, that comes next.
+            before.get(1).map(|x| pooling(node, x)).transpose()?
+        } else {
+            Some(convolution(
+                node,
+                before.get(1..).unwrap_or_default(),
+                inputs,
+            )?)
+        };
+        if let Some(Some(wrong)) = wrong
+            && !found.contains(&wrong)
+        {
+            found.push(wrong);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a tensor of the graph has a shape of which such an operation could have made this one.
+fn has_source(node: &Tensor, nodes: &[&Tensor]) -> bool {
+    nodes.iter().any(|x| match (node.dims(), x.dims()) {
+        ([b, c, h, w], [of_b, of_c, of_h, of_w]) => {
+            (b, c) == (of_b, of_c) && of_h >= h && of_w >= w && (h, w) != (of_h, of_w)
+        }
+        // A kernel.
+        ([_, c, _], [of_c, _, _]) => c == of_c && x.is_variable(),
+        _ => false,
+    })
+}
+
+/// The pooling that made `node` of `x`, where its gradient is wrong.
+#[expect(clippy::many_single_char_names, reason = "an image's axes")]
+fn pooling(node: &Tensor, x: &Tensor) -> Result<Option<Wrong>> {
+    let (&[b, c, h, w], &[of_b, of_c, of_h, of_w]) = (node.dims(), x.dims()) else {
+        return Ok(None);
+    };
+    if (b, c) != (of_b, of_c) || of_h < h || of_w < w || h == 0 || w == 0 {
+        return Ok(None);
+    }
+    let wanted = sample(node)?;
+    let x = x.detach().narrow(0, 0, 1)?;
+    for down in kernels(of_h, h) {
+        for across in kernels(of_w, w) {
+            if (down, across) == (1, 1) {
+                continue;
+            }
+            let largest = sample(&x.max_pool2d((down, across))?)?;
+            let mean = sample(&x.avg_pool2d((down, across))?)?;
+            // Where all numbers of a window are the same, nothing is known.
+            if largest == mean {
+                continue;
+            }
+            if wanted == largest {
+                return Ok(Some(MAX_POOL));
+            }
+            let has_rest = of_h % down != 0 || of_w % across != 0;
+            if has_rest && wanted == mean {
+                return Ok(Some(AVG_POOL));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The sides of windows that make `to` of `from`.
+fn kernels(from: usize, to: usize) -> impl Iterator<Item = usize> + Clone {
+    (1..=from).filter(move |side| from / side == to)
+}
+
+/// Whether `node` was made by a convolution of one dimension; `before` are the nodes that lead to it.
+fn convolution(node: &Tensor, before: &[&Tensor], inputs: &Tensor) -> Result<Option<Wrong>> {
+    let [kernel, rest @ ..] = before else {
+        return Ok(None);
+    };
+    let (&[_, channels, length], &[outputs, of_channels, taps]) = (node.dims(), kernel.dims())
+    else {
+        return Ok(None);
+    };
+    if channels != outputs || !kernel.is_variable() || taps == 0 {
+        return Ok(None);
+    }
+    let wanted = sample(node)?;
+    for x in rest.first().copied().into_iter().chain([inputs]) {
+        let &[batch, from_channels, from] = x.dims() else {
+            continue;
+        };
+        if batch != node.dims()[0] || from_channels != of_channels || x.dtype() != node.dtype() {
+            continue;
+        }
+        let x = x.detach().narrow(0, 0, 1)?;
+        for (padding, stride, dilation) in settings(from, length, taps) {
+            let made = x.conv1d(&kernel.detach(), padding, stride, dilation, 1)?;
+            if are_near(&sample(&made)?, &wanted) {
+                return Ok(Some(CONV1D));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Padding, stride and dilation by which `taps` make `to` of `from`.
+fn settings(from: usize, to: usize, taps: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    const MOST: usize = 4;
+    (1..=MOST).flat_map(move |dilation| {
+        let reach = dilation * (taps - 1) + 1;
+        (1..=MOST).flat_map(move |stride| {
+            let fits = move |padding: &usize| {
+                let room = (from + 2 * padding).checked_sub(reach);
+                room.is_some_and(|room| room / stride + 1 == to)
+            };
+            (0..=reach)
+                .filter(fits)
+                .map(move |padding| (padding, stride, dilation))
+        })
+    })
+}
+
+/// The numbers of the first sample.
+fn sample(tensor: &Tensor) -> Result<Vec<f64>> {
+    let first = tensor.detach().narrow(0, 0, 1)?;
+    super::numbers(&first)
+}
+
+/// Whether numbers are the same but for rounding, and not all 0.
+fn are_near(found: &[f64], wanted: &[f64]) -> bool {
+    let size = wanted.iter().fold(0.0, |size: f64, x| size.max(x.abs()));
+    let mut pairs = found.iter().zip(wanted);
+    size > 0.0
+        && found.len() == wanted.len()
+        && pairs.all(|(found, wanted)| (found - wanted).abs() <= 1e-4 * size)
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Var;
+
+    use super::*;
+    use crate::ops::{self, PoolKind, Windows};
+    use crate::test_numbers::normal_numbers;
+
+    fn var(seed: u64, shape: &[usize]) -> Var {
+        let numbers = normal_numbers(seed, shape).expect("numbers");
+        Var::from_tensor(&numbers).expect("a variable")
+    }
+
+    fn names(loss: Result<Tensor>, inputs: &Tensor) -> Vec<&'static str> {
+        let loss = loss.and_then(|y| y.sqr()?.sum_all()).expect("a loss");
+        let found = wrong_operations(&loss, inputs, &ops::recorded()).expect("a walk");
+        found.iter().map(|wrong| wrong.operation).collect()
+    }
+
+    type Op<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
+
+    #[test]
+    fn poolings_with_wrong_gradients_are_found() {
+        let inputs = normal_numbers(1, (2, 1, 9, 9)).expect("numbers");
+        let kernel = var(2, &[3, 1, 2, 2]);
+        let hidden = || inputs.conv2d(&kernel, 0, 1, 1, 1)?.tanh();
+        let cases: [(Op<'_>, &[&str]); 8] = [
+            (&|x| x.max_pool2d(2), &["max_pool2d"]),
+            (&|x| x.max_pool2d(3)?.exp(), &["max_pool2d"]),
+            (&|x| x.max_pool2d((2, 1)), &["max_pool2d"]),
+            (&|x| x.avg_pool2d(3), &["avg_pool2d"]),
+            (&|x| x.max_pool2d(2)?.max_pool2d(2), &["max_pool2d"]),
+            // These have right ones.
+            (&|x| x.avg_pool2d(2), &[]),
+            (&|x| x.max_pool2d(1), &[]),
+            (
+                &|x| {
+                    x.reshape((2, 3, 4, 2, 4, 2))?
+                        .max(5)?
+                        .max(3)?
+                        .narrow(2, 0, 2)
+                },
+                &[],
+            ),
+        ];
+        for (index, (op, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(
+                names(hidden().and_then(|x| op(&x)), &inputs),
+                expected,
+                "{index}"
+            );
+        }
+        let _recording = ops::record();
+        let ours = |x: &Tensor| {
+            let windows = || Windows::sliding(8, 2, 2, 0).expect("windows");
+            ops::pool2d(x, PoolKind::Max, windows(), windows())
+        };
+        assert!(names(hidden().and_then(|x| ours(&x)), &inputs).is_empty());
+    }
+
+    #[test]
+    fn convolutions_of_one_dimension_are_found() {
+        let inputs = normal_numbers(1, (2, 3, 12)).expect("numbers");
+        let (first, second) = (var(2, &[4, 3, 3]), var(3, &[4, 4, 2]));
+        for (padding, stride, dilation) in [(0, 1, 1), (1, 1, 1), (0, 2, 1), (2, 1, 2)] {
+            let y = inputs.conv1d(&first, padding, stride, dilation, 1);
+            assert_eq!(names(y, &inputs), ["conv1d"]);
+        }
+        let deep = inputs
+            .conv1d(&first, 0, 1, 1, 1)
+            .and_then(|x| x.tanh()?.conv1d(&second, 0, 1, 1, 1));
+        assert_eq!(names(deep, &inputs), ["conv1d"]);
+        let kernel = var(4, &[2, 12, 5]);
+        assert!(names(inputs.matmul(&kernel), &inputs).is_empty());
+    }
+}

@@ -1,0 +1,75 @@
+//! Activation functions.
+
+use candle_core::{Result, Tensor};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Layer, Role};
+use crate::Pass;
+use crate::ops::{self, Function};
+
+/// The nonlinearity between layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// max(x, 0).
+    #[default]
+    Relu,
+    /// x · Φ(x), with the error function (Hendrycks and Gimpel, 2016).
+    Gelu,
+    /// x · σ(x).
+    Silu,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// σ(x) = 1 / (1 + e⁻ˣ).
+    Sigmoid,
+    /// x: none.
+    Identity,
+}
+
+impl Activation {
+    /// Its name in manifests, which is also its kind as a module.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activation::Relu => "relu",
+            Activation::Gelu => "gelu",
+            Activation::Silu => "silu",
+            Activation::Tanh => "tanh",
+            Activation::Sigmoid => "sigmoid",
+            Activation::Identity => "identity",
+        }
+    }
+
+    /// The function of ours that it is, where it is one.
+    pub(crate) fn function(self) -> Option<Function> {
+        match self {
+            Activation::Relu => Some(Function::Relu),
+            Activation::Gelu => Some(Function::Gelu),
+            Activation::Silu => Some(Function::Silu),
+            Activation::Tanh | Activation::Sigmoid | Activation::Identity => None,
+        }
+    }
+
+    /// Applies it to every element.
+    pub fn forward(self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Activation::Relu => ops::relu(x),
+            Activation::Gelu => ops::gelu(x),
+            Activation::Silu => ops::silu(x),
+            Activation::Tanh => x.tanh(),
+            Activation::Identity => Ok(x.clone()),
+            // By way of tanh: 1 / (1 + e⁻ˣ) overflows for x far below zero.
+            Activation::Sigmoid => x.affine(0.5, 0.0)?.tanh()?.affine(0.5, 0.5),
+        }
+    }
+}
+
+impl Layer for Activation {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        Activation::forward(*self, x)
+    }
+
+    fn role(&self) -> Role<'_> {
+        Role::Activation(*self)
+    }
+}

@@ -1,0 +1,157 @@
+//! Convolutions over images and sequences, as matrix products of the windows.
+
+use candle_core::{Result, Tensor};
+
+use super::{Layer, Role};
+use crate::Pass;
+use crate::init::Init;
+use crate::ops::{self, After, Window};
+use crate::parameters::{self, Scope};
+
+/// How a convolution goes over its input: (down, across), of which a sequence has the second alone.
+#[derive(Clone, Copy, Debug)]
+pub struct ConvOptions {
+    /// From one window to the next.
+    pub stride: (usize, usize),
+    /// Zeros around the input.
+    pub padding: (usize, usize),
+    /// From one place of a window to the next.
+    pub dilation: (usize, usize),
+    /// Into how many groups, which see nothing of each other, the channels are divided.
+    pub groups: usize,
+    /// Whether a bias is added.
+    pub bias: bool,
+    /// How the weight begins; PyTorch's default where there is none.
+    pub init: Option<Init>,
+}
+
+impl Default for ConvOptions {
+    fn default() -> Self {
+        ConvOptions {
+            stride: (1, 1),
+            padding: (0, 0),
+            dilation: (1, 1),
+            groups: 1,
+            bias: true,
+            init: None,
+        }
+    }
+}
+
+/// A convolution over images, with PyTorch's shapes, names and initialisation.
+#[derive(Clone, Debug)]
+pub struct Conv2d {
+    weight: Tensor,
+    bias: Option<Tensor>,
+    window: Window,
+    groups: usize,
+}
+
+impl Conv2d {
+    /// A layer whose parameters are registered as `weight` (outputs, inputs / groups, kernel down,
+    /// kernel across) and `bias` (outputs). Inputs and outputs must be multiples of the groups.
+    pub fn new(
+        scope: &mut Scope<'_>,
+        inputs: usize,
+        outputs: usize,
+        kernel: (usize, usize),
+        options: ConvOptions,
+    ) -> std::result::Result<Self, parameters::Error> {
+        let per_group = inputs / options.groups.max(1);
+        let shape = [outputs, per_group, kernel.0, kernel.1];
+        Conv2d::of_shape(scope, &shape, kernel, options)
+    }
+
+    fn of_shape(
+        scope: &mut Scope<'_>,
+        shape: &[usize],
+        kernel: (usize, usize),
+        options: ConvOptions,
+    ) -> std::result::Result<Self, parameters::Error> {
+        let init = options.init.unwrap_or_else(Init::linear_weight);
+        let weight = scope.parameter("weight", shape, init)?;
+        let (outputs, fan_in) = match shape {
+            [outputs, rest @ ..] => (*outputs, rest.iter().product()),
+            [] => (0, 0),
+        };
+        let bias = if options.bias {
+            Some(scope.parameter("bias", &[outputs], Init::linear_bias(fan_in))?)
+        } else {
+            None
+        };
+        Ok(Conv2d {
+            weight,
+            bias,
+            window: Window {
+                kernel,
+                stride: options.stride,
+                padding: options.padding,
+                dilation: options.dilation,
+            },
+            groups: options.groups.max(1),
+        })
+    }
+
+    /// From (batch, inputs, height, width) to (batch, outputs, windows down, windows across).
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.forward_then(x, After::default())
+    }
+
+    /// The same and what follows it.
+    pub fn forward_then(&self, x: &Tensor, after: After) -> Result<Tensor> {
+        ops::conv2d_then(
+            x,
+            &self.weight,
+            self.bias.as_ref(),
+            self.window,
+            self.groups,
+            after,
+        )
+    }
+}
+
+impl Layer for Conv2d {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        Conv2d::forward(self, x)
+    }
+
+    fn role(&self) -> Role<'_> {
+        Role::Conv2d(self)
+    }
+}
+
+/// A convolution over sequences, with PyTorch's shapes, names and initialisation.
+#[derive(Clone, Debug)]
+pub struct Conv1d(Conv2d);
+
+impl Conv1d {
+    /// A layer whose parameters are registered as `weight` (outputs, inputs / groups, kernel) and
+    /// `bias` (outputs). Of the options' pairs the second count.
+    pub fn new(
+        scope: &mut Scope<'_>,
+        inputs: usize,
+        outputs: usize,
+        kernel: usize,
+        options: ConvOptions,
+    ) -> std::result::Result<Self, parameters::Error> {
+        let options = ConvOptions {
+            stride: (1, options.stride.1),
+            padding: (0, options.padding.1),
+            dilation: (1, options.dilation.1),
+            ..options
+        };
+        let shape = [outputs, inputs / options.groups.max(1), kernel];
+        Conv2d::of_shape(scope, &shape, (1, kernel), options).map(Conv1d)
+    }
+
+    /// From (batch, inputs, length) to (batch, outputs, windows).
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.0.forward(&x.unsqueeze(2)?)?.squeeze(2)
+    }
+}
+
+impl Layer for Conv1d {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        Conv1d::forward(self, x)
+    }
+}

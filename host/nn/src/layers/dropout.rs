@@ -1,0 +1,52 @@
+//! Dropout, the same for the same seed, name, epoch and iteration.
+
+use candle_core::{Result, Tensor};
+
+use super::Layer;
+use crate::Pass;
+
+/// In training, zeros for a share of the numbers, and the others larger by 1 / (1 − share) (Srivastava
+/// et al., 2014); elsewhere nothing.
+#[derive(Clone, Debug)]
+pub struct Dropout {
+    share: f64,
+    /// The key of its random numbers.
+    purpose: String,
+}
+
+impl Dropout {
+    /// Dropout of a share from 0 to below 1, under a name that no other layer has.
+    pub fn new(share: f64, name: &str) -> Dropout {
+        Dropout {
+            share,
+            purpose: format!("dropout/{name}"),
+        }
+    }
+
+    /// Whether it does anything in this pass.
+    pub(super) fn is_on(&self, pass: &Pass<'_>) -> bool {
+        pass.is_training() && self.share > 0.0
+    }
+
+    /// Of any shape.
+    pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
+        if !self.is_on(pass) {
+            return Ok(x.clone());
+        }
+        let mut stream = pass.random(&self.purpose);
+        let scale = (1.0 / (1.0 - self.share)) as f32;
+        let factors = (0..x.elem_count()).map(|_| {
+            let is_kept = stream.unit() >= self.share;
+            if is_kept { scale } else { 0.0 }
+        });
+        let factors: Vec<f32> = factors.collect();
+        let factors = Tensor::from_vec(factors, x.shape(), x.device())?.to_dtype(x.dtype())?;
+        x.mul(&factors)
+    }
+}
+
+impl Layer for Dropout {
+    fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
+        Dropout::forward(self, x, pass)
+    }
+}

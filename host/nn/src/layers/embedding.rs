@@ -1,0 +1,76 @@
+//! Embeddings of tokens and of positions.
+
+use candle_core::{Result, Tensor};
+
+use super::Layer;
+use crate::init::Init;
+use crate::parameters::{self, Scope};
+use crate::{Pass, ops};
+
+/// A vector for each token, with PyTorch's names and initialisation.
+#[derive(Clone, Debug)]
+pub struct Embedding {
+    weight: Tensor,
+}
+
+impl Embedding {
+    /// A table registered as `weight` (tokens, width), standard normal unless told otherwise.
+    pub fn new(
+        scope: &mut Scope<'_>,
+        tokens: usize,
+        width: usize,
+        init: Option<Init>,
+    ) -> std::result::Result<Self, parameters::Error> {
+        let init = init.unwrap_or(Init::Normal {
+            mean: 0.0,
+            std: 1.0,
+        });
+        let weight = scope.parameter("weight", &[tokens, width], init)?;
+        Ok(Embedding { weight })
+    }
+
+    /// From whole numbers (…) to (…, width).
+    pub fn forward(&self, tokens: &Tensor) -> Result<Tensor> {
+        ops::embedding(&self.weight, tokens)
+    }
+}
+
+impl Layer for Embedding {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        Embedding::forward(self, x)
+    }
+}
+
+/// A learned vector for each position, added to what is there.
+#[derive(Clone, Debug)]
+pub struct PositionEmbedding {
+    weight: Tensor,
+}
+
+impl PositionEmbedding {
+    /// A table registered as `weight` (positions, width), standard normal unless told otherwise.
+    pub fn new(
+        scope: &mut Scope<'_>,
+        positions: usize,
+        width: usize,
+        init: Option<Init>,
+    ) -> std::result::Result<Self, parameters::Error> {
+        let init = init.unwrap_or(Init::Normal {
+            mean: 0.0,
+            std: 1.0,
+        });
+        let weight = scope.parameter("weight", &[positions, width], init)?;
+        Ok(PositionEmbedding { weight })
+    }
+
+    /// Of (…, length, width), in the same shape; the length is at most the table's.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        ops::add_positions(x, &self.weight)
+    }
+}
+
+impl Layer for PositionEmbedding {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        PositionEmbedding::forward(self, x)
+    }
+}

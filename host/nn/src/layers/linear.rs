@@ -1,0 +1,82 @@
+//! The linear layer.
+
+use candle_core::{Result, Tensor};
+
+use super::{Layer, Role};
+use crate::Pass;
+use crate::init::Init;
+use crate::ops::{self, Function};
+use crate::parameters::{self, Scope};
+
+/// y = x · Wᵀ + b over the last dimension, with PyTorch's shapes, names and initialisation.
+#[derive(Clone, Debug)]
+pub struct Linear {
+    weight: Tensor,
+    bias: Option<Tensor>,
+}
+
+/// What a linear layer may have otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct LinearOptions {
+    /// Whether a bias is added.
+    pub bias: bool,
+    /// How the weight begins; PyTorch's default where there is none.
+    pub init: Option<Init>,
+}
+
+impl Default for LinearOptions {
+    fn default() -> Self {
+        LinearOptions {
+            bias: true,
+            init: None,
+        }
+    }
+}
+
+impl Linear {
+    /// A layer whose parameters are registered as `weight` (outputs, inputs) and `bias` (outputs).
+    pub fn new(
+        scope: &mut Scope<'_>,
+        inputs: usize,
+        outputs: usize,
+    ) -> std::result::Result<Self, parameters::Error> {
+        Linear::with(scope, inputs, outputs, LinearOptions::default())
+    }
+
+    /// The same with options.
+    pub fn with(
+        scope: &mut Scope<'_>,
+        inputs: usize,
+        outputs: usize,
+        options: LinearOptions,
+    ) -> std::result::Result<Self, parameters::Error> {
+        let init = options.init.unwrap_or_else(Init::linear_weight);
+        let weight = scope.parameter("weight", &[outputs, inputs], init)?;
+        let bias = if options.bias {
+            Some(scope.parameter("bias", &[outputs], Init::linear_bias(inputs))?)
+        } else {
+            None
+        };
+        Ok(Linear { weight, bias })
+    }
+
+    /// From (…, inputs) to (…, outputs).
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        ops::linear(x, &self.weight, self.bias.as_ref())
+    }
+
+    /// The same and a function of it.
+    pub fn forward_then(&self, x: &Tensor, function: Function) -> Result<Tensor> {
+        ops::linear_then(x, &self.weight, self.bias.as_ref(), function)
+    }
+}
+
+impl Layer for Linear {
+    fn forward(&self, x: &Tensor, _pass: &mut Pass<'_>) -> Result<Tensor> {
+        Linear::forward(self, x)
+    }
+
+    fn role(&self) -> Role<'_> {
+        Role::Linear(self)
+    }
+}

@@ -1,0 +1,288 @@
+//! Losses in the manifest.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BinaryCrossEntropy, CrossEntropy, Error, Loss};
+use crate::Targets;
+
+/// The loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum LossConfig {
+    /// Of a logit for each class against the right one.
+    CrossEntropy {
+        /// How much of the target is spread over all classes, from 0 to below 1.
+        #[serde(default)]
+        #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+        label_smoothing: f64,
+        /// How much each class counts, 0 or more, in the order of the classes. Default: all the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(length(min = 1))]
+        class_weights: Option<Vec<f64>>,
+        /// Samples or positions of this target don't count, neither here nor in the metrics. It needs
+        /// not be one of the classes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ignore_index: Option<u32>,
+    },
+    /// Of a logit for each number that is 0 (no) or 1 (yes), or a share between them.
+    BinaryCrossEntropy {
+        /// How much a yes counts against a no, above 0, for each number. Default: as much.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(length(min = 1))]
+        pos_weight: Option<Vec<f64>>,
+    },
+    /// The mean of the squared errors.
+    Mse,
+    /// The mean of the errors' sizes.
+    L1,
+    /// Errors squared where they're small, linear where they're large.
+    Huber {
+        /// The size from which on an error counts linearly, above 0.
+        #[serde(default = "one")]
+        #[schemars(extend("exclusiveMinimum" = 0.0))]
+        delta: f64,
+    },
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl LossConfig {
+    /// Cross entropy for classes, the mean squared error for numbers.
+    pub fn default_for(targets: &Targets) -> LossConfig {
+        match targets {
+            Targets::Class(_) | Targets::ClassPerPosition(_) => LossConfig::CrossEntropy {
+                label_smoothing: 0.0,
+                class_weights: None,
+                ignore_index: None,
+            },
+            Targets::Numbers(_) => LossConfig::Mse,
+        }
+    }
+
+    /// The target that does not count, which metrics have to leave out too.
+    pub fn ignore_index(&self) -> Option<u32> {
+        match self {
+            LossConfig::CrossEntropy { ignore_index, .. } => *ignore_index,
+            _ => None,
+        }
+    }
+
+    /// The loss for such targets.
+    ///
+    /// # Errors
+    ///
+    /// Where loss and targets don't belong together, or a number is out of its range.
+    pub fn build(&self, targets: &Targets) -> Result<Loss, Error> {
+        self.check_kind(targets)?;
+        let count = targets.outputs();
+        match self {
+            LossConfig::CrossEntropy {
+                label_smoothing,
+                class_weights,
+                ignore_index,
+            } => {
+                if !(0.0..1.0).contains(label_smoothing) {
+                    let name = "label_smoothing".to_owned();
+                    return Err(out_of_range(name, "from 0 to below 1", *label_smoothing));
+                }
+                if let Some(weights) = class_weights {
+                    check_class_weights(weights, count)?;
+                }
+                match ignore_index {
+                    Some(index) if (*index as usize) < count && count <= 2 => {
+                        return Err(Error::Ignored(*index));
+                    }
+                    _ => {}
+                }
+                Ok(Loss::CrossEntropy(CrossEntropy {
+                    label_smoothing: *label_smoothing,
+                    class_weights: class_weights.clone(),
+                    ignore_index: *ignore_index,
+                }))
+            }
+            LossConfig::BinaryCrossEntropy { pos_weight } => {
+                if let Some(weights) = pos_weight {
+                    check_pos_weight(weights, count)?;
+                }
+                let loss = BinaryCrossEntropy::new(pos_weight.clone());
+                Ok(Loss::BinaryCrossEntropy(loss))
+            }
+            LossConfig::Mse => Ok(Loss::Mse),
+            LossConfig::L1 => Ok(Loss::L1),
+            LossConfig::Huber { delta } if delta.is_finite() && *delta > 0.0 => {
+                Ok(Loss::Huber { delta: *delta })
+            }
+            LossConfig::Huber { delta } => Err(out_of_range("delta".to_owned(), "above 0", *delta)),
+        }
+    }
+
+    fn check_kind(&self, targets: &Targets) -> Result<(), Error> {
+        let (loss, wants_classes) = match self {
+            LossConfig::CrossEntropy { .. } => ("cross-entropy", true),
+            LossConfig::BinaryCrossEntropy { .. } => ("binary-cross-entropy", false),
+            LossConfig::Mse => ("mse", false),
+            LossConfig::L1 => ("l1", false),
+            LossConfig::Huber { .. } => ("huber", false),
+        };
+        let are_classes = !matches!(targets, Targets::Numbers(_));
+        match (wants_classes, are_classes) {
+            (true, false) => Err(Error::Targets {
+                loss,
+                wanted: "classes",
+                found: "numbers",
+                instead: "`mse`, `l1` or `huber`, or `binary-cross-entropy` where all are 0 or 1; in a table, \
+                          `\"target_kind\": \"classes\"` makes classes of them",
+            }),
+            (false, true) => Err(Error::Targets {
+                loss,
+                wanted: "numbers",
+                found: "classes",
+                instead: "`cross-entropy`, for two classes too",
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_class_weights(weights: &[f64], classes: usize) -> Result<(), Error> {
+    let name = "class_weights";
+    check_count(name, "class", classes, weights.len())?;
+    let is_wrong = |weight: &f64| !(weight.is_finite() && *weight >= 0.0);
+    if let Some(place) = weights.iter().position(is_wrong) {
+        let name = format!("{name}[{place}]");
+        return Err(out_of_range(name, "0 or more", weights[place]));
+    }
+    if weights.iter().all(|weight| *weight <= 0.0) {
+        return Err(Error::NoWeight);
+    }
+    Ok(())
+}
+
+fn check_pos_weight(weights: &[f64], numbers: usize) -> Result<(), Error> {
+    let name = "pos_weight";
+    check_count(name, "number", numbers, weights.len())?;
+    let is_wrong = |weight: &f64| !(weight.is_finite() && *weight > 0.0);
+    if let Some(place) = weights.iter().position(is_wrong) {
+        let name = format!("{name}[{place}]");
+        return Err(out_of_range(name, "above 0", weights[place]));
+    }
+    Ok(())
+}
+
+fn check_count(
+    name: &'static str,
+    each: &'static str,
+    wanted: usize,
+    found: usize,
+) -> Result<(), Error> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Error::Count {
+        name,
+        each,
+        wanted,
+        found,
+    })
+}
+
+fn out_of_range(name: String, range: &'static str, found: f64) -> Error {
+    Error::OutOfRange { name, range, found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(count: usize) -> Vec<String> {
+        (0..count).map(|index| format!("n{index}")).collect()
+    }
+
+    fn config(json: &str) -> LossConfig {
+        serde_json::from_str(json).expect("a config")
+    }
+
+    #[test]
+    fn each_kind_of_targets_has_its_loss() {
+        for targets in [
+            Targets::Class(names(2)),
+            Targets::ClassPerPosition(names(2)),
+            Targets::Numbers(names(2)),
+        ] {
+            let config = LossConfig::default_for(&targets);
+            config.build(&targets).expect("it fits");
+            let json = serde_json::to_string(&config).expect("JSON");
+            assert_eq!(config, self::config(&json));
+        }
+        let numbers = Targets::Numbers(names(1));
+        assert_eq!(LossConfig::default_for(&numbers), LossConfig::Mse);
+        assert_eq!(
+            config(r#"{"kind": "huber"}"#).build(&numbers),
+            Ok(Loss::Huber { delta: 1.0 })
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_what_does() {
+        let classes = Targets::Class(names(3));
+        let two = Targets::Class(names(2));
+        let numbers = Targets::Numbers(names(2));
+        for (targets, json, words) in [
+            (
+                &numbers,
+                r#"{"kind": "cross-entropy"}"#,
+                "use `mse`, `l1` or `huber`",
+            ),
+            (&classes, r#"{"kind": "mse"}"#, "use `cross-entropy`"),
+            (
+                &two,
+                r#"{"kind": "binary-cross-entropy"}"#,
+                "for two classes too",
+            ),
+            (
+                &classes,
+                r#"{"kind": "cross-entropy", "class_weights": [1, 2]}"#,
+                "`class_weights` must have 3 elements, one for each class; found 2",
+            ),
+            (
+                &classes,
+                r#"{"kind": "cross-entropy", "class_weights": [1, -2, 1]}"#,
+                "`class_weights[1]` must be 0 or more, found -2",
+            ),
+            (
+                &classes,
+                r#"{"kind": "cross-entropy", "class_weights": [0, 0, 0]}"#,
+                "all 0",
+            ),
+            (
+                &two,
+                r#"{"kind": "cross-entropy", "ignore_index": 1}"#,
+                "leaves fewer than two classes",
+            ),
+            (
+                &classes,
+                r#"{"kind": "cross-entropy", "label_smoothing": 1}"#,
+                "`label_smoothing` must be from 0 to below 1, found 1",
+            ),
+            (
+                &numbers,
+                r#"{"kind": "binary-cross-entropy", "pos_weight": [1, 0]}"#,
+                "`pos_weight[1]` must be above 0, found 0",
+            ),
+            (
+                &numbers,
+                r#"{"kind": "huber", "delta": 0}"#,
+                "`delta` must be above 0",
+            ),
+        ] {
+            let error = config(json).build(targets).expect_err(json).to_string();
+            assert!(error.contains(words), "{json}: {error}");
+        }
+        let padding = config(r#"{"kind": "cross-entropy", "ignore_index": 255}"#);
+        padding.build(&two).expect("no class is lost");
+        assert_eq!(padding.ignore_index(), Some(255));
+    }
+}

@@ -1,0 +1,135 @@
+//! Cross entropy.
+
+use candle_core::{DType, Result, Tensor, bail};
+
+use super::shapes::{Rows, classes_of};
+use crate::ops::{self, CrossEntropyTerms};
+
+/// The cross entropy of logits (samples, classes) against classes (samples): the mean over the
+/// samples of log Σᵢ exp(xᵢ) − x\[target\], a scalar. The same for (samples, positions, classes) and
+/// (samples, positions).
+pub fn cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    CrossEntropy::default().forward(logits, targets)
+}
+
+/// Cross entropy as `torch.nn.CrossEntropyLoss` computes it for classes by index: with the weight w of
+/// each class, the smoothing ε, C classes and n rows (samples or positions) that aren't ignored,
+///
+/// (1 − ε) · Σₙ w\[yₙ\] · ℓ(n, yₙ) + ε / C · Σₙ Σᵢ w\[i\] · ℓ(n, i), divided by Σₙ w\[yₙ\],
+///
+/// where ℓ(n, c) = log Σᵢ exp(xₙᵢ) − xₙ\[c\]. Where that sum is 0 the loss is 0, not NaN.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CrossEntropy {
+    /// ε, from 0 to below 1.
+    pub label_smoothing: f64,
+    /// A weight for each class; all 1 by default.
+    pub class_weights: Option<Vec<f64>>,
+    /// Samples or positions of this target don't count; it needs not be one of the classes.
+    pub ignore_index: Option<u32>,
+}
+
+impl CrossEntropy {
+    /// The loss, a scalar.
+    pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+        let rows = Rows::new(outputs, targets)?;
+        let counted = |target: u32| Some(target).filter(|_| Some(target) != self.ignore_index);
+        let targets: Vec<Option<u32>> = rows.targets.into_iter().map(counted).collect();
+        let weight = self.sum(targets.iter().copied().flatten())?;
+        if weight <= 0.0 {
+            return nothing(outputs);
+        }
+        let terms = CrossEntropyTerms {
+            smoothing: self.label_smoothing,
+            weights: self.class_weights.clone(),
+        };
+        ops::cross_entropy(&rows.logits, &targets, terms, weight)
+    }
+
+    /// The sum of the weights of what counts.
+    pub fn weight(&self, targets: &Tensor) -> Result<f64> {
+        if self.class_weights.is_none() && self.ignore_index.is_none() {
+            return Ok(targets.elem_count() as f64);
+        }
+        let targets = classes_of(targets)?.into_iter();
+        self.sum(targets.filter(|target| Some(*target) != self.ignore_index))
+    }
+
+    fn sum(&self, targets: impl Iterator<Item = u32>) -> Result<f64> {
+        let Some(weights) = &self.class_weights else {
+            return Ok(targets.count() as f64);
+        };
+        let mut sum = 0.0;
+        for target in targets {
+            match weights.get(target as usize) {
+                Some(weight) => sum += weight,
+                None => bail!(
+                    "the target {target} has none of the {} class weights",
+                    weights.len()
+                ),
+            }
+        }
+        Ok(sum)
+    }
+}
+
+/// 0, with a gradient of zeros whatever the outputs are.
+fn nothing(outputs: &Tensor) -> Result<Tensor> {
+    let none = Tensor::zeros(outputs.dims(), DType::U8, outputs.device())?;
+    none.where_cond(outputs, &outputs.zeros_like()?)?.sum_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{Device, Var};
+
+    use super::*;
+
+    fn targets(targets: &[u32]) -> Tensor {
+        Tensor::new(targets, &Device::Cpu).expect("targets")
+    }
+
+    /// The formula in plain numbers.
+    fn slow(logits: &[[f64; 3]], targets: &[usize]) -> f64 {
+        let losses = logits.iter().zip(targets).map(|(row, &target)| {
+            let sum: f64 = row.iter().map(|x| x.exp()).sum();
+            sum.ln() - row[target]
+        });
+        losses.sum::<f64>() / logits.len() as f64
+    }
+
+    #[test]
+    fn value_and_gradient_are_those_of_the_formula() {
+        let rows = [[0.5, -1.0, 2.0], [3.0, 0.1, 0.2]];
+        let logits = Var::new(&rows, &Device::Cpu).expect("logits");
+        let loss = cross_entropy(&logits, &targets(&[1, 0])).expect("loss");
+        let value: f64 = loss.to_scalar().expect("a number");
+        assert!((value - slow(&rows, &[1, 0])).abs() < 1e-12);
+        let store = loss.backward().expect("backward");
+        let gradient: Vec<Vec<f64>> = store.get(&logits).expect("it").to_vec2().expect("numbers");
+        for row in 0..2 {
+            for column in 0..3 {
+                let at = |step: f64| {
+                    let mut moved = rows;
+                    moved[row][column] += step;
+                    slow(&moved, &[1, 0])
+                };
+                let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
+                assert!(
+                    (slope - gradient[row][column]).abs() < 1e-9,
+                    "{row} {column}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn large_logits_neither_overflow_nor_vanish() {
+        let logits = Tensor::new(&[[1e4_f32, 0.0, -1e4]], &Device::Cpu).expect("logits");
+        let of = |target| {
+            let loss = cross_entropy(&logits, &targets(&[target])).expect("loss");
+            loss.to_scalar::<f32>().expect("a number")
+        };
+        assert!(of(0).abs() < f32::EPSILON);
+        assert!((of(2) - 2e4).abs() < 1.0);
+    }
+}

@@ -1,0 +1,101 @@
+//! Outputs and targets side by side, for losses and metrics alike.
+
+use candle_core::{DType, Result, Tensor, bail};
+
+use crate::ops;
+
+/// Logits against classes, of samples or of their positions.
+pub(crate) struct Rows {
+    /// (rows, classes).
+    pub(crate) logits: Tensor,
+    /// Each row's class.
+    pub(crate) targets: Vec<u32>,
+}
+
+impl Rows {
+    /// From outputs (samples, classes) and targets (samples), or (samples, positions, classes) and
+    /// (samples, positions).
+    pub(crate) fn new(outputs: &Tensor, targets: &Tensor) -> Result<Rows> {
+        let fits = |classes: &usize, rows: &[usize]| {
+            rows == targets.dims() && *classes > 0 && (1..=2).contains(&rows.len())
+        };
+        match outputs.dims().split_last() {
+            Some((classes, rows)) if fits(classes, rows) => Ok(Rows {
+                logits: ops::reshape(outputs, (targets.elem_count(), *classes))?,
+                targets: classes_of(targets)?,
+            }),
+            _ => bail!(
+                "outputs {:?} and targets {:?} don't belong together: for classes they must be \
+                 (samples, classes) and (samples), or (samples, positions, classes) and (samples, \
+                 positions)",
+                outputs.dims(),
+                targets.dims()
+            ),
+        }
+    }
+
+    /// Without the rows whose target is `ignored`.
+    pub(crate) fn without(self, ignored: Option<u32>) -> Result<Rows> {
+        let Some(ignored) = ignored.filter(|ignored| self.targets.contains(ignored)) else {
+            return Ok(self);
+        };
+        let mut targets = Vec::new();
+        let mut kept = Vec::new();
+        for (row, target) in (0_u32..).zip(self.targets) {
+            if target != ignored {
+                targets.push(target);
+                kept.push(row);
+            }
+        }
+        let logits = if kept.is_empty() {
+            self.logits.narrow(0, 0, 0)?
+        } else {
+            let kept = Tensor::new(kept.as_slice(), self.logits.device())?;
+            self.logits.index_select(&kept, 0)?
+        };
+        Ok(Rows { logits, targets })
+    }
+
+    /// How many classes there are, each target being one of them.
+    pub(crate) fn classes(&self) -> Result<usize> {
+        let classes = self.logits.dim(1)?;
+        if let Some(target) = self.targets.iter().find(|&&t| t as usize >= classes) {
+            bail!(
+                "the target {target} is none of the outputs' {classes} classes, 0 to {}",
+                classes - 1
+            );
+        }
+        Ok(classes)
+    }
+}
+
+/// Classes in plain numbers, in the order of their storage.
+pub(crate) fn classes_of(targets: &Tensor) -> Result<Vec<u32>> {
+    if targets.dtype() != DType::U32 {
+        bail!(
+            "classes must be u32, found targets of {}",
+            targets.dtype().as_str()
+        );
+    }
+    targets.flatten_all()?.to_vec1()
+}
+
+/// Targets that are numbers (samples, numbers), in the type of the outputs, which must be of the same
+/// shape: broadcasting would hide an error.
+pub(crate) fn numbers(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
+    if outputs.dims() != targets.dims() {
+        bail!(
+            "outputs {:?} and targets {:?} don't belong together: numbers must be of one shape, \
+             (samples, numbers)",
+            outputs.dims(),
+            targets.dims()
+        );
+    }
+    targets.to_dtype(outputs.dtype())
+}
+
+/// The mean over so many elements; 0 of none.
+pub(super) fn mean(errors: &Tensor) -> Result<Tensor> {
+    let count = errors.elem_count().max(1);
+    errors.sum_all()?.affine(1.0 / count as f64, 0.0)
+}

@@ -1,0 +1,317 @@
+//! Losses against PyTorch's, against their formulas in plain numbers, and their gradients against
+//! differences.
+
+use candle_core::{DType, Device, Tensor, Var};
+use serde_json::Value;
+
+use super::*;
+use crate::Targets;
+
+/// Written by tests/reference/losses.py.
+const REFERENCE: &str = include_str!("../../../../tests/reference/losses.json");
+
+fn flat(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(values) => values.iter().flat_map(flat).collect(),
+        number => vec![number.as_f64().expect("a number")],
+    }
+}
+
+fn shape(value: &Value) -> Vec<usize> {
+    let mut shape = Vec::new();
+    let mut value = value;
+    while let Value::Array(values) = value {
+        shape.push(values.len());
+        value = &values[0];
+    }
+    shape
+}
+
+/// In `f64`.
+fn tensor(value: &Value) -> Tensor {
+    Tensor::from_vec(flat(value), shape(value), &Device::Cpu).expect("numbers")
+}
+
+/// Targets of the type that a data set gives, and what it says of them.
+fn targets_of(case: &Value) -> (Targets, Tensor) {
+    let found = tensor(&case["targets"]);
+    let outputs = shape(&case["outputs"]);
+    let count = *outputs.last().expect("at least one");
+    let names = (0..count).map(|index| index.to_string()).collect();
+    let classes = || found.to_dtype(DType::U32).expect("classes");
+    match (&case["config"]["kind"], outputs.len()) {
+        (Value::String(kind), 2) if kind == "cross-entropy" => (Targets::Class(names), classes()),
+        (_, 3) => (Targets::ClassPerPosition(names), classes()),
+        _ => (
+            Targets::Numbers(names),
+            found.to_dtype(DType::F32).expect("numbers"),
+        ),
+    }
+}
+
+fn number(tensor: &Tensor) -> f64 {
+    let tensor = tensor.to_dtype(DType::F64).expect("a number");
+    tensor.to_scalar().expect("a scalar")
+}
+
+/// The loss's gradient at `outputs`.
+fn gradient(loss: &Loss, outputs: &Tensor, targets: &Tensor) -> Vec<f64> {
+    let outputs = Var::from_tensor(outputs).expect("a variable");
+    let value = loss.forward(&outputs, targets).expect("a loss");
+    let store = value.backward().expect("backward");
+    let gradient = store.get(&outputs).expect("a gradient");
+    let gradient = gradient.to_dtype(DType::F64).and_then(|g| g.flatten_all());
+    gradient.and_then(|g| g.to_vec1()).expect("numbers")
+}
+
+#[track_caller]
+fn close(found: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() <= tolerance, "{found} {expected}");
+    }
+}
+
+fn cases() -> Vec<(Loss, Tensor, Tensor, Value)> {
+    let reference: Value = serde_json::from_str(REFERENCE).expect("JSON");
+    let cases = reference["cases"].as_array().expect("a list").clone();
+    let built = cases.into_iter().map(|case| {
+        let (targets, values) = targets_of(&case);
+        let config: LossConfig = serde_json::from_value(case["config"].clone()).expect("a config");
+        let loss = config.build(&targets).expect("a loss");
+        (loss, tensor(&case["outputs"]), values, case)
+    });
+    built.collect()
+}
+
+#[test]
+fn values_and_gradients_are_pytorchs() {
+    for (loss, outputs, targets, case) in cases() {
+        let tolerance = 1e-12;
+        let value = number(&loss.forward(&outputs, &targets).expect("a loss"));
+        close(&[value], &flat(&case["loss"]), tolerance);
+        close(
+            &gradient(&loss, &outputs, &targets),
+            &flat(&case["gradient"]),
+            tolerance,
+        );
+        let halved = outputs.to_dtype(DType::F32).expect("f32");
+        let value = number(&loss.forward(&halved, &targets).expect("a loss"));
+        close(&[value], &flat(&case["loss"]), 1e-5);
+    }
+}
+
+#[test]
+fn gradients_are_those_of_central_differences() {
+    for (loss, outputs, targets, _) in cases() {
+        let at: Vec<f64> = outputs
+            .flatten_all()
+            .and_then(|o| o.to_vec1())
+            .expect("f64");
+        let difference = |index: usize, step: f64| {
+            let mut moved = at.clone();
+            moved[index] += step;
+            let moved = Tensor::from_vec(moved, outputs.dims(), &Device::Cpu).expect("outputs");
+            number(&loss.forward(&moved, &targets).expect("a loss"))
+        };
+        let slopes: Vec<f64> = (0..at.len())
+            .map(|index| (difference(index, 1e-6) - difference(index, -1e-6)) / 2e-6)
+            .collect();
+        close(&gradient(&loss, &outputs, &targets), &slopes, 1e-8);
+    }
+}
+
+/// The formula of [`CrossEntropy`] in plain numbers.
+fn slow_cross_entropy(loss: &CrossEntropy, rows: &[Vec<f64>], targets: &[u32]) -> f64 {
+    let ones = vec![1.0; rows[0].len()];
+    let weights = loss.class_weights.as_ref().unwrap_or(&ones);
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for (row, &target) in rows.iter().zip(targets) {
+        if Some(target) == loss.ignore_index {
+            continue;
+        }
+        let normaliser: f64 = row.iter().map(|x| x.exp()).sum();
+        let smoothed = |class: usize| {
+            let share = loss.label_smoothing / row.len() as f64;
+            share
+                + if class == target as usize {
+                    1.0 - loss.label_smoothing
+                } else {
+                    0.0
+                }
+        };
+        for (class, x) in row.iter().enumerate() {
+            sum -= weights[class] * smoothed(class) * (x.exp() / normaliser).ln();
+        }
+        weight += weights[target as usize];
+    }
+    sum / weight
+}
+
+#[test]
+fn cross_entropy_is_its_formula() {
+    let rows = vec![
+        vec![0.5, -1.0, 2.0],
+        vec![3.0, 0.1, 0.2],
+        vec![0.0, 0.0, 1.0],
+        vec![-1.0, 4.0, 0.0],
+    ];
+    let targets = [1, 0, 2, 0];
+    let logits = Tensor::new(rows.clone(), &Device::Cpu).expect("logits");
+    let classes = Tensor::new(&targets, &Device::Cpu).expect("targets");
+    for label_smoothing in [0.0, 0.1] {
+        for class_weights in [None, Some(vec![0.25, 1.0, 4.0])] {
+            for ignore_index in [None, Some(0), Some(7)] {
+                let loss = CrossEntropy {
+                    label_smoothing,
+                    class_weights: class_weights.clone(),
+                    ignore_index,
+                };
+                let found = number(&loss.forward(&logits, &classes).expect("a loss"));
+                let expected = slow_cross_entropy(&loss, &rows, &targets);
+                close(&[found], &[expected], 1e-12);
+            }
+        }
+    }
+}
+
+#[test]
+fn means_of_unequal_batches_add_up() {
+    for (loss, outputs, targets, _) in cases() {
+        let whole = number(&loss.forward(&outputs, &targets).expect("a loss"));
+        let samples = outputs.dim(0).expect("samples");
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (start, count) in [(0, 1), (1, samples - 1)] {
+            let outputs = outputs.narrow(0, start, count).expect("a part");
+            let targets = targets.narrow(0, start, count).expect("a part");
+            let weight = loss.weight(&targets).expect("a weight");
+            sum += weight * number(&loss.forward(&outputs, &targets).expect("a loss"));
+            weights += weight;
+        }
+        close(&[sum / weights], &[whole], 1e-12);
+    }
+}
+
+#[test]
+fn where_nothing_counts_the_loss_is_zero_with_a_gradient_of_zeros() {
+    let outputs = [[1.0_f64, 2.0], [f64::NAN, 4.0]];
+    let outputs = Tensor::new(&outputs, &Device::Cpu).expect("outputs");
+    let targets = Tensor::new(&[1_u32, 1], &Device::Cpu).expect("targets");
+    let ignored = CrossEntropy {
+        ignore_index: Some(1),
+        ..CrossEntropy::default()
+    };
+    let weightless = CrossEntropy {
+        class_weights: Some(vec![1.0, 0.0]),
+        ..CrossEntropy::default()
+    };
+    for loss in [Loss::CrossEntropy(ignored), Loss::CrossEntropy(weightless)] {
+        let value = loss.forward(&outputs, &targets).expect("a loss");
+        close(&[number(&value)], &[0.0], 0.0);
+        close(&[loss.weight(&targets).expect("a weight")], &[0.0], 0.0);
+        close(&gradient(&loss, &outputs, &targets), &[0.0; 4], 0.0);
+    }
+}
+
+#[test]
+fn what_is_ignored_may_hold_anything() {
+    let outputs = [[1.0_f64, 2.0], [f64::NAN, f64::INFINITY]];
+    let outputs = Tensor::new(&outputs, &Device::Cpu).expect("outputs");
+    let targets = Tensor::new(&[1_u32, 99], &Device::Cpu).expect("targets");
+    let loss = Loss::CrossEntropy(CrossEntropy {
+        ignore_index: Some(99),
+        ..CrossEntropy::default()
+    });
+    let value = number(&loss.forward(&outputs, &targets).expect("a loss"));
+    close(&[value], &[(1.0_f64 + (-1.0_f64).exp()).ln()], 1e-12);
+    assert!(
+        gradient(&loss, &outputs, &targets)
+            .iter()
+            .all(|g| g.is_finite())
+    );
+}
+
+#[test]
+fn binary_cross_entropy_of_large_logits_neither_overflows_nor_vanishes() {
+    let loss = Loss::BinaryCrossEntropy(BinaryCrossEntropy::default());
+    let outputs = Tensor::new(&[[1e4_f32, -1e4, 50.0]], &Device::Cpu).expect("outputs");
+    let right = Tensor::new(&[[1.0_f32, 0.0, 1.0]], &Device::Cpu).expect("targets");
+    let wrong = Tensor::new(&[[0.0_f32, 1.0, 0.0]], &Device::Cpu).expect("targets");
+    close(
+        &[number(&loss.forward(&outputs, &right).expect("a loss"))],
+        &[0.0],
+        1e-9,
+    );
+    let value = number(&loss.forward(&outputs, &wrong).expect("a loss"));
+    close(&[value], &[20_050.0 / 3.0], 1e-2);
+    let small = gradient(&loss, &outputs, &right)[2];
+    let expected = -(-50.0_f64).exp() / 3.0;
+    assert!((small / expected - 1.0).abs() < 1e-5, "{small} {expected}");
+}
+
+#[test]
+fn shapes_and_targets_that_do_not_fit_are_told() {
+    let of = |dims: &[usize]| Tensor::zeros(dims, DType::F32, &Device::Cpu).expect("zeros");
+    let classes =
+        |dims: &[usize], class: u32| Tensor::full(class, dims, &Device::Cpu).expect("u32");
+    let cross_entropy = Loss::CrossEntropy(CrossEntropy::default());
+    let binary = Loss::BinaryCrossEntropy(BinaryCrossEntropy::default());
+    for (loss, outputs, targets, words) in [
+        (
+            &cross_entropy,
+            of(&[4, 3]),
+            classes(&[5], 0),
+            "outputs [4, 3] and targets [5]",
+        ),
+        (
+            &cross_entropy,
+            of(&[4, 2, 3]),
+            classes(&[4], 0),
+            "(samples, positions, classes)",
+        ),
+        (
+            &cross_entropy,
+            of(&[4]),
+            classes(&[], 0),
+            "don't belong together",
+        ),
+        (
+            &cross_entropy,
+            of(&[4, 3]),
+            classes(&[4], 3),
+            "target 3 is none of the outputs' 3 classes",
+        ),
+        (
+            &cross_entropy,
+            of(&[4, 3]),
+            of(&[4]),
+            "classes must be u32, found targets of f32",
+        ),
+        (
+            &Loss::Mse,
+            of(&[4, 1]),
+            of(&[4]),
+            "outputs [4, 1] and targets [4]",
+        ),
+        (
+            &binary,
+            of(&[2, 1]),
+            of(&[2, 1]).affine(1.0, 2.0).expect("2"),
+            "found 2 in the batch's",
+        ),
+    ] {
+        let error = loss
+            .forward(&outputs, &targets)
+            .expect_err(words)
+            .to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_prediction_is_the_largest_logit() {
+    let logits = [[1.0_f32, 2.0], [5.0, 2.0], [0.0, 0.0]];
+    let logits = Tensor::new(&logits, &Device::Cpu).expect("logits");
+    let targets = Tensor::new(&[1_u32, 1, 0], &Device::Cpu).expect("targets");
+    assert_eq!(correct_count(&logits, &targets).expect("a count"), 2);
+}

@@ -1,0 +1,316 @@
+//! Metrics in the manifest: a kind, or an object with its options.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::value::{MapAccessDeserializer, MapDeserializer};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
+
+use super::{
+    Accuracy, BinaryAccuracy, ConfusionMatrix, Error, F1, Mae, Metric, Perplexity, Precision, R2,
+    Recall, Rmse, TopK,
+};
+use crate::Targets;
+
+/// A metric: `"accuracy"`, or `{"kind": "top-k", "k": 3}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct MetricConfig {
+    /// Which one.
+    pub metric: MetricKind,
+}
+
+/// A metric with its options.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum MetricKind {
+    /// Of classes: the share whose largest logit is at the target.
+    Accuracy,
+    /// Of classes: the share whose target is among the k largest logits, as `top5_accuracy`.
+    TopK {
+        /// Among how many, from 1 to below the number of classes.
+        #[serde(default = "five")]
+        #[schemars(range(min = 1))]
+        k: usize,
+    },
+    /// Of classes: of what was predicted to be of a class, the share that was.
+    Precision {
+        /// How classes are averaged.
+        #[serde(default)]
+        average: Average,
+    },
+    /// Of classes: of what is of a class, the share that was predicted to be.
+    Recall {
+        /// How classes are averaged.
+        #[serde(default)]
+        average: Average,
+    },
+    /// Of classes: the harmonic mean of precision and recall.
+    F1 {
+        /// How classes are averaged.
+        #[serde(default)]
+        average: Average,
+    },
+    /// Of at most 32 classes: how many of each were predicted to be of each, as
+    /// `confusion/ACTUAL/PREDICTED`.
+    ConfusionMatrix,
+    /// Of classes: the exponential of the mean cross entropy.
+    Perplexity,
+    /// Of numbers: the mean absolute error.
+    Mae,
+    /// Of numbers: the root of the mean squared error.
+    Rmse,
+    /// Of numbers: the coefficient of determination, averaged over them.
+    R2,
+    /// Of numbers that are 0 or 1: the share whose logit is on the right side of 0.
+    BinaryAccuracy,
+}
+
+/// How the classes' shares become one number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Average {
+    /// Each class that occurs counts the same.
+    #[default]
+    Macro,
+    /// Each sample or position counts the same; the metric's name ends in `_micro`.
+    Micro,
+}
+
+fn five() -> usize {
+    5
+}
+
+/// All kinds, each of which may stand without options.
+const KINDS: [&str; 11] = [
+    "accuracy",
+    "top-k",
+    "precision",
+    "recall",
+    "f1",
+    "confusion-matrix",
+    "perplexity",
+    "mae",
+    "rmse",
+    "r2",
+    "binary-accuracy",
+];
+
+impl From<MetricKind> for MetricConfig {
+    fn from(metric: MetricKind) -> Self {
+        MetricConfig { metric }
+    }
+}
+
+impl MetricConfig {
+    /// The accuracy of classes, the perplexity too where each position has one; errors of numbers.
+    pub fn default_for(targets: &Targets) -> Vec<MetricConfig> {
+        let kinds = match targets {
+            Targets::Class(_) => vec![MetricKind::Accuracy],
+            Targets::ClassPerPosition(_) => vec![MetricKind::Accuracy, MetricKind::Perplexity],
+            Targets::Numbers(_) => vec![MetricKind::Mae, MetricKind::Rmse],
+        };
+        kinds.into_iter().map(MetricConfig::from).collect()
+    }
+
+    /// The metric of such targets, of which those that are `ignore_index` don't count.
+    ///
+    /// # Errors
+    ///
+    /// Where metric and targets don't belong together.
+    pub fn build(
+        &self,
+        targets: &Targets,
+        ignore_index: Option<u32>,
+    ) -> Result<Box<dyn Metric>, Error> {
+        match targets {
+            Targets::Class(classes) | Targets::ClassPerPosition(classes) => {
+                self.of_classes(classes, ignore_index)
+            }
+            Targets::Numbers(numbers) => self.of_numbers(numbers.len()),
+        }
+    }
+
+    fn of_classes(
+        &self,
+        classes: &[String],
+        ignored: Option<u32>,
+    ) -> Result<Box<dyn Metric>, Error> {
+        let count = classes.len();
+        Ok(match self.metric {
+            MetricKind::Accuracy => Box::new(Accuracy::new(ignored)),
+            MetricKind::TopK { k } if (1..count).contains(&k) => Box::new(TopK::new(k, ignored)),
+            MetricKind::TopK { k } => return Err(Error::TopK { k, classes: count }),
+            MetricKind::Precision { average } => Box::new(Precision::new(count, average, ignored)),
+            MetricKind::Recall { average } => Box::new(Recall::new(count, average, ignored)),
+            MetricKind::F1 { average } => Box::new(F1::new(count, average, ignored)),
+            MetricKind::ConfusionMatrix if count <= ConfusionMatrix::MOST_CLASSES => {
+                Box::new(ConfusionMatrix::new(classes.to_vec(), ignored))
+            }
+            MetricKind::ConfusionMatrix => return Err(Error::Classes { found: count }),
+            MetricKind::Perplexity => Box::new(Perplexity::new(ignored)),
+            MetricKind::Mae | MetricKind::Rmse | MetricKind::R2 | MetricKind::BinaryAccuracy => {
+                return Err(Error::Targets {
+                    metric: self.kind(),
+                    wanted: "numbers",
+                    found: "classes",
+                    instead: "`accuracy`, `top-k`, `precision`, `recall`, `f1`, \
+                              `confusion-matrix` or `perplexity`",
+                });
+            }
+        })
+    }
+
+    fn of_numbers(&self, count: usize) -> Result<Box<dyn Metric>, Error> {
+        Ok(match self.metric {
+            MetricKind::Mae => Box::new(Mae),
+            MetricKind::Rmse => Box::new(Rmse),
+            MetricKind::R2 => Box::new(R2::new(count)),
+            MetricKind::BinaryAccuracy => Box::new(BinaryAccuracy),
+            _ => {
+                return Err(Error::Targets {
+                    metric: self.kind(),
+                    wanted: "classes",
+                    found: "numbers",
+                    instead: "`mae`, `rmse` or `r2`, or `binary-accuracy` where all are 0 or 1",
+                });
+            }
+        })
+    }
+
+    /// As the manifest calls it.
+    fn kind(&self) -> &'static str {
+        match self.metric {
+            MetricKind::Accuracy => "accuracy",
+            MetricKind::TopK { .. } => "top-k",
+            MetricKind::Precision { .. } => "precision",
+            MetricKind::Recall { .. } => "recall",
+            MetricKind::F1 { .. } => "f1",
+            MetricKind::ConfusionMatrix => "confusion-matrix",
+            MetricKind::Perplexity => "perplexity",
+            MetricKind::Mae => "mae",
+            MetricKind::Rmse => "rmse",
+            MetricKind::R2 => "r2",
+            MetricKind::BinaryAccuracy => "binary-accuracy",
+        }
+    }
+}
+
+impl JsonSchema for MetricConfig {
+    fn schema_name() -> Cow<'static, str> {
+        "MetricConfig".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut object = generator.subschema_for::<MetricKind>();
+        // Said here too, so that a text is never taken for an object with the wrong kind.
+        object.insert("type".to_owned(), json!("object"));
+        let kind = json!({"type": "string", "enum": KINDS, "description": "The metric's kind."});
+        let mut schema = Schema::default();
+        schema.insert("anyOf".to_owned(), json!([kind, object]));
+        schema
+    }
+}
+
+impl<'de> Deserialize<'de> for MetricConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KindOrObject)
+    }
+}
+
+struct KindOrObject;
+
+impl<'de> Visitor<'de> for KindOrObject {
+    type Value = MetricConfig;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a metric's kind or an object")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, kind: &str) -> Result<Self::Value, E> {
+        let object = MapDeserializer::new(std::iter::once(("kind", kind)));
+        MetricKind::deserialize(object).map(MetricConfig::from)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        MetricKind::deserialize(MapAccessDeserializer::new(map)).map(MetricConfig::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::build_all;
+
+    fn names(count: usize) -> Vec<String> {
+        (0..count).map(|index| format!("n{index}")).collect()
+    }
+
+    fn configs(json: &str) -> Vec<MetricConfig> {
+        serde_json::from_str(json).expect("metrics")
+    }
+
+    #[test]
+    fn every_kind_may_stand_alone_or_with_options() {
+        for kind in KINDS {
+            let alone: MetricConfig = serde_json::from_value(json!(kind)).expect(kind);
+            let object = serde_json::from_value(json!({"kind": kind})).expect(kind);
+            assert_eq!(alone, object);
+            assert_eq!(alone.kind(), kind);
+            let again = serde_json::to_value(&alone).expect("JSON");
+            assert_eq!(alone, serde_json::from_value(again).expect("the same"));
+        }
+        let some = configs(r#"[{"kind": "top-k", "k": 3}, {"kind": "f1", "average": "micro"}]"#);
+        let built = build_all(&some, &Targets::Class(names(4)), None).expect("metrics");
+        let found: Vec<String> = built.iter().flat_map(|metric| metric.names()).collect();
+        assert_eq!(found, ["top3_accuracy", "f1_micro"]);
+    }
+
+    #[test]
+    fn the_defaults_fit() {
+        for (targets, expected) in [
+            (Targets::Class(names(2)), vec!["accuracy"]),
+            (
+                Targets::ClassPerPosition(names(2)),
+                vec!["accuracy", "perplexity"],
+            ),
+            (Targets::Numbers(names(2)), vec!["mae", "rmse"]),
+        ] {
+            let built = build_all(&MetricConfig::default_for(&targets), &targets, None);
+            let built = built.expect("metrics");
+            let found: Vec<String> = built.iter().flat_map(|metric| metric.names()).collect();
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_what_does() {
+        let classes = |count| Targets::Class(names(count));
+        let numbers = Targets::Numbers(names(1));
+        for (targets, json, words) in [
+            (
+                &numbers,
+                r#"["accuracy"]"#,
+                "`binary-accuracy` where all are 0 or 1",
+            ),
+            (&classes(3), r#"["r2"]"#, "use `accuracy`, `top-k`"),
+            (&classes(5), r#"["top-k"]"#, "`k` must be from 1 to below 5"),
+            (
+                &classes(33),
+                r#"["confusion-matrix"]"#,
+                "of 33 classes that is too many, at most 32",
+            ),
+            (
+                &classes(3),
+                r#"["f1", {"kind": "f1"}]"#,
+                "two metrics are called `f1`",
+            ),
+        ] {
+            let error = build_all(&configs(json), targets, None).err().expect(json);
+            assert!(error.to_string().contains(words), "{json}: {error}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A plain convolutional network, as `LeNet` is one (`LeCun` et al., 1998).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{activation, dropout, flatten, linear};
+use crate::{Activation, Extent, LayerConfig};
+
+/// A convolutional network: blocks of convolution, nonlinearity and pooling, then linear layers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConvnetConfig {
+    /// The channels of the convolutions `conv1`, `conv2`, ….
+    #[schemars(length(min = 1), inner(range(min = 1)))]
+    pub channels: Vec<usize>,
+    /// The places of the convolutions' windows.
+    pub kernel: Extent,
+    /// Zeros around the convolutions' inputs.
+    pub padding: Extent,
+    /// The size of the largest-number pooling behind each convolution; 1 for none.
+    #[schemars(range(min = 1))]
+    pub pool: usize,
+    /// Batch normalisation behind each convolution, which has no bias then.
+    pub batch_norm: bool,
+    /// The widths of the linear layers `fc1`, `fc2`, … in front of the last.
+    #[schemars(inner(range(min = 1)))]
+    pub hidden: Vec<usize>,
+    /// The nonlinearity.
+    pub activation: Activation,
+    /// The nonlinearity behind the convolutions. Default: the same; `identity` for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conv_activation: Option<Activation>,
+    /// The share of the linear layers' outputs that training drops, from 0 to below 1.
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+    pub dropout: f64,
+}
+
+impl Default for ConvnetConfig {
+    fn default() -> Self {
+        ConvnetConfig {
+            channels: vec![32, 64],
+            kernel: Extent::Both(5),
+            padding: Extent::Both(0),
+            pool: 2,
+            batch_norm: false,
+            hidden: vec![128],
+            activation: Activation::Relu,
+            conv_activation: None,
+            dropout: 0.0,
+        }
+    }
+}
+
+/// Its layers.
+pub fn convnet(config: &ConvnetConfig) -> Vec<LayerConfig> {
+    let mut layers = Vec::new();
+    for (index, &channels) in config.channels.iter().enumerate() {
+        block(config, index + 1, channels, &mut layers);
+    }
+    layers.push(flatten());
+    for (index, &width) in config.hidden.iter().enumerate() {
+        let number = index + 1;
+        layers.push(linear(format!("fc{number}"), Some(width)));
+        layers.push(activation(format!("fc{number}_act"), config.activation));
+        if config.dropout > 0.0 {
+            layers.push(dropout(format!("fc{number}_drop"), config.dropout));
+        }
+    }
+    layers.push(linear(format!("fc{}", config.hidden.len() + 1), None));
+    layers
+}
+
+fn block(config: &ConvnetConfig, number: usize, channels: usize, layers: &mut Vec<LayerConfig>) {
+    layers.push(LayerConfig::Conv2d {
+        name: Some(format!("conv{number}")),
+        channels,
+        kernel: config.kernel,
+        stride: Extent::Both(1),
+        padding: config.padding,
+        dilation: Extent::Both(1),
+        groups: 1,
+        bias: !config.batch_norm,
+        init: None,
+    });
+    if config.batch_norm {
+        layers.push(LayerConfig::BatchNorm {
+            name: Some(format!("bn{number}")),
+            momentum: 0.1,
+            epsilon: 1e-5,
+        });
+    }
+    let function = config.conv_activation.unwrap_or(config.activation);
+    if function != Activation::Identity {
+        layers.push(activation(format!("conv{number}_act"), function));
+    }
+    if config.pool > 1 {
+        layers.push(LayerConfig::MaxPool2d {
+            name: Some(format!("pool{number}")),
+            kernel: Extent::Both(config.pool),
+            stride: None,
+            padding: Extent::Both(0),
+        });
+    }
+}

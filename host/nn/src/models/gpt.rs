@@ -1,0 +1,165 @@
+//! The decoder-only transformer, with norms in front of its parts (Radford et al., 2019).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{activation, dropout};
+use crate::{Activation, InitConfig, LayerConfig};
+
+/// A decoder-only transformer: every position predicts what comes next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GptConfig {
+    /// How many blocks of attention and linear layers.
+    #[schemars(range(min = 1))]
+    pub layers: usize,
+    /// Into how many heads the width is divided.
+    #[schemars(range(min = 1))]
+    pub heads: usize,
+    /// The length of the vectors at each position.
+    #[schemars(range(min = 1))]
+    pub width: usize,
+    /// The width of the linear layers between, in multiples of `width`.
+    #[schemars(range(min = 1))]
+    pub expansion: usize,
+    /// The nonlinearity.
+    pub activation: Activation,
+    /// The normalisation.
+    pub norm: Norm,
+    /// How positions are told from one another.
+    pub positions: Positions,
+    /// The share of numbers that training drops, from 0 to below 1.
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+    pub dropout: f64,
+    /// Whether the linear layers have biases; the last has none.
+    pub bias: bool,
+    /// The standard deviation of all weights at the start. Default: PyTorch's initialisations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub init_std: Option<f64>,
+}
+
+/// A normalisation of each position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Norm {
+    /// By mean and variance.
+    #[default]
+    Layer,
+    /// By the root mean square.
+    Rms,
+}
+
+/// How positions are told from one another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Positions {
+    /// A learned vector for each.
+    #[default]
+    Learned,
+    /// Angles of queries and keys.
+    Rotary,
+}
+
+impl Default for GptConfig {
+    fn default() -> Self {
+        GptConfig {
+            layers: 4,
+            heads: 4,
+            width: 128,
+            expansion: 4,
+            activation: Activation::Gelu,
+            norm: Norm::Layer,
+            positions: Positions::Learned,
+            dropout: 0.0,
+            bias: true,
+            init_std: None,
+        }
+    }
+}
+
+/// Its layers.
+pub fn gpt(config: &GptConfig) -> Vec<LayerConfig> {
+    let init = config
+        .init_std
+        .map(|std| InitConfig::Normal { mean: 0.0, std });
+    let mut layers = vec![LayerConfig::Embedding {
+        name: Some("tok".to_owned()),
+        width: config.width,
+        init,
+    }];
+    if config.positions == Positions::Learned {
+        layers.push(LayerConfig::PositionEmbedding {
+            name: Some("pos".to_owned()),
+            init,
+        });
+    }
+    if config.dropout > 0.0 {
+        layers.push(dropout("drop", config.dropout));
+    }
+    for index in 0..config.layers {
+        layers.push(block(config, index, init));
+    }
+    layers.push(norm(config, "ln"));
+    layers.push(LayerConfig::Linear {
+        name: Some("head".to_owned()),
+        outputs: None,
+        bias: false,
+        init,
+    });
+    layers
+}
+
+/// x + attention(norm(x)), then x + linear(activation(linear(norm(x)))).
+fn block(config: &GptConfig, index: usize, init: Option<InitConfig>) -> LayerConfig {
+    let mut attention = vec![
+        norm(config, "ln1"),
+        LayerConfig::Attention {
+            name: Some("attn".to_owned()),
+            heads: config.heads,
+            causal: true,
+            rotary: config.positions == Positions::Rotary,
+            dropout: config.dropout,
+            bias: config.bias,
+            init,
+        },
+    ];
+    let linear = |name: &str, outputs: usize| LayerConfig::Linear {
+        name: Some(name.to_owned()),
+        outputs: Some(outputs),
+        bias: config.bias,
+        init,
+    };
+    let mut between = vec![
+        norm(config, "ln2"),
+        linear("up", config.expansion * config.width),
+        activation("act", config.activation),
+        linear("down", config.width),
+    ];
+    if config.dropout > 0.0 {
+        attention.push(dropout("attn_drop", config.dropout));
+        between.push(dropout("down_drop", config.dropout));
+    }
+    LayerConfig::Sequential {
+        name: Some(format!("blocks.{index}")),
+        layers: vec![residual(attention), residual(between)],
+    }
+}
+
+fn residual(layers: Vec<LayerConfig>) -> LayerConfig {
+    LayerConfig::Residual {
+        name: None,
+        layers,
+        shortcut: Vec::new(),
+        activation: Activation::Identity,
+    }
+}
+
+fn norm(config: &GptConfig, name: &str) -> LayerConfig {
+    let name = Some(name.to_owned());
+    let epsilon = 1e-5;
+    match config.norm {
+        Norm::Layer => LayerConfig::LayerNorm { name, epsilon },
+        Norm::Rms => LayerConfig::RmsNorm { name, epsilon },
+    }
+}

@@ -1,0 +1,50 @@
+//! The multi-layer perceptron.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{activation, dropout, flatten, linear};
+use crate::{Activation, LayerConfig};
+
+/// A multi-layer perceptron: linear layers `fc1`, `fc2`, … with a nonlinearity between them. Inputs
+/// of any shape are flattened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MlpConfig {
+    /// The widths of the hidden layers, first to last; empty for a linear model.
+    #[schemars(inner(range(min = 1)))]
+    pub hidden: Vec<usize>,
+    /// The nonlinearity between the layers.
+    pub activation: Activation,
+    /// The share of the hidden layers' outputs that training drops, from 0 to below 1.
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
+    pub dropout: f64,
+}
+
+impl Default for MlpConfig {
+    fn default() -> Self {
+        MlpConfig {
+            hidden: vec![128],
+            activation: Activation::Relu,
+            dropout: 0.0,
+        }
+    }
+}
+
+/// Its layers, for samples of a rank.
+pub fn mlp(config: &MlpConfig, rank: usize) -> Vec<LayerConfig> {
+    let mut layers = Vec::new();
+    if rank != 1 {
+        layers.push(flatten());
+    }
+    for (index, &width) in config.hidden.iter().enumerate() {
+        let number = index + 1;
+        layers.push(linear(format!("fc{number}"), Some(width)));
+        layers.push(activation(format!("act{number}"), config.activation));
+        if config.dropout > 0.0 {
+            layers.push(dropout(format!("drop{number}"), config.dropout));
+        }
+    }
+    layers.push(linear(format!("fc{}", config.hidden.len() + 1), None));
+    layers
+}

@@ -1,0 +1,264 @@
+//! One pass over a parameter, its gradient and its moments, in place.
+
+use std::cell::Cell;
+use std::ops::{Add, Div, Mul, Sub};
+
+use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, Tensor, bail};
+use sconce_ops::kernels::region::{self, Shared};
+use sconce_ops::vectorised;
+
+/// A number that parameters are made of.
+pub(super) trait Float:
+    Copy
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Send
+    + Sync
+    + 'static
+{
+    /// Zero.
+    const ZERO: Self;
+    /// From a hyper-parameter.
+    fn from_f64(value: f64) -> Self;
+    /// The square root.
+    fn sqrt(self) -> Self;
+    /// 1 above 0, −1 below, and at 0 or NaN the number itself.
+    fn sign(self) -> Self;
+}
+
+impl Float for f32 {
+    const ZERO: f32 = 0.0;
+
+    fn from_f64(value: f64) -> f32 {
+        value as f32
+    }
+
+    fn sqrt(self) -> f32 {
+        f32::sqrt(self)
+    }
+
+    fn sign(self) -> f32 {
+        if self > 0.0 {
+            1.0
+        } else if self < 0.0 {
+            -1.0
+        } else {
+            self
+        }
+    }
+}
+
+impl Float for f64 {
+    const ZERO: f64 = 0.0;
+
+    fn from_f64(value: f64) -> f64 {
+        value
+    }
+
+    fn sqrt(self) -> f64 {
+        f64::sqrt(self)
+    }
+
+    fn sign(self) -> f64 {
+        if self > 0.0 {
+            1.0
+        } else if self < 0.0 {
+            -1.0
+        } else {
+            self
+        }
+    }
+}
+
+/// A parameter, its gradient and its moments, side by side; a moment that the optimizer does not
+/// have is empty.
+pub(super) struct Numbers<'a, T> {
+    pub(super) parameter: &'a mut [T],
+    pub(super) gradient: &'a [T],
+    pub(super) moments: [&'a mut [T]; 3],
+}
+
+/// What happens to a parameter, given its gradient, element by element: to none of them does it matter
+/// what happens to another, so that threads share them out.
+pub(super) trait Sweep: Sync {
+    /// In the parameter's own type.
+    fn run<T: Float>(&self, numbers: Numbers<'_, T>);
+}
+
+/// Runs a sweep over the storage of a parameter and its moments.
+pub(super) fn sweep(
+    parameter: &Tensor,
+    gradient: &Tensor,
+    moments: &[Option<Tensor>; 3],
+    sweep: &impl Sweep,
+) -> Result<()> {
+    if parameter.dims() != gradient.dims() {
+        bail!(
+            "the gradient's shape {:?} is not the parameter's {:?}",
+            gradient.dims(),
+            parameter.dims()
+        );
+    }
+    let mut gradient = gradient.to_dtype(parameter.dtype())?.contiguous()?;
+    if share_storage(parameter, &gradient) {
+        gradient = gradient.copy()?;
+    }
+    let [first, second, third] = moments;
+    let (guard, layout) = gradient.storage_and_layout();
+    let Storage::Cpu(gradient) = &*guard else {
+        bail!("the gradient is not on the CPU");
+    };
+    with_storage(first.as_ref(), |first| {
+        with_storage(second.as_ref(), |second| {
+            with_storage(third.as_ref(), |third| {
+                with_storage(Some(parameter), |parameter| match (parameter, gradient) {
+                    (SliceMut::F32(parameter), CpuStorage::F32(gradient)) => {
+                        let gradient = slice(gradient, layout)?;
+                        let moments = [first.f32(), second.f32(), third.f32()];
+                        share_out(sweep, parameter, gradient, moments);
+                        Ok(())
+                    }
+                    (SliceMut::F64(parameter), CpuStorage::F64(gradient)) => {
+                        let gradient = slice(gradient, layout)?;
+                        let moments = [first.f64(), second.f64(), third.f64()];
+                        share_out(sweep, parameter, gradient, moments);
+                        Ok(())
+                    }
+                    (_, gradient) => {
+                        bail!("parameters of type {} can't be stepped", name(gradient))
+                    }
+                })
+            })
+        })
+    })
+}
+
+vectorised! {
+    fn run_all<S: Sweep, T: Float>(
+        sweep: &S,
+        parameter: &mut [T],
+        gradient: &[T],
+        first: &mut [T],
+        second: &mut [T],
+        third: &mut [T],
+    ) {
+        sweep.run(Numbers {
+            parameter,
+            gradient,
+            moments: [first, second, third],
+        });
+    }
+}
+
+/// Runs a sweep over parts of the elements, side by side.
+fn share_out<T: Float>(
+    sweep: &impl Sweep,
+    parameter: &mut [T],
+    gradient: &[T],
+    moments: [&mut [T]; 3],
+) {
+    let count = parameter.len().min(gradient.len());
+    let threads = region::parts(count * 16);
+    let parameter = Shared::new(parameter);
+    let [first, second, third] = moments.map(Shared::new);
+    region::share_range(threads, count, 64, |range| {
+        // SAFETY: the ranges are disjoint; of moments that aren't there all are empty.
+        #[expect(unsafe_code, reason = "each range has its own elements")]
+        let (parameter, first, second, third) = unsafe {
+            (
+                parameter.part(range.clone()),
+                first.part(range.clone()),
+                second.part(range.clone()),
+                third.part(range.clone()),
+            )
+        };
+        run_all(sweep, parameter, &gradient[range], first, second, third);
+    });
+}
+
+/// Whether a gradient lies in its parameter's own storage, as that of ½‖p‖² may: the parameter is
+/// locked while it is stepped, so reading it then would wait for ever.
+fn share_storage(parameter: &Tensor, gradient: &Tensor) -> bool {
+    let address = |tensor: &Tensor| std::ptr::from_ref(&*tensor.storage_and_layout().0).addr();
+    address(parameter) == address(gradient)
+}
+
+/// The elements of a contiguous tensor, or nothing.
+enum SliceMut<'a> {
+    Nothing,
+    F32(&'a mut [f32]),
+    F64(&'a mut [f64]),
+}
+
+impl<'a> SliceMut<'a> {
+    fn f32(self) -> &'a mut [f32] {
+        match self {
+            SliceMut::F32(values) => values,
+            _ => &mut [],
+        }
+    }
+
+    fn f64(self) -> &'a mut [f64] {
+        match self {
+            SliceMut::F64(values) => values,
+            _ => &mut [],
+        }
+    }
+}
+
+/// Gives a tensor's elements, in its own storage, to `work`.
+fn with_storage<W>(tensor: Option<&Tensor>, work: W) -> Result<()>
+where
+    W: FnOnce(SliceMut<'_>) -> Result<()>,
+{
+    match tensor {
+        Some(tensor) => tensor.inplace_op1(&InPlace {
+            work: Cell::new(Some(work)),
+        }),
+        None => work(SliceMut::Nothing),
+    }
+}
+
+struct InPlace<W> {
+    /// Taken by the one call that there is.
+    work: Cell<Option<W>>,
+}
+
+impl<W: FnOnce(SliceMut<'_>) -> Result<()>> InplaceOp1 for InPlace<W> {
+    fn name(&self) -> &'static str {
+        "optimizer-step"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        let values = match storage {
+            CpuStorage::F32(values) => SliceMut::F32(slice_mut(values, layout)?),
+            CpuStorage::F64(values) => SliceMut::F64(slice_mut(values, layout)?),
+            other => bail!("parameters of type {} can't be stepped", name(other)),
+        };
+        self.work.take().map_or(Ok(()), |work| work(values))
+    }
+}
+
+fn name(storage: &CpuStorage) -> &'static str {
+    use candle_core::backend::BackendStorage;
+    storage.dtype().as_str()
+}
+
+fn slice<'a, T>(values: &'a [T], layout: &Layout) -> Result<&'a [T]> {
+    let range = layout.contiguous_offsets();
+    match range.and_then(|(start, end)| values.get(start..end)) {
+        Some(values) => Ok(values),
+        None => bail!("the gradient is not contiguous"),
+    }
+}
+
+fn slice_mut<'a, T>(values: &'a mut [T], layout: &Layout) -> Result<&'a mut [T]> {
+    let range = layout.contiguous_offsets();
+    match range.and_then(|(start, end)| values.get_mut(start..end)) {
+        Some(values) => Ok(values),
+        None => bail!("the parameter is not contiguous"),
+    }
+}

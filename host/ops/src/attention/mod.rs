@@ -1,0 +1,284 @@
+//! Multi-head self-attention from packed queries, keys and values as one operation.
+
+mod tiled;
+
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
+
+use self::tiled::Tiled;
+use super::tape::apply1;
+use crate::kernels::math::{LANES, largest, number, sum};
+use crate::kernels::region::{self, Shared};
+use crate::kernels::{Fresh, Job, Matrix, Target, multiply};
+use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+use crate::vectorised;
+
+/// softmax(Q · Kᵀ / √(width of a head)) · V for each head: from (batch, length, 3 · width), which is Q, K
+/// and V side by side, each with the heads side by side, to (batch, length, width). Causal: a position
+/// sees itself and those before it alone.
+pub fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tensor> {
+    let sizes = Sizes::of(qkv.dims(), heads)?;
+    if qkv.elem_count() == 0 {
+        let shape = (sizes.batch, sizes.length, sizes.width);
+        return Tensor::zeros(shape, qkv.dtype(), qkv.device());
+    }
+    apply1(&ready(qkv)?, Attention { sizes, causal })
+}
+
+struct Attention {
+    sizes: Sizes,
+    causal: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Sizes {
+    batch: usize,
+    length: usize,
+    width: usize,
+    heads: usize,
+}
+
+impl Sizes {
+    fn of(dims: &[usize], heads: usize) -> Result<Sizes> {
+        let &[batch, length, all] = dims else {
+            bail!("an attention wants (batch, length, 3 · width), found {dims:?}")
+        };
+        if heads == 0 || all % (3 * heads) != 0 {
+            bail!("an attention of {heads} heads was given {dims:?}")
+        }
+        Ok(Sizes {
+            batch,
+            length,
+            width: all / 3,
+            heads,
+        })
+    }
+
+    /// The width of a head.
+    fn each(&self) -> usize {
+        self.width / self.heads
+    }
+
+    /// Queries (0), keys (1) or values (2) of a head: (length, each).
+    fn part<'a, T>(&self, qkv: &'a [T], which: usize, index: usize) -> Matrix<'a, T> {
+        let (image, head) = (index / self.heads, index % self.heads);
+        let start = image * self.length * 3 * self.width + which * self.width + head * self.each();
+        let steps = (3 * self.width, 1);
+        Matrix::with_steps(&qkv[start..], self.length, self.each(), steps)
+    }
+
+    /// What a head has of the outputs: (length, each).
+    fn output<'a, T>(&self, y: &'a [T], index: usize) -> Matrix<'a, T> {
+        let start = self.output_start(index);
+        Matrix::with_steps(&y[start..], self.length, self.each(), (self.width, 1))
+    }
+
+    fn output_start(&self, index: usize) -> usize {
+        let (image, head) = (index / self.heads, index % self.heads);
+        image * self.length * self.width + head * self.each()
+    }
+
+    /// How many threads the heads are worth.
+    fn parts(&self) -> usize {
+        let products = 4 * self.length * self.length * self.each();
+        region::parts(self.batch * self.heads * products)
+    }
+}
+
+/// How far to compute in a row of which so many positions are seen: whole registers, since a rest would go
+/// one by one.
+#[inline(always)]
+fn rounded(seen: usize, length: usize) -> usize {
+    seen.next_multiple_of(LANES).min(length)
+}
+
+vectorised! {
+    /// Each row of scores to its softmax over the positions that it sees, times `scale` before; the
+    /// others 0.
+    fn softmax_rows<T: Number>(scores: &mut [T], length: usize, scale: T, causal: bool) {
+        for (index, row) in scores.chunks_exact_mut(length).enumerate() {
+            let seen = if causal { index + 1 } else { length };
+            let end = rounded(seen, length);
+            row[seen..end].fill(T::neg_infinity());
+            let inside = &mut row[..end];
+            let most = largest(inside);
+            for x in inside.iter_mut() {
+                *x = ((*x - most) * scale).fast_exp::<FUSED>();
+            }
+            let size = T::one() / sum([&*inside], |[x]| x);
+            for x in inside.iter_mut() {
+                *x *= size;
+            }
+            row[seen..].fill(T::ZERO);
+        }
+    }
+}
+
+vectorised! {
+    /// With weights p and the gradients g of them: p · (g − Σ g · p) · scale, in the place of g.
+    fn softmax_slopes<T: Number>(p: &[T], g: &mut [T], length: usize, scale: T, causal: bool) {
+        let rows = p.chunks_exact(length).zip(g.chunks_exact_mut(length));
+        for (index, (p, g)) in rows.enumerate() {
+            let seen = if causal { index + 1 } else { length };
+            let end = rounded(seen, length);
+            g[seen..end].fill(T::ZERO);
+            let p = &p[..end];
+            let mean = sum([p, &g[..end]], |[p, g]| p * g);
+            for (g, &p) in g[..end].iter_mut().zip(p) {
+                *g = p * (*g - mean) * scale;
+            }
+            g[seen..].fill(T::ZERO);
+        }
+    }
+}
+
+impl Attention {
+    fn scale<T: Number>(&self) -> T {
+        number(1.0 / (self.sizes.each() as f64).sqrt())
+    }
+
+    /// The weights of a head, (length, length), into `weights`.
+    fn weights<T: Number>(&self, qkv: &[T], index: usize, weights: &mut Fresh<T>) {
+        let length = self.sizes.length;
+        let queries = self.sizes.part(qkv, 0, index);
+        let keys = self.sizes.part(qkv, 1, index);
+        let target = Target::fresh(weights.places(), length, length);
+        multiply(&mut Job::new(target, queries, keys.t()));
+        // SAFETY: the product has written all.
+        #[expect(unsafe_code, reason = "it is written")]
+        let scores = unsafe { weights.all_written() };
+        softmax_rows(scores, length, self.scale(), self.causal);
+    }
+
+    fn forward<T: Number>(&self, qkv: &[T]) -> Vec<T> {
+        let sizes = self.sizes;
+        let (length, each) = (sizes.length, sizes.each());
+        let mut y = Fresh::new(sizes.batch * length * sizes.width);
+        let places = Shared::new(y.places());
+        let parts = sizes.parts();
+        region::run(parts, |part| {
+            let mut weights = Fresh::new(length * length);
+            let mut mixed = Fresh::new(length * each);
+            for index in region::range(sizes.batch * sizes.heads, 1, part, parts) {
+                self.weights(qkv, index, &mut weights);
+                // SAFETY: `weights` has written all.
+                #[expect(unsafe_code, reason = "it is written")]
+                let weights = unsafe { weights.all_written() };
+                let values = sizes.part(qkv, 2, index);
+                let target = Target::fresh(mixed.places(), length, each);
+                let weights = Matrix::new(&*weights, length, length);
+                multiply(&mut Job::new(target, weights, values));
+                // SAFETY: the product has written all.
+                #[expect(unsafe_code, reason = "it is written")]
+                let mixed = unsafe { mixed.all_written() };
+                for (row, mixed) in mixed.chunks_exact(each).enumerate() {
+                    let start = sizes.output_start(index) + row * sizes.width;
+                    // SAFETY: each head is in one part, and has its own places.
+                    #[expect(unsafe_code, reason = "each head has its own places")]
+                    let y = unsafe { places.part(start..start + each) };
+                    for (y, &x) in y.iter_mut().zip(mixed) {
+                        y.write(x);
+                    }
+                }
+            }
+        });
+        // SAFETY: every head has written its places.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            y.written()
+        }
+    }
+
+    fn backward<T: Number>(&self, qkv: &[T], g: &[T]) -> Vec<T> {
+        let sizes = self.sizes;
+        let (length, each) = (sizes.length, sizes.each());
+        let mut slopes = Fresh::new(qkv.len());
+        let places = Shared::new(slopes.places());
+        let parts = sizes.parts();
+        region::run(parts, |part| {
+            let mut weights = Fresh::new(length * length);
+            let mut weight_slopes = Fresh::new(length * length);
+            let mut piece = Fresh::new(length * each);
+            for index in region::range(sizes.batch * sizes.heads, 1, part, parts) {
+                self.weights(qkv, index, &mut weights);
+                // SAFETY: `weights` has written all.
+                #[expect(unsafe_code, reason = "it is written")]
+                let weights = &*unsafe { weights.all_written() };
+                let of_output = sizes.output(g, index);
+                let target = Target::fresh(weight_slopes.places(), length, length);
+                let values = sizes.part(qkv, 2, index);
+                multiply(&mut Job::new(target, of_output, values.t()));
+                // SAFETY: the product has written all.
+                #[expect(unsafe_code, reason = "it is written")]
+                let of_scores = unsafe { weight_slopes.all_written() };
+                softmax_slopes(weights, of_scores, length, self.scale(), self.causal);
+                let of_scores = Matrix::new(&*of_scores, length, length);
+                let weights = Matrix::new(weights, length, length);
+                let queries = sizes.part(qkv, 0, index);
+                let keys = sizes.part(qkv, 1, index);
+                for (which, left, right) in [
+                    (0, of_scores, keys),
+                    (1, of_scores.t(), queries),
+                    (2, weights.t(), of_output),
+                ] {
+                    let target = Target::fresh(piece.places(), length, each);
+                    multiply(&mut Job::new(target, left, right));
+                    // SAFETY: the product has written all.
+                    #[expect(unsafe_code, reason = "it is written")]
+                    let piece = unsafe { piece.all_written() };
+                    let (image, head) = (index / sizes.heads, index % sizes.heads);
+                    let begin =
+                        image * length * 3 * sizes.width + which * sizes.width + head * each;
+                    for (row, piece) in piece.chunks_exact(each).enumerate() {
+                        let start = begin + row * 3 * sizes.width;
+                        // SAFETY: each head is in one part, and has its own places.
+                        #[expect(unsafe_code, reason = "each head has its own places")]
+                        let slopes = unsafe { places.part(start..start + each) };
+                        for (slope, &x) in slopes.iter_mut().zip(piece) {
+                            slope.write(x);
+                        }
+                    }
+                }
+            }
+        });
+        // SAFETY: every head has written its places of all three.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            slopes.written()
+        }
+    }
+}
+
+impl CustomOp1 for Attention {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let shape = (self.sizes.batch, self.sizes.length, self.sizes.width);
+        if let (CpuStorage::F32(_), Some(tiled)) = (storage, Tiled::of(self.sizes, self.causal)) {
+            let y = tiled.forward(numbers(storage, layout)?);
+            return Ok((stored(y), shape.into()));
+        }
+        for_floats!(storage, T => {
+            let y = self.forward(numbers::<T>(storage, layout)?);
+            Ok((stored(y), shape.into()))
+        })
+    }
+
+    fn bwd(&self, qkv: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        let gradient = ready(gradient)?;
+        let (guard, layout) = qkv.storage_and_layout();
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let storage = cpu(&guard)?;
+        if let (CpuStorage::F32(_), Some(tiled)) = (storage, Tiled::of(self.sizes, self.causal)) {
+            let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
+            let slopes = tiled.backward(numbers(storage, layout)?, g);
+            return Ok(Some(new_tensor(slopes, qkv.shape())?));
+        }
+        for_floats!(storage, T => {
+            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+            let slopes = self.backward(numbers::<T>(storage, layout)?, g);
+            Ok(Some(new_tensor(slopes, qkv.shape())?))
+        })
+    }
+}

@@ -1,0 +1,409 @@
+//! Attention in products of tiles that read queries, keys and values where they lie, and write gradients where
+//! they belong.
+//!
+//! Some queries at a time, side by side in registers: scores are kept as (keys, queries), so that a softmax is
+//! of whole registers and needs no sums within one. Nothing of (length × length) is kept, not even for a moment.
+
+use std::mem::MaybeUninit;
+
+use super::Sizes;
+use crate::kernels::math::Number;
+use crate::kernels::region::{self, Shared};
+use crate::kernels::{
+    Depth, Fresh, Left, PANEL, Right, Target, has_tiles, multiply_tiles, transpose,
+};
+use crate::vectorised;
+
+/// Queries that are done at once.
+const BLOCK: usize = 2 * PANEL;
+
+/// Attention that is done so.
+#[derive(Clone, Copy)]
+pub(super) struct Tiled {
+    sizes: Sizes,
+    causal: bool,
+}
+
+/// Some queries of a head: those from `first` on.
+#[derive(Clone, Copy)]
+struct Queries {
+    head: usize,
+    first: usize,
+    count: usize,
+}
+
+/// Room for what is between the products of one block of queries.
+struct Room {
+    /// Queries or gradients of outputs as columns: (width of a head, [`BLOCK`]).
+    turned: Vec<f32>,
+    /// (keys, [`BLOCK`]).
+    weights: Vec<f32>,
+    /// The gradient of the same.
+    slopes: Vec<f32>,
+}
+
+/// Where a head's part of a tensor begins, and the step from one position to the next.
+#[derive(Clone, Copy)]
+struct Place {
+    start: usize,
+    step: usize,
+}
+
+impl Tiled {
+    /// Where products in tiles are there.
+    pub(super) fn of(sizes: Sizes, causal: bool) -> Option<Tiled> {
+        has_tiles().then_some(Tiled { sizes, causal })
+    }
+
+    fn scale(&self) -> f32 {
+        (1.0 / (self.sizes.each() as f64).sqrt()) as f32
+    }
+
+    /// Queries (0), keys (1) or values (2) of a head.
+    fn place(&self, which: usize, head: usize) -> Place {
+        let Sizes {
+            length,
+            width,
+            heads,
+            ..
+        } = self.sizes;
+        let (image, head) = (head / heads, head % heads);
+        Place {
+            start: image * length * 3 * width + which * width + head * self.sizes.each(),
+            step: 3 * width,
+        }
+    }
+
+    /// What a head has of the outputs.
+    fn output(&self, head: usize) -> Place {
+        Place {
+            start: self.sizes.output_start(head),
+            step: self.sizes.width,
+        }
+    }
+
+    fn room(&self, with_slopes: bool) -> Room {
+        let size = self.sizes.length.next_multiple_of(PANEL) * BLOCK;
+        Room {
+            turned: vec![0.0; self.sizes.each() * BLOCK],
+            weights: vec![0.0; size],
+            slopes: vec![0.0; if with_slopes { size } else { 0 }],
+        }
+    }
+
+    /// Calls `work` for all blocks of queries of all heads, those of a head one after the other.
+    fn each_block(&self, with_slopes: bool, work: impl Fn(Queries, &mut Room) + Sync) {
+        let Sizes {
+            batch,
+            length,
+            heads,
+            ..
+        } = self.sizes;
+        let room = || self.room(with_slopes);
+        region::share_out(self.sizes.parts(), batch * heads, room, |room, head| {
+            for first in (0..length).step_by(BLOCK) {
+                let count = BLOCK.min(length - first);
+                work(Queries { head, first, count }, room);
+            }
+        });
+    }
+
+    /// How many keys the queries up to one see.
+    fn keys(&self, end: usize) -> usize {
+        if self.causal {
+            end.min(self.sizes.length)
+        } else {
+            self.sizes.length
+        }
+    }
+
+    /// The panels of a block of queries: where they begin in it, how many of them are queries, and how many keys
+    /// they see together.
+    fn panels(&self, queries: Queries) -> impl Iterator<Item = (usize, usize, usize)> {
+        (0..queries.count).step_by(PANEL).map(move |start| {
+            let count = PANEL.min(queries.count - start);
+            (start, count, self.keys(queries.first + start + PANEL))
+        })
+    }
+
+    /// Products of a head's positions (keys or values) with all queries of a block, or with the gradients of
+    /// their outputs, from `columns`: (keys, [`BLOCK`]).
+    fn with_queries(
+        &self,
+        (positions, place): (&[f32], Place),
+        (columns, of_columns): (&[f32], Place),
+        queries: Queries,
+        turned: &mut [f32],
+        products: &mut [f32],
+    ) {
+        let each = self.sizes.each();
+        let Queries { first, count, .. } = queries;
+        let from = &columns[of_columns.start + first * of_columns.step..];
+        transpose(from, of_columns.step, (count, each), turned, BLOCK);
+        for (start, _, keys) in self.panels(queries) {
+            let left = Left {
+                numbers: &positions[place.start..],
+                row: place.step,
+                steps: (0, 1),
+            };
+            let right = Right {
+                numbers: &turned[start..],
+                panel: PANEL,
+                steps: (0, BLOCK),
+            };
+            let places = &mut products[start..];
+            let mut target = Target::replacing_with_step(places, keys, PANEL, BLOCK);
+            multiply_tiles(&mut target, Depth::new(each), left, right);
+        }
+    }
+
+    /// The weights of a block of queries, (keys, [`BLOCK`]).
+    fn weights(&self, qkv: &[f32], queries: Queries, room: &mut Room) {
+        let keys = self.place(1, queries.head);
+        let own = self.place(0, queries.head);
+        let Room {
+            turned, weights, ..
+        } = room;
+        self.with_queries((qkv, keys), (qkv, own), queries, turned, weights);
+        for (start, _, keys) in self.panels(queries) {
+            let seen = if self.causal {
+                keys.min(queries.first + start + 1)
+            } else {
+                keys
+            };
+            softmax_columns(&mut weights[start..], keys, seen, self.scale());
+        }
+    }
+
+    /// For each query of a block the sum of positions by their weights, (queries, width of a head).
+    fn sums(
+        &self,
+        weights: &[f32],
+        (positions, place): (&[f32], Place),
+        queries: Queries,
+        (places, of_places): (&Shared<'_, MaybeUninit<f32>>, Place),
+    ) {
+        let each = self.sizes.each();
+        for (start, count, keys) in self.panels(queries) {
+            let left = Left {
+                numbers: &weights[start..],
+                row: 1,
+                steps: (0, BLOCK),
+            };
+            let right = Right {
+                numbers: &positions[place.start..],
+                panel: PANEL,
+                steps: (0, place.step),
+            };
+            let first = of_places.start + (queries.first + start) * of_places.step;
+            let dims = (count, each);
+            // SAFETY: each head is done by one thread, and has its own places.
+            #[expect(unsafe_code, reason = "each head has its own places")]
+            let mut target = unsafe { Target::shared(places, first, dims, of_places.step) };
+            multiply_tiles(&mut target, Depth::new(keys), left, right);
+        }
+    }
+
+    /// For each key that a block of queries sees the sum of what the queries have by their weights, (keys, width
+    /// of a head): added to those of the blocks before.
+    fn sums_of_queries(
+        &self,
+        weights: &[f32],
+        (numbers, place): (&[f32], Place),
+        queries: Queries,
+        (places, of_places): (&Shared<'_, MaybeUninit<f32>>, Place),
+    ) {
+        let each = self.sizes.each();
+        let all = self.keys(queries.first + queries.count);
+        for key in (0..all).step_by(PANEL) {
+            let count = PANEL.min(all - key);
+            // Queries before these keys don't see them.
+            let start = if self.causal {
+                key.saturating_sub(queries.first)
+            } else {
+                0
+            };
+            let left = Left {
+                numbers: &weights[key * BLOCK + start..],
+                row: BLOCK,
+                steps: (0, 1),
+            };
+            let right = Right {
+                numbers: &numbers[place.start + (queries.first + start) * place.step..],
+                panel: PANEL,
+                steps: (0, place.step),
+            };
+            let adds = queries.first > if self.causal { key } else { 0 };
+            let first = of_places.start + key * of_places.step;
+            let dims = (count, each);
+            // SAFETY: each head is done by one thread, and has its own places.
+            #[expect(unsafe_code, reason = "each head has its own places")]
+            let target = unsafe { Target::shared(places, first, dims, of_places.step) };
+            #[expect(unsafe_code, reason = "they are written")]
+            let mut target = if adds {
+                // SAFETY: the block before has written these rows.
+                unsafe { target.added() }
+            } else {
+                target
+            };
+            multiply_tiles(&mut target, Depth::new(queries.count - start), left, right);
+        }
+    }
+
+    pub(super) fn forward(&self, qkv: &[f32]) -> Vec<f32> {
+        let Sizes {
+            batch,
+            length,
+            width,
+            ..
+        } = self.sizes;
+        let mut y = Fresh::new(batch * length * width);
+        let places = Shared::new(y.places());
+        self.each_block(false, |queries, room| {
+            self.weights(qkv, queries, room);
+            let values = (qkv, self.place(2, queries.head));
+            let own = (&places, self.output(queries.head));
+            self.sums(&room.weights, values, queries, own);
+        });
+        // SAFETY: every head has written its places.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            y.written()
+        }
+    }
+
+    pub(super) fn backward(&self, qkv: &[f32], g: &[f32]) -> Vec<f32> {
+        let mut slopes = Fresh::new(qkv.len());
+        let places = Shared::new(slopes.places());
+        self.each_block(true, |queries, room| {
+            let head = queries.head;
+            self.weights(qkv, queries, room);
+            let [of_queries, of_keys, of_values] = [0, 1, 2].map(|which| self.place(which, head));
+            let of_output = self.output(head);
+            let Room {
+                turned,
+                weights,
+                slopes,
+            } = room;
+            self.with_queries((qkv, of_values), (g, of_output), queries, turned, slopes);
+            for (start, _, keys) in self.panels(queries) {
+                softmax_slopes(&weights[start..], &mut slopes[start..], keys, self.scale());
+            }
+            self.sums(slopes, (qkv, of_keys), queries, (&places, of_queries));
+            self.sums_of_queries(slopes, (qkv, of_queries), queries, (&places, of_keys));
+            self.sums_of_queries(weights, (g, of_output), queries, (&places, of_values));
+        });
+        // SAFETY: every head has written its places of all three.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            slopes.written()
+        }
+    }
+}
+
+/// The numbers of a panel in one line.
+#[inline(always)]
+fn line(numbers: &[f32], index: usize) -> [f32; PANEL] {
+    let mut line = [0.0; PANEL];
+    line.copy_from_slice(&numbers[index * BLOCK..index * BLOCK + PANEL]);
+    line
+}
+
+vectorised! {
+    /// The columns of a panel of scores, in lines [`BLOCK`] apart, to their softmax, times `scale` before. All
+    /// queries see the first `seen` lines, each one more than the one before it; what one doesn't see is 0.
+    fn softmax_columns(scores: &mut [f32], lines: usize, seen: usize, scale: f32) {
+        let mut most = [f32::NEG_INFINITY; PANEL];
+        for index in 0..lines {
+            let mut scores_here = line(scores, index);
+            if index >= seen {
+                for (lane, x) in scores_here.iter_mut().enumerate() {
+                    *x = if lane + seen <= index { f32::NEG_INFINITY } else { *x };
+                }
+                scores[index * BLOCK..index * BLOCK + PANEL].copy_from_slice(&scores_here);
+            }
+            for (most, x) in most.iter_mut().zip(scores_here) {
+                // A NaN stays: nothing is larger than it.
+                *most = if x > *most || x.is_nan() { x } else { *most };
+            }
+        }
+        let mut sums = [0.0; PANEL];
+        for index in 0..lines {
+            let mut line = line(scores, index);
+            for lane in 0..PANEL {
+                line[lane] = ((line[lane] - most[lane]) * scale).fast_exp::<FUSED>();
+                sums[lane] += line[lane];
+            }
+            scores[index * BLOCK..index * BLOCK + PANEL].copy_from_slice(&line);
+        }
+        let sizes = sums.map(|sum| 1.0 / sum);
+        for index in 0..lines {
+            let line = &mut scores[index * BLOCK..index * BLOCK + PANEL];
+            for (x, size) in line.iter_mut().zip(sizes) {
+                *x *= size;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// With weights p and the gradients g of them, a panel of each: p · (g − Σ g · p) · scale, in the place of g.
+    fn softmax_slopes(p: &[f32], g: &mut [f32], lines: usize, scale: f32) {
+        let mut means = [0.0; PANEL];
+        for index in 0..lines {
+            let (p, g) = (line(p, index), line(g, index));
+            for lane in 0..PANEL {
+                means[lane] += p[lane] * g[lane];
+            }
+        }
+        for index in 0..lines {
+            let p = line(p, index);
+            let g = &mut g[index * BLOCK..index * BLOCK + PANEL];
+            for lane in 0..PANEL {
+                g[lane] = p[lane] * (g[lane] - means[lane]) * scale;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{DType, Device, Result, Tensor, Var};
+
+    use crate::{attention, normal_numbers};
+
+    #[test]
+    fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
+        for (batch, length, heads, each, causal) in [
+            (2, 64, 4, 32, true),
+            (1, 200, 2, 16, true),
+            (2, 33, 3, 20, true),
+            (1, 150, 1, 40, false),
+            (3, 5, 2, 7, false),
+            (1, 1, 1, 1, true),
+        ] {
+            let shape = (batch, length, 3 * heads * each);
+            let qkv = normal_numbers(0, shape)?;
+            let of = |dtype: DType| -> Result<[Tensor; 2]> {
+                let qkv = Var::from_tensor(&qkv.to_dtype(dtype)?)?;
+                let y = attention(&qkv, heads, causal)?;
+                // Each output with another weight in the loss.
+                let factors = Tensor::arange(0.0, y.elem_count() as f64, &Device::Cpu)?.cos()?;
+                let factors = factors.reshape(y.shape())?;
+                let factors = factors.to_dtype(DType::F32)?.to_dtype(dtype)?;
+                let gradients = (&y * factors)?.sum_all()?.backward()?;
+                let slopes = gradients.get(&qkv).cloned().expect("a gradient");
+                Ok([y, slopes])
+            };
+            for (found, exact) in of(DType::F32)?.iter().zip(of(DType::F64)?) {
+                let error = (found.to_dtype(DType::F64)? - exact)?;
+                let error = error.abs()?.max_all()?.to_scalar::<f64>()?;
+                assert!(
+                    error < 5e-6,
+                    "{length} {heads} {each} {causal}: off by {error}"
+                );
+            }
+        }
+        Ok(())
+    }
+}

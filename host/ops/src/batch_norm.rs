@@ -1,0 +1,333 @@
+//! Batch normalisation in one pass.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use candle_core::{CpuStorage, CustomOp1, CustomOp3, DType, Layout, Result, Shape, Tensor, bail};
+
+use super::aside::hand_over;
+use super::tape::apply3;
+use crate::kernels::Fresh;
+use crate::kernels::math::{sum, sum_by};
+use crate::kernels::region::{self, Shared};
+use crate::storage::{Number, cpu, for_floats, new_tensor, number, numbers, ready, stored};
+use crate::vectorised;
+
+/// Mean and variance of each channel of (batch, channels, …).
+#[derive(Clone, Debug)]
+pub struct ChannelStatistics {
+    /// (channels).
+    pub mean: Tensor,
+    /// The biased variance, by which a batch is normalised: (channels).
+    pub variance: Tensor,
+    /// How many numbers of a channel are behind them.
+    pub count: usize,
+}
+
+impl ChannelStatistics {
+    /// Those of a batch; they carry no gradient.
+    pub fn of(x: &Tensor) -> Result<ChannelStatistics> {
+        let x = ready(&x.detach())?;
+        let Channels { batch, inner, .. } = Channels::of(x.dims())?;
+        let both = x.apply_op1_no_bwd(&Statistics)?;
+        Ok(ChannelStatistics {
+            mean: both.get(0)?,
+            variance: both.get(1)?,
+            count: batch * inner,
+        })
+    }
+}
+
+/// (x − mean) / √(variance + ε) · weight + bias for each channel of (batch, channels, …) (Ioffe and
+/// Szegedy, 2015).
+///
+/// With `of_batch` the statistics are those of `x` itself, and its gradient goes through them too;
+/// without, they are constants.
+pub fn batch_norm(
+    x: &Tensor,
+    weight: &Tensor,
+    bias: &Tensor,
+    statistics: &ChannelStatistics,
+    epsilon: f64,
+    of_batch: bool,
+) -> Result<Tensor> {
+    let op = BatchNorm {
+        statistics: ChannelStatistics {
+            mean: ready(&statistics.mean.detach())?,
+            variance: ready(&statistics.variance.detach())?,
+            count: statistics.count,
+        },
+        epsilon,
+        of_batch,
+    };
+    apply3(&ready(x)?, &ready(weight)?, &ready(bias)?, op)
+}
+
+/// (batch, channels, …), with what comes behind the channels as one.
+struct Channels {
+    batch: usize,
+    count: usize,
+    inner: usize,
+}
+
+impl Channels {
+    fn of(dims: &[usize]) -> Result<Channels> {
+        let [batch, channels, inner @ ..] = dims else {
+            bail!("batch norm wants (batch, channels, …), found {dims:?}")
+        };
+        Ok(Channels {
+            batch: *batch,
+            count: *channels,
+            inner: inner.iter().product(),
+        })
+    }
+
+    /// Where a sample's numbers of a channel are.
+    fn piece(&self, sample: usize, channel: usize) -> Range<usize> {
+        let start = (sample * self.count + channel) * self.inner;
+        start..start + self.inner
+    }
+
+    /// The sum over a channel of what each of its pieces has.
+    fn total<T: Number>(&self, channel: usize, of_piece: impl Fn(Range<usize>) -> T) -> T {
+        sum_by(self.batch, |sample| of_piece(self.piece(sample, channel)))
+    }
+
+    /// Calls `work` for every channel, side by side.
+    fn each(&self, work: impl Fn(usize) + Sync) {
+        let parts = region::parts(self.batch * self.count * self.inner * EACH);
+        region::run(parts, |part| {
+            region::range(self.count, 1, part, parts).for_each(&work);
+        });
+    }
+}
+
+/// Operations for each number, of which threads are worth a share.
+const EACH: usize = 8;
+
+vectorised! {
+    fn sum_of<T: Number>(x: &[T]) -> T {
+        sum([x], |[x]| x)
+    }
+}
+
+vectorised! {
+    fn squares_of<T: Number>(x: &[T], mean: T) -> T {
+        sum([x], |[x]| {
+            let distance = x - mean;
+            distance * distance
+        })
+    }
+}
+
+vectorised! {
+    /// Σ g · (x − mean) · scale.
+    fn product_of<T: Number>(x: &[T], g: &[T], mean: T, scale: T) -> T {
+        sum([x, g], |[x, g]| g * ((x - mean) * scale))
+    }
+}
+
+vectorised! {
+    fn normalise<T: Number>(x: &[T], mean: T, scale: T, w: T, b: T, y: &mut [MaybeUninit<T>]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            y.write((x - mean) * scale * w + b);
+        }
+    }
+}
+
+vectorised! {
+    fn slopes_of<T: Number>(
+        x: &[T],
+        g: &[T],
+        mean: T,
+        scale: T,
+        w: T,
+        of_mean: T,
+        of_scale: T,
+        slopes: &mut [MaybeUninit<T>],
+    ) {
+        for ((slope, &x), &g) in slopes.iter_mut().zip(x).zip(g) {
+            slope.write(w * scale * (g - of_mean - (x - mean) * scale * of_scale));
+        }
+    }
+}
+
+/// (2, channels): means and biased variances.
+struct Statistics;
+
+impl CustomOp1 for Statistics {
+    fn name(&self) -> &'static str {
+        "channel-statistics"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let channels = Channels::of(layout.dims())?;
+        let count = (channels.batch * channels.inner).max(1) as f64;
+        for_floats!(x, T => {
+            let x = numbers::<T>(x, layout)?;
+            let count = number::<T>(count);
+            let mut both = vec![T::ZERO; 2 * channels.count];
+            let places = Shared::new(&mut both);
+            channels.each(|channel| {
+                let mean = channels.total(channel, |piece| sum_of(&x[piece])) / count;
+                let squares = channels.total(channel, |piece| squares_of(&x[piece], mean));
+                let second = channels.count + channel;
+                // SAFETY: each channel has its own two places.
+                #[expect(unsafe_code, reason = "each channel has its own places")]
+                let (means, variances) = unsafe {
+                    (places.part(channel..channel + 1), places.part(second..second + 1))
+                };
+                means.fill(mean);
+                variances.fill(squares / count);
+            });
+            Ok((stored(both), (2, channels.count).into()))
+        })
+    }
+}
+
+#[derive(Clone)]
+struct BatchNorm {
+    statistics: ChannelStatistics,
+    epsilon: f64,
+    of_batch: bool,
+}
+
+impl BatchNorm {
+    /// Each channel's mean and 1 / √(variance + ε).
+    fn moments<T: Number>(&self) -> Result<Vec<(T, T)>> {
+        let read = |tensor: &Tensor| tensor.to_dtype(DType::F64)?.to_vec1::<f64>();
+        let means = read(&self.statistics.mean)?;
+        let variances = read(&self.statistics.variance)?;
+        let pairs = means.into_iter().zip(variances);
+        Ok(pairs
+            .map(|(mean, variance)| {
+                (
+                    number(mean),
+                    number((variance + self.epsilon).sqrt().recip()),
+                )
+            })
+            .collect())
+    }
+}
+
+/// The sizes of an input, which must have as many channels as there are moments.
+fn channels_of<T>(layout: &Layout, moments: &[(T, T)]) -> Result<Channels> {
+    let channels = Channels::of(layout.dims())?;
+    if channels.count != moments.len() {
+        bail!(
+            "batch norm of {} channels was given {:?}",
+            moments.len(),
+            layout.dims()
+        )
+    }
+    Ok(channels)
+}
+
+impl CustomOp3 for BatchNorm {
+    fn name(&self) -> &'static str {
+        "batch-norm"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weight: &CpuStorage,
+        weight_layout: &Layout,
+        bias: &CpuStorage,
+        bias_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        for_floats!(x, T => {
+            let moments = self.moments::<T>()?;
+            let channels = channels_of(x_layout, &moments)?;
+            let x = numbers::<T>(x, x_layout)?;
+            let weight = numbers::<T>(weight, weight_layout)?;
+            let bias = numbers::<T>(bias, bias_layout)?;
+            if weight.len() != channels.count || bias.len() != channels.count {
+                bail!("batch norm's weight and bias must have a number for each channel")
+            }
+            let mut y = Fresh::new(x.len());
+            let places = Shared::new(y.places());
+            channels.each(|channel| {
+                let ((mean, scale), w, b) = (moments[channel], weight[channel], bias[channel]);
+                for sample in 0..channels.batch {
+                    let piece = channels.piece(sample, channel);
+                    // SAFETY: each channel has its own pieces.
+                    #[expect(unsafe_code, reason = "each channel has its own pieces")]
+                    let y = unsafe { places.part(piece.clone()) };
+                    normalise(&x[piece], mean, scale, w, b, y);
+                }
+            });
+            // SAFETY: every piece was written.
+            #[expect(unsafe_code, reason = "they are written")]
+            let y = unsafe { y.written() };
+            Ok((stored(y), x_layout.shape().clone()))
+        })
+    }
+
+    /// With n = (x − mean) · s the input's is w · s · (g − mean of g − n · mean of g · n), or w · s · g where
+    /// the statistics are constants; the weight's Σ g · n, the bias's Σ g.
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        bias: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let gradient = ready(gradient)?;
+        let (x_guard, x_layout) = x.storage_and_layout();
+        let (weight_guard, weight_layout) = weight.storage_and_layout();
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let storage = cpu(&x_guard)?;
+        for_floats!(storage, T => {
+            let moments = self.moments::<T>()?;
+            let channels = channels_of(x_layout, &moments)?;
+            let numbers_of_x = numbers::<T>(storage, x_layout)?;
+            let numbers_of_weight = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
+            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+            let count = number::<T>((channels.batch * channels.inner).max(1) as f64);
+            let mut slopes = Fresh::new(numbers_of_x.len());
+            let mut of_weight = vec![T::ZERO; channels.count];
+            let mut of_bias = vec![T::ZERO; channels.count];
+            let places = Shared::new(slopes.places());
+            let (weights, biases) = (Shared::new(&mut of_weight), Shared::new(&mut of_bias));
+            channels.each(|channel| {
+                let ((mean, scale), w) = (moments[channel], numbers_of_weight[channel]);
+                let of_bias = channels.total(channel, |piece| sum_of(&g[piece]));
+                let of_weight = channels.total(channel, |piece| {
+                    product_of(&numbers_of_x[piece.clone()], &g[piece], mean, scale)
+                });
+                let (of_mean, of_scale) = if self.of_batch {
+                    (of_bias / count, of_weight / count)
+                } else {
+                    (T::ZERO, T::ZERO)
+                };
+                for sample in 0..channels.batch {
+                    let piece = channels.piece(sample, channel);
+                    // SAFETY: each channel has its own pieces.
+                    #[expect(unsafe_code, reason = "each channel has its own pieces")]
+                    let slopes = unsafe { places.part(piece.clone()) };
+                    let (x, g) = (&numbers_of_x[piece.clone()], &g[piece]);
+                    slopes_of(x, g, mean, scale, w, of_mean, of_scale, slopes);
+                }
+                // SAFETY: each channel has its own place.
+                #[expect(unsafe_code, reason = "each channel has its own places")]
+                let (weights, biases) = unsafe {
+                    (weights.part(channel..channel + 1), biases.part(channel..channel + 1))
+                };
+                weights.fill(of_weight);
+                biases.fill(of_bias);
+            });
+            // SAFETY: every piece was written.
+            #[expect(unsafe_code, reason = "they are written")]
+            let slopes = unsafe { slopes.written() };
+            let each = Shape::from(channels.count);
+            Ok((
+                hand_over(x, new_tensor(slopes, x.shape())?),
+                hand_over(weight, new_tensor(of_weight, &each)?),
+                hand_over(bias, new_tensor(of_bias, &each)?),
+            ))
+        })
+    }
+}

@@ -1,0 +1,300 @@
+//! Convolution as one operation: the windows of each image as a matrix, and its product with the weight;
+//! where they follow, `ReLU` and pooling as well.
+//!
+//! Images are shared out among the threads. The matrix of windows lives for one image alone, and is
+//! made again on the way back, which costs less than to keep it; mostly it is one of windows of a single
+//! row ([`bands`]). What is pooled away is never kept.
+
+mod after;
+mod bands;
+mod direct;
+mod passes;
+
+use std::sync::OnceLock;
+
+use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
+
+pub use after::After;
+
+use self::bands::Bands;
+use self::direct::Direct;
+use super::Window;
+use super::aside::hand_over;
+use super::tape::{apply2, apply3};
+use super::unfold::Sizes;
+use crate::kernels::region;
+use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+
+/// Convolution of (batch, inputs, height, width) with a weight (outputs, inputs / groups, kernel down,
+/// kernel across; the last alone where the kernel is of one row) and a bias (outputs), to (batch, outputs, windows down, windows across).
+pub fn conv2d(
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    window: Window,
+    groups: usize,
+) -> Result<Tensor> {
+    conv2d_then(x, weight, bias, window, groups, After::default())
+}
+
+/// [`conv2d`] and what follows it, to the same bits as one operation after the other.
+pub fn conv2d_then(
+    x: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    window: Window,
+    groups: usize,
+    after: After,
+) -> Result<Tensor> {
+    let conv = Conv::of(x, weight, bias, window, groups)?;
+    let (rows, columns) = after.outputs(conv.image.rows, conv.image.columns);
+    if rows * columns == 0 {
+        bail!(
+            "{after:?} after a convolution of {:?} has no room for a square",
+            x.dims()
+        )
+    }
+    let (x, weight) = (ready(x)?, ready(weight)?);
+    let op = ConvOp {
+        conv,
+        after,
+        places: OnceLock::new(),
+    };
+    match bias {
+        Some(bias) => apply3(&x, &weight, &ready(bias)?, op),
+        None => apply2(&x, &weight, op),
+    }
+}
+
+struct ConvOp {
+    conv: Conv,
+    after: After,
+    /// Where in their squares the largest numbers are, once they are known.
+    places: OnceLock<Vec<u8>>,
+}
+
+#[derive(Clone, Copy)]
+struct Conv {
+    /// One image's inputs of one group.
+    image: Sizes,
+    bands: Bands,
+    batch: usize,
+    outputs: usize,
+    groups: usize,
+}
+
+impl Conv {
+    fn of(
+        x: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        window: Window,
+        groups: usize,
+    ) -> Result<Conv> {
+        let all = Sizes::of(x.dims(), window)?;
+        let fits = match weight.dims() {
+            [outputs, inputs, kernel @ ..] => {
+                let (down, across) = window.kernel;
+                groups > 0
+                    && inputs * groups == all.channels
+                    && outputs % groups == 0
+                    && (*kernel == [down, across] || *kernel == [across] && down == 1)
+            }
+            _ => false,
+        };
+        if !fits {
+            bail!(
+                "a convolution of weight {:?} in {groups} groups was given {:?}",
+                weight.dims(),
+                x.dims()
+            )
+        }
+        let outputs = weight.dim(0)?;
+        if bias.is_some_and(|bias| bias.dims() != [outputs]) {
+            bail!("a convolution of {outputs} outputs has a bias of another shape")
+        }
+        let image = Sizes {
+            batch: 1,
+            channels: all.channels / groups,
+            ..all
+        };
+        Ok(Conv {
+            image,
+            bands: Bands::of(image),
+            batch: all.batch,
+            outputs,
+            groups,
+        })
+    }
+
+    /// Numbers of one image's inputs of one group.
+    fn input_size(&self) -> usize {
+        self.image.channels * self.image.height * self.image.width
+    }
+
+    /// Outputs of one group.
+    fn group_outputs(&self) -> usize {
+        self.outputs / self.groups
+    }
+
+    fn parts(&self) -> usize {
+        let (depth, windows) = self.image.matrix();
+        let operations = 2 * self.batch * self.outputs * depth * windows;
+        region::parts(operations).min(self.batch.max(1))
+    }
+}
+
+impl ConvOp {
+    fn apply(
+        &self,
+        (x, x_layout): (&CpuStorage, &Layout),
+        (weight, weight_layout): (&CpuStorage, &Layout),
+        bias: Option<(&CpuStorage, &Layout)>,
+    ) -> Result<(CpuStorage, Shape)> {
+        let Conv {
+            image,
+            batch,
+            outputs,
+            ..
+        } = self.conv;
+        let (rows, columns) = self.after.outputs(image.rows, image.columns);
+        let shape = (batch, outputs, rows, columns);
+        if let (CpuStorage::F32(_), Some(direct)) = (x, Direct::of(&self.conv, self.after)) {
+            let bias = bias
+                .map(|(bias, layout)| numbers(bias, layout))
+                .transpose()?;
+            let weight = numbers(weight, weight_layout)?;
+            let (y, places) = direct.forward(numbers(x, x_layout)?, weight, bias);
+            // It is called once for each operation.
+            drop(self.places.set(places));
+            return Ok((stored(y), shape.into()));
+        }
+        for_floats!(x, T => {
+            let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;
+            let weight = numbers::<T>(weight, weight_layout)?;
+            let (y, places) =
+                self.conv.forward(numbers::<T>(x, x_layout)?, weight, bias, self.after);
+            // It is called once for each operation.
+            drop(self.places.set(places));
+            Ok((stored(y), shape.into()))
+        })
+    }
+
+    fn slopes(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<[Option<Tensor>; 3]> {
+        let gradient = ready(gradient)?;
+        let (y_guard, y_layout) = y.storage_and_layout();
+        let (x_guard, x_layout) = x.storage_and_layout();
+        let (weight_guard, weight_layout) = weight.storage_and_layout();
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let storage = cpu(&x_guard)?;
+        let (wanted, places) = (x.track_op(), self.places.get());
+        let places = places.map_or(&[][..], Vec::as_slice);
+        if let (CpuStorage::F32(_), Some(direct)) = (storage, Direct::of(&self.conv, self.after)) {
+            let inputs = (
+                numbers(storage, x_layout)?,
+                numbers(cpu(&weight_guard)?, weight_layout)?,
+            );
+            let outputs = (
+                numbers(cpu(&y_guard)?, y_layout)?,
+                numbers(cpu(&gradient_guard)?, gradient_layout)?,
+            );
+            let slopes = direct.backward(inputs, outputs, places, wanted);
+            return self.tensors(x, weight, slopes);
+        }
+        for_floats!(storage, T => {
+            let numbers_of_x = numbers::<T>(storage, x_layout)?;
+            let numbers_of_weight = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
+            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+            let y = numbers::<T>(cpu(&y_guard)?, y_layout)?;
+            self.tensors(x, weight, self.conv.backward(
+                (numbers_of_x, numbers_of_weight),
+                (y, g),
+                (self.after, places),
+                wanted,
+            ))
+        })
+    }
+
+    fn tensors<T: Number>(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        [of_x, of_weight, of_bias]: [Vec<T>; 3],
+    ) -> Result<[Option<Tensor>; 3]> {
+        let of_x = x.track_op().then(|| new_tensor(of_x, x.shape()));
+        let of_bias = new_tensor(of_bias, &self.conv.outputs.into())?;
+        let of_weight = new_tensor(of_weight, weight.shape())?;
+        Ok([of_x.transpose()?, Some(of_weight), Some(of_bias)])
+    }
+}
+
+impl CustomOp3 for ConvOp {
+    fn name(&self) -> &'static str {
+        "conv2d"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weight: &CpuStorage,
+        weight_layout: &Layout,
+        bias: &CpuStorage,
+        bias_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        self.apply(
+            (x, x_layout),
+            (weight, weight_layout),
+            Some((bias, bias_layout)),
+        )
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        bias: &Tensor,
+        y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let [of_x, of_weight, of_bias] = self.slopes(x, weight, y, gradient)?;
+        Ok((
+            hand_over(x, of_x),
+            hand_over(weight, of_weight),
+            hand_over(bias, of_bias),
+        ))
+    }
+}
+
+impl CustomOp2 for ConvOp {
+    fn name(&self) -> &'static str {
+        "conv2d"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weight: &CpuStorage,
+        weight_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        self.apply((x, x_layout), (weight, weight_layout), None)
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let [of_x, of_weight, _] = self.slopes(x, weight, y, gradient)?;
+        Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
+    }
+}

@@ -1,0 +1,249 @@
+//! Softmax and cross entropy as one operation.
+
+use std::sync::OnceLock;
+
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
+
+use super::tape::apply1;
+use crate::kernels::Fresh;
+use crate::kernels::math::{LANES, largest, number, sum};
+use crate::kernels::region::{self, Shared};
+use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+use crate::vectorised;
+
+/// What counts in a cross entropy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CrossEntropyTerms {
+    /// ε: how much of the target is spread over all classes.
+    pub smoothing: f64,
+    /// A weight for each class; none for all 1.
+    pub weights: Option<Vec<f64>>,
+}
+
+/// With logits x (rows, classes), a target y for each row or none where the row does not count, weights
+/// w and smoothing ε: Σ over the rows of
+/// (1 − ε) · w\[y\] · ℓ(y) + ε / classes · Σᵢ w\[i\] · ℓ(i), with ℓ(i) = log Σⱼ exp(xⱼ) − xᵢ, divided by
+/// `divisor`. A scalar.
+pub fn cross_entropy(
+    logits: &Tensor,
+    targets: &[Option<u32>],
+    terms: CrossEntropyTerms,
+    divisor: f64,
+) -> Result<Tensor> {
+    let &[rows, classes] = logits.dims() else {
+        bail!(
+            "a cross entropy wants logits (rows, classes), found {:?}",
+            logits.dims()
+        )
+    };
+    if rows != targets.len() {
+        bail!("{rows} rows of logits, but {} targets", targets.len())
+    }
+    if let Some(target) = targets.iter().flatten().find(|&&y| y as usize >= classes) {
+        bail!(
+            "the target {target} is none of the outputs' {classes} classes, 0 to {}",
+            classes.saturating_sub(1)
+        )
+    }
+    if terms
+        .weights
+        .as_ref()
+        .is_some_and(|weights| weights.len() != classes)
+    {
+        bail!("the class weights are not as many as the {classes} classes")
+    }
+    let op = CrossEntropyOp {
+        log_sums: OnceLock::new(),
+        targets: targets.to_vec(),
+        terms,
+        divisor,
+        classes,
+    };
+    apply1(&ready(logits)?, op)
+}
+
+struct CrossEntropyOp {
+    /// log Σ exp of each row that counts, for the way back.
+    log_sums: OnceLock<CpuStorage>,
+    targets: Vec<Option<u32>>,
+    terms: CrossEntropyTerms,
+    divisor: f64,
+    classes: usize,
+}
+
+impl CrossEntropyOp {
+    /// The weights of the classes in the loss of a row: (of its target, of each class).
+    fn shares(&self, target: u32) -> (f64, f64) {
+        let weight = |class: u32| match &self.terms.weights {
+            Some(weights) => weights.get(class as usize).copied().unwrap_or(0.0),
+            None => 1.0,
+        };
+        let smoothing = self.terms.smoothing;
+        (
+            (1.0 - smoothing) * weight(target),
+            smoothing / self.classes as f64,
+        )
+    }
+
+    /// Σ w.
+    fn all_weights(&self) -> f64 {
+        match &self.terms.weights {
+            Some(weights) => weights.iter().sum(),
+            None => self.classes as f64,
+        }
+    }
+
+    fn weight_of<T: Number>(&self) -> Vec<T> {
+        let weights = self.terms.weights.iter().flatten();
+        weights.map(|&weight| number(weight)).collect()
+    }
+
+    /// How many threads the rows are worth.
+    fn threads(&self) -> usize {
+        region::parts(self.targets.len() * self.classes * 16)
+    }
+}
+
+fn plain<T: Number>(number: T) -> f64 {
+    WithDType::to_f64(number)
+}
+
+/// log Σ exp.
+#[inline(always)]
+fn log_sum_of<const FUSED: bool, T: Number>(x: &[T]) -> T {
+    let most = largest(x);
+    let total = sum([x], |[x]| (x - most).fast_exp::<FUSED>());
+    most + total.ln()
+}
+
+vectorised! {
+    /// log Σ exp.
+    fn log_sum<T: Number>(x: &[T]) -> T {
+        if x.len() < LANES {
+            // As whole registers: a rest would go one by one.
+            let mut whole = [T::neg_infinity(); LANES];
+            whole[..x.len()].copy_from_slice(x);
+            return log_sum_of::<FUSED, T>(&whole);
+        }
+        log_sum_of::<FUSED, T>(x)
+    }
+}
+
+vectorised! {
+    /// Σ w[i] · (log sum − xᵢ), all weights 1 where there are none.
+    fn spread<T: Number>(x: &[T], log_sum: T, weights: &[T]) -> T {
+        if weights.len() == x.len() {
+            sum([x, weights], |[x, weight]| weight * (log_sum - x))
+        } else {
+            sum([x], |[x]| log_sum - x)
+        }
+    }
+}
+
+vectorised! {
+    /// factor · exp(x − log sum) − even · w[i].
+    fn row_slopes<T: Number>(
+        x: &[T],
+        log_sum: T,
+        factor: T,
+        even: T,
+        weights: &[T],
+        slopes: &mut [std::mem::MaybeUninit<T>],
+    ) {
+        if weights.len() == x.len() {
+            for ((slope, &x), &w) in slopes.iter_mut().zip(x).zip(weights) {
+                slope.write(factor * (x - log_sum).fast_exp::<FUSED>() - even * w);
+            }
+        } else {
+            for (slope, &x) in slopes.iter_mut().zip(x) {
+                slope.write(factor * (x - log_sum).fast_exp::<FUSED>() - even);
+            }
+        }
+    }
+}
+
+impl CustomOp1 for CrossEntropyOp {
+    fn name(&self) -> &'static str {
+        "cross-entropy"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        for_floats!(storage, T => {
+            let x = numbers::<T>(storage, layout)?;
+            let weights = self.weight_of::<T>();
+            let mut losses = vec![0.0_f64; self.targets.len()];
+            let mut log_sums = vec![T::ZERO; self.targets.len()];
+            let places = Shared::new(&mut losses);
+            let log_places = Shared::new(&mut log_sums);
+            region::share_range(self.threads(), self.targets.len(), 1, |rows| {
+                // SAFETY: the ranges are disjoint.
+                #[expect(unsafe_code, reason = "each range has its own rows")]
+                let losses = unsafe { places.part(rows.clone()) };
+                // SAFETY: see above.
+                #[expect(unsafe_code, reason = "each range has its own rows")]
+                let log_sums = unsafe { log_places.part(rows.clone()) };
+                for ((row, loss), kept) in rows.zip(losses).zip(log_sums) {
+                    let Some(target) = self.targets[row] else { continue };
+                    let x = &x[row * self.classes..(row + 1) * self.classes];
+                    let log_sum = log_sum(x);
+                    *kept = log_sum;
+                    let (own, even) = self.shares(target);
+                    *loss = own * plain(log_sum - x[target as usize]);
+                    if even > 0.0 {
+                        *loss += even * plain(spread(x, log_sum, &weights));
+                    }
+                }
+            });
+            // It is called once for each operation.
+            drop(self.log_sums.set(stored(log_sums)));
+            let total = losses.iter().sum::<f64>() / self.divisor;
+            Ok((stored(vec![number::<T>(total)]), ().into()))
+        })
+    }
+
+    fn bwd(&self, x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        let (guard, layout) = x.storage_and_layout();
+        let storage = cpu(&guard)?;
+        for_floats!(storage, T => {
+            let scale = gradient.to_dtype(candle_core::DType::F64)?.to_scalar::<f64>()?;
+            let scale = scale / self.divisor;
+            let logits = numbers::<T>(storage, layout)?;
+            let Some(log_sums) = self.log_sums.get() else {
+                bail!("a cross entropy's gradient before its value")
+            };
+            let log_sums = log_sums.as_slice::<T>()?;
+            let weights = self.weight_of::<T>();
+            let all = self.all_weights();
+            let mut slopes = Fresh::new(logits.len());
+            let places = Shared::new(slopes.places());
+            region::share_range(self.threads(), self.targets.len(), 1, |rows| {
+                for row in rows {
+                    let range = row * self.classes..(row + 1) * self.classes;
+                    let x = &logits[range.clone()];
+                    // SAFETY: each row is in one range.
+                    #[expect(unsafe_code, reason = "each range has its own rows")]
+                    let slopes = unsafe { places.part(range) };
+                    let Some(target) = self.targets[row] else {
+                        for slope in slopes {
+                            slope.write(T::ZERO);
+                        }
+                        continue;
+                    };
+                    let log_sum = log_sums[row];
+                    let (own, even) = self.shares(target);
+                    let factor = number((own + even * all) * scale);
+                    row_slopes(x, log_sum, factor, number(even * scale), &weights, slopes);
+                    let of_target = &mut slopes[target as usize];
+                    // SAFETY: `row_slopes` has written it.
+                    #[expect(unsafe_code, reason = "it is written")]
+                    let before = unsafe { of_target.assume_init() };
+                    of_target.write(before - number::<T>(own * scale));
+                }
+            });
+            // SAFETY: every row was written.
+            #[expect(unsafe_code, reason = "they are written")]
+            let slopes = unsafe { slopes.written() };
+            Ok(Some(new_tensor(slopes, x.shape())?))
+        })
+    }
+}

@@ -1,0 +1,331 @@
+//! Functions of each element: the nonlinearities, and the sum of two tensors.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail};
+
+use super::tape::{apply1, apply2};
+use crate::kernels::Fresh;
+use crate::kernels::region::{self, Shared};
+use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+use crate::vectorised;
+
+/// max(x, 0); NaN stays NaN, and the slope at 0 is 0.
+pub fn relu(x: &Tensor) -> Result<Tensor> {
+    apply1(&ready(x)?, Function::Relu)
+}
+
+/// x · Φ(x) for every element (Hendrycks and Gimpel, 2016), PyTorch's default GELU. candle's has a
+/// gradient of six digits.
+pub fn gelu(x: &Tensor) -> Result<Tensor> {
+    apply1(&ready(x)?, Function::Gelu)
+}
+
+/// x · σ(x) for every element.
+pub fn silu(x: &Tensor) -> Result<Tensor> {
+    apply1(&ready(x)?, Function::Silu)
+}
+
+/// A nonlinearity of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// See [`relu`].
+    Relu,
+    /// See [`gelu`].
+    Gelu,
+    /// See [`silu`].
+    Silu,
+}
+
+impl Function {
+    /// Of every number.
+    pub(super) fn of<T: Number>(self, x: &[T], y: &mut [MaybeUninit<T>]) {
+        match self {
+            Function::Relu => relu_of(x, y),
+            Function::Gelu => gelu_of(x, y),
+            Function::Silu => silu_of(x, y),
+        }
+    }
+
+    /// Of every number, in whose place its slope there is left; `ReLU`'s outputs tell as much, and it leaves nothing.
+    pub(super) fn leaving_slopes<T: Number>(self, x: &mut [T], y: &mut [MaybeUninit<T>]) {
+        match self {
+            Function::Relu => relu_of(x, y),
+            Function::Gelu => gelu_leaving_slopes(x, y),
+            Function::Silu => silu_leaving_slopes(x, y),
+        }
+    }
+
+    /// The gradients of `x`, from those of what was made of it.
+    fn gradients<T: Number>(self, x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
+        match self {
+            Function::Relu => relu_gradients(x, g, gradients),
+            Function::Gelu => gelu_gradients(x, g, gradients),
+            Function::Silu => silu_gradients(x, g, gradients),
+        }
+    }
+}
+
+/// What is kept of a function for the way back.
+#[derive(Clone, Copy)]
+pub(super) enum Kept<'a, T> {
+    /// The outputs of `ReLU`: above zero where its inputs are.
+    Outputs(&'a [T]),
+    /// See [`Function::leaving_slopes`].
+    Slopes(&'a [T]),
+}
+
+impl<'a, T: Number> Kept<'a, T> {
+    pub(super) fn numbers(self) -> &'a [T] {
+        match self {
+            Kept::Outputs(numbers) | Kept::Slopes(numbers) => numbers,
+        }
+    }
+
+    /// The gradients of some inputs, from the numbers left of them and the gradients of their outputs.
+    pub(super) fn gradients(self, part: &[T], g: &[T], to: &mut [MaybeUninit<T>]) {
+        match self {
+            Kept::Outputs(_) => relu_gradients(part, g, to),
+            Kept::Slopes(_) => products(part, g, to),
+        }
+    }
+}
+
+/// Elements that are worth a share of the work of one step of a loop over them.
+const EACH: usize = 8;
+
+/// Elements that a thread takes at once.
+const PIECE: usize = 16 << 10;
+
+/// Runs a kernel over pieces of `x` (and `more`, of the same length), side by side.
+pub(super) fn map<T: Number>(
+    x: &[T],
+    more: &[T],
+    kernel: impl Fn(&[T], &[T], &mut [MaybeUninit<T>]) + Sync,
+) -> Vec<T> {
+    by_pieces(x.len(), |range, y| {
+        kernel(&x[range.clone()], more.get(range).unwrap_or_default(), y);
+    })
+}
+
+/// Runs a kernel that leaves something in the place of `x`, as [`map`] does.
+pub(super) fn map_leaving<T: Number>(
+    x: &mut [T],
+    kernel: impl Fn(&mut [T], &mut [MaybeUninit<T>]) + Sync,
+) -> Vec<T> {
+    let places = Shared::new(x);
+    by_pieces(places.len(), |range, y| {
+        // SAFETY: each piece is done by one thread.
+        #[expect(unsafe_code, reason = "each piece has its own elements")]
+        let x = unsafe { places.part(range) };
+        kernel(x, y);
+    })
+}
+
+/// So many numbers, of which `fill` writes the whole of each piece that it is given.
+fn by_pieces<T: Number>(
+    count: usize,
+    fill: impl Fn(Range<usize>, &mut [MaybeUninit<T>]) + Sync,
+) -> Vec<T> {
+    let mut y = Fresh::new(count);
+    let threads = region::parts(count * EACH);
+    let places = Shared::new(y.places());
+    let work = |piece: usize| {
+        let range = piece * PIECE..count.min((piece + 1) * PIECE);
+        // SAFETY: each piece is done by one thread.
+        #[expect(unsafe_code, reason = "each piece has its own elements")]
+        let y = unsafe { places.part(range.clone()) };
+        fill(range, y);
+    };
+    region::share_out(
+        threads,
+        count.div_ceil(PIECE),
+        || (),
+        |(), piece| work(piece),
+    );
+    // SAFETY: every kernel here writes as many elements as it is given.
+    #[expect(unsafe_code, reason = "they are written")]
+    unsafe {
+        y.written()
+    }
+}
+
+vectorised! {
+    fn relu_of<T: Number>(x: &[T], y: &mut [MaybeUninit<T>]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            y.write(if x < T::ZERO { T::ZERO } else { x });
+        }
+    }
+}
+
+vectorised! {
+    fn relu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
+        for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
+            gradient.write(if x > T::ZERO { g } else { T::ZERO });
+        }
+    }
+}
+
+/// x · Φ(x) and its slope Φ(x) + x · φ(x).
+#[inline(always)]
+fn gelu_and_slope<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    let (distribution, density) = x.normal::<FUSED>();
+    (
+        x * distribution,
+        x.times_plus::<FUSED>(density, distribution),
+    )
+}
+
+vectorised! {
+    fn gelu_of<T: Number>(x: &[T], y: &mut [MaybeUninit<T>]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            y.write(gelu_and_slope::<FUSED, T>(x).0);
+        }
+    }
+}
+
+vectorised! {
+    fn gelu_leaving_slopes<T: Number>(x: &mut [T], y: &mut [MaybeUninit<T>]) {
+        for (y, x) in y.iter_mut().zip(x) {
+            let (value, slope) = gelu_and_slope::<FUSED, T>(*x);
+            y.write(value);
+            *x = slope;
+        }
+    }
+}
+
+vectorised! {
+    fn gelu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
+        for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
+            gradient.write(gelu_and_slope::<FUSED, T>(x).1 * g);
+        }
+    }
+}
+
+vectorised! {
+    fn products<T: Number>(a: &[T], b: &[T], y: &mut [MaybeUninit<T>]) {
+        for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+            y.write(a * b);
+        }
+    }
+}
+
+/// x · σ(x) with σ(x) = 1 / (1 + e⁻ˣ), by exponentials of negative numbers alone, and its slope
+/// σ(x) · (1 + x · (1 − σ(x))).
+#[inline(always)]
+fn silu_and_slope<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+    let small = (-x.abs()).fast_exp::<FUSED>();
+    let size = T::one() / (T::one() + small);
+    let share = if x < T::ZERO { small * size } else { size };
+    let slope = share * x.times_plus::<FUSED>(T::one() - share, T::one());
+    (x * share, slope)
+}
+
+vectorised! {
+    fn silu_of<T: Number>(x: &[T], y: &mut [MaybeUninit<T>]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            y.write(silu_and_slope::<FUSED, T>(x).0);
+        }
+    }
+}
+
+vectorised! {
+    fn silu_leaving_slopes<T: Number>(x: &mut [T], y: &mut [MaybeUninit<T>]) {
+        for (y, x) in y.iter_mut().zip(x) {
+            let (value, slope) = silu_and_slope::<FUSED, T>(*x);
+            y.write(value);
+            *x = slope;
+        }
+    }
+}
+
+vectorised! {
+    fn silu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
+        for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
+            gradient.write(silu_and_slope::<FUSED, T>(x).1 * g);
+        }
+    }
+}
+
+impl CustomOp1 for Function {
+    fn name(&self) -> &'static str {
+        match self {
+            Function::Relu => "relu",
+            Function::Gelu => "gelu",
+            Function::Silu => "silu",
+        }
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        for_floats!(storage, T => {
+            let x = numbers::<T>(storage, layout)?;
+            let y = map(x, &[], |x, _, y| self.of(x, y));
+            Ok((stored(y), layout.shape().clone()))
+        })
+    }
+
+    fn bwd(&self, x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        let gradient = ready(gradient)?;
+        let (x_guard, x_layout) = x.storage_and_layout();
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let storage = cpu(&x_guard)?;
+        for_floats!(storage, T => {
+            let numbers_of_x = numbers::<T>(storage, x_layout)?;
+            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+            if g.len() != numbers_of_x.len() {
+                bail!("a gradient has another size than what it is the gradient of")
+            }
+            let gradients = map(numbers_of_x, g, |x, g, gradients| self.gradients(x, g, gradients));
+            Ok(Some(new_tensor(gradients, x.shape())?))
+        })
+    }
+}
+
+/// a + b of the same shape. Its gradient is handed on as it is, without a pass over it.
+pub fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if a.dims() != b.dims() {
+        bail!("{:?} and {:?} can't be added", a.dims(), b.dims())
+    }
+    apply2(&ready(a)?, &ready(b)?, Add)
+}
+
+struct Add;
+
+vectorised! {
+    fn add_of<T: Number>(a: &[T], b: &[T], y: &mut [MaybeUninit<T>]) {
+        for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+            y.write(a + b);
+        }
+    }
+}
+
+impl CustomOp2 for Add {
+    fn name(&self) -> &'static str {
+        "add"
+    }
+
+    fn cpu_fwd(
+        &self,
+        a: &CpuStorage,
+        a_layout: &Layout,
+        b: &CpuStorage,
+        b_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        for_floats!(a, T => {
+            let (a, b) = (numbers::<T>(a, a_layout)?, numbers::<T>(b, b_layout)?);
+            let y = map(a, b, add_of);
+            Ok((stored(y), a_layout.shape().clone()))
+        })
+    }
+
+    fn bwd(
+        &self,
+        _a: &Tensor,
+        _b: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        Ok((Some(gradient.clone()), Some(gradient.clone())))
+    }
+}

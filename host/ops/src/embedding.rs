@@ -1,0 +1,241 @@
+//! Rows of a table by their numbers, and rows added by their positions: each in one pass, both ways.
+
+use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor, bail};
+
+use super::aside::hand_over;
+use super::tape::apply2;
+use crate::kernels::region::{self, Shared};
+use crate::kernels::{Fresh, add_rows, zeros};
+use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+
+/// Operations for each number, of which threads are worth a share.
+const EACH: usize = 8;
+
+/// The rows of a table (tokens, width) that whole numbers (…), `u32` or `i64`, stand for: (…, width).
+pub fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
+    let dtype = tokens.dtype();
+    if dtype != DType::U32 && dtype != DType::I64 {
+        bail!("an embedding wants whole numbers, found {dtype:?}")
+    }
+    apply2(&ready(table)?, &ready(tokens)?, Embedding)
+}
+
+/// x (…, length, width) with the first rows of a table (positions, width), of which there are at least
+/// `length`, added to it.
+pub fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
+    apply2(&ready(x)?, &ready(table)?, Positions)
+}
+
+struct Embedding;
+
+/// Whole numbers as places in a table of so many rows.
+fn places(tokens: &CpuStorage, layout: &Layout, rows: usize) -> Result<Vec<usize>> {
+    let place = |token: i64| match usize::try_from(token) {
+        Ok(place) if place < rows => Ok(place),
+        _ => bail!("an embedding of {rows} tokens was given the token {token}"),
+    };
+    if let CpuStorage::U32(_) = tokens {
+        let tokens = numbers::<u32>(tokens, layout)?;
+        tokens.iter().map(|&token| place(token.into())).collect()
+    } else {
+        let tokens = numbers::<i64>(tokens, layout)?;
+        tokens.iter().map(|&token| place(token)).collect()
+    }
+}
+
+impl CustomOp2 for Embedding {
+    fn name(&self) -> &'static str {
+        "embedding"
+    }
+
+    fn cpu_fwd(
+        &self,
+        table: &CpuStorage,
+        table_layout: &Layout,
+        tokens: &CpuStorage,
+        tokens_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let &[rows, width] = table_layout.dims() else {
+            bail!(
+                "an embedding wants a table (tokens, width), found {:?}",
+                table_layout.dims()
+            )
+        };
+        let places = places(tokens, tokens_layout, rows)?;
+        let mut shape = tokens_layout.dims().to_vec();
+        shape.push(width);
+        for_floats!(table, T => {
+            let table = numbers::<T>(table, table_layout)?;
+            let mut y = Vec::with_capacity(places.len() * width);
+            for place in places {
+                y.extend_from_slice(&table[place * width..(place + 1) * width]);
+            }
+            Ok((stored(y), shape.into()))
+        })
+    }
+
+    fn bwd(
+        &self,
+        table: &Tensor,
+        tokens: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let gradient = ready(gradient)?;
+        let (rows, width) = table.dims2()?;
+        let (tokens_guard, tokens_layout) = tokens.storage_and_layout();
+        let places = places(cpu(&tokens_guard)?, tokens_layout, rows)?;
+        let (guard, layout) = gradient.storage_and_layout();
+        let storage = cpu(&guard)?;
+        let slopes = for_floats!(storage, T => {
+            let slopes = table_slopes(numbers::<T>(storage, layout)?, &places, rows, width);
+            new_tensor(slopes, table.shape())?
+        });
+        Ok((hand_over(table, slopes), None))
+    }
+}
+
+/// Adds each row of `g` to that of its place. Threads have rows of the table each, so that sums are in the order
+/// of the tokens however many there are.
+fn table_slopes<T: Number>(g: &[T], places: &[usize], rows: usize, width: usize) -> Vec<T> {
+    let mut slopes = Fresh::new(rows * width);
+    let shared = Shared::new(slopes.places());
+    let parts = region::parts((places.len() + rows) * width * EACH);
+    region::run(parts, |part| {
+        let own = region::range(rows, 1, part, parts);
+        // SAFETY: ranges of different parts are disjoint.
+        #[expect(unsafe_code, reason = "each part has its own rows")]
+        let slopes = zeros(unsafe { shared.part(own.start * width..own.end * width) });
+        for (&place, g) in places.iter().zip(g.chunks_exact(width.max(1))) {
+            if own.contains(&place) {
+                let start = (place - own.start) * width;
+                add_rows(&mut slopes[start..start + width], g, width, 0);
+            }
+        }
+    });
+    // SAFETY: every part has written its rows.
+    #[expect(unsafe_code, reason = "they are written")]
+    unsafe {
+        slopes.written()
+    }
+}
+
+struct Positions;
+
+/// Numbers of one sequence, of those of `x`.
+fn sequence(x: &[usize], table: &[usize]) -> Result<usize> {
+    match (x, table) {
+        (&[.., length, width], &[positions, wide]) if width == wide && length <= positions => {
+            Ok(length * width)
+        }
+        _ => bail!("positions {table:?} want (…, length, width), found {x:?}"),
+    }
+}
+
+impl CustomOp2 for Positions {
+    fn name(&self) -> &'static str {
+        "add-positions"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        table: &CpuStorage,
+        table_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let size = sequence(x_layout.dims(), table_layout.dims())?;
+        for_floats!(x, T => {
+            let x = numbers::<T>(x, x_layout)?;
+            let rows = &numbers::<T>(table, table_layout)?[..size];
+            let mut y = x.to_vec();
+            for y in y.chunks_exact_mut(size.max(1)) {
+                add_rows(y, rows, size, 0);
+            }
+            Ok((stored(y), x_layout.shape().clone()))
+        })
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        table: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let size = sequence(x.dims(), table.dims())?;
+        let gradient = ready(gradient)?;
+        let slopes = if table.track_op() {
+            let (guard, layout) = gradient.storage_and_layout();
+            let storage = cpu(&guard)?;
+            for_floats!(storage, T => {
+                let mut slopes = vec![<T as Number>::ZERO; table.elem_count()];
+                let g = numbers::<T>(storage, layout)?;
+                add_rows(&mut slopes[..size], g, size, 0);
+                Some(new_tensor(slopes, table.shape())?)
+            })
+        } else {
+            None
+        };
+        Ok((hand_over(x, gradient), hand_over(table, slopes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{Device, Var};
+
+    use super::*;
+
+    #[test]
+    fn rows_are_found_and_their_gradients_added_up() -> Result<()> {
+        let device = Device::Cpu;
+        let table = Var::new(&[[1.0_f32, 2.0], [3.0, 4.0], [5.0, 6.0]], &device)?;
+        for tokens in [
+            Tensor::new(&[[2_u32, 0], [2, 2]], &device)?,
+            Tensor::new(&[[2_i64, 0], [2, 2]], &device)?,
+        ] {
+            let y = embedding(&table, &tokens)?;
+            assert_eq!(
+                y.to_vec3::<f32>()?,
+                [[[5.0, 6.0], [1.0, 2.0]], [[5.0, 6.0], [5.0, 6.0]]]
+            );
+            let factors = Tensor::arange(1.0_f32, 9.0, &device)?.reshape((2, 2, 2))?;
+            let gradients = (y * factors)?.sum_all()?.backward()?;
+            let slopes = gradients.get(&table).expect("a gradient");
+            assert_eq!(
+                slopes.to_vec2::<f32>()?,
+                [[3.0, 4.0], [0.0, 0.0], [13.0, 16.0]]
+            );
+        }
+        let wrong = embedding(&table, &Tensor::new(&[3_u32], &device)?);
+        let message = wrong.expect_err("there are three rows").to_string();
+        assert!(
+            message.contains("3 tokens was given the token 3"),
+            "{message}"
+        );
+        assert!(embedding(&table, &Tensor::new(&[-1_i64], &device)?).is_err());
+        assert!(embedding(&table, &Tensor::new(&[1.0_f32], &device)?).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn positions_are_added_to_every_sequence() -> Result<()> {
+        let device = Device::Cpu;
+        let table = Var::new(&[[1.0_f64, 2.0], [3.0, 4.0], [5.0, 6.0]], &device)?;
+        let x = Var::zeros((3, 2, 2), DType::F64, &device)?;
+        let y = add_positions(&x, &table)?;
+        assert_eq!(y.to_vec3::<f64>()?, [[[1.0, 2.0], [3.0, 4.0]]; 3]);
+        let factors = Tensor::arange(0.0_f64, 12.0, &device)?.reshape((3, 2, 2))?;
+        let gradients = (y * &factors)?.sum_all()?.backward()?;
+        let slopes = gradients.get(&table).expect("a gradient");
+        assert_eq!(
+            slopes.to_vec2::<f64>()?,
+            [[12.0, 15.0], [18.0, 21.0], [0.0, 0.0]]
+        );
+        let of_x = gradients.get(&x).expect("a gradient");
+        assert_eq!(of_x.to_vec3::<f64>()?, factors.to_vec3::<f64>()?);
+        assert!(add_positions(&Tensor::zeros((4, 2), DType::F64, &device)?, &table).is_err());
+        Ok(())
+    }
+}

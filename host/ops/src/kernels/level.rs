@@ -1,0 +1,100 @@
+//! The processor's instructions, found at run time: one binary for all.
+
+use std::sync::OnceLock;
+
+/// Vector instructions that loops are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// What every processor of the architecture has.
+    Baseline,
+    /// AVX2 with FMA: 256 bits.
+    Avx2,
+    /// AVX-512: 512 bits.
+    Avx512,
+}
+
+/// The environment's word for the most that may be used: `baseline`, `avx2` or `avx512`. For
+/// measurements; loops give the same bits with `avx2` and `avx512`, and so do products in tiles, for which `avx2` is
+/// the least. `baseline` rounds products before it adds to them. All other matrix products choose for themselves.
+pub const VARIABLE: &str = "SCONCE_INSTRUCTIONS";
+
+/// The best that the processor has, and [`VARIABLE`] allows.
+pub fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        let allowed = match std::env::var(VARIABLE).as_deref() {
+            Ok("baseline") => Level::Baseline,
+            Ok("avx2") => Level::Avx2,
+            _ => Level::Avx512,
+        };
+        allowed.min(found())
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn found() -> Level {
+    let has_avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    if has_avx512 {
+        Level::Avx512
+    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        Level::Avx2
+    } else {
+        Level::Baseline
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn found() -> Level {
+    Level::Baseline
+}
+
+/// Defines a function whose body, a plain loop, is compiled for each [`Level`], and that runs the one
+/// for the processor at hand. `FUSED` says in the body whether that multiplies and adds in one instruction, with
+/// one rounding: both levels beyond x86-64's baseline do, and the baseline of ARM's 64 bits.
+#[macro_export]
+macro_rules! vectorised {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis fn $name:ident $(<$($generic:ident: $bound:path),+>)?
+        ($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block
+    ) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments, reason = "a kernel's slices")]
+        $visibility fn $name $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments, clippy::inline_always, reason = "as above; it is \
+                    what makes the body part of each of its three surroundings")]
+            fn body<const FUSED: bool $(, $($generic: $bound),+)?> ($($argument: $type),*)
+            $(-> $result)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+                #[allow(clippy::too_many_arguments, reason = "as above")]
+                fn avx512 $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
+                    body::<true $(, $($generic),+)?>($($argument),*)
+                }
+
+                #[target_feature(enable = "avx2,fma")]
+                #[allow(clippy::too_many_arguments, reason = "as above")]
+                fn avx2 $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
+                    body::<true $(, $($generic),+)?>($($argument),*)
+                }
+
+                match $crate::kernels::level() {
+                    // SAFETY: the processor was found to have these instructions.
+                    #[allow(unsafe_code, reason = "the only way in")]
+                    $crate::kernels::Level::Avx512 => return unsafe { avx512($($argument),*) },
+                    // SAFETY: and these.
+                    #[allow(unsafe_code, reason = "the only way in")]
+                    $crate::kernels::Level::Avx2 => return unsafe { avx2($($argument),*) },
+                    $crate::kernels::Level::Baseline => {}
+                }
+            }
+            body::<{ cfg!(target_arch = "aarch64") } $(, $($generic),+)?>($($argument),*)
+        }
+    };
+}

@@ -1,0 +1,466 @@
+//! The threads that share parallel regions, and the rules by which they do.
+//!
+//! A region is a number of *units* of work. The caller publishes it, does units of its own and then every unit that
+//! no other thread has begun: **it never waits for a thread that has not begun a unit**, whatever else the machine is busy
+//! with. What it may wait for is a unit that another thread has begun and was then interrupted in by the
+//! system; how often that happens is counted for each thread (`Bench`), and a thread that lately cost more than it
+//! brought is left out for a while.
+//!
+//! | a worker is | until |
+//! |---|---|
+//! | spinning | a region is published, or [`SPIN`] is over |
+//! | asleep | the caller publishes a region and wakes it |
+//! | in a region | no unit is left to begin |
+//! | benched (by the caller's book, not by the worker's) | its time is over; then it is tried again |
+//!
+//! Which thread does a unit, and how many threads there are, changes no bit of a result: units are cut by the
+//! number of threads that was asked for (`region::threads`), not by the number that was started.
+//!
+//! **How a unit is begun.** Each region has a number, higher than the one before. `claims[unit]` has the
+//! number of the last region in which that unit was begun; beginning it is an exchange of an older number for this
+//! region's. The caller leaves a region when all units are begun and those that others began are done, so a
+//! worker that comes late finds nothing to begin, and never reads the work of a region that is over.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use super::bench::{Bench, Share};
+
+/// How long a worker without work looks for some before it sleeps: a region follows the one before within
+/// this time in the middle of a step.
+const SPIN: Duration = Duration::from_micros(150);
+
+/// How long the caller looks at a unit that another thread has begun before it sleeps. Shorter than a system's time
+/// slice by far: whoever interrupted that thread may need this very core.
+const SPIN_AT_END: Duration = Duration::from_micros(100);
+
+/// How often a spinning thread looks before it looks at the clock.
+const LOOKS: u32 = 16;
+
+/// As many units as a region may have: [`word`] has 16 bits for their number.
+pub(super) const MOST_UNITS: usize = 1 << 12;
+
+/// Threads that help one caller at a time.
+pub(super) struct Pool {
+    workers: Box<[Worker]>,
+    /// For each unit the number of the last region in which it was begun.
+    claims: Box<[Padded<AtomicU64>]>,
+    /// Units that workers have finished in the present region.
+    finished: Padded<AtomicUsize>,
+    /// Whether the caller sleeps until they are, and who that is.
+    is_awaited: AtomicBool,
+    caller: Mutex<Option<Thread>>,
+    /// What the present region does; read only by who has begun a unit of it.
+    work: UnsafeCell<Work>,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    book: Mutex<Book>,
+    start: Instant,
+}
+
+// SAFETY: `work` is written by the one who holds `book`, while no unit is begun and not finished, and read by who has
+// begun a unit; beginning one synchronises with the writing (`Pool::publish`).
+#[expect(unsafe_code, reason = "threads share the work of a region")]
+unsafe impl Sync for Pool {}
+
+// SAFETY: what `work` points to is `Sync`, and `Pool::run` returns only once no thread uses it any more.
+#[expect(unsafe_code, reason = "threads share the work of a region")]
+unsafe impl Send for Pool {}
+
+/// A value with a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Padded<T>(T);
+
+/// What is known of one worker.
+#[derive(Default)]
+#[repr(align(128))]
+struct Worker {
+    /// The last region that this worker is asked to join; see [`word`].
+    region: AtomicU64,
+    is_asleep: AtomicBool,
+    thread: OnceLock<Thread>,
+    /// Of the units that it did in the present region: how many, how long they took and when the last one ended, in
+    /// nanoseconds. Written before the last of them counts as finished.
+    units: AtomicUsize,
+    busy: AtomicU64,
+    end: AtomicU64,
+}
+
+/// A closure, without its type.
+#[derive(Clone, Copy)]
+struct Work {
+    call: fn(*const (), usize),
+    data: *const (),
+}
+
+/// What the caller keeps.
+struct Book {
+    number: u64,
+    benches: Vec<Bench>,
+    /// Who joins the present region.
+    joining: Vec<usize>,
+}
+
+/// A region's number and its units, in one word.
+fn word(number: u64, units: usize) -> u64 {
+    number << 16 | units as u64
+}
+
+fn number_and_units(word: u64) -> (u64, usize) {
+    (word >> 16, (word & 0xffff) as usize)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks until `is_there` or until `limit` is over, and says whether it was.
+fn spin(limit: Duration, is_there: impl Fn() -> bool) -> bool {
+    let mut since = None;
+    loop {
+        for _ in 0..LOOKS {
+            if is_there() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if since.get_or_insert_with(Instant::now).elapsed() >= limit {
+            return is_there();
+        }
+    }
+}
+
+impl Pool {
+    /// A pool of that many workers beside the caller, for regions of at most `units` units. Where the system gives
+    /// fewer threads, there are fewer.
+    pub(super) fn start(workers: usize, units: usize) -> &'static Pool {
+        let pool: &'static Pool = Box::leak(Box::new(Pool::idle(workers, units)));
+        let mut book = lock(&pool.book);
+        for (index, worker) in pool.workers.iter().enumerate() {
+            let started = thread::Builder::new()
+                .name(format!("sconce-{index}"))
+                .spawn(move || pool.serve(index));
+            let Ok(handle) = started else { break };
+            // The first one that is set, and the only one.
+            let _ = worker.thread.set(handle.thread().clone());
+            book.benches.push(Bench::default());
+        }
+        drop(book);
+        pool
+    }
+
+    /// A pool whose workers have no threads yet.
+    fn idle(workers: usize, units: usize) -> Pool {
+        Pool {
+            workers: (0..workers).map(|_| Worker::default()).collect(),
+            claims: (0..units.min(MOST_UNITS))
+                .map(|_| Padded::default())
+                .collect(),
+            finished: Padded::default(),
+            is_awaited: AtomicBool::new(false),
+            caller: Mutex::new(None),
+            work: UnsafeCell::new(Work {
+                call: |_, _| {},
+                data: std::ptr::null(),
+            }),
+            panic: Mutex::new(None),
+            book: Mutex::new(Book {
+                number: 0,
+                benches: Vec::with_capacity(workers),
+                joining: Vec::with_capacity(workers),
+            }),
+            start: Instant::now(),
+        }
+    }
+
+    /// Calls `work` for units `0..units`, each once: on the caller's thread and, where they are free, on the
+    /// workers'. Where the pool is another thread's at the moment, on the caller's alone.
+    ///
+    /// # Panics
+    ///
+    /// With the first panic of `work`, after all other units.
+    pub(super) fn run<F: Fn(usize) + Sync>(&self, units: usize, work: &F) {
+        debug_assert!(units <= self.claims.len(), "a region of too many units");
+        let mut book = match self.book.try_lock() {
+            Ok(book) => book,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return (0..units).for_each(work),
+        };
+        let begin = self.now();
+        book.choose(begin, units);
+        if book.joining.is_empty() || units > self.claims.len() {
+            drop(book);
+            return (0..units).for_each(work);
+        }
+        let number = self.publish(&mut book, units, work);
+
+        // The last unit is the caller's own: the first ones are those of the workers.
+        let mut own = 0;
+        for unit in (0..units).rev() {
+            if self.claim(number, unit) {
+                self.keep_panic(|| work(unit));
+                own += 1;
+            }
+        }
+        let end = self.now();
+        let others = units - own;
+        self.wait(others);
+        book.settle(self, begin, end, own);
+        let panic = lock(&self.panic).take();
+        drop(book);
+        if let Some(panic) = panic {
+            std::panic::resume_unwind(panic);
+        }
+    }
+
+    /// Nanoseconds since the pool began.
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// Makes a region known to those who join, and says its number.
+    fn publish<F: Fn(usize) + Sync>(&self, book: &mut Book, units: usize, work: &F) -> u64 {
+        fn call<F: Fn(usize)>(data: *const (), unit: usize) {
+            // SAFETY: `data` is the closure that `publish` was called with, which lives until its region is over.
+            #[expect(unsafe_code, reason = "a closure without its type")]
+            let work = unsafe { &*data.cast::<F>() };
+            work(unit);
+        }
+        // SAFETY: whoever reads it has begun a unit that is not finished, and there is none: the region before is over.
+        #[expect(unsafe_code, reason = "threads share the work of a region")]
+        unsafe {
+            *self.work.get() = Work {
+                call: call::<F>,
+                data: std::ptr::from_ref(work).cast(),
+            };
+        }
+        self.finished.0.store(0, Ordering::Relaxed);
+        book.number += 1;
+        for &index in &book.joining {
+            let worker = &self.workers[index];
+            worker.units.store(0, Ordering::Relaxed);
+            worker.busy.store(0, Ordering::Relaxed);
+            // With the order of `sleep`: either this sees that the worker sleeps, or that one sees the region.
+            worker
+                .region
+                .store(word(book.number, units), Ordering::SeqCst);
+            if worker.is_asleep.load(Ordering::SeqCst)
+                && let Some(thread) = worker.thread.get()
+            {
+                thread.unpark();
+            }
+        }
+        book.number
+    }
+
+    /// Begins a unit of a region, where nobody has.
+    fn claim(&self, number: u64, unit: usize) -> bool {
+        let Some(Padded(claim)) = self.claims.get(unit) else {
+            return false;
+        };
+        let last = claim.load(Ordering::Relaxed);
+        last < number
+            && claim
+                .compare_exchange(last, number, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Waits until the workers have finished that many units.
+    fn wait(&self, others: usize) {
+        let is_done = || self.finished.0.load(Ordering::SeqCst) >= others;
+        if is_done() || spin(SPIN_AT_END, is_done) {
+            return;
+        }
+        *lock(&self.caller) = Some(thread::current());
+        // With the order of `finish`: either this sees the last unit finished, or that one sees the flag.
+        self.is_awaited.store(true, Ordering::SeqCst);
+        while !is_done() {
+            thread::park();
+        }
+        self.is_awaited.store(false, Ordering::SeqCst);
+    }
+
+    /// A worker's life.
+    fn serve(&self, index: usize) {
+        super::region::enter_for_ever();
+        super::courtesy::wait_for_turn();
+        let Some(worker) = self.workers.get(index) else {
+            return;
+        };
+        let mut last = 0;
+        loop {
+            last = worker.next(last);
+            let (number, units) = number_and_units(last);
+            // Its own unit first, which it finds in its cache; then what others have not begun.
+            for distance in 0..units {
+                let unit = (index + distance) % units;
+                if self.claim(number, unit) {
+                    self.do_unit(worker, unit);
+                }
+            }
+        }
+    }
+
+    /// Does a unit that the worker has begun.
+    fn do_unit(&self, worker: &Worker, unit: usize) {
+        let begin = self.now();
+        // SAFETY: the unit was begun, so its region was published before, and is not over until it is finished.
+        #[expect(unsafe_code, reason = "threads share the work of a region")]
+        let work = unsafe { *self.work.get() };
+        self.keep_panic(|| (work.call)(work.data, unit));
+        let end = self.now();
+        let busy = worker.busy.load(Ordering::Relaxed) + (end - begin);
+        worker.busy.store(busy, Ordering::Relaxed);
+        let units = worker.units.load(Ordering::Relaxed) + 1;
+        worker.units.store(units, Ordering::Relaxed);
+        worker.end.store(end, Ordering::Relaxed);
+        self.finished.0.fetch_add(1, Ordering::SeqCst);
+        if self.is_awaited.load(Ordering::SeqCst)
+            && let Some(caller) = &*lock(&self.caller)
+        {
+            caller.unpark();
+        }
+    }
+
+    /// A panic that got out of a unit would end a worker, or leave the caller before the others have finished.
+    fn keep_panic(&self, work: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+            lock(&self.panic).get_or_insert(panic);
+        }
+    }
+}
+
+impl Worker {
+    /// Waits for another region than the last one.
+    fn next(&self, last: u64) -> u64 {
+        let is_there = || self.region.load(Ordering::Acquire) != last;
+        if !spin(SPIN, is_there) {
+            self.is_asleep.store(true, Ordering::SeqCst);
+            while self.region.load(Ordering::SeqCst) == last {
+                thread::park();
+            }
+            self.is_asleep.store(false, Ordering::SeqCst);
+        }
+        self.region.load(Ordering::Acquire)
+    }
+}
+
+impl Book {
+    /// Chooses who is asked to join a region that begins now.
+    fn choose(&mut self, now: u64, units: usize) {
+        self.joining.clear();
+        let free = self.benches.iter().enumerate();
+        let free = free.filter(|(_, bench)| bench.may_join(now));
+        let free = free.map(|(index, _)| index);
+        self.joining.extend(free.take(units.saturating_sub(1)));
+    }
+
+    /// Enters what each worker brought and cost: the caller began at `begin`, found nothing more to begin at `end`, and did
+    /// `own` units.
+    fn settle(&mut self, pool: &Pool, begin: u64, end: u64, own: usize) {
+        let mine = (end - begin) / own.max(1) as u64;
+        for &index in &self.joining {
+            let (Some(worker), Some(bench)) =
+                (pool.workers.get(index), self.benches.get_mut(index))
+            else {
+                continue;
+            };
+            let units = worker.units.load(Ordering::Relaxed) as u64;
+            let each = worker.busy.load(Ordering::Relaxed).checked_div(units);
+            let share = each.map(|each| Share {
+                brought: units * each.min(mine),
+                cost: worker.end.load(Ordering::Relaxed).saturating_sub(end),
+            });
+            bench.enter(end, share.unwrap_or_default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(count: usize) -> Vec<AtomicUsize> {
+        (0..count).map(|_| AtomicUsize::new(0)).collect()
+    }
+
+    fn is_each(counts: &[AtomicUsize], times: usize) -> bool {
+        let mut counts = counts.iter().map(|count| count.load(Ordering::SeqCst));
+        counts.all(|count| count == times)
+    }
+
+    #[test]
+    fn the_caller_does_not_wait_for_a_thread_that_has_not_begun() {
+        // Workers that are asked to join and never come: no system has scheduled them yet.
+        let pool = Pool::idle(2, 8);
+        let benches = [Bench::default(), Bench::default()];
+        lock(&pool.book).benches.extend(benches);
+        let done = counts(8);
+        for _ in 0..3 {
+            pool.run(8, &|unit| {
+                done[unit].fetch_add(1, Ordering::SeqCst);
+            });
+        }
+        assert!(is_each(&done, 3));
+    }
+
+    #[test]
+    fn every_unit_is_done_once_by_threads_that_sleep_and_wake() {
+        let pool = Pool::start(3, 8);
+        let done = counts(8);
+        for round in 0..500 {
+            pool.run(8, &|unit| {
+                if (round + unit) % 50 == 0 {
+                    thread::sleep(Duration::from_micros(300));
+                }
+                done[unit].fetch_add(1, Ordering::SeqCst);
+            });
+        }
+        assert!(is_each(&done, 500));
+    }
+
+    #[test]
+    fn a_second_caller_does_its_work_itself() {
+        let pool = Pool::start(2, 4);
+        let done = counts(4);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..300 {
+                        pool.run(4, &|unit| {
+                            done[unit].fetch_add(1, Ordering::SeqCst);
+                        });
+                    }
+                });
+            }
+        });
+        assert!(is_each(&done, 900));
+    }
+
+    #[test]
+    fn a_panic_comes_after_all_other_units_and_leaves_the_pool_usable() {
+        let pool = Pool::start(2, 4);
+        for bad in 0..4 {
+            let done = counts(4);
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                pool.run(4, &|unit| {
+                    assert_ne!(unit, bad, "in a unit");
+                    done[unit].fetch_add(1, Ordering::SeqCst);
+                });
+            }));
+            assert!(result.is_err());
+            let sum: usize = done.iter().map(|count| count.load(Ordering::SeqCst)).sum();
+            assert_eq!(sum, 3);
+        }
+        let done = counts(4);
+        pool.run(4, &|unit| {
+            done[unit].fetch_add(1, Ordering::SeqCst);
+        });
+        assert!(is_each(&done, 1));
+    }
+}

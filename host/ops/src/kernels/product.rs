@@ -1,0 +1,302 @@
+//! Matrix products, by the crate `gemm`: each part of one thread, parts side by side.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use gemm::Parallelism;
+
+use super::math::Number;
+use super::matrix::{Matrix, Target};
+use super::{Fresh, add_rows, has_tiles, region, transpose_at, written};
+use crate::vectorised;
+
+vectorised! {
+    /// A row of a matrix of so many rows whose columns stand side by side.
+    fn turn<T: Number>(turned: &[T], row: usize, rows: usize, line: &mut [MaybeUninit<T>]) {
+        for (place, column) in line.iter_mut().zip(turned.chunks_exact(rows)) {
+            place.write(column[row]);
+        }
+    }
+}
+
+/// left · right, into a target.
+pub(crate) struct Job<'a, T> {
+    target: Target<'a, T>,
+    left: Matrix<'a, T>,
+    right: Matrix<'a, T>,
+}
+
+impl<'a, T: Number> Job<'a, T> {
+    /// The product of (m, k) and (k, n) into (m, n).
+    pub(crate) fn new(target: Target<'a, T>, left: Matrix<'a, T>, right: Matrix<'a, T>) -> Self {
+        assert!(
+            left.rows == target.rows
+                && right.columns == target.columns
+                && left.columns == right.rows
+                && left.reach() <= left.numbers.len()
+                && right.reach() <= right.numbers.len(),
+            "the matrices of a product don't fit"
+        );
+        Job {
+            target,
+            left,
+            right,
+        }
+    }
+
+    /// How many operations it takes: two for each multiplication with its addition.
+    pub(crate) fn operations(&self) -> usize {
+        2 * self.target.rows * self.target.columns * self.left.columns
+    }
+
+    /// The part of some rows and columns.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else writes to these places meanwhile.
+    #[expect(unsafe_code, reason = "`gemm` takes pointers")]
+    unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>) {
+        if rows.is_empty() || columns.is_empty() {
+            return;
+        }
+        if self.is_better_turned(&rows, &columns) {
+            // SAFETY: as the caller says.
+            unsafe { self.run_turned(rows, columns) };
+            return;
+        }
+        let target = &self.target;
+        if let Some(begin) = target.begin {
+            for row in rows.clone() {
+                // SAFETY: as the caller says.
+                let line = unsafe { target.line(row, columns.clone()) };
+                for (place, &x) in line.iter_mut().zip(&begin[columns.clone()]) {
+                    place.write(x);
+                }
+            }
+        }
+        let adds = target.adds || target.begin.is_some();
+        let steps = (target.row_step, target.column_step);
+        // SAFETY: the ranges lie inside the target, and by the caller's word nobody else writes there.
+        unsafe {
+            let start = rows.start * target.row_step + columns.start * target.column_step;
+            self.multiply(rows, columns, target.start.add(start), steps, adds);
+        }
+    }
+
+    /// Whether the product comes faster with its columns side by side, to be turned afterwards: `gemm`
+    /// packs the matrix that has the side that runs through the target's memory. Where the other one
+    /// has few rows, it alone is packed then.
+    fn is_better_turned(&self, rows: &Range<usize>, columns: &Range<usize>) -> bool {
+        let packs_right = self.right.row_step == 1 && self.right.column_step != 1;
+        let is_line = self.target.column_step == 1 && !self.target.adds;
+        is_line && packs_right && rows.len() > 1 && rows.len() <= 128 && rows.len() < columns.len()
+    }
+
+    /// The part of some rows and columns, by way of its transposed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Job::run`].
+    #[expect(unsafe_code, reason = "`gemm` takes pointers")]
+    unsafe fn run_turned(&self, rows: Range<usize>, columns: Range<usize>) {
+        let count = rows.len();
+        let mut turned = Fresh::new(count * columns.len());
+        let start = turned.places().as_mut_ptr().cast();
+        // SAFETY: the product is as large as this memory, and writes all of it.
+        let turned = unsafe {
+            self.multiply(rows.clone(), columns.clone(), start, (1, count), false);
+            turned.written()
+        };
+        let is_turned = match T::as_single(&turned).filter(|_| has_tiles()) {
+            Some(turned) => {
+                let dims = (columns.len(), count);
+                let start = rows.start * self.target.row_step + columns.start;
+                // SAFETY: as the caller says; the numbers are `f32`.
+                unsafe {
+                    let to = self.target.start.add(start).cast();
+                    transpose_at(turned, count, dims, to, self.target.row_step);
+                }
+                true
+            }
+            None => false,
+        };
+        for (index, row) in rows.enumerate() {
+            // SAFETY: as the caller says.
+            let line = unsafe { self.target.line(row, columns.clone()) };
+            if !is_turned {
+                turn(&turned, index, count, line);
+            }
+            if let Some(begin) = self.target.begin {
+                // SAFETY: it has been written just now.
+                let line = unsafe { written(line) };
+                add_rows(line, &begin[columns.clone()], columns.len(), 0);
+            }
+        }
+    }
+
+    /// Rows and columns of the product into memory of its own.
+    ///
+    /// # Safety
+    ///
+    /// The memory is as large as the steps reach, and nobody else's meanwhile; what is added to has been
+    /// written.
+    #[expect(unsafe_code, reason = "`gemm` takes pointers")]
+    unsafe fn multiply(
+        &self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        start: *mut T,
+        (row_step, column_step): (usize, usize),
+        adds: bool,
+    ) {
+        let (left, right) = (&self.left, &self.right);
+        let alpha = if adds { T::one() } else { T::zero() };
+        // SAFETY: left and right were found to lie in their memory, the ranges lie inside them, and the
+        // rest is the caller's word.
+        unsafe {
+            gemm::gemm(
+                rows.len(),
+                columns.len(),
+                left.columns,
+                start,
+                column_step.cast_signed(),
+                row_step.cast_signed(),
+                adds,
+                left.numbers.as_ptr().add(rows.start * left.row_step),
+                left.column_step.cast_signed(),
+                left.row_step.cast_signed(),
+                right
+                    .numbers
+                    .as_ptr()
+                    .add(columns.start * right.column_step),
+                right.column_step.cast_signed(),
+                right.row_step.cast_signed(),
+                alpha,
+                T::one(),
+                false,
+                false,
+                false,
+                Parallelism::None,
+            );
+        }
+    }
+
+    /// Part `index` of `count`: some of the rows or of the columns, of whichever there are more.
+    ///
+    /// # Safety
+    ///
+    /// No part is done twice at once.
+    #[expect(unsafe_code, reason = "parts are disjoint")]
+    unsafe fn part(&self, index: usize, count: usize) {
+        let (rows, columns) = (self.target.rows, self.target.columns);
+        // SAFETY: parts of different indices are disjoint.
+        unsafe {
+            if columns <= rows {
+                self.run(region::range(rows, STEP, index, count), 0..columns);
+            } else {
+                self.run(0..rows, region::range(columns, STEP, index, count));
+            }
+        }
+    }
+}
+
+/// Parts end where the kernels' blocks do.
+const STEP: usize = 16;
+
+/// A product by the calling thread alone.
+#[expect(unsafe_code, reason = "`gemm` takes pointers")]
+pub(crate) fn multiply<T: Number>(job: &mut Job<'_, T>) {
+    // SAFETY: the target is borrowed for this call alone.
+    unsafe { job.part(0, 1) };
+}
+
+/// Products and other work side by side: `beside(part, parts)` is called by each thread that takes part.
+#[expect(unsafe_code, reason = "`gemm` takes pointers")]
+pub(crate) fn multiply_all<T: Number>(
+    jobs: &mut [Job<'_, T>],
+    beside: impl Fn(usize, usize) + Sync,
+) {
+    let operations = jobs.iter().map(Job::operations).sum();
+    let parts = region::parts(operations);
+    let jobs = &*jobs;
+    region::run(parts, |part| {
+        for job in jobs {
+            // SAFETY: each part is done once, and the targets are borrowed for this call alone.
+            unsafe { job.part(part, parts) };
+        }
+        beside(part, parts);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (rows, columns) of small whole numbers: products of them are exact.
+    fn numbers(rows: usize, columns: usize, seed: usize) -> Vec<f32> {
+        let number = |index: usize| ((index * 7 + seed * 13) % 11) as f32 - 5.0;
+        (0..rows * columns).map(number).collect()
+    }
+
+    #[expect(clippy::many_single_char_names, reason = "a formula")]
+    fn slow(a: &[f32], b: &[f32], m: usize, n: usize, k: usize) -> Vec<f32> {
+        let dot = |i: usize, j: usize| (0..k).map(|l| a[i * k + l] * b[l * n + j]).sum();
+        (0..m * n).map(|index| dot(index / n, index % n)).collect()
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "the target is written whole")]
+    fn products_of_all_sizes_and_orders_are_the_slow_ones() {
+        for (m, n, k) in [
+            (1, 1, 1),
+            (3, 5, 7),
+            (64, 256, 96),
+            (300, 33, 65),
+            (1, 700, 300),
+        ] {
+            let (a, b) = (numbers(m, k, 1), numbers(k, n, 2));
+            let expected = slow(&a, &b, m, n, k);
+            let mut y = Fresh::new(m * n);
+            let target = Target::fresh(y.places(), m, n);
+            let job = Job::new(target, Matrix::new(&a, m, k), Matrix::new(&b, k, n));
+            multiply_all(&mut [job], |_, _| {});
+            // SAFETY: the product has written all.
+            let mut y = unsafe { y.written() };
+            assert_eq!(y, expected);
+            let target = Target::adding(&mut y, m, n);
+            multiply(&mut Job::new(
+                target,
+                Matrix::new(&a, m, k),
+                Matrix::new(&b, k, n),
+            ));
+            let twice: Vec<f32> = expected.iter().map(|x| 2.0 * x).collect();
+            assert_eq!(y, twice);
+            // Transposed: (b' a')' = a b.
+            let mut y = Fresh::new(m * n);
+            let target = Target::fresh_with_steps(y.places(), n, m, (1, n));
+            let job = Job::new(target, Matrix::new(&b, k, n).t(), Matrix::new(&a, m, k).t());
+            multiply_all(&mut [job], |_, _| {});
+            // SAFETY: the product has written all.
+            assert_eq!(unsafe { y.written() }, expected);
+            // With a row added, and the right one transposed: by way of the transposed product where
+            // that is better.
+            let right: Vec<f32> = (0..n * k)
+                .map(|index| b[index % k * n + index / k])
+                .collect();
+            let row = numbers(1, n, 3);
+            let mut y = Fresh::new(m * n);
+            let target = Target::fresh(y.places(), m, n).with_row(Some(&row));
+            let right = Matrix::new(&right, n, k).t();
+            multiply_all(
+                &mut [Job::new(target, Matrix::new(&a, m, k), right)],
+                |_, _| {},
+            );
+            // SAFETY: the product has written all.
+            let y = unsafe { y.written() };
+            let with_row: Vec<f32> = (0..m * n)
+                .map(|index| expected[index] + row[index % n])
+                .collect();
+            assert_eq!(y, with_row);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Outputs and gradients of single numbers beside those of double ones, for every way of doing them.
+
+use candle_core::{DType, Device, Result, Tensor, Var};
+
+use super::tiled::Tiled;
+use super::*;
+use crate::kernels::has_tiles;
+use crate::{gelu, normal_numbers, relu, silu};
+
+/// Outputs, and the gradients of input, weight and bias, of a loss in which each output has another weight.
+fn results(
+    [x, weight, bias]: &[Tensor; 3],
+    dtype: DType,
+    of: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<[Tensor; 4]> {
+    let var = |given: &Tensor| Var::from_tensor(&given.to_dtype(dtype)?);
+    let (x, weight, bias) = (var(x)?, var(weight)?, var(bias)?);
+    let y = of(&x, &weight, &bias)?;
+    let places = Tensor::arange(0.0, y.elem_count() as f64, &Device::Cpu)?;
+    let factors = ((places * 0.7)?.cos()? + 0.5)?.reshape(y.shape())?;
+    let factors = factors.to_dtype(DType::F32)?.to_dtype(dtype)?;
+    let gradients = (&y * factors)?.sum_all()?.backward()?;
+    let slopes = |var: &Var| gradients.get(var).cloned().expect("a gradient");
+    let all = [slopes(&x), slopes(&weight), slopes(&bias)];
+    let [of_x, of_weight, of_bias] = all;
+    Ok([y, of_x, of_weight, of_bias])
+}
+
+fn bits(tensor: &Tensor) -> Result<Vec<u32>> {
+    let numbers = tensor.flatten_all()?.to_vec1::<f32>()?;
+    Ok(numbers.into_iter().map(f32::to_bits).collect())
+}
+
+#[test]
+fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
+    let shapes = [
+        (768, 128, 200),
+        (250, 40, 33),
+        (9000, 16, 16),
+        (64, 96, 256),
+        (20, 33, 130),
+        (3, 40, 50),
+    ];
+    for (rows, inputs, outputs) in shapes {
+        let sizes = Sizes {
+            rows,
+            outputs,
+            inputs,
+        };
+        let is_tiled = Tiled::of(sizes).is_some();
+        assert_eq!(is_tiled, has_tiles() && rows > 200, "{rows}");
+        let given = [
+            normal_numbers(0, (rows, inputs))?,
+            normal_numbers(1, (outputs, inputs))?,
+            normal_numbers(2, outputs)?,
+        ];
+        for function in [
+            None,
+            Some(Function::Relu),
+            Some(Function::Gelu),
+            Some(Function::Silu),
+        ] {
+            let together = |x: &Tensor, weight: &Tensor, bias: &Tensor| {
+                super::apply(x, weight, Some(bias), function)
+            };
+            let found = results(&given, DType::F32, together)?;
+            let exact = results(&given, DType::F64, together)?;
+            for (index, (found, exact)) in found.iter().zip(&exact).enumerate() {
+                let error = (found.to_dtype(DType::F64)? - exact)?.abs()?;
+                let error = error.max_all()?.to_scalar::<f64>()?;
+                let size = exact.abs()?.max_all()?.to_scalar::<f64>()?;
+                assert!(
+                    error < 1e-5 * size,
+                    "{rows} {function:?} {index}: {error} of {size}"
+                );
+            }
+            // The same bits as one operation after the other.
+            let apart = results(&given, DType::F32, |x, weight, bias| {
+                let y = linear(x, weight, Some(bias))?;
+                match function {
+                    None => Ok(y),
+                    Some(Function::Relu) => relu(&y),
+                    Some(Function::Gelu) => gelu(&y),
+                    Some(Function::Silu) => silu(&y),
+                }
+            })?;
+            for (found, apart) in found.iter().zip(&apart) {
+                assert_eq!(bits(found)?, bits(apart)?, "{rows} {function:?}");
+            }
+        }
+        let without_bias = linear(&given[0], &given[1], None)?;
+        let zeros = given[2].zeros_like()?;
+        let with_zeros = linear(&given[0], &given[1], Some(&zeros))?;
+        let difference = (without_bias - with_zeros)?.abs()?.max_all()?;
+        assert!(difference.to_scalar::<f32>()? <= f32::EPSILON);
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! A linear layer of many rows, each thread with rows of its own: what it wrote on the way forward it finds in its
+//! cache on the way back.
+//!
+//! Forward in products of tiles, some rows at a time: the weight is brought into panels once for all threads, rows are
+//! read where they lie, and what follows the product is done while they are near.
+
+use std::ops::Range;
+
+use super::Sizes;
+use crate::elementwise::{Function, Kept};
+use crate::kernels::region::{self, Shared};
+use crate::kernels::{
+    Depth, Fresh, Job, Left, Matrix, PANEL, Right, Target, add_rows, has_tiles, multiply,
+    multiply_tiles, transpose_fresh, written, zeros,
+};
+
+/// Rows below which the weight's panels cost more than they bring.
+const WORTHWHILE: usize = 128;
+
+/// Rows that are done at once: whole tiles, and few enough for threads to end at about the same time.
+const AT_ONCE: usize = 96;
+
+/// Threads' rows end where the products' blocks do.
+const STEP: usize = 16;
+
+/// A linear layer that is done so.
+#[derive(Clone, Copy)]
+pub(super) struct Tiled {
+    sizes: Sizes,
+    threads: usize,
+}
+
+impl Tiled {
+    /// Where products in tiles are there, and pay.
+    pub(super) fn of(sizes: Sizes) -> Option<Tiled> {
+        let Sizes {
+            rows,
+            outputs,
+            inputs,
+        } = sizes;
+        let pays = rows >= WORTHWHILE.max(outputs.min(inputs)) && outputs.min(inputs) >= PANEL / 2;
+        (pays && has_tiles()).then_some(Tiled {
+            sizes,
+            threads: region::parts(2 * rows * outputs * inputs),
+        })
+    }
+
+    /// How many pieces the rows are done in.
+    fn pieces(&self) -> usize {
+        self.sizes.rows.div_ceil(AT_ONCE)
+    }
+
+    fn rows(&self, piece: usize) -> Range<usize> {
+        piece * AT_ONCE..self.sizes.rows.min((piece + 1) * AT_ONCE)
+    }
+
+    /// The weight as panels of outputs, (panels, inputs, [`PANEL`]).
+    fn panels(&self, weight: &[f32]) -> Vec<f32> {
+        let Sizes {
+            outputs, inputs, ..
+        } = self.sizes;
+        let size = inputs * PANEL;
+        let count = outputs.div_ceil(PANEL);
+        let mut panels = Fresh::new(count * size);
+        let places = Shared::new(panels.places());
+        let fill = |panel: usize| {
+            // SAFETY: each panel is filled by one thread.
+            #[expect(unsafe_code, reason = "each panel has its own places")]
+            let place = unsafe { places.part(panel * size..(panel + 1) * size) };
+            let columns = PANEL.min(outputs - panel * PANEL);
+            if columns < PANEL {
+                zeros(place);
+            }
+            let from = &weight[panel * PANEL * inputs..];
+            transpose_fresh(from, inputs, (columns, inputs), place, PANEL);
+        };
+        region::share_out(self.threads, count, || (), |(), panel| fill(panel));
+        // SAFETY: every panel was written.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            panels.written()
+        }
+    }
+
+    /// The outputs, and what the function left for the way back besides them.
+    pub(super) fn forward(
+        &self,
+        x: &[f32],
+        weight: &[f32],
+        bias: Option<&[f32]>,
+        function: Option<Function>,
+    ) -> (Vec<f32>, Option<Vec<f32>>) {
+        let Sizes {
+            rows,
+            outputs,
+            inputs,
+        } = self.sizes;
+        let panels = self.panels(weight);
+        let right = Right {
+            numbers: &panels,
+            panel: inputs * PANEL,
+            steps: (0, PANEL),
+        };
+        let leaves = function.is_some_and(|function| function != Function::Relu);
+        let mut y = Fresh::new(rows * outputs);
+        let mut kept = Fresh::new(if leaves { rows * outputs } else { 0 });
+        let (places, kept_places) = (Shared::new(y.places()), Shared::new(kept.places()));
+        let scratch_size = if function.is_some() && !leaves {
+            AT_ONCE * outputs
+        } else {
+            0
+        };
+        let room = || Fresh::new(scratch_size);
+        region::share_out(self.threads, self.pieces(), room, |scratch, piece| {
+            let piece = self.rows(piece);
+            let own = piece.start * outputs..piece.end * outputs;
+            // SAFETY: each piece is done by one thread.
+            #[expect(unsafe_code, reason = "each row has its own places")]
+            let (y, kept) = unsafe { (places.part(own.clone()), kept_places.part(own)) };
+            let seen = Left {
+                numbers: &x[piece.start * inputs..piece.end * inputs],
+                row: inputs,
+                steps: (0, 1),
+            };
+            let multiply = |places| {
+                let mut target = Target::fresh(places, piece.len(), outputs).with_row(bias);
+                multiply_tiles(&mut target, Depth::new(inputs), seen, right);
+            };
+            let Some(function) = function else {
+                multiply(y);
+                return;
+            };
+            let product = if leaves {
+                kept
+            } else {
+                &mut scratch.places()[..y.len()]
+            };
+            multiply(product);
+            // SAFETY: the product has written all.
+            #[expect(unsafe_code, reason = "it is written")]
+            function.leaving_slopes(unsafe { written(product) }, y);
+        });
+        // SAFETY: every row was written.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            (y.written(), leaves.then(|| kept.written()))
+        }
+    }
+
+    /// How many threads have rows of their own on the way back: none where a weight's gradient for each takes more
+    /// memory than the rows do.
+    pub(super) fn shares(&self) -> Option<usize> {
+        let Sizes {
+            rows,
+            outputs,
+            inputs,
+        } = self.sizes;
+        let shares = self.threads.min(rows / STEP);
+        (shares * outputs * inputs <= rows * (outputs + inputs)).then_some(shares)
+    }
+
+    /// The gradients of input and weight (each empty where it isn't wanted), and bias, by so many
+    /// [`Tiled::shares`]: each thread sums the weight's over its own rows, which it has read and written before.
+    pub(super) fn backward(
+        &self,
+        (x, weight): (&[f32], &[f32]),
+        (g, kept): (&[f32], Option<Kept<'_, f32>>),
+        [of_input, of_weight]: [bool; 2],
+        shares: usize,
+    ) -> [Vec<f32>; 3] {
+        let Sizes {
+            rows,
+            outputs,
+            inputs,
+        } = self.sizes;
+        let size = if of_weight { outputs * inputs } else { 0 };
+        let mut x_slopes = Fresh::new(if of_input { rows * inputs } else { 0 });
+        // The first share's sums become those of all.
+        let mut weight_slopes = Fresh::new(size);
+        let mut other_sums = Fresh::new(shares.saturating_sub(1) * size);
+        let mut bias_sums = vec![0.0; shares * outputs];
+        let x_places = Shared::new(x_slopes.places());
+        let first_places = Shared::new(weight_slopes.places());
+        let other_places = Shared::new(other_sums.places());
+        let bias_places = Shared::new(&mut bias_sums);
+        region::run(shares, |share| {
+            let own = region::range(rows, STEP, share, shares);
+            let numbers = own.start * outputs..own.end * outputs;
+            let mut g = &g[numbers.clone()];
+            let mut before = Fresh::new(if kept.is_some() { g.len() } else { 0 });
+            if let Some(kept) = kept {
+                kept.gradients(&kept.numbers()[numbers], g, before.places());
+                // SAFETY: all are written.
+                #[expect(unsafe_code, reason = "they are written")]
+                let before = unsafe { before.all_written() };
+                g = before;
+            }
+            let of_output = Matrix::new(g, own.len(), outputs);
+            // SAFETY: each share is done once, and has its own sums and rows.
+            #[expect(unsafe_code, reason = "each share has its own sums and rows")]
+            let (sums, bias_sums, x_slopes) = unsafe {
+                let sums = match share.checked_sub(1) {
+                    None => first_places.part(0..size),
+                    Some(other) => other_places.part(other * size..(other + 1) * size),
+                };
+                let bias_sums = bias_places.part(share * outputs..(share + 1) * outputs);
+                let x_slopes =
+                    of_input.then(|| x_places.part(own.start * inputs..own.end * inputs));
+                (sums, bias_sums, x_slopes)
+            };
+            let seen = Matrix::new(&x[own.start * inputs..own.end * inputs], own.len(), inputs);
+            if of_weight {
+                let target = Target::fresh(sums, outputs, inputs);
+                multiply(&mut Job::new(target, of_output.t(), seen));
+            }
+            if let Some(x_slopes) = x_slopes {
+                let target = Target::fresh(x_slopes, own.len(), inputs);
+                let weight = Matrix::new(weight, outputs, inputs);
+                multiply(&mut Job::new(target, of_output, weight));
+            }
+            add_rows(bias_sums, g, outputs, 0);
+        });
+        // SAFETY: every share has written its sums and rows.
+        #[expect(unsafe_code, reason = "they are written")]
+        let (x_slopes, mut weight_slopes, other_sums) = unsafe {
+            (
+                x_slopes.written(),
+                weight_slopes.written(),
+                other_sums.written(),
+            )
+        };
+        let places = Shared::new(&mut weight_slopes);
+        let sharing = if of_weight { shares } else { 0 };
+        region::run(sharing, |share| {
+            let own = region::range(size, 64, share, shares);
+            // SAFETY: ranges of different shares are disjoint.
+            #[expect(unsafe_code, reason = "each share has its own places")]
+            let sums = unsafe { places.part(own.clone()) };
+            if !own.is_empty() {
+                add_rows(sums, &other_sums[..], size, own.start);
+            }
+        });
+        let mut bias_slopes = vec![0.0; outputs];
+        add_rows(&mut bias_slopes, &bias_sums, outputs, 0);
+        [x_slopes, weight_slopes, bias_slopes]
+    }
+}

@@ -1,0 +1,329 @@
+//! Layer and RMS normalisation in one pass each; candle's cut the gradient for contiguous inputs.
+
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Tensor, bail};
+
+use super::aside::{hand_over, take_before};
+use super::tape::{apply2, apply3};
+use crate::kernels::Fresh;
+use crate::kernels::math::{number, sum};
+use crate::kernels::region::{self, PIECES, Shared};
+use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+use crate::vectorised;
+
+/// (x − mean) / √(variance + ε) · weight + bias over the last dimension (Ba et al., 2016). Weight
+/// and bias have that dimension's length.
+pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f64) -> Result<Tensor> {
+    let op = RowNorm::new(epsilon, true);
+    apply3(&ready(x)?, &ready(weight)?, &ready(bias)?, op)
+}
+
+/// x / √(mean of x² + ε) · weight over the last dimension (Zhang and Sennrich, 2019).
+pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Tensor> {
+    let op = RowNorm::new(epsilon, false);
+    apply2(&ready(x)?, &ready(weight)?, op)
+}
+
+struct RowNorm {
+    epsilon: f64,
+    centred: bool,
+    /// Mean and scale of each row, from the way forward.
+    rows: OnceLock<CpuStorage>,
+}
+
+/// A row's mean, or 0 where rows aren't centred, and 1 / √(variance + ε).
+#[inline(always)]
+fn of_row<T: Number>(x: &[T], epsilon: T, centred: bool) -> (T, T) {
+    let count = number::<T>(x.len() as f64);
+    let mean = if centred {
+        sum([x], |[x]| x) / count
+    } else {
+        T::ZERO
+    };
+    let squares = sum([x], |[x]| {
+        let distance = x - mean;
+        distance * distance
+    });
+    (mean, (squares / count + epsilon).sqrt().recip())
+}
+
+vectorised! {
+    fn norm_rows<T: Number>(
+        x: &[T],
+        weight: &[T],
+        bias: &[T],
+        epsilon: T,
+        centred: bool,
+        y: &mut [MaybeUninit<T>],
+        kept: &mut [MaybeUninit<T>],
+    ) {
+        let width = weight.len();
+        let rows = x.chunks_exact(width).zip(kept.chunks_exact_mut(2));
+        for ((x, kept), y) in rows.zip(y.chunks_exact_mut(width)) {
+            let (mean, scale) = of_row(x, epsilon, centred);
+            if let [mean_kept, scale_kept] = kept {
+                mean_kept.write(mean);
+                scale_kept.write(scale);
+            }
+            if bias.len() == width {
+                for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(weight).zip(bias) {
+                    y.write((x - mean) * scale * w + b);
+                }
+            } else {
+                for ((y, &x), &w) in y.iter_mut().zip(x).zip(weight) {
+                    y.write((x - mean) * scale * w);
+                }
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// With n = (x − mean) · s and h = g · w, the input's: s · (h − mean of h − n · mean of h · n); without
+    /// centring the mean of h is left out. The sums of g · n and of g are added to the weight's and the
+    /// bias's, and `before`, where it is given, to the input's.
+    fn row_slopes<T: Number>(
+        x: &[T],
+        kept: &[T],
+        weight: &[T],
+        g: &[T],
+        before: &[T],
+        centred: bool,
+        slopes: &mut [MaybeUninit<T>],
+        weight_sums: &mut [T],
+        bias_sums: &mut [T],
+    ) {
+        let width = weight.len();
+        let count = number::<T>(width as f64);
+        let rows = x.chunks_exact(width).zip(kept.chunks_exact(2)).zip(g.chunks_exact(width));
+        for (index, (((x, kept), g), slopes)) in rows.zip(slopes.chunks_exact_mut(width)).enumerate() {
+            let &[mean, scale] = kept else {
+                continue;
+            };
+            let of_mean = if centred {
+                sum([g, weight], |[g, weight]| g * weight) / count
+            } else {
+                T::ZERO
+            };
+            let of_scale = sum([x, g, weight], |[x, g, weight]| {
+                g * weight * ((x - mean) * scale)
+            }) / count;
+            let slope_of = |x, g, w| {
+                let n = (x - mean) * scale;
+                (scale * (g * w - of_mean - n * of_scale), g * n)
+            };
+            let places = slopes.iter_mut().zip(weight_sums.iter_mut()).zip(bias_sums.iter_mut());
+            let places = places.zip(x.iter().zip(g).zip(weight));
+            match before.get(index * width..(index + 1) * width) {
+                Some(before) => {
+                    for ((((slope, of_weight), of_bias), ((&x, &g), &w)), &before) in places.zip(before) {
+                        let (own, weights) = slope_of(x, g, w);
+                        slope.write(before + own);
+                        *of_weight += weights;
+                        *of_bias += g;
+                    }
+                }
+                None => {
+                    for (((slope, of_weight), of_bias), ((&x, &g), &w)) in places {
+                        let (own, weights) = slope_of(x, g, w);
+                        slope.write(own);
+                        *of_weight += weights;
+                        *of_bias += g;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Operations for each number, of which threads are worth a share.
+const EACH: usize = 16;
+
+impl RowNorm {
+    fn new(epsilon: f64, centred: bool) -> RowNorm {
+        RowNorm {
+            epsilon,
+            centred,
+            rows: OnceLock::new(),
+        }
+    }
+
+    fn forward(
+        &self,
+        (x, x_layout): (&CpuStorage, &Layout),
+        (weight, weight_layout): (&CpuStorage, &Layout),
+        bias: Option<(&CpuStorage, &Layout)>,
+    ) -> Result<(CpuStorage, Shape)> {
+        let width = row_width(x_layout, weight_layout)?;
+        for_floats!(x, T => {
+            let x = numbers::<T>(x, x_layout)?;
+            let weight = numbers::<T>(weight, weight_layout)?;
+            let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;
+            if bias.is_some_and(|bias| bias.len() != width) {
+                bail!("a norm over {width} numbers has a bias of another length")
+            }
+            let bias = bias.unwrap_or_default();
+            let threads = region::parts(x.len() * EACH);
+            let mut y = Fresh::new(x.len());
+            let mut kept = Fresh::new(x.len() / width * 2);
+            let (places, kept_places) = (Shared::new(y.places()), Shared::new(kept.places()));
+            region::share_range(threads, x.len(), width, |range| {
+                // SAFETY: the ranges are disjoint.
+                #[expect(unsafe_code, reason = "each range has its own rows")]
+                let (y, kept) = unsafe {
+                    let rows = range.start / width * 2..range.end / width * 2;
+                    (places.part(range.clone()), kept_places.part(rows))
+                };
+                norm_rows(&x[range], weight, bias, number(self.epsilon), self.centred, y, kept);
+            });
+            // SAFETY: every row was written.
+            #[expect(unsafe_code, reason = "they are written")]
+            let (y, kept) = unsafe { (y.written(), kept.written()) };
+            // It is called once for each operation.
+            drop(self.rows.set(stored(kept)));
+            Ok((stored(y), x_layout.shape().clone()))
+        })
+    }
+
+    /// The gradients of input, weight and bias.
+    fn backward(&self, x: &Tensor, weight: &Tensor, gradient: &Tensor) -> Result<[Tensor; 3]> {
+        let gradient = ready(gradient)?;
+        let before = take_before(x).map(|before| ready(&before)).transpose()?;
+        let before = before.as_ref().map(Tensor::storage_and_layout);
+        let Some(rows) = self.rows.get() else {
+            bail!("the way back through a norm before the way forward")
+        };
+        let (x_guard, x_layout) = x.storage_and_layout();
+        let (weight_guard, weight_layout) = weight.storage_and_layout();
+        let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
+        let storage = cpu(&x_guard)?;
+        let width = row_width(x_layout, weight_layout)?;
+        for_floats!(storage, T => {
+            let numbers_of_x = numbers::<T>(storage, x_layout)?;
+            let w = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
+            let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
+            let before = match &before {
+                Some((guard, layout)) => numbers::<T>(cpu(guard)?, layout)?,
+                None => &[],
+            };
+            if !before.is_empty() && before.len() != numbers_of_x.len() {
+                bail!("a gradient has another size than what it is the gradient of")
+            }
+            let kept = <T as candle_core::WithDType>::cpu_storage_as_slice(rows)?;
+            let count = numbers_of_x.len();
+            let threads = region::parts(count * EACH);
+            let pieces = threads * PIECES;
+            let mut slopes = Fresh::new(count);
+            let mut sums = vec![T::ZERO; pieces * 2 * width];
+            let (places, sum_places) = (Shared::new(slopes.places()), Shared::new(&mut sums));
+            region::share_out(threads, pieces, || (), |(), piece| {
+                let range = region::piece(count, width, piece, threads);
+                // SAFETY: the ranges of different pieces are disjoint, and each piece has its own sums.
+                #[expect(unsafe_code, reason = "each piece has its own rows and sums")]
+                let (slopes, sums) = unsafe {
+                    let sums = sum_places.part(piece * 2 * width..(piece + 1) * 2 * width);
+                    (places.part(range.clone()), sums)
+                };
+                let (of_weight, of_bias) = sums.split_at_mut(width);
+                let kept = &kept[range.start / width * 2..range.end / width * 2];
+                let before = before.get(range.clone()).unwrap_or_default();
+                let (x, g) = (&numbers_of_x[range.clone()], &g[range]);
+                row_slopes(x, kept, w, g, before, self.centred, slopes, of_weight, of_bias);
+            });
+            let (first, others) = sums.split_at_mut(2 * width);
+            for other in others.chunks_exact(2 * width) {
+                for (sum, &x) in first.iter_mut().zip(other) {
+                    *sum += x;
+                }
+            }
+            let (of_weight, of_bias) = first.split_at(width);
+            // SAFETY: every row was written.
+            #[expect(unsafe_code, reason = "they are written")]
+            let slopes = unsafe { slopes.written() };
+            Ok([
+                new_tensor(slopes, x.shape())?,
+                new_tensor(of_weight.to_vec(), &width.into())?,
+                new_tensor(of_bias.to_vec(), &width.into())?,
+            ])
+        })
+    }
+}
+
+impl CustomOp3 for RowNorm {
+    fn name(&self) -> &'static str {
+        "layer-norm"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weight: &CpuStorage,
+        weight_layout: &Layout,
+        bias: &CpuStorage,
+        bias_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        self.forward(
+            (x, x_layout),
+            (weight, weight_layout),
+            Some((bias, bias_layout)),
+        )
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        bias: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let [of_x, of_weight, of_bias] = self.backward(x, weight, gradient)?;
+        Ok((
+            hand_over(x, of_x),
+            hand_over(weight, of_weight),
+            hand_over(bias, of_bias),
+        ))
+    }
+}
+
+impl CustomOp2 for RowNorm {
+    fn name(&self) -> &'static str {
+        "rms-norm"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weight: &CpuStorage,
+        weight_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        self.forward((x, x_layout), (weight, weight_layout), None)
+    }
+
+    fn bwd(
+        &self,
+        x: &Tensor,
+        weight: &Tensor,
+        _y: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let [of_x, of_weight, _] = self.backward(x, weight, gradient)?;
+        Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
+    }
+}
+
+fn row_width(x: &Layout, weight: &Layout) -> Result<usize> {
+    let width = x.dim(D::Minus1)?;
+    if weight.dims() != [width] || width == 0 {
+        bail!(
+            "a norm of weight {:?} was given {:?}",
+            weight.dims(),
+            x.dims()
+        )
+    }
+    Ok(width)
+}

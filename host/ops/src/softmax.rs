@@ -1,0 +1,139 @@
+//! Softmax over the last dimension, causal on request; candle's fused one has no gradient.
+
+use candle_core::{CpuStorage, CustomOp1, CustomOp2, D, Layout, Result, Shape, Tensor, WithDType};
+
+use super::tape::apply1;
+use crate::kernels::math::{largest, sum};
+use crate::kernels::region::{self, Shared};
+use crate::kernels::{Fresh, zeros};
+use crate::storage::{Number, for_floats, numbers, ready};
+use crate::vectorised;
+
+/// exp(xᵢ) / Σⱼ exp(xⱼ) over the last dimension, of any shape.
+///
+/// Causal: of (…, queries, keys), query `i` takes part in keys `0 ..= i + keys − queries` alone; the
+/// others get exactly 0.
+pub fn softmax(x: &Tensor, causal: bool) -> Result<Tensor> {
+    if x.elem_count() == 0 {
+        return Ok(x.clone());
+    }
+    apply1(&ready(x)?, Softmax { causal })
+}
+
+struct Softmax {
+    causal: bool,
+}
+
+struct SoftmaxGradient {
+    width: usize,
+}
+
+/// Operations for each number, of which threads are worth a share.
+const EACH: usize = 16;
+
+vectorised! {
+    /// One row: the largest is taken off first, so that no exponential overflows.
+    fn softmax_row<T: Number>(x: &[T], y: &mut [T]) {
+        let most = largest(x);
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = (x - most).fast_exp::<FUSED>();
+        }
+        let size = T::one() / sum([&*y], |[y]| y);
+        for y in y {
+            *y *= size;
+        }
+    }
+}
+
+vectorised! {
+    /// y · (g − Σ g · y): the masked ones have y = 0, and so get none.
+    fn row_slopes<T: Number>(y: &[T], g: &[T], slopes: &mut [T]) {
+        let mean = sum([y, g], |[y, g]| y * g);
+        for ((slope, &y), &g) in slopes.iter_mut().zip(y).zip(g) {
+            *slope = y * (g - mean);
+        }
+    }
+}
+
+/// Calls `work(index, row of zeros)` for every row of this width, side by side.
+fn each_row<T: Number>(
+    count: usize,
+    width: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) -> Vec<T> {
+    let mut rows = Fresh::new(count);
+    let places = Shared::new(rows.places());
+    let parts = region::parts(count * EACH);
+    region::run(parts, |part| {
+        for index in region::range(count / width, 1, part, parts) {
+            // SAFETY: each row is in one part.
+            #[expect(unsafe_code, reason = "each row has its own places")]
+            let row = unsafe { places.part(index * width..(index + 1) * width) };
+            work(index, zeros(row));
+        }
+    });
+    // SAFETY: every row was filled.
+    #[expect(unsafe_code, reason = "they are written")]
+    unsafe {
+        rows.written()
+    }
+}
+
+impl CustomOp1 for Softmax {
+    fn name(&self) -> &'static str {
+        "softmax"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let width = layout.dim(D::Minus1)?;
+        let rows = match layout.dims() {
+            [.., rows, _] => *rows,
+            _ => 1,
+        };
+        for_floats!(storage, T => {
+            let x = numbers::<T>(storage, layout)?;
+            let y = each_row(x.len(), width, |index, y| {
+                let seen = if self.causal {
+                    (index % rows + 1 + width).saturating_sub(rows).min(width)
+                } else {
+                    width
+                };
+                let x = &x[index * width..][..seen];
+                softmax_row(x, &mut y[..seen]);
+            });
+            Ok((T::to_cpu_storage_owned(y), layout.shape().clone()))
+        })
+    }
+
+    fn bwd(&self, _x: &Tensor, y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        let width = y.dim(D::Minus1)?;
+        let gradient = ready(gradient)?;
+        Ok(Some(
+            y.apply_op2_no_bwd(&gradient, &SoftmaxGradient { width })?,
+        ))
+    }
+}
+
+impl CustomOp2 for SoftmaxGradient {
+    fn name(&self) -> &'static str {
+        "softmax-gradient"
+    }
+
+    fn cpu_fwd(
+        &self,
+        y: &CpuStorage,
+        y_layout: &Layout,
+        gradient: &CpuStorage,
+        gradient_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        for_floats!(y, T => {
+            let y = numbers::<T>(y, y_layout)?;
+            let gradient = numbers::<T>(gradient, gradient_layout)?;
+            let slopes = each_row(y.len(), self.width, |index, slopes| {
+                let range = index * self.width..(index + 1) * self.width;
+                row_slopes(&y[range.clone()], &gradient[range], slopes);
+            });
+            Ok((T::to_cpu_storage_owned(slopes), y_layout.shape().clone()))
+        })
+    }
+}

@@ -1,0 +1,450 @@
+//! The backward pass over operations of ours without candle's store.
+//!
+//! candle's `backward` makes zeros of every activation's size and adds the gradient to them. While
+//! somebody [records](record), the operations of this module are kept in their order, and [`backward`]
+//! goes back over them, handing each gradient on as it is. Where an operation of candle's comes in
+//! between, candle's own pass goes on from there: it is started with the gradients that have been found so
+//! far. That an operation of ours may be on both ways does no harm, as gradients add up.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use candle_core::backprop::GradStore;
+use candle_core::{
+    CpuStorage, CustomOp1, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, TensorId,
+};
+
+use super::aside::{Aside, bring_back, hand_over, offer_before, take_before};
+use super::constants::{self, seen};
+
+type Op1 = Arc<Box<dyn CustomOp1 + Send + Sync>>;
+type Op2 = Arc<Box<dyn CustomOp2 + Send + Sync>>;
+type Op3 = Arc<Box<dyn CustomOp3 + Send + Sync>>;
+
+thread_local! {
+    /// The operations since the recording began, if there is one.
+    static TAPE: RefCell<Option<Vec<Entry>>> = const { RefCell::new(None) };
+}
+
+/// An operation that was done: what was made, and of what.
+struct Entry {
+    made: Tensor,
+    of: Of,
+}
+
+enum Of {
+    One(Tensor, Op1),
+    Two([Tensor; 2], Op2),
+    Three([Tensor; 3], Op3),
+    /// The same numbers in another shape.
+    Reshaped(Tensor),
+}
+
+impl Entry {
+    /// What the operation was given first.
+    fn input(&self) -> &Tensor {
+        match &self.of {
+            Of::One(x, _) | Of::Two([x, ..], _) | Of::Three([x, ..], _) | Of::Reshaped(x) => x,
+        }
+    }
+
+    /// Calls `give(tensor, gradient)` for everything that it was made of whose gradient is wanted.
+    fn backward(
+        &self,
+        gradient: &Tensor,
+        mut give: impl FnMut(&Tensor, Tensor) -> Result<()>,
+    ) -> Result<()> {
+        let made = &self.made;
+        let mut give = |tensor: &Tensor, gradient: Option<Tensor>| match gradient {
+            Some(gradient) if tensor.track_op() => give(tensor, gradient),
+            _ => Ok(()),
+        };
+        match &self.of {
+            Of::One(x, op) => give(x, op.bwd(x, made, gradient)?),
+            Of::Two([x, y], op) => {
+                let (of_x, of_y) = op.bwd(x, y, made, gradient)?;
+                give(x, of_x)?;
+                give(y, of_y)
+            }
+            Of::Three([x, y, z], op) => {
+                let (of_x, of_y, of_z) = op.bwd(x, y, z, made, gradient)?;
+                give(x, of_x)?;
+                give(y, of_y)?;
+                give(z, of_z)
+            }
+            Of::Reshaped(x) => give(x, Some(gradient.reshape(x.dims())?)),
+        }
+    }
+}
+
+/// Keeps operations of this thread until it is dropped: one forward pass and its [`backward`].
+#[derive(Debug)]
+#[must_use = "operations are recorded as long as it lives"]
+pub struct Recording {
+    outer: Outer,
+    /// It is of this thread.
+    thread: PhantomData<*const ()>,
+}
+
+/// What was recorded before.
+struct Outer(Option<Vec<Entry>>);
+
+impl std::fmt::Debug for Outer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} operations", self.0.as_ref().map_or(0, Vec::len))
+    }
+}
+
+/// Begins a recording, so that [`backward`] finds a shorter way.
+///
+/// ```
+/// use candle_core::{Device, Var};
+/// use sconce_ops as ops;
+///
+/// # fn main() -> candle_core::Result<()> {
+/// let weight = Var::new(&[[1.0_f32, -2.0]], &Device::Cpu)?;
+/// let x = Var::new(&[[3.0_f32, 4.0]], &Device::Cpu)?;
+/// let recording = ops::record();
+/// let y = ops::relu(&ops::linear(&x, &weight, None)?)?;
+/// let gradients = ops::backward(&y.sum_all()?, 1.0)?;
+/// drop(recording);
+/// // 3 · 1 − 4 · 2 is below zero.
+/// let slopes = gradients.get(&weight).expect("a gradient");
+/// assert_eq!(slopes.to_vec2::<f32>()?, [[0.0, 0.0]]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn record() -> Recording {
+    Recording {
+        outer: Outer(TAPE.replace(Some(Vec::new()))),
+        thread: PhantomData,
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        TAPE.set(self.outer.0.take());
+    }
+}
+
+/// What the operations of this module have made since the recording began.
+pub fn recorded() -> HashSet<TensorId> {
+    TAPE.with_borrow(|tape| {
+        let entries = tape.iter().flatten();
+        entries.map(|entry| entry.made.id()).collect()
+    })
+}
+
+/// Puts an operation on the tape, where there is one and the operation has a gradient.
+fn note(made: &Tensor, of: impl FnOnce() -> Of) {
+    if !made.track_op() {
+        return;
+    }
+    constants::made(made);
+    TAPE.with_borrow_mut(|tape| {
+        if let Some(tape) = tape {
+            let (made, of) = (made.clone(), of());
+            tape.push(Entry { made, of });
+        }
+    });
+}
+
+/// An operation on one tensor.
+pub fn apply1(x: &Tensor, op: impl CustomOp1 + Send + Sync + 'static) -> Result<Tensor> {
+    let op: Op1 = Arc::new(Box::new(op));
+    let x = &*seen(x);
+    let made = x.apply_op1_arc(Arc::clone(&op))?;
+    note(&made, || Of::One(x.clone(), op));
+    Ok(made)
+}
+
+/// An operation on two tensors.
+pub(super) fn apply2(
+    x: &Tensor,
+    y: &Tensor,
+    op: impl CustomOp2 + Send + Sync + 'static,
+) -> Result<Tensor> {
+    let op: Op2 = Arc::new(Box::new(op));
+    let (x, y) = (&*seen(x), &*seen(y));
+    let made = x.apply_op2_arc(y, Arc::clone(&op))?;
+    note(&made, || Of::Two([x.clone(), y.clone()], op));
+    Ok(made)
+}
+
+/// An operation on three tensors.
+pub(super) fn apply3(
+    x: &Tensor,
+    y: &Tensor,
+    z: &Tensor,
+    op: impl CustomOp3 + Send + Sync + 'static,
+) -> Result<Tensor> {
+    let op: Op3 = Arc::new(Box::new(op));
+    let (x, y, z) = (&*seen(x), &*seen(y), &*seen(z));
+    let made = x.apply_op3_arc(y, z, Arc::clone(&op))?;
+    note(&made, || Of::Three([x.clone(), y.clone(), z.clone()], op));
+    Ok(made)
+}
+
+/// The same numbers in another shape, as candle's `reshape`; it is recorded.
+pub fn reshape(x: &Tensor, shape: impl Into<Shape>) -> Result<Tensor> {
+    let shape = shape.into();
+    if *x.shape() == shape {
+        return Ok(x.clone());
+    }
+    let x = &*seen(x);
+    let made = x.reshape(shape)?;
+    note(&made, || Of::Reshaped(x.clone()));
+    Ok(made)
+}
+
+/// All gradients of `factor` · `loss`, a scalar.
+///
+/// # Errors
+///
+/// Where an operation has no gradient, or not of these numbers.
+pub fn backward(loss: &Tensor, factor: f64) -> Result<GradStore> {
+    let _aside = Aside::begin();
+    let recorded = TAPE.with_borrow_mut(|tape| tape.as_mut().map(std::mem::take));
+    let mut pending = Pending::default();
+    pending.add(loss, loss.ones_like()?.affine(factor, 0.0)?)?;
+    for entry in recorded.unwrap_or_default().into_iter().rev() {
+        if let Some(gradient) = pending.take(&entry.made) {
+            let input = entry.input();
+            if let Some(before) = pending.take(input) {
+                offer_before(input, before);
+            }
+            entry.backward(&gradient, |tensor, gradient| {
+                match hand_over(tensor, gradient) {
+                    Some(gradient) => pending.add(tensor, gradient),
+                    None => Ok(()),
+                }
+            })?;
+            if let Some(before) = take_before(input) {
+                pending.add(input, before)?;
+            }
+        }
+    }
+    let mut store = pending.go_on()?;
+    bring_back(&mut store)?;
+    Ok(store)
+}
+
+/// Tensors with what is known of their gradients, in a fixed order.
+#[derive(Default)]
+struct Pending {
+    places: HashMap<TensorId, usize>,
+    gradients: Vec<Option<(Tensor, Tensor)>>,
+}
+
+impl Pending {
+    fn add(&mut self, tensor: &Tensor, gradient: Tensor) -> Result<()> {
+        let place = *self.places.entry(tensor.id()).or_insert_with(|| {
+            self.gradients.push(None);
+            self.gradients.len() - 1
+        });
+        if let Some(slot) = self.gradients.get_mut(place) {
+            let sum = match slot.take() {
+                Some((_, before)) => before.add(&gradient)?,
+                None => gradient,
+            };
+            // The gradient's own gradient is nobody's wish.
+            *slot = Some((tensor.clone(), sum.detach()));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, tensor: &Tensor) -> Option<Tensor> {
+        let place = *self.places.get(&tensor.id())?;
+        let (_, gradient) = self.gradients.get_mut(place)?.take()?;
+        Some(gradient)
+    }
+
+    /// The rest of the pass, by candle.
+    fn go_on(self) -> Result<GradStore> {
+        let mut start: Option<Tensor> = None;
+        for (tensor, gradient) in self.gradients.into_iter().flatten() {
+            let seed = tensor.apply_op1(Seed(gradient))?;
+            start = Some(match start {
+                Some(start) => start.add(&seed)?,
+                None => seed,
+            });
+        }
+        match start {
+            Some(start) => start.backward(),
+            None => Ok(GradStore::default()),
+        }
+    }
+}
+
+/// A scalar of which a tensor has a given gradient.
+struct Seed(Tensor);
+
+impl CustomOp1 for Seed {
+    fn name(&self) -> &'static str {
+        "seed"
+    }
+
+    fn cpu_fwd(&self, _storage: &CpuStorage, _layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        Ok((CpuStorage::F32(vec![0.0]), Shape::from(())))
+    }
+
+    fn bwd(&self, _x: &Tensor, _scalar: &Tensor, _one: &Tensor) -> Result<Option<Tensor>> {
+        Ok(Some(self.0.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{Device, Var};
+
+    use super::super::{Function, add, layer_norm, linear, linear_then, relu, rms_norm, softmax};
+    use super::*;
+
+    fn var(values: &[f64], shape: (usize, usize)) -> Var {
+        let tensor = Tensor::from_slice(values, shape, &Device::Cpu).expect("a tensor");
+        Var::from_tensor(&tensor).expect("a variable")
+    }
+
+    fn numbers(store: &GradStore, var: &Var) -> Vec<f64> {
+        let gradient = store.get(var).expect("a gradient");
+        let flat = gradient.flatten_all().expect("flat");
+        flat.to_vec1().expect("numbers")
+    }
+
+    /// Gradients with and without a tape are candle's own.
+    fn expect_candles(vars: &[&Var], loss: impl Fn() -> Result<Tensor>) {
+        let recording = record();
+        let recorded = loss().and_then(|loss| backward(&loss, 1.0));
+        drop(recording);
+        let loss = loss().expect("a loss");
+        let (unrecorded, candles) = (backward(&loss, 1.0), loss.backward());
+        let candles = candles.expect("gradients");
+        for ours in [recorded, unrecorded] {
+            let ours = ours.expect("gradients");
+            for var in vars {
+                for (one, other) in numbers(&ours, var).iter().zip(numbers(&candles, var)) {
+                    assert!((one - other).abs() < 1e-12 * other.abs().max(1.0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_are_those_of_candles_own_pass() {
+        let x = var(&[0.5, -1.0, 2.0, 0.1], (2, 2));
+        let weight = var(&[1.0, 2.0, -0.5, 0.3], (2, 2));
+        let bias = Var::new(&[0.1, 0.2], &Device::Cpu).expect("a variable");
+        // Each is used twice, once by an operation of candle's.
+        expect_candles(&[&x, &weight, &bias], || {
+            let y = linear(&x, &weight, Some(&bias))?;
+            let y = linear(&y, &weight, None)?.add(&x.matmul(&weight)?)?;
+            y.broadcast_mul(&bias)?.sqr()?.sum_all()
+        });
+    }
+
+    #[test]
+    fn a_tape_goes_as_far_as_operations_are_ours() {
+        let x = var(&[0.5, -1.0, 2.0, 0.1, 0.7, -0.2], (3, 2));
+        let weight = var(&[1.0, 2.0, -0.5, 0.3], (2, 2));
+        let wide = var(&[0.3, -0.1, 0.2, 0.9, -0.4, 0.6], (1, 6));
+        let scalar = |x: &Tensor| {
+            linear(&reshape(x, (1, 6))?, &wide, None)?
+                .squeeze(0)?
+                .squeeze(0)
+        };
+        // Ours alone; sums of two ways; another shape.
+        expect_candles(&[&x, &weight, &wide], || {
+            let y = linear_then(&x, &weight, None, Function::Gelu)?;
+            let y = add(&y, &linear(&y, &weight, None)?)?;
+            scalar(&add(&y, &x)?)
+        });
+        // Norms, which add what came past them: known before them, after them, and not at all.
+        let scale = var(&[0.5, 2.0], (1, 2)).squeeze(0).expect("a row");
+        let scale = Var::from_tensor(&scale).expect("a variable");
+        expect_candles(&[&x, &weight, &wide, &scale], || {
+            let first = linear(&x, &weight, None)?;
+            let normed = layer_norm(&first, &scale, &scale, 1e-5)?;
+            let y = add(&linear(&normed, &weight, None)?, &first)?;
+            let normed = rms_norm(&y, &scale, 1e-5)?;
+            let y = add(&y, &linear(&normed, &weight, None)?)?;
+            scalar(&rms_norm(&y, &scale, 1e-5)?)
+        });
+        // candle's in the middle, ours on both sides, and a way past them.
+        expect_candles(&[&x, &weight, &wide], || {
+            let first = linear(&x, &weight, None)?;
+            let middle = softmax(&first.sqr()?, false)?.broadcast_mul(&first)?;
+            scalar(&add(&relu(&linear(&middle, &weight, None)?)?, &first)?)
+        });
+    }
+
+    #[test]
+    fn a_factor_goes_into_all_gradients() {
+        let x = var(&[0.5, -1.0], (1, 2));
+        let loss = || linear(&x, &x, None)?.sum_all();
+        let single = loss()
+            .and_then(|loss| backward(&loss, 1.0))
+            .expect("gradients");
+        let recording = record();
+        let triple = loss()
+            .and_then(|loss| backward(&loss, 3.0))
+            .expect("gradients");
+        drop(recording);
+        for (one, three) in numbers(&single, &x).iter().zip(numbers(&triple, &x)) {
+            assert!((3.0 * one - three).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_recording_within_another_leaves_it_as_it_was() {
+        let x = var(&[0.5, -1.0], (1, 2));
+        let length = || TAPE.with_borrow(|tape| tape.as_ref().map(Vec::len));
+        let outer = record();
+        relu(&x).expect("outputs");
+        let inner = record();
+        relu(&x).expect("outputs");
+        relu(&x).expect("outputs");
+        // What has no gradient is not recorded.
+        relu(&x.detach()).expect("outputs");
+        assert_eq!(length(), Some(2));
+        drop(inner);
+        assert_eq!(length(), Some(1));
+        drop(outer);
+        assert_eq!(length(), None);
+    }
+
+    #[test]
+    fn a_pass_that_panics_leaves_candles_own_complete() {
+        struct Cursed;
+
+        impl CustomOp1 for Cursed {
+            fn name(&self) -> &'static str {
+                "cursed"
+            }
+
+            fn cpu_fwd(
+                &self,
+                storage: &CpuStorage,
+                layout: &Layout,
+            ) -> Result<(CpuStorage, Shape)> {
+                Ok((storage.clone(), layout.shape().clone()))
+            }
+
+            fn bwd(&self, _x: &Tensor, _y: &Tensor, _gradient: &Tensor) -> Result<Option<Tensor>> {
+                panic!("cursed")
+            }
+        }
+
+        let x = var(&[1.0, 2.0], (1, 2));
+        let weight = var(&[0.5, -1.0], (1, 2));
+        let y = linear(&x, &weight, None).expect("outputs");
+        let cursed = y.apply_op1(Cursed).and_then(|y| y.sum_all());
+        let cursed = cursed.expect("a loss");
+        let panicked =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| backward(&cursed, 1.0)));
+        assert!(panicked.is_err());
+        let store = y.sum_all().and_then(|loss| loss.backward());
+        assert!(store.expect("gradients").get(&weight).is_some());
+    }
+}

@@ -1,0 +1,300 @@
+//! Windows of images as columns, so that a convolution is a matrix product; and back.
+
+use std::ops::Range;
+
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
+
+use crate::storage::{Number, for_floats, numbers, ready};
+use crate::vectorised;
+
+/// How a convolution's windows lie along the two dimensions of an image: (down, across).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The places of a window.
+    pub kernel: (usize, usize),
+    /// From one window to the next.
+    pub stride: (usize, usize),
+    /// Zeros around the image.
+    pub padding: (usize, usize),
+    /// From one place of a window to the next.
+    pub dilation: (usize, usize),
+}
+
+impl Window {
+    /// How many windows an image of (height, width) has along each dimension; none where there is no
+    /// room for one.
+    pub fn counts(&self, height: usize, width: usize) -> Option<(usize, usize)> {
+        let count =
+            |length: usize, kernel: usize, stride: usize, padding: usize, dilation: usize| {
+                let reach = dilation * kernel.checked_sub(1)? + 1;
+                Some(
+                    (length + 2 * padding)
+                        .checked_sub(reach)?
+                        .checked_div(stride)?
+                        + 1,
+                )
+            };
+        let (kernel, stride) = (self.kernel, self.stride);
+        let (padding, dilation) = (self.padding, self.dilation);
+        Some((
+            count(height, kernel.0, stride.0, padding.0, dilation.0)?,
+            count(width, kernel.1, stride.1, padding.1, dilation.1)?,
+        ))
+    }
+}
+
+/// From (batch, channels, height, width) to (channels · kernel, batch · windows): row (c, i, j) has
+/// the number at place (i, j) of each window of channel c, in the order of images and windows.
+pub fn unfold2d(x: &Tensor, window: Window) -> Result<Tensor> {
+    let sizes = Sizes::of(x.dims(), window)?;
+    ready(x)?.apply_op1(Unfold(sizes))
+}
+
+/// Images and their windows.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) batch: usize,
+    pub(super) channels: usize,
+    pub(super) height: usize,
+    pub(super) width: usize,
+    /// Windows down and across.
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) window: Window,
+}
+
+struct Unfold(Sizes);
+
+/// The other way: every number is added to the place that it came from.
+struct Fold(Sizes);
+
+impl Sizes {
+    pub(super) fn of(dims: &[usize], window: Window) -> Result<Sizes> {
+        let &[batch, channels, height, width] = dims else {
+            bail!("a convolution wants (batch, channels, height, width), found {dims:?}")
+        };
+        let Some((rows, columns)) = window.counts(height, width) else {
+            bail!(
+                "an image of {height}×{width} has no room for a window of {:?}",
+                window.kernel
+            )
+        };
+        Ok(Sizes {
+            batch,
+            channels,
+            height,
+            width,
+            rows,
+            columns,
+            window,
+        })
+    }
+
+    /// Calls `at(image, line of the matrix, block)` for the place (i, j) of the windows of all channels
+    /// of each image, `line` being that of the first channel.
+    fn each_block(&self, mut at: impl FnMut(usize, usize, &Block)) {
+        let (high, wide) = self.window.kernel;
+        for i in 0..high {
+            for j in 0..wide {
+                if let Some(block) = self.block(i, j) {
+                    for image in 0..self.batch {
+                        at(image, i * wide + j, &block);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The windows of an image whose place (i, j) lies inside it; none where there are none.
+    fn block(&self, i: usize, j: usize) -> Option<Block> {
+        let Window {
+            kernel,
+            stride,
+            padding,
+            dilation,
+        } = self.window;
+        let (down, across) = ((self.rows, stride.0), (self.columns, stride.1));
+        let (rows, top) = inside(down, i * dilation.0, padding.0, self.height)?;
+        let (columns, left) = inside(across, j * dilation.1, padding.1, self.width)?;
+        let (_, line) = self.matrix();
+        Some(Block {
+            planes: self.channels,
+            rows: rows.len(),
+            columns: columns.len(),
+            window: rows.start * self.columns + columns.start,
+            next_window: (kernel.0 * kernel.1 * line, self.columns),
+            place: top * self.width + left,
+            next_place: (self.height * self.width, stride.0 * self.width, stride.1),
+        })
+    }
+
+    /// Rows and columns of the matrix of windows.
+    pub(super) fn matrix(&self) -> (usize, usize) {
+        let (high, wide) = self.window.kernel;
+        (
+            self.channels * high * wide,
+            self.batch * self.rows * self.columns,
+        )
+    }
+
+    /// Writes the windows into a matrix; what of them lies in the padding stays as it is there.
+    pub(super) fn unfold<T: Number>(&self, x: &[T], matrix: &mut [T]) {
+        self.each_block(|image, line, block| {
+            let (start, window) = self.starts(image, line);
+            copy_block(&x[start..], &mut matrix[window..], block);
+        });
+    }
+
+    /// Adds every number of a matrix of windows to the place that it came from.
+    pub(super) fn fold<T: Number>(&self, matrix: &[T], x: &mut [T]) {
+        self.each_block(|image, line, block| {
+            let (start, window) = self.starts(image, line);
+            add_block(&mut x[start..], &matrix[window..], block);
+        });
+    }
+
+    /// Where an image's numbers begin, and its windows in a line of the matrix.
+    fn starts(&self, image: usize, line: usize) -> (usize, usize) {
+        let (_, width) = self.matrix();
+        let start = image * self.channels * self.height * self.width;
+        (start, line * width + image * self.rows * self.columns)
+    }
+}
+
+/// Windows of an image, of which one place each is looked at, in all its channels.
+struct Block {
+    planes: usize,
+    rows: usize,
+    columns: usize,
+    /// The first of the windows, and from it to that of the next plane and the next row.
+    window: usize,
+    next_window: (usize, usize),
+    /// The place of the first of them, and from it to that of the next plane, row and column.
+    place: usize,
+    next_place: (usize, usize, usize),
+}
+
+impl Block {
+    /// Calls `at(windows from the first of a row on, places from its own on)` for every row.
+    #[inline(always)]
+    fn each_row(&self, mut at: impl FnMut(usize, usize)) {
+        for plane in 0..self.planes {
+            for row in 0..self.rows {
+                at(
+                    self.window + plane * self.next_window.0 + row * self.next_window.1,
+                    self.place + plane * self.next_place.0 + row * self.next_place.1,
+                );
+            }
+        }
+    }
+}
+
+/// Which of `count` windows in steps of `stride` have their place at `offset` inside an image of this
+/// length, and where the first of them has it.
+fn inside(
+    (count, stride): (usize, usize),
+    offset: usize,
+    padding: usize,
+    length: usize,
+) -> Option<(Range<usize>, usize)> {
+    // padding ≤ index · stride + offset < padding + length.
+    let first = padding.saturating_sub(offset).div_ceil(stride);
+    let room = (length + padding).saturating_sub(offset);
+    let end = room.div_ceil(stride).min(count);
+    (first < end).then(|| (first..end, first * stride + offset - padding))
+}
+
+/// Numbers that are moved at once: lines of windows are short, too short for a call each.
+const LANES: usize = 8;
+
+vectorised! {
+    /// Copies a block of an image into lines of windows.
+    fn copy_block<T: Number>(x: &[T], matrix: &mut [T], block: &Block) {
+        let (count, step) = (block.columns, block.next_place.2);
+        block.each_row(|window, place| {
+            let target = &mut matrix[window..window + count];
+            if step == 1 {
+                let mut target = target.chunks_exact_mut(LANES);
+                let mut x = x[place..place + count].chunks_exact(LANES);
+                for (target, x) in target.by_ref().zip(x.by_ref()) {
+                    let mut lanes = [T::ZERO; LANES];
+                    lanes.copy_from_slice(x);
+                    target.copy_from_slice(&lanes);
+                }
+                for (target, &x) in target.into_remainder().iter_mut().zip(x.remainder()) {
+                    *target = x;
+                }
+            } else {
+                for (target, &x) in target.iter_mut().zip(x[place..].iter().step_by(step)) {
+                    *target = x;
+                }
+            }
+        });
+    }
+}
+
+vectorised! {
+    /// Adds lines of windows to a block of an image.
+    fn add_block<T: Number>(x: &mut [T], matrix: &[T], block: &Block) {
+        let (count, step) = (block.columns, block.next_place.2);
+        block.each_row(|window, place| {
+            let source = &matrix[window..window + count];
+            if step == 1 {
+                let mut x = x[place..place + count].chunks_exact_mut(LANES);
+                let mut source = source.chunks_exact(LANES);
+                for (x, source) in x.by_ref().zip(source.by_ref()) {
+                    for lane in 0..LANES {
+                        x[lane] += source[lane];
+                    }
+                }
+                for (x, &source) in x.into_remainder().iter_mut().zip(source.remainder()) {
+                    *x += source;
+                }
+            } else {
+                for (x, &source) in x[place..].iter_mut().step_by(step).zip(source) {
+                    *x += source;
+                }
+            }
+        });
+    }
+}
+
+impl CustomOp1 for Unfold {
+    fn name(&self) -> &'static str {
+        "unfold2d"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        for_floats!(storage, T => {
+            let (rows, columns) = self.0.matrix();
+            let mut matrix = vec![T::ZERO; rows * columns];
+            self.0.unfold(numbers::<T>(storage, layout)?, &mut matrix);
+            Ok((T::to_cpu_storage_owned(matrix), self.0.matrix().into()))
+        })
+    }
+
+    fn bwd(&self, _x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
+        Ok(Some(ready(gradient)?.apply_op1_no_bwd(&Fold(self.0))?))
+    }
+}
+
+impl CustomOp1 for Fold {
+    fn name(&self) -> &'static str {
+        "fold2d"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let Sizes {
+            batch,
+            channels,
+            height,
+            width,
+            ..
+        } = self.0;
+        for_floats!(storage, T => {
+            let mut x = vec![T::ZERO; batch * channels * height * width];
+            self.0.fold(numbers::<T>(storage, layout)?, &mut x);
+            Ok((T::to_cpu_storage_owned(x), (batch, channels, height, width).into()))
+        })
+    }
+}

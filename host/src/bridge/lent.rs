@@ -1,0 +1,129 @@
+//! The tensors that hooks are lent, by collection and index.
+
+use candle_core::Tensor;
+use sconce_plugin_api::abi::TextAbi;
+use sconce_plugin_api::ext::Collection;
+
+use super::exposed::{FIXED, INDICES, INDICES_AT, MODULE, index_of};
+use super::shared::Shared;
+
+/// What `sconce.tensors/1` asks, for every collection.
+impl Shared<'_> {
+    pub(super) fn tensor_count(&self, collection: Collection) -> usize {
+        let exposed = &self.tensors;
+        match collection {
+            Collection::Gradients if exposed.gradients.borrow().is_none() => 0,
+            Collection::Parameters | Collection::Gradients => exposed.parameters.borrow().len(),
+            Collection::Batch => exposed.batch.borrow().len(),
+            Collection::Module => MODULE.len(),
+            Collection::Published => self.values.len(),
+            Collection::Checkpoint => self.checkpoint_entries.len(),
+            Collection::Optimizer => exposed.optimizer.borrow().len(),
+            _ => 0,
+        }
+    }
+
+    /// The name at an index; it stays where it is for as long as the tensor is lent.
+    pub(super) fn tensor_name(&self, collection: Collection, index: usize) -> TextAbi {
+        let exposed = &self.tensors;
+        let name = match collection {
+            Collection::Parameters | Collection::Gradients => {
+                let parameters = exposed.parameters.borrow();
+                parameters.get(index).map(|(name, _)| TextAbi::new(name))
+            }
+            Collection::Batch if index == INDICES_AT => Some(TextAbi::new(INDICES)),
+            Collection::Batch => {
+                let batch = exposed.batch.borrow();
+                batch.get(index).map(|(name, _)| TextAbi::new(name))
+            }
+            Collection::Module => MODULE.get(index).map(|name| TextAbi::new(name)),
+            Collection::Published => self.values.name(index),
+            Collection::Checkpoint => self.checkpoint_entries.name(index),
+            Collection::Optimizer => {
+                let optimizer = exposed.optimizer.borrow();
+                optimizer.get(index).map(|(name, _)| TextAbi::new(name))
+            }
+            _ => None,
+        };
+        name.unwrap_or(TextAbi::EMPTY)
+    }
+
+    pub(super) fn tensor_index(&self, collection: Collection, name: &str) -> Result<usize, String> {
+        let exposed = &self.tensors;
+        match collection {
+            Collection::Batch => {
+                // These three have their places also where there is no batch.
+                let fixed = FIXED.iter().position(|known| *known == name);
+                if let Some(index) = fixed {
+                    return Ok(index);
+                }
+                let batch = exposed.batch.borrow();
+                let names = || batch.iter().map(|(name, _)| &**name);
+                // A task's own tensor of that name goes first.
+                if name == INDICES && !names().any(|known| known == name) {
+                    return Ok(INDICES_AT);
+                }
+                index_of("tensor of the batch", name, names)
+            }
+            Collection::Module => index_of("tensor of a module", name, || MODULE.into_iter()),
+            Collection::Published => self.values.tensor_index(name),
+            Collection::Checkpoint => self.checkpoint_entries.tensor_index(name),
+            Collection::Optimizer => {
+                let optimizer = exposed.optimizer.borrow();
+                index_of("tensor of the optimizer", name, || {
+                    optimizer.iter().map(|(name, _)| name.as_str())
+                })
+            }
+            _ => exposed.parameter_index(name),
+        }
+    }
+
+    /// Whether a tensor is one of the model's buffers.
+    pub(super) fn is_buffer(&self, collection: Collection, index: usize) -> bool {
+        let buffers = self.tensors.buffers.borrow();
+        collection == Collection::Parameters && buffers.get(index).copied().unwrap_or(false)
+    }
+
+    pub(super) fn tensor(&self, collection: Collection, index: usize) -> Option<Tensor> {
+        let exposed = &self.tensors;
+        match collection {
+            Collection::Parameters => {
+                let parameters = exposed.parameters.borrow();
+                parameters.get(index).map(|(_, tensor)| tensor.clone())
+            }
+            Collection::Gradients => exposed.gradients.borrow().as_ref()?.at(index).cloned(),
+            Collection::Batch if index == INDICES_AT => exposed.indices(),
+            Collection::Batch => exposed.batch.borrow().get(index)?.1.clone(),
+            Collection::Module => exposed.module.borrow().get(index)?.clone(),
+            Collection::Published => self.values.tensor(index),
+            Collection::Checkpoint => self.checkpoint_entries.tensor(index),
+            Collection::Optimizer => {
+                let optimizer = exposed.optimizer.borrow();
+                optimizer.get(index).map(|(_, tensor)| tensor.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// The tensor at an index, contiguous: a gradient is made so, in its place.
+    pub(super) fn writable_tensor(
+        &self,
+        collection: Collection,
+        index: usize,
+    ) -> candle_core::Result<Option<Tensor>> {
+        let Some(tensor) = self.tensor(collection, index) else {
+            return Ok(None);
+        };
+        if tensor.is_contiguous() {
+            return Ok(Some(tensor));
+        }
+        let tensor = tensor.contiguous()?;
+        if let (Collection::Gradients, Some(gradients)) =
+            (collection, &mut *self.tensors.gradients.borrow_mut())
+        {
+            gradients.set(index, tensor.clone());
+            return Ok(Some(tensor));
+        }
+        candle_core::bail!("it is not contiguous")
+    }
+}

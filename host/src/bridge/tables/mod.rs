@@ -1,0 +1,80 @@
+//! The tables that plugins call, a file for each extension, and the root that leads to them.
+
+mod claims;
+mod log;
+mod metrics;
+mod plan;
+mod requests;
+mod resume;
+mod run;
+mod screen;
+mod task;
+mod tensors;
+mod threads;
+mod values;
+
+use std::ffi::c_void;
+use std::ptr;
+
+use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, HostRoot, TextAbi};
+use sconce_plugin_api::ext::{
+    ClaimsTable, LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable,
+    ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
+};
+
+use crate::version::HOST_VERSION;
+
+/// The extensions that this host has, for `sconce plugins` and for the refusal of plugins that
+/// require others.
+pub const EXTENSIONS: [&str; 12] = [
+    ClaimsTable::ID,
+    LogTable::ID,
+    MetricsTable::ID,
+    PlanTable::ID,
+    RequestsTable::ID,
+    ResumeTable::ID,
+    RunTable::ID,
+    ScreenTable::ID,
+    TaskTable::ID,
+    TensorsTable::ID,
+    ThreadsTable::ID,
+    ValuesTable::ID,
+];
+
+/// The host's root, which every hook gets at its creation.
+pub fn root() -> &'static HostRoot {
+    static ROOT: Static<HostRoot> = Static(HostRoot {
+        abi_epoch: ABI_EPOCH,
+        version: TextAbi::new(HOST_VERSION),
+        api_version: TextAbi::new(API_VERSION),
+        query,
+    });
+    &ROOT.0
+}
+
+struct Static<T>(T);
+
+// SAFETY: the root is never written to, and its pointers lead to literals.
+unsafe impl<T> Sync for Static<T> {}
+
+unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
+    // SAFETY: the plugin lends the text for the call.
+    let Some(id) = (unsafe { extension.read() }) else {
+        return ptr::null();
+    };
+    match id {
+        ClaimsTable::ID => ptr::from_ref(&claims::TABLE).cast(),
+        LogTable::ID => ptr::from_ref(&log::TABLE).cast(),
+        MetricsTable::ID => ptr::from_ref(&metrics::TABLE).cast(),
+        PlanTable::ID => ptr::from_ref(&plan::TABLE).cast(),
+        RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
+        ResumeTable::ID => ptr::from_ref(&resume::TABLE).cast(),
+        RunTable::ID => ptr::from_ref(&run::TABLE).cast(),
+        ScreenTable::ID => ptr::from_ref(&screen::TABLE).cast(),
+        TaskTable::ID => ptr::from_ref(&task::TABLE).cast(),
+        TensorsTable::ID => ptr::from_ref(&tensors::TABLE).cast(),
+        ThreadsTable::ID => ptr::from_ref(&threads::TABLE).cast(),
+        ValuesTable::ID => ptr::from_ref(&values::TABLE).cast(),
+        _ => ptr::null(),
+    }
+}

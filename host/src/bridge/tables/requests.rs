@@ -1,0 +1,104 @@
+//! `sconce.requests/1`: what hooks ask for, and where each request is legal.
+
+use std::ffi::c_void;
+
+use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
+use sconce_plugin_api::ext::{Asked, Collection, Request, RequestsTable, check_ratio};
+
+use crate::bridge::entry::{refuse, shared};
+use crate::bridge::requests::Stop;
+use crate::bridge::shared::Shared;
+use crate::bridge::witness::Deed;
+
+pub(super) static TABLE: RequestsTable = RequestsTable { request };
+
+unsafe extern "C" fn request(
+    context: *const c_void,
+    request: u32,
+    number: f64,
+    text: TextAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, in which text and
+    // error are borrowed.
+    unsafe {
+        let Some(shared) = shared(context) else {
+            return Status::INVALID.0;
+        };
+        let Some(request) = Request::from_number(request) else {
+            let message = format!("this host does not know the request {request}; update it");
+            return refuse(error, Status::UNSUPPORTED, &message);
+        };
+        if let Some(message) = request.why_not_at(shared.point(), shared.phase()) {
+            return refuse(error, Status::NOT_LEGAL_HERE, &message);
+        }
+        let text = text.read().unwrap_or_default();
+        let asked = shared
+            .sees(&Deed::Asks {
+                request: request.name(),
+                number,
+                text,
+            })
+            .and_then(|()| request.decode(number, text))
+            .and_then(|asked| ask(shared, asked));
+        match asked {
+            Ok(()) => Status::OK.0,
+            Err(message) => refuse(error, Status::INVALID, &message),
+        }
+    }
+}
+
+/// Takes a request at once where it concerns the present iteration or the optimizer's settings, and queues it
+/// for the loop otherwise.
+fn ask(shared: &Shared<'_>, asked: Asked) -> Result<(), String> {
+    let requests = &shared.requests;
+    match asked {
+        Asked::Stop {
+            reason,
+            after_epoch,
+        } => requests.ask_stop(Stop {
+            reason,
+            after_epoch,
+            hook: shared.hook_name(),
+        }),
+        Asked::SkipBatch => requests.ask_skip_batch(),
+        Asked::SkipUpdate => requests.ask_skip_update(),
+        Asked::ScaleLoss(factor) => requests.scale_loss(factor),
+        Asked::LeaveOut(point) => requests.leave_out(point),
+        Asked::SetLearningRate { group, rate } => {
+            let mut groups = shared.groups.borrow_mut();
+            match group {
+                None => groups.set_learning_rate(rate),
+                Some(group) => groups.set_learning_rate_of(&group, rate)?,
+            }
+            shared.learning_rate.set(groups.default().learning_rate);
+        }
+        Asked::SetMomentum { group, momentum } => {
+            set_momentum(shared, group.as_deref(), momentum)?;
+        }
+        Asked::SetAccumulation(batches) => shared.accumulation.set(Some(batches)),
+        Asked::Freeze { ref name, ratio } => {
+            let index = shared.tensors.parameter_index(name)?;
+            let is_buffer = shared.is_buffer(Collection::Parameters, index);
+            check_ratio(name, ratio, is_buffer)?;
+            requests.ask(asked, shared.hook_name());
+        }
+        asked => requests.ask(asked, shared.hook_name()),
+    }
+    Ok(())
+}
+
+fn set_momentum(shared: &Shared<'_>, group: Option<&str>, momentum: f64) -> Result<(), String> {
+    if !shared.has_momentum.get() {
+        let advice = "give it one in the manifest, if only a small one";
+        return Err(format!(
+            "the optimizer was configured without a momentum: {advice}"
+        ));
+    }
+    let mut groups = shared.groups.borrow_mut();
+    let Some(group) = group else {
+        groups.set_momentum(Some(momentum));
+        return Ok(());
+    };
+    groups.set_momentum_of(group, momentum)
+}

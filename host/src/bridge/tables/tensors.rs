@@ -1,0 +1,238 @@
+//! `sconce.tensors/1`: the run's tensors, lent where they lie.
+//!
+//! Nothing is copied, except that a gradient that is not contiguous is made so before it is
+//! written to.
+//!
+//! **Why the pointers are good.** A lent pointer leads into the storage of a tensor that
+//! [`Exposed`] or [`Values`](crate::bridge::Values) holds, so the storage lives until the loop or a hook's
+//! own call takes the tensor back. The loop does so between dispatches alone; a hook has to borrow
+//! its task view alone for it, so nothing that it was lent is alive then. During a dispatch the
+//! training thread is in a hook: no tensor operation runs, and the plugin's side hands out a
+//! writable view only while its task view is borrowed alone.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr;
+
+use candle_core::{CpuStorage, DType, InplaceOp1, Layout, Storage};
+use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
+use sconce_plugin_api::ext::{Collection, TensorAbi, TensorsTable};
+use sconce_plugin_api::tensor;
+
+use crate::bridge::entry::{refuse, shared};
+use crate::bridge::exposed::FIXED;
+use crate::bridge::shared::Shared;
+use crate::bridge::witness::Deed;
+
+pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
+
+unsafe extern "C" fn count(context: *const c_void, collection: u32) -> usize {
+    // SAFETY: the context is the one that the host handed out for this call.
+    let shared = unsafe { shared(context) };
+    match (shared, Collection::from_number(collection)) {
+        (Some(shared), Some(collection)) => shared.tensor_count(collection),
+        _ => 0,
+    }
+}
+
+unsafe extern "C" fn find(
+    context: *const c_void,
+    collection: u32,
+    name: TextAbi,
+    index: *mut usize,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, in which name, index
+    // and error are borrowed.
+    unsafe {
+        let (Some(shared), Some(name), Some(index)) =
+            (shared(context), name.read(), index.as_mut())
+        else {
+            return Status::INVALID.0;
+        };
+        let Some(collection) = Collection::from_number(collection) else {
+            return refuse(error, Status::UNSUPPORTED, "this host has no such tensors");
+        };
+        match shared.tensor_index(collection, name) {
+            Ok(found) => {
+                *index = found;
+                Status::OK.0
+            }
+            Err(message) => refuse(error, Status::NOT_FOUND, &message),
+        }
+    }
+}
+
+unsafe extern "C" fn at(
+    context: *const c_void,
+    collection: u32,
+    index: usize,
+    writable: u32,
+    tensor: *mut TensorAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, in which tensor and
+    // error are borrowed.
+    unsafe {
+        let (Some(shared), Some(place)) = (shared(context), tensor.as_mut()) else {
+            return Status::INVALID.0;
+        };
+        let Some(collection) = Collection::from_number(collection) else {
+            return refuse(error, Status::UNSUPPORTED, "this host has no such tensors");
+        };
+        if writable != 0
+            && let Some(message) = why_not_writable(shared, collection, index)
+        {
+            return refuse(error, Status::NOT_LEGAL_HERE, &message);
+        }
+        if writable != 0
+            && let Err(message) = shared.sees(&Deed::Writes(collection))
+        {
+            return refuse(error, Status::INVALID, &message);
+        }
+        match lend(shared, collection, index, writable != 0) {
+            Ok(Some(lent)) => {
+                *place = lent;
+                Status::OK.0
+            }
+            Ok(None) => Status::NOT_FOUND.0,
+            Err(source) => refuse(
+                error,
+                Status::ERROR,
+                &format!("can't lend the tensor: {source}"),
+            ),
+        }
+    }
+}
+
+/// Why a tensor can't be written to at the present mount point, or nothing where it can.
+fn why_not_writable(shared: &Shared<'_>, collection: Collection, index: usize) -> Option<String> {
+    if collection == Collection::Published && shared.point().is_some() {
+        return shared.values.why_not_writable(index, shared.hook());
+    }
+    // Only of the batch do some tensors have other rules than the rest.
+    let name = match collection {
+        Collection::Batch => FIXED.get(index).copied().unwrap_or_default(),
+        _ => "",
+    };
+    collection.why_not_changed_at(name, shared.point())
+}
+
+/// The view of a tensor, or nothing where the place is empty.
+fn lend(
+    shared: &Shared<'_>,
+    collection: Collection,
+    index: usize,
+    writable: bool,
+) -> candle_core::Result<Option<TensorAbi>> {
+    let tensor = if writable {
+        shared.writable_tensor(collection, index)?
+    } else {
+        shared.tensor(collection, index)
+    };
+    let Some(tensor) = tensor else {
+        return Ok(None);
+    };
+    let Some((type_code, type_bits)) = codes(tensor.dtype()) else {
+        candle_core::bail!("elements of type {:?} don't cross", tensor.dtype());
+    };
+    let data = if writable {
+        let lend = Lend {
+            data: Cell::new(ptr::null_mut()),
+        };
+        tensor.inplace_op1(&lend)?;
+        lend.data.get()
+    } else {
+        let (storage, layout) = tensor.storage_and_layout();
+        let Storage::Cpu(storage) = &*storage else {
+            candle_core::bail!("it is not on the CPU");
+        };
+        element(storage, layout.start_offset()).cast_mut()
+    };
+    let mut flags = if writable { TensorAbi::WRITABLE } else { 0 };
+    if shared.is_buffer(collection, index) {
+        flags |= TensorAbi::BUFFER;
+    }
+    let layout = tensor.layout();
+    let size = u64::from(type_bits) / 8;
+    Ok(Some(TensorAbi {
+        data: data.cast(),
+        byte_length: reach(layout) * size,
+        // `usize` and `i64` are alike in size here, and no dimension is above `i64::MAX`.
+        shape: layout.dims().as_ptr().cast(),
+        strides: layout.stride().as_ptr().cast(),
+        name: shared.tensor_name(collection, index),
+        flags,
+        dimensions: layout.dims().len() as u32,
+        device_type: 1,
+        device_id: 0,
+        type_code,
+        type_bits,
+        type_lanes: 1,
+    }))
+}
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("tensors are lent with their shapes in place, which needs 64-bit sizes");
+
+/// How many elements lie between the first and the last, both counted.
+fn reach(layout: &Layout) -> u64 {
+    if layout.shape().elem_count() == 0 {
+        return 0;
+    }
+    let steps = layout.dims().iter().zip(layout.stride());
+    let last: usize = steps.map(|(&size, &stride)| (size - 1) * stride).sum();
+    last as u64 + 1
+}
+
+fn codes(dtype: DType) -> Option<(u8, u8)> {
+    let dtype = match dtype {
+        DType::F32 => tensor::DType::F32,
+        DType::F64 => tensor::DType::F64,
+        DType::F16 => tensor::DType::F16,
+        DType::BF16 => tensor::DType::Bf16,
+        DType::I64 => tensor::DType::I64,
+        DType::U32 => tensor::DType::U32,
+        DType::U8 => tensor::DType::U8,
+        _ => return None,
+    };
+    Some(dtype.codes())
+}
+
+macro_rules! pointer {
+    ($storage:expr, $offset:expr, $method:ident, $null:expr) => {
+        match $storage {
+            CpuStorage::F32(values) => values.$method().wrapping_add($offset).cast(),
+            CpuStorage::F64(values) => values.$method().wrapping_add($offset).cast(),
+            CpuStorage::F16(values) => values.$method().wrapping_add($offset).cast(),
+            CpuStorage::BF16(values) => values.$method().wrapping_add($offset).cast(),
+            CpuStorage::I64(values) => values.$method().wrapping_add($offset).cast(),
+            CpuStorage::U32(values) => values.$method().wrapping_add($offset).cast(),
+            CpuStorage::U8(values) => values.$method().wrapping_add($offset),
+            _ => $null,
+        }
+    };
+}
+
+/// The address of an element to be read.
+fn element(storage: &CpuStorage, offset: usize) -> *const u8 {
+    pointer!(storage, offset, as_ptr, ptr::null())
+}
+
+/// Finds the address of a tensor's first element to be written to.
+struct Lend {
+    data: Cell<*mut u8>,
+}
+
+impl InplaceOp1 for Lend {
+    fn name(&self) -> &'static str {
+        "lend-to-hook"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> candle_core::Result<()> {
+        let offset = layout.start_offset();
+        self.data
+            .set(pointer!(storage, offset, as_mut_ptr, ptr::null_mut()));
+        Ok(())
+    }
+}

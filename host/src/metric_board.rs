@@ -1,0 +1,295 @@
+//! The metrics of every phase: means over the samples of a pass, and what hooks publish.
+
+use std::collections::HashMap;
+
+use sconce_plugin_api::Phase;
+use sconce_plugin_api::ext::check_name;
+
+use crate::checkpoint::PhaseState;
+use crate::exact::Exact;
+
+/// So few values are looked through faster than a name is hashed; hooks may publish thousands.
+const FEW: usize = 16;
+
+/// The metrics of all phases.
+#[derive(Debug, Default)]
+pub struct MetricBoard {
+    phases: [PhaseMetrics; Phase::ALL.len()],
+}
+
+/// The metrics of one phase: of the pass under way, or of the last one.
+#[derive(Debug, Default)]
+pub struct PhaseMetrics {
+    /// All names that this phase has ever had. Plugins hold on to them until the end of the run,
+    /// so none is ever removed.
+    names: Vec<Box<str>>,
+    /// The indices of the names.
+    known: HashMap<Box<str>, usize>,
+    /// Where in this pass's values each name is, by its index.
+    places: Vec<Option<usize>>,
+    /// The values of this pass, in the order in which they first appeared in it.
+    values: Vec<Entry>,
+    /// The sums behind the loss and the task's metrics.
+    sums: Vec<f64>,
+    samples: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    name: usize,
+    value: f64,
+    /// Computed by the task rather than published by a hook.
+    from_task: bool,
+}
+
+impl MetricBoard {
+    /// The metrics of a phase.
+    pub fn of(&self, phase: Phase) -> &PhaseMetrics {
+        // In range: the array has a place for each phase, and numbers count from 0.
+        let index = phase.number() as usize % Phase::ALL.len();
+        &self.phases[index]
+    }
+
+    fn of_mut(&mut self, phase: Phase) -> &mut PhaseMetrics {
+        let index = phase.number() as usize % Phase::ALL.len();
+        &mut self.phases[index]
+    }
+
+    /// A pass begins: what an earlier one left is forgotten.
+    pub fn begin(&mut self, phase: Phase) {
+        let metrics = self.of_mut(phase);
+        for entry in metrics.values.drain(..) {
+            if let Some(place) = metrics.places.get_mut(entry.name) {
+                *place = None;
+            }
+        }
+        metrics.sums.clear();
+        metrics.samples = 0.0;
+    }
+
+    /// The sums of this pass, of so many numbers, and the samples behind them.
+    pub fn sums(&mut self, phase: Phase, count: usize) -> (&mut [f64], &mut f64) {
+        let metrics = self.of_mut(phase);
+        metrics.sums.resize(count, 0.0);
+        (&mut metrics.sums, &mut metrics.samples)
+    }
+
+    /// Sets a metric of the task.
+    pub fn set(&mut self, phase: Phase, name: &str, value: f64) {
+        self.of_mut(phase).set(name, value, true);
+    }
+
+    /// The metrics of all phases, for a checkpoint.
+    pub fn save(&self) -> Vec<PhaseState> {
+        let state = |phase: Phase| {
+            let metrics = self.of(phase);
+            let named = |entry: &Entry| {
+                let name = metrics.names.get(entry.name)?.to_string();
+                Some((name, Exact(entry.value), entry.from_task))
+            };
+            PhaseState {
+                phase: phase.number(),
+                samples: Exact(metrics.samples),
+                sums: metrics.sums.iter().copied().map(Exact).collect(),
+                values: metrics.values.iter().filter_map(named).collect(),
+            }
+        };
+        Phase::ALL.into_iter().map(state).collect()
+    }
+
+    /// Restores what [`save`](MetricBoard::save) gave.
+    pub fn restore(&mut self, states: &[PhaseState]) {
+        for state in states {
+            let Some(phase) = Phase::from_number(state.phase) else {
+                continue;
+            };
+            self.begin(phase);
+            let metrics = self.of_mut(phase);
+            metrics.samples = state.samples.0;
+            metrics.sums = state.sums.iter().map(|sum| sum.0).collect();
+            for (name, value, from_task) in &state.values {
+                metrics.set(name, value.0, *from_task);
+            }
+        }
+    }
+
+    /// A hook publishes a metric of the current phase.
+    ///
+    /// # Errors
+    ///
+    /// A message for the hook's author where the name is not one, or the task's.
+    pub fn publish(&mut self, phase: Phase, name: &str, value: f64) -> Result<(), String> {
+        check_name("a metric's name", name)?;
+        let metrics = self.of_mut(phase);
+        if metrics.find(name).is_some_and(|found| found.from_task) {
+            return Err(format!("the metric `{name}` is the task's"));
+        }
+        metrics.set(name, value, false);
+        Ok(())
+    }
+}
+
+impl PhaseMetrics {
+    /// How many metrics there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The metric at `index`, in the order of first appearance.
+    pub fn at(&self, index: usize) -> Option<(&str, f64)> {
+        let found = self.values.get(index)?;
+        Some((self.names.get(found.name)?, found.value))
+    }
+
+    /// The metric of this name.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.find(name).map(|found| found.value)
+    }
+
+    /// Names and values, in the order of first appearance.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        (0..self.len()).filter_map(|index| self.at(index))
+    }
+
+    fn find(&self, name: &str) -> Option<&Entry> {
+        self.values.get(self.place(name)?)
+    }
+
+    /// Where in this pass's values the metric of this name is.
+    fn place(&self, name: &str) -> Option<usize> {
+        if self.values.len() > FEW {
+            let index = *self.known.get(name)?;
+            return *self.places.get(index)?;
+        }
+        let is_it = |value: &Entry| self.names.get(value.name).is_some_and(|n| **n == *name);
+        self.values.iter().position(is_it)
+    }
+
+    fn set(&mut self, name: &str, value: f64, from_task: bool) {
+        let place = self.place(name);
+        if let Some(known) = place.and_then(|place| self.values.get_mut(place)) {
+            known.value = value;
+            return;
+        }
+        let name = self.intern(name);
+        if let Some(place) = self.places.get_mut(name) {
+            *place = Some(self.values.len());
+        }
+        self.values.push(Entry {
+            name,
+            value,
+            from_task,
+        });
+    }
+
+    fn intern(&mut self, name: &str) -> usize {
+        if let Some(&index) = self.known.get(name) {
+            return index;
+        }
+        let index = self.names.len();
+        self.names.push(name.into());
+        self.places.push(None);
+        self.known.insert(name.into(), index);
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch of so many samples with this mean loss.
+    fn add(board: &mut MetricBoard, phase: Phase, count: f64, loss: f64) {
+        let (sums, samples) = board.sums(phase, 1);
+        sums[0] += loss * count;
+        *samples += count;
+        let mean = sums[0] / *samples;
+        board.set(phase, "loss", mean);
+    }
+
+    #[test]
+    fn a_phases_metrics_are_its_own() {
+        let mut board = MetricBoard::default();
+        board.begin(Phase::Train);
+        add(&mut board, Phase::Train, 3.0, 1.0);
+        add(&mut board, Phase::Train, 1.0, 5.0);
+        let metrics = board.of(Phase::Train);
+        assert_eq!(metrics.get("loss"), Some(2.0));
+        assert_eq!(metrics.at(0), Some(("loss", 2.0)));
+        assert!(board.of(Phase::Val).is_empty());
+    }
+
+    #[test]
+    fn a_saved_board_goes_on_where_it_was() {
+        let mut board = MetricBoard::default();
+        board.begin(Phase::Train);
+        add(&mut board, Phase::Train, 3.0, 0.1);
+        assert_eq!(board.publish(Phase::Train, "norm", f64::INFINITY), Ok(()));
+        let mut other = MetricBoard::default();
+        other.restore(&board.save());
+        for board in [&mut board, &mut other] {
+            add(board, Phase::Train, 2.0, 0.7);
+        }
+        let all = |board: &MetricBoard| -> Vec<(String, u64)> {
+            let metrics = board.of(Phase::Train).iter();
+            metrics
+                .map(|(name, value)| (name.to_owned(), value.to_bits()))
+                .collect()
+        };
+        assert_eq!(all(&board), all(&other));
+        assert_eq!(board.save(), other.save());
+    }
+
+    #[test]
+    fn so_many_metrics_that_none_may_look_at_all_others() {
+        // With a look at all others for each: 10^11 comparisons of names that begin alike.
+        let names: Vec<String> = (0..200_000)
+            .map(|index| format!("layers/of/the/model/norm/{index:06}"))
+            .collect();
+        let mut board = MetricBoard::default();
+        for pass in 0..3 {
+            board.begin(Phase::Train);
+            for (index, name) in names.iter().enumerate() {
+                let value = (index + pass) as f64;
+                assert_eq!(board.publish(Phase::Train, name, value), Ok(()));
+            }
+            let metrics = board.of(Phase::Train);
+            assert_eq!(metrics.len(), names.len());
+            for (index, name) in names.iter().enumerate() {
+                let value = (index + pass) as f64;
+                assert_eq!(metrics.get(name), Some(value));
+                assert_eq!(metrics.at(index), Some((name.as_str(), value)));
+            }
+        }
+        let mut other = MetricBoard::default();
+        other.restore(&board.save());
+        assert_eq!(other.save(), board.save());
+        // What an earlier pass had is not found in the next one, few or many.
+        board.begin(Phase::Train);
+        assert_eq!(board.of(Phase::Train).get(&names[7]), None);
+        for name in names.iter().skip(20).take(40) {
+            assert_eq!(board.publish(Phase::Train, name, 0.0), Ok(()));
+        }
+        assert_eq!(board.of(Phase::Train).get(&names[7]), None);
+        assert_eq!(board.of(Phase::Train).get(&names[25]), Some(0.0));
+    }
+
+    #[test]
+    fn published_metrics_stand_beside_the_tasks_until_the_next_pass() {
+        let mut board = MetricBoard::default();
+        add(&mut board, Phase::Val, 1.0, 1.0);
+        assert_eq!(board.publish(Phase::Val, "grad_norm", 2.0), Ok(()));
+        assert_eq!(board.publish(Phase::Val, "grad_norm", 3.0), Ok(()));
+        assert_eq!(board.of(Phase::Val).get("grad_norm"), Some(3.0));
+        assert!(board.publish(Phase::Val, "loss", 0.0).is_err());
+        assert!(board.publish(Phase::Val, "", 0.0).is_err());
+        assert!(board.publish(Phase::Val, "a\nb", 0.0).is_err());
+        board.begin(Phase::Val);
+        assert_eq!(board.of(Phase::Val).len(), 0);
+    }
+}

@@ -1,0 +1,61 @@
+//! What a plugin's entry answers instead of doing its work.
+
+use std::borrow::Cow;
+
+use abi_stable::std_types::RString;
+use sconce_plugin_api::abi::{ErrorAbi, Status};
+
+/// Why a plugin's entry failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryError {
+    /// A [`Status`] number, as the plugin gave it.
+    pub status: u32,
+    /// The plugin's message.
+    pub message: String,
+    /// Where in the plugin's source, or empty.
+    pub place: String,
+}
+
+impl EntryError {
+    /// Whether the plugin's code panicked, rather than returning an error.
+    pub fn is_panic(&self) -> bool {
+        self.status == Status::PANIC.0
+    }
+
+    /// Copies what a plugin wrote; the message is cut at 4 KiB.
+    pub(crate) fn read(status: u32, error: &mut ErrorAbi) -> EntryError {
+        let error = std::mem::take(error);
+        let mut message = shortened(&text_of(&error.message));
+        if message.is_empty() {
+            message.push_str("it gave no message");
+        }
+        if !(Status::ERROR.0..=Status::UNSUPPORTED.0).contains(&status) {
+            // Counts as an error, by the boundary's rules.
+            message = format!("{message} (status {status}, which this host doesn't know)");
+        }
+        EntryError {
+            status,
+            message,
+            place: shortened(&text_of(&error.place)),
+        }
+    }
+}
+
+/// A plugin's text, which need not be UTF-8 just because its type says so.
+pub(super) fn text_of(text: &RString) -> Cow<'_, str> {
+    String::from_utf8_lossy(text.as_str().as_bytes())
+}
+
+const LONGEST_MESSAGE: usize = 4096;
+
+fn shortened(text: &str) -> String {
+    if text.len() <= LONGEST_MESSAGE {
+        return text.to_owned();
+    }
+    let end = (0..=LONGEST_MESSAGE)
+        .rev()
+        .find(|&end| text.is_char_boundary(end))
+        .unwrap_or(0);
+    let head = text.get(..end).unwrap_or_default();
+    format!("{head}… ({} bytes in all)", text.len())
+}
