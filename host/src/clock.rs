@@ -1,24 +1,24 @@
-//! Time used and time to go.
+//! Elapsed and remaining time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The clock of a run: monotonic, and it knows how much of the training is done.
+/// Monotonic clock of a run that also tracks training progress, to estimate the remaining time.
 #[derive(Debug)]
 pub struct Clock {
     start: Instant,
-    /// Seconds of the run before this process.
+    /// Seconds the run took before this process.
     before: Cell<f64>,
-    /// When the training loop began, in seconds since the start.
+    /// Start of the training loop, in seconds since the start of the run; shifted by pauses.
     training_since: Cell<f64>,
-    /// The iterations that were finished when the training loop began.
+    /// Iterations already finished when the training loop began.
     done_before: Cell<u64>,
     done: Cell<u64>,
     total: Cell<u64>,
 }
 
 impl Clock {
-    /// A clock that starts now.
+    /// Returns a clock that starts now.
     pub fn start() -> Clock {
         Clock {
             start: Instant::now(),
@@ -30,17 +30,17 @@ impl Clock {
         }
     }
 
-    /// Counts in what the run took before this process.
+    /// Adds the time that earlier processes spent on this run.
     pub fn count_in(&self, seconds: f64) {
         self.before.set(seconds);
     }
 
-    /// Seconds since the start.
+    /// Seconds since the start of the run, earlier processes included.
     pub fn elapsed_seconds(&self) -> f64 {
         self.before.get() + self.start.elapsed().as_secs_f64()
     }
 
-    /// The training begins: it has `total` iterations, of which `done` are finished.
+    /// Begins the training loop: `total` iterations, of which `done` are already finished.
     pub fn begin_training(&self, total: u64, done: u64) {
         self.done_before.set(done);
         self.done.set(done);
@@ -48,19 +48,19 @@ impl Clock {
         self.total.set(total);
     }
 
-    /// The training has waited for so long: its pace does not count that.
+    /// Excludes a pause of this length from the training's pace.
     pub fn pause(&self, time: Duration) {
         let since = self.training_since.get() + time.as_secs_f64();
         self.training_since.set(since);
     }
 
-    /// `done` iterations are finished.
+    /// Records that `done` iterations are finished.
     pub fn advance(&self, done: u64) {
         self.done.set(done);
     }
 
-    /// Seconds until the training's end at the pace so far, validations counted in; nothing before
-    /// the first iteration is finished.
+    /// Seconds until the end of training at the pace so far, validation included; `None` before the
+    /// first iteration is finished.
     pub fn remaining_seconds(&self) -> Option<f64> {
         let (all_done, total) = (self.done.get(), self.total.get());
         let done = all_done.saturating_sub(self.done_before.get());

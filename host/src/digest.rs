@@ -1,15 +1,15 @@
-//! Fingerprints of files: the SHA-256 that `sha256sum` prints.
+//! SHA-256 fingerprints of files, as printed by `sha256sum`.
 
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of `bytes` in lower-case hexadecimal digits.
+/// SHA-256 of `bytes` in lower-case hexadecimal.
 pub(crate) fn fingerprint(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// A hash in lower-case hexadecimal digits.
+/// Formats a hash in lower-case hexadecimal.
 pub(crate) fn hexadecimal(hash: &[u8]) -> String {
     hash.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string can't fail.

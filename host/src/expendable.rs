@@ -1,11 +1,12 @@
-//! Child processes in which plugins are tried: they may be ended at any time, and what they do harms no other.
+//! Setup of child processes in which plugins are tried: they can be killed at any time without affecting other
+//! processes.
 
-/// Makes this process one that can be ended, and that harms nobody beside itself.
+/// Makes this process end with its parent, limits its memory and turns core dumps off.
 #[cfg(target_os = "linux")]
 pub(crate) fn settle_in() {
     use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
-    // What a hook asks of memory beyond this is refused, rather than taken from everybody.
+    // Allocations beyond this limit fail instead of exhausting the machine's memory.
     const MOST_MEMORY: u64 = 16 << 30;
 
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
@@ -17,8 +18,9 @@ pub(crate) fn settle_in() {
         let _ = setrlimit(what, limit);
     }
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
-        // std's handlers for stack overflows would let a raised signal pass.
-        // SAFETY: the default action, on the only thread.
+        // std's handlers for stack overflows would swallow a raised signal.
+        // SAFETY: SIG_DFL installs no handler that could run, and the process has one thread at
+        // this point.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 }

@@ -1,15 +1,14 @@
-//! Files: written so that they are complete or absent, and read only where they are regular files
-//! ([`sconce_data::regular_file`]).
+//! Atomic writing of files. Reading is in [`sconce_data::regular_file`].
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// How the name of a file ends that is not whole yet.
+/// Suffix of a file that is still being written.
 pub(crate) const PART: &str = ".part";
 
-/// Writes a file beside its place, brings it to the disk and then renames it: whoever reads the
-/// place finds the old file or the new one, whole, also after a crash.
+/// Writes a file atomically: to a temporary file next to `path`, synced and then renamed. A reader
+/// of `path` sees either the old file or the new one, each complete, also after a crash.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -21,14 +20,14 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         fs_err::rename(&beside, path)
     })();
     if written.is_err() {
-        // What is left of it is of no use; that it can't be removed is of no interest either.
+        // The partial file is useless, and a failure to remove it changes nothing.
         drop(fs_err::remove_file(&beside));
         return written;
     }
     sync_directory(directory)
 }
 
-/// The renaming itself is a change of the directory.
+/// Syncs a directory: a rename is durable only after that.
 #[cfg(unix)]
 pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
@@ -39,7 +38,7 @@ pub(crate) fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// How many files this process may have open at once, where the system says.
+/// How many files this process may have open at once, if the system says.
 #[cfg(unix)]
 pub(crate) fn most_open() -> Option<u64> {
     use rustix::process::{Resource, getrlimit};
@@ -51,7 +50,7 @@ pub(crate) fn most_open() -> Option<u64> {
     None
 }
 
-/// What to do about an error, given its words, where the reason is the limit of open files.
+/// Advice for an error whose message says that the limit of open files was reached.
 pub(crate) fn open_limit_hint(words: &str) -> Option<String> {
     if !["Too many open files", "(os error 24)"]
         .iter()
@@ -65,8 +64,7 @@ pub(crate) fn open_limit_hint(words: &str) -> Option<String> {
     ))
 }
 
-/// That a run's output directory is not there any more, where that is so: the reason of whatever can't be written
-/// to it.
+/// If a run's output directory is gone, a message that says so: the reason why nothing can be written to it.
 pub(crate) fn vanished(directory: &Path) -> Option<String> {
     if !matches!(directory.try_exists(), Ok(false)) {
         return None;

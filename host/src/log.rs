@@ -1,4 +1,4 @@
-//! Where words for the user go: the host's own and those of hooks.
+//! Destinations of messages for the user: the host's own and those of hooks.
 
 use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,48 +9,49 @@ pub use sconce_plugin_api::ext::Level;
 
 use crate::{printable, screen};
 
-/// Takes messages, one at a time.
+/// Receives messages, one at a time.
 ///
-/// The source is the name of a hook, or `sconce`.
+/// The source of a message is the name of a hook, or `sconce`.
 pub trait Log {
-    /// Takes one message, which may have several lines.
+    /// Takes one message, possibly of several lines.
     fn log(&self, level: Level, source: &str, message: &str);
 
-    /// How many columns the terminal has that messages go to; 0 where they go to none.
+    /// Width in columns of the terminal that shows the messages; 0 if there is none.
     fn columns(&self) -> u16 {
         0
     }
 
-    /// Shows a line below all messages, in the place of the one before; an empty one takes it away.
-    /// Nothing happens where there is no terminal.
+    /// Shows a line below all messages, replacing the previous one; an empty text removes it. Does
+    /// nothing without a terminal.
     fn status(&self, text: &str) {
         let _ = text;
     }
 }
 
-/// Writes to standard error.
+/// Log that writes to standard error.
 #[derive(Clone, Copy, Debug)]
 pub struct StderrLog {
-    /// Messages above this level are left out.
+    /// Messages above this level are dropped.
     pub level: Level,
-    /// How they are written.
+    /// Output format.
     pub form: Form,
 }
 
-/// How messages are written.
+/// Output format of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Lines for people: warnings are marked, and each line of a hook's message has its name in front.
+    /// Lines for people: warnings are marked, and each line of a hook's message is prefixed with the
+    /// hook's name.
     Text,
     /// One JSON object per message: `time` (seconds since 1970), `level`, `source`, `message`.
     Json,
 }
 
-/// The source of the host's own messages.
+/// Source of the host's own messages.
 const HOST: &str = "sconce";
 
 impl Form {
-    /// A message with its line break.
+    /// Formats a message, including its line break.
     fn line(self, level: Level, source: &str, message: &str) -> String {
         match self {
             Form::Text => text(level, source, message),
@@ -72,8 +73,9 @@ impl Form {
     }
 }
 
-/// A message as lines for people. Each line of a hook's has its name in front, and each further one of
-/// the host's is indented: no text from outside can pass for a message of its own.
+/// Formats a message as lines for people. Each line of a hook's message is prefixed with the hook's
+/// name, and continuation lines of the host's are indented, so no text from outside can pass for a
+/// separate message.
 fn text(level: Level, source: &str, message: &str) -> String {
     let mark = match level {
         Level::Warn => "warning: ",
@@ -109,7 +111,7 @@ impl Log for StderrLog {
     }
 
     fn columns(&self) -> u16 {
-        // A line that is drawn anew is for people, and for those who want to hear something.
+        // A status line is meant for a person reading messages at level info or above.
         if self.form == Form::Json || self.level < Level::Info {
             return 0;
         }
@@ -123,14 +125,14 @@ impl Log for StderrLog {
     }
 }
 
-/// Keeps what was said, for tests and for programs with a screen of their own.
+/// Log that keeps its messages in memory, for tests and for programs with a screen of their own.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
     lines: RefCell<Vec<(Level, String, String)>>,
 }
 
 impl MemoryLog {
-    /// Level, source and message of everything said so far.
+    /// Level, source and message of everything logged so far.
     pub fn lines(&self) -> Vec<(Level, String, String)> {
         self.lines.borrow().clone()
     }

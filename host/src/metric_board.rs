@@ -1,4 +1,4 @@
-//! The metrics of every phase: means over the samples of a pass, and what hooks publish.
+//! Metrics of every phase: means over the samples of a pass, and values published by hooks.
 
 use std::collections::HashMap;
 
@@ -8,28 +8,29 @@ use sconce_plugin_api::ext::check_name;
 use crate::checkpoint::PhaseState;
 use crate::exact::Exact;
 
-/// So few values are looked through faster than a name is hashed; hooks may publish thousands.
+/// Up to this many values, a linear search is faster than hashing the name; hooks may publish
+/// thousands.
 const FEW: usize = 16;
 
-/// The metrics of all phases.
+/// Metrics of all phases.
 #[derive(Debug, Default)]
 pub struct MetricBoard {
     phases: [PhaseMetrics; Phase::ALL.len()],
 }
 
-/// The metrics of one phase: of the pass under way, or of the last one.
+/// Metrics of one phase: of the current pass, or of the last one.
 #[derive(Debug, Default)]
 pub struct PhaseMetrics {
-    /// All names that this phase has ever had. Plugins hold on to them until the end of the run,
-    /// so none is ever removed.
+    /// All names that this phase has ever had. Plugins may keep pointers to them until the end of
+    /// the run, so none is ever removed.
     names: Vec<Box<str>>,
-    /// The indices of the names.
+    /// Index in `names` of each name.
     known: HashMap<Box<str>, usize>,
-    /// Where in this pass's values each name is, by its index.
+    /// Position in `values` of each name, by its index in `names`.
     places: Vec<Option<usize>>,
-    /// The values of this pass, in the order in which they first appeared in it.
+    /// Values of this pass, in order of first appearance.
     values: Vec<Entry>,
-    /// The sums behind the loss and the task's metrics.
+    /// Sums from which the loss and the task's metrics are computed.
     sums: Vec<f64>,
     samples: f64,
 }
@@ -38,14 +39,14 @@ pub struct PhaseMetrics {
 struct Entry {
     name: usize,
     value: f64,
-    /// Computed by the task rather than published by a hook.
+    /// Whether the task computed it, rather than a hook publishing it.
     from_task: bool,
 }
 
 impl MetricBoard {
-    /// The metrics of a phase.
+    /// Returns the metrics of a phase.
     pub fn of(&self, phase: Phase) -> &PhaseMetrics {
-        // In range: the array has a place for each phase, and numbers count from 0.
+        // In range: the array has one element per phase, and phase numbers count from 0.
         let index = phase.number() as usize % Phase::ALL.len();
         &self.phases[index]
     }
@@ -55,7 +56,7 @@ impl MetricBoard {
         &mut self.phases[index]
     }
 
-    /// A pass begins: what an earlier one left is forgotten.
+    /// Begins a pass, discarding the values of the previous one.
     pub fn begin(&mut self, phase: Phase) {
         let metrics = self.of_mut(phase);
         for entry in metrics.values.drain(..) {
@@ -67,19 +68,19 @@ impl MetricBoard {
         metrics.samples = 0.0;
     }
 
-    /// The sums of this pass, of so many numbers, and the samples behind them.
+    /// Returns the sums of this pass, `count` of them, and its number of samples.
     pub fn sums(&mut self, phase: Phase, count: usize) -> (&mut [f64], &mut f64) {
         let metrics = self.of_mut(phase);
         metrics.sums.resize(count, 0.0);
         (&mut metrics.sums, &mut metrics.samples)
     }
 
-    /// Sets a metric of the task.
+    /// Sets one of the task's metrics.
     pub fn set(&mut self, phase: Phase, name: &str, value: f64) {
         self.of_mut(phase).set(name, value, true);
     }
 
-    /// The metrics of all phases, for a checkpoint.
+    /// Returns the metrics of all phases, for a checkpoint.
     pub fn save(&self) -> Vec<PhaseState> {
         let state = |phase: Phase| {
             let metrics = self.of(phase);
@@ -97,7 +98,7 @@ impl MetricBoard {
         Phase::ALL.into_iter().map(state).collect()
     }
 
-    /// Restores what [`save`](MetricBoard::save) gave.
+    /// Restores the state returned by [`save`](MetricBoard::save).
     pub fn restore(&mut self, states: &[PhaseState]) {
         for state in states {
             let Some(phase) = Phase::from_number(state.phase) else {
@@ -113,11 +114,11 @@ impl MetricBoard {
         }
     }
 
-    /// A hook publishes a metric of the current phase.
+    /// Publishes a hook's metric for a phase.
     ///
     /// # Errors
     ///
-    /// A message for the hook's author where the name is not one, or the task's.
+    /// A message for the hook's author if the name is invalid or belongs to a metric of the task.
     pub fn publish(&mut self, phase: Phase, name: &str, value: f64) -> Result<(), String> {
         check_name("a metric's name", name)?;
         let metrics = self.of_mut(phase);
@@ -130,12 +131,12 @@ impl MetricBoard {
 }
 
 impl PhaseMetrics {
-    /// How many metrics there are.
+    /// Number of metrics in this pass.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// Whether the pass has no metrics.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -146,7 +147,7 @@ impl PhaseMetrics {
         Some((self.names.get(found.name)?, found.value))
     }
 
-    /// The metric of this name.
+    /// Value of the metric with this name.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.find(name).map(|found| found.value)
     }
@@ -160,7 +161,7 @@ impl PhaseMetrics {
         self.values.get(self.place(name)?)
     }
 
-    /// Where in this pass's values the metric of this name is.
+    /// Position in `values` of the metric with this name.
     fn place(&self, name: &str) -> Option<usize> {
         if self.values.len() > FEW {
             let index = *self.known.get(name)?;
@@ -203,7 +204,7 @@ impl PhaseMetrics {
 mod tests {
     use super::*;
 
-    /// A batch of so many samples with this mean loss.
+    /// Adds a batch of `count` samples with this mean loss.
     fn add(board: &mut MetricBoard, phase: Phase, count: f64, loss: f64) {
         let (sums, samples) = board.sums(phase, 1);
         sums[0] += loss * count;
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn so_many_metrics_that_none_may_look_at_all_others() {
-        // With a look at all others for each: 10^11 comparisons of names that begin alike.
+        // With a linear search for each: 10^11 comparisons of names with a common prefix.
         let names: Vec<String> = (0..200_000)
             .map(|index| format!("layers/of/the/model/norm/{index:06}"))
             .collect();
@@ -269,7 +270,7 @@ mod tests {
         let mut other = MetricBoard::default();
         other.restore(&board.save());
         assert_eq!(other.save(), board.save());
-        // What an earlier pass had is not found in the next one, few or many.
+        // Names of an earlier pass are not found in the next one, whether few or many.
         board.begin(Phase::Train);
         assert_eq!(board.of(Phase::Train).get(&names[7]), None);
         for name in names.iter().skip(20).take(40) {

@@ -1,4 +1,4 @@
-//! A model's outputs as people read them: classes with probabilities, numbers with names.
+//! A model's outputs in readable form: classes with probabilities, values with names.
 
 use candle_core::{D, DType, Result, Tensor};
 use serde_json::{Map, Value, json};
@@ -6,18 +6,18 @@ use serde_json::{Map, Value, json};
 use crate::data::{Origin, Targets};
 use crate::nn::ops::softmax;
 
-/// What a model says of one sample.
+/// Prediction for one sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prediction {
-    /// A class: its index, and the probability of each.
+    /// Index of the most likely class, and the probability of every class.
     Class(usize, Vec<f64>),
-    /// For each position a class and its probability.
+    /// For each position, the most likely class and its probability.
     Classes(Vec<(usize, f64)>),
-    /// Numbers, in the order of the targets' names.
+    /// Values, in the order of the targets' names.
     Numbers(Vec<f64>),
 }
 
-/// The predictions in a batch's outputs.
+/// Converts a batch's outputs to predictions.
 pub fn predictions(outputs: &Tensor, targets: &Targets) -> Result<Vec<Prediction>> {
     let outputs = outputs.detach().to_dtype(DType::F64)?;
     if let Targets::Numbers(_) = targets {
@@ -46,7 +46,7 @@ pub fn predictions(outputs: &Tensor, targets: &Targets) -> Result<Vec<Prediction
         .collect())
 }
 
-/// The name at an index, or the index where there is none.
+/// Name at an index, or the index itself if it has none.
 fn name(names: &[String], index: usize) -> String {
     let name = names.get(index).cloned();
     name.unwrap_or_else(|| index.to_string())
@@ -58,18 +58,18 @@ fn names(targets: &Targets) -> &[String] {
     }
 }
 
-/// The target of a sample, where it is known.
+/// Known target of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Known {
     /// A class.
     Class(u32),
     /// A class for each position.
     Classes(Vec<u32>),
-    /// Numbers, in the order of the targets' names.
+    /// Values, in the order of the targets' names.
     Numbers(Vec<f64>),
 }
 
-/// The targets of a batch.
+/// Converts a batch's targets.
 pub fn known(batch: &Tensor, targets: &Targets) -> Result<Vec<Known>> {
     Ok(match targets {
         Targets::Class(_) => {
@@ -87,19 +87,19 @@ pub fn known(batch: &Tensor, targets: &Targets) -> Result<Vec<Known>> {
     })
 }
 
-/// Which sample a prediction is of.
+/// Sample that a prediction belongs to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Its place among those that are predicted.
+    /// Position among the predicted samples.
     pub index: usize,
-    /// Its place in what it was read from.
+    /// Row or file of the data set it was read from.
     pub origin: Option<Origin>,
-    /// Its target.
+    /// Its target, if known.
     pub target: Option<Known>,
 }
 
 impl Sample {
-    /// The keys and values that all forms have in front.
+    /// Keys and values that come first in every form.
     fn json(&self) -> Map<String, Value> {
         let mut object = Map::new();
         object.insert("index".to_owned(), json!(self.index));
@@ -139,7 +139,7 @@ impl Sample {
         })
     }
 
-    /// The cells of a row's targets; `position` is that of the row, where each has one.
+    /// Cells of a row's targets; `position` is the row's, where each position has its own row.
     fn target_cells(&self, targets: &Targets, position: usize) -> Vec<String> {
         let names = names(targets);
         match &self.target {
@@ -155,8 +155,8 @@ impl Sample {
 }
 
 impl Prediction {
-    /// As an object: `index`, `row` or `file`, and `class` with `probability` and `probabilities`, or `classes` with
-    /// `probabilities`, or `prediction`; `target` or `targets` where they are known.
+    /// Returns a JSON object: `index`, `row` or `file`, and `class` with `probability` and `probabilities`, or
+    /// `classes` with `probabilities`, or `prediction`; `target` or `targets` if known.
     pub fn json(&self, sample: &Sample, targets: &Targets) -> Value {
         let names = names(targets);
         let mut object = sample.json();
@@ -197,7 +197,7 @@ impl Prediction {
         Value::Object(object)
     }
 
-    /// The header of the rows, for samples like this one.
+    /// Header of the rows, for samples with the same fields as this one.
     pub fn header(sample: &Sample, targets: &Targets) -> Vec<String> {
         let mut header = vec!["index"];
         header.extend(match &sample.origin {
@@ -229,7 +229,7 @@ impl Prediction {
         header
     }
 
-    /// As rows of a table: one, or one for each position.
+    /// Formats the prediction as rows of a table: one, or one per position.
     pub fn rows(&self, sample: &Sample, targets: &Targets) -> Vec<Vec<String>> {
         let names = names(targets);
         let cells = sample.cells();

@@ -1,16 +1,16 @@
-//! Text from outside, made fit for a terminal.
+//! Escaping of untrusted text for terminals.
 //!
-//! Hooks, data, checkpoints, file names and other plugins' metadata bring texts of their own. None of
-//! them may clear the screen, change colours, reorder what is read or pass for a line of the host.
-//! Everything that the program prints goes through one of these functions, in the one place that
-//! writes: [`crate::log`] and [`crate::diagnostic::render`] for standard error, `cli::output` for
+//! Hooks, data, checkpoints, file names and other plugins' metadata contain arbitrary text. None of
+//! it may clear the screen, change colours, reorder the displayed text or pass for a line of the
+//! host. Everything the program prints passes through one of these functions, in the module that
+//! writes it: [`crate::log`] and [`crate::diagnostic::render`] for standard error, `cli::output` for
 //! standard output, `ui::view` for the live view.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Whether a character controls the terminal instead of being shown: control characters except line
-/// ends and tabs, and those that change the direction of writing.
+/// feeds and tabs, and those that change the writing direction.
 pub(crate) fn steers(c: char) -> bool {
     let turns = matches!(
         c,
@@ -20,28 +20,28 @@ pub(crate) fn steers(c: char) -> bool {
     turns || c.is_control() && c != '\n' && c != '\t'
 }
 
-/// Whether a character can't be part of one line.
+/// Whether a character can't appear within a single line.
 pub(crate) fn breaks_line(c: char) -> bool {
     steers(c) || c == '\n' || c == '\t'
 }
 
-/// A text of several lines; control characters are escaped as in Rust: `\u{1b}`.
+/// Escapes control characters in a multi-line text as Rust does: `\u{1b}`.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, steers)
 }
 
-/// A text as one line: line ends and tabs are escaped too.
+/// Escapes a text into a single line: line feeds and tabs are escaped too.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, breaks_line)
 }
 
-/// A text without what [`lines`] would escape: for places of a fixed width.
+/// Removes everything that [`one_line`] would escape, for fields of fixed width.
 pub(crate) fn stripped(text: &str) -> String {
     text.chars().filter(|&c| !breaks_line(c)).collect()
 }
 
-/// JSON text with the characters escaped that JSON allows but a terminal obeys. The document stays
-/// the same: outside of its strings JSON has none of them.
+/// Escapes characters in JSON text that JSON allows but a terminal obeys. The document stays the
+/// same: valid JSON has them only inside strings.
 pub(crate) fn json(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -51,7 +51,7 @@ pub(crate) fn json(text: &str) -> Cow<'_, str> {
         if steers(c) {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
-                // Writing to a text can't fail.
+                // Writing to a string can't fail.
                 let _ = write!(shown, "\\u{unit:04x}");
             }
         } else {
@@ -61,7 +61,8 @@ pub(crate) fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Adds a character as it is, or as its escape: `\n`, `\u{1b}`.
+/// Appends a character, escaped as `
+/// ` or `\u{1b}` where `is_escaped` says so.
 pub(crate) fn push(shown: &mut String, c: char, is_escaped: impl Fn(char) -> bool) {
     if is_escaped(c) {
         shown.extend(c.escape_default());
@@ -85,7 +86,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool + Copy) -> Cow<'_, str>
 mod tests {
     use super::*;
 
-    /// Control characters of both sets, DEL, line separators, and what turns the direction.
+    /// Control characters (C0 and C1), DEL, line separators and direction controls.
     const HOSTILE: &str =
         "a\x1b[2J\x07\r\x7f\u{85}\u{9b}31m\u{202e}b\u{2066}\u{2069}\u{2028}\u{61c}\u{200f}c";
 

@@ -1,14 +1,15 @@
-//! The terminal behind standard error: messages above, one line below them that is drawn anew.
+//! The terminal on standard error: scrolling messages with one status line below them, redrawn in
+//! place.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::printable;
 
-/// The line below all messages; there is one standard error.
+/// Current status line; static because there is one standard error.
 static STATUS: Mutex<String> = Mutex::new(String::new());
 
-/// How many columns the terminal has; 0 where standard error is none that can clear a line.
+/// Width of the terminal in columns; 0 if standard error is not a terminal that can clear a line.
 pub(crate) fn columns() -> u16 {
     static IS_SCREEN: OnceLock<bool> = OnceLock::new();
     let is_screen = IS_SCREEN.get_or_init(|| {
@@ -18,7 +19,7 @@ pub(crate) fn columns() -> u16 {
     if *is_screen { width() } else { 0 }
 }
 
-/// The width now: it changes with the window.
+/// Current width: it changes with the window.
 #[cfg(unix)]
 fn width() -> u16 {
     let size = rustix::termios::tcgetwinsize(std::io::stderr());
@@ -31,7 +32,7 @@ fn width() -> u16 {
     80
 }
 
-/// Writes lines of a message above the status line.
+/// Writes the lines of a message above the status line.
 pub(crate) fn message(lines: &str) {
     let status = lock();
     let text = if status.is_empty() {
@@ -42,7 +43,7 @@ pub(crate) fn message(lines: &str) {
     write(&text);
 }
 
-/// Shows a line below all messages, or takes it away.
+/// Shows a status line below all messages, or removes it.
 pub(crate) fn status(text: &str) {
     let columns = columns();
     if columns == 0 {
@@ -56,15 +57,15 @@ pub(crate) fn status(text: &str) {
     }
 }
 
-/// Back to the line's begin, and all of it cleared.
+/// Returns the cursor to the start of the line and clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
 fn above(lines: &str, status: &str) -> String {
     format!("{CLEAR}{lines}{status}")
 }
 
-/// What of a text fits into one line. The last column stays free: some terminals begin the next line
-/// as soon as it is filled.
+/// Cuts a text to the width of one line. The last column stays free: some terminals wrap as soon as
+/// it is filled.
 fn fitting(text: &str, columns: u16) -> String {
     let most = usize::from(columns.saturating_sub(1));
     printable::stripped(text).chars().take(most).collect()
@@ -75,7 +76,7 @@ fn lock() -> MutexGuard<'static, String> {
 }
 
 fn write(text: &str) {
-    // A closed standard error is no reason to end a training.
+    // A closed standard error must not end the training.
     drop(std::io::stderr().lock().write_all(text.as_bytes()));
 }
 

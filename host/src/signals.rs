@@ -1,6 +1,6 @@
-//! Signals by their names.
+//! Names of signals.
 
-/// The name of a signal of this system, as `SIGSEGV`.
+/// Name of a signal on this system, such as `SIGSEGV`; `signal` and its number if unknown.
 pub(crate) fn name(signal: i32) -> String {
     match known(signal) {
         Some(name) => name.to_owned(),
@@ -8,7 +8,7 @@ pub(crate) fn name(signal: i32) -> String {
     }
 }
 
-/// The names of the signals that programs die of.
+/// Names of the signals that commonly end programs.
 #[cfg(target_os = "linux")]
 pub(crate) fn known(signal: i32) -> Option<&'static str> {
     let names = [

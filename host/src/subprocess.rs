@@ -1,21 +1,22 @@
-//! This program once more, as a child process: started, watched, and ended when its time is over.
+//! This program's executable run as a child process: started, watched, and killed at its time
+//! limit.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// How often a child is looked after.
+/// Interval at which a child is polled.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Of what it wrote to standard error this many lines are reported.
+/// How many of the last lines on standard error are reported.
 const TOLD: usize = 8;
 
-/// This program's file; where it has been replaced by now, the one that this process runs.
+/// Path of this program's executable; if the file has been replaced, that of the running image.
 ///
 /// # Errors
 ///
-/// Where the system does not say.
+/// If the system does not say.
 pub(crate) fn executable() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     Ok(if own.is_file() {
@@ -25,11 +26,11 @@ pub(crate) fn executable() -> io::Result<PathBuf> {
     })
 }
 
-/// Waits for the end of a process, the leader of its group; nothing where it had to be ended.
+/// Waits for the end of a process that leads its own group; `None` if it had to be killed.
 ///
 /// # Errors
 ///
-/// Where the system does not let it be waited for.
+/// If the system refuses to wait for it.
 pub(crate) fn watch(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let begin = Instant::now();
     let status = loop {
@@ -41,7 +42,7 @@ pub(crate) fn watch(child: &mut Child, limit: Duration) -> io::Result<Option<Exi
         }
         std::thread::sleep(LOOK);
     };
-    // What it has started does not outlive it either.
+    // Kill its children too: none may outlive it.
     end_group(child);
     if status.is_none() {
         let _ = child.kill();
@@ -62,7 +63,7 @@ fn end_group(child: &Child) {
 #[cfg(not(unix))]
 fn end_group(_child: &Child) {}
 
-/// How a child ended that gave no answer.
+/// Describes the end of a child that gave no answer.
 pub(crate) fn ending(status: Option<ExitStatus>, limit: Duration) -> String {
     let Some(status) = status else {
         return format!("not done after {} s: it hung", limit.as_secs_f64());
@@ -75,7 +76,7 @@ pub(crate) fn ending(status: Option<ExitStatus>, limit: Duration) -> String {
     format!("the process exited with {code} without an answer")
 }
 
-/// The last lines of what a child wrote to standard error.
+/// Last lines of a child's standard error, blank ones left out.
 pub(crate) fn last_lines(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text
         .lines()

@@ -1,6 +1,6 @@
-//! Whole numbers as people read them.
+//! Integers formatted for people.
 
-/// A number with its thousands apart.
+/// Formats a number with commas between groups of thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,7 +1,7 @@
-//! Weights: a model's parameters and buffers in a safetensors file, by name.
+//! Weights: a model's parameters and buffers by name, in a safetensors file.
 //!
-//! Read from a plain file of named tensors, as PyTorch's `safetensors` writes and reads it, or from
-//! the directory of a run's checkpoint.
+//! They are read from a file of named tensors, as PyTorch's `safetensors` package writes and reads
+//! it, or from the directory of a run's checkpoint.
 
 mod foreign;
 mod rename;
@@ -23,30 +23,30 @@ use crate::parameters::{Kind, Parameters};
 pub use rename::Renames;
 use sconce_data::regular_file;
 
-/// The weights of a run's end, in its directory.
+/// File of the weights at the end of a run, in the run's directory.
 pub const RESULTS: &str = "weights.safetensors";
 
-/// The training's own parameters beside them, where averages were measured.
+/// The trained parameters next to them, if the measured weights were averages.
 pub const OWN: &str = "parameters.safetensors";
 
-/// What a file of averages says in its metadata: the name of their set.
+/// Metadata key of a file of averages: the name of its set.
 const SET: &str = "set";
 
-/// How many names a message has of each sort.
+/// How many names of each kind a message lists.
 const NAMED: usize = 8;
 
-/// The weights that a training begins with.
+/// Weights that training starts from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeightsConfig {
-    /// The file: safetensors by name; or the directory of a run's checkpoint.
+    /// A safetensors file with tensors by name, or the directory of a run's checkpoint.
     pub file: PathBuf,
-    /// Whether every weight must be there, and nothing else. Without it, what fits is taken and the
-    /// rest is told.
+    /// Whether every weight must be present, with no extra ones. If false, matching weights are
+    /// loaded and the rest is reported.
     #[serde(default = "yes")]
     pub strict: bool,
-    /// Prefixes of the file's names, each with what the model's names have instead, as
-    /// `{"backbone.": ""}`; the longest that fits counts, and `""` fits every name.
+    /// Prefixes of names in the file, each with its replacement in the model, such as
+    /// `{"backbone.": ""}`; the longest matching prefix applies, and `""` matches every name.
     #[serde(default, skip_serializing_if = "Renames::is_empty")]
     pub rename: Renames,
 }
@@ -55,13 +55,13 @@ fn yes() -> bool {
     true
 }
 
-/// Why weights can't be read or written.
+/// Reason why weights can't be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system's error.
+    /// I/O error.
     #[error("can't read the weights: {0}")]
     File(#[from] std::io::Error),
-    /// The file is no safetensors file, or damaged.
+    /// The file is not a safetensors file, or is damaged.
     #[error("`{}` is no safetensors file, or a damaged one: {reason}", path.display())]
     Format {
         /// The file.
@@ -69,17 +69,17 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// A file of another format, which has to be converted.
+    /// A file of another format, which has to be converted first.
     #[error("`{}` is {what}, and weights are read from safetensors files: {advice}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The format that was recognised.
         what: String,
-        /// How it is converted.
+        /// How to convert it.
         advice: String,
     },
-    /// New names that can't be.
+    /// The requested renaming is impossible.
     #[error("the weights in `{}` can't be renamed: {reason}", path.display())]
     Rename {
         /// The file.
@@ -87,61 +87,61 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// A checkpoint is damaged, or none.
+    /// The checkpoint is damaged, or the directory is not a checkpoint.
     #[error("can't read the weights: {0}")]
     Checkpoint(#[from] checkpoint::Error),
-    /// Not a single weight fits.
+    /// Not a single weight matches.
     #[error("none of the weights in `{}` fits the model: {comparison}", path.display())]
     NothingFits {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// Missing, unexpected and misshapen weights.
         comparison: Comparison,
     },
-    /// There is no set of this name.
+    /// The file or checkpoint has no set of this name.
     #[error("`{}` has no set `{set}`; there are {known}", path.display())]
     Set {
         /// The file.
         path: PathBuf,
-        /// The name.
+        /// The requested name.
         set: String,
-        /// The names that there are, for a message.
+        /// Names of the existing sets, for the message.
         known: String,
     },
-    /// Not all weights fit.
+    /// Some weights don't match.
     #[error("the weights in `{}` don't fit the model: {comparison}", path.display())]
     Misfit {
         /// The file.
         path: PathBuf,
-        /// What fits and what does not.
+        /// Which weights match and which don't.
         comparison: Comparison,
     },
-    /// candle's error.
+    /// An error from candle.
     #[error("the weights can't be set: {0}")]
     Tensor(#[from] candle_core::Error),
 }
 
-/// Which weights of a file fit a model.
+/// Comparison of a file's weights with a model's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// The names of those that do.
+    /// Names of the weights that match.
     pub matched: Vec<String>,
-    /// The model's that the file lacks, each with the nearest unexpected name.
+    /// Weights of the model that the file lacks, each with the nearest unexpected name.
     pub missing: Vec<(String, Option<String>)>,
-    /// The file's that the model lacks.
+    /// Weights of the file that the model lacks.
     pub unexpected: Vec<String>,
-    /// Names, the model's shapes, the file's shapes.
+    /// Name, shape in the model and shape in the file of each weight whose shape differs.
     pub misshapen: Vec<(String, Vec<usize>, Vec<usize>)>,
 }
 
 impl Comparison {
-    /// Whether everything fits.
+    /// Whether every weight matches.
     pub fn is_whole(&self) -> bool {
         self.missing.is_empty() && self.unexpected.is_empty() && self.misshapen.is_empty()
     }
 
-    /// The renaming that would make most of the others fit, as the manifest has it, and how many these
-    /// are.
+    /// Renaming, as written in the manifest, that would match most of the remaining weights, and their
+    /// number.
     pub fn suggestion(&self) -> Option<String> {
         let (from, to, count) = rename::suggestion(self)?;
         let rename = serde_json::json!({ from: to });
@@ -226,17 +226,17 @@ fn list(
 ///
 /// # Errors
 ///
-/// Where they can't be read, are no safetensors file, or a damaged checkpoint.
+/// If they can't be read, or are not a safetensors file, or the checkpoint is damaged.
 pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
     read_set(path, None).map(|weights| weights.tensors)
 }
 
-/// Reads the set of this name: from the directory of a checkpoint, or from the files at the end of a run. Without
-/// a name it is the one that was measured.
+/// Reads the set of this name from a checkpoint's directory, or from the files at the end of a run. Without a
+/// name, reads the set that was measured.
 ///
 /// # Errors
 ///
-/// As [`read`], and where there is no such set.
+/// As [`read`], or if there is no such set.
 pub fn read_set(path: &Path, set: Option<&str>) -> Result<Weights, Error> {
     if path.is_dir() {
         return Ok(checkpoint::weights(path, set)?);
@@ -260,7 +260,7 @@ pub fn read_set(path: &Path, set: Option<&str>) -> Result<Weights, Error> {
     })
 }
 
-/// A safetensors file, with the name of its set.
+/// Reads a safetensors file, with the name of its set.
 fn read_file(path: &Path) -> Result<Weights, Error> {
     let failed = |reason: String| Error::Format {
         path: path.to_owned(),
@@ -286,27 +286,27 @@ fn read_file(path: &Path) -> Result<Weights, Error> {
         let tensor = view.load(&Device::Cpu).map_err(|e| failed(e.to_string()))?;
         tensors.push((name, tensor));
     }
-    // The file's order is that of its bytes.
+    // The file lists them in the order of their bytes.
     tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
     let set = set.unwrap_or_else(|| TRAINED.to_owned());
     Ok(Weights { set, tensors })
 }
 
-/// Sets a model's parameters and buffers to a file's, converted to their type.
+/// Sets a model's parameters and buffers from a file, converted to their dtype.
 ///
 /// # Errors
 ///
-/// Where the file can't be read; where nothing fits, or `strict` and not everything: then nothing is
-/// set.
+/// If the file can't be read, if nothing matches, or if `strict` and not everything matches; nothing
+/// is set then.
 pub fn load(path: &Path, parameters: &Parameters, strict: bool) -> Result<Comparison, Error> {
     load_renamed(path, parameters, strict, &Renames::new())
 }
 
-/// As [`load`], with other names for the file's weights.
+/// As [`load`], after renaming the file's weights.
 ///
 /// # Errors
 ///
-/// As [`load`]; where a renaming fits no name, or gives two weights the same one.
+/// As [`load`], or if a renaming matches no name or gives two weights the same name.
 pub fn load_renamed(
     path: &Path,
     parameters: &Parameters,
@@ -329,7 +329,7 @@ pub fn set_all(
     strict: bool,
 ) -> Result<Comparison, Error> {
     let mut comparison = Comparison::of(parameters, &tensors);
-    // What PyTorch counts and no other writer need have: the batches behind running statistics.
+    // PyTorch stores the batch count of running statistics; files from other writers may lack it.
     let counted = ".num_batches_tracked";
     comparison
         .missing
@@ -362,22 +362,22 @@ pub fn set_all(
     Ok(comparison)
 }
 
-/// Writes a model's parameters and buffers by name, in one step.
+/// Writes a model's parameters and buffers by name, atomically.
 ///
 /// # Errors
 ///
-/// Where the file can't be written.
+/// If the file can't be written.
 pub fn save(path: &Path, parameters: &Parameters) -> Result<(), Error> {
     let named = parameters.iter();
     write(path, named.map(|p| (p.name(), p.tensor())), None)
 }
 
-/// Writes the weights of a run's end into its directory: what was measured last as `weights.safetensors`, and
-/// beside it the training's own parameters, where these are others.
+/// Writes the weights at the end of a run into its directory: the ones measured last as
+/// `weights.safetensors`, and the trained parameters next to them if they differ.
 ///
 /// # Errors
 ///
-/// Where a file can't be written.
+/// If a file can't be written.
 pub fn save_results(
     directory: &Path,
     parameters: &Parameters,
@@ -386,7 +386,7 @@ pub fn save_results(
     let (results, own) = (directory.join(RESULTS), directory.join(OWN));
     let Some(Weights { set, tensors }) = measured else {
         save(&results, parameters)?;
-        // Of an earlier segment of the run.
+        // A leftover of an earlier segment of the run.
         return match fs_err::remove_file(own) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
             _ => Ok(()),
@@ -414,7 +414,7 @@ fn write<'a>(
     Ok(files::write_whole(path, &bytes)?)
 }
 
-/// How many learned numbers and how many others weights have, for messages.
+/// Number of elements in parameters and in buffers, for messages.
 pub fn counts(parameters: &Parameters) -> (usize, usize) {
     let of = |kind: Kind| {
         let those = parameters
@@ -564,7 +564,7 @@ mod tests {
             let error = load(renames).expect_err(words).to_string();
             assert!(error.contains(words), "{error}");
         }
-        // What would have helped is said.
+        // The message says what would have helped.
         let body = model(
             &[("a.weight", &[2]), ("fc.weight", &[3]), ("fc.bias", &[3])],
             0.0,

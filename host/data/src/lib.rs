@@ -22,6 +22,7 @@ mod loader;
 mod numbers;
 pub mod order;
 mod pixels;
+mod portion;
 pub mod regression;
 pub mod regular_file;
 pub mod signature;
@@ -34,7 +35,7 @@ pub mod two_moons;
 use std::sync::Arc;
 
 pub use cifar::{CifarConfig, CifarError, CifarLabels, CifarVersion};
-pub use config::{DataConfig, IdxConfig, Portion, Split, SyntheticDigitsConfig};
+pub use config::{DataConfig, IdxConfig, SyntheticDigitsConfig};
 pub use dataset::{Batch, Dataset, Origin};
 pub use error::Error;
 pub use first::First;
@@ -46,6 +47,7 @@ pub use images::{
 };
 pub use load::load;
 pub use loader::{Loader, Preparation};
+pub use portion::{Portion, Split};
 pub use sconce_nn::{Inputs, Targets};
 pub use text::{TextConfig, TextDataset, TextError, TextPart, TextUnit, Unknown, Vocabulary};
 

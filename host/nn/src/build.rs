@@ -1,5 +1,5 @@
-//! From a list of layers to a model: names, shapes and everything that does not fit, before any
-//! training.
+//! Builds a model from a list of layers: names, shapes, and errors for everything that does not fit,
+//! before any training.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use super::{
 use crate::parameters::{self, Parameters};
 use crate::{Inputs, Targets};
 
-/// What is wrong with a layer, and where.
+/// A layer that does not fit, with its path in the manifest.
 #[derive(Debug, thiserror::Error)]
 #[error("the layer `{name}` ({kind}) {problem}")]
 pub struct LayerError {
-    /// Its path inside the model's part of the manifest, as `layers[2]`.
+    /// Path inside the model's part of the manifest, e.g. `layers[2]`.
     pub path: String,
-    /// Its name.
+    /// Full name of the layer.
     pub name: String,
-    /// What it is.
+    /// Kind of the layer, as in the manifest.
     pub kind: &'static str,
-    /// What is wrong.
+    /// Rest of the message, after the layer's name and kind.
     pub problem: String,
 }
 
-/// A layer that fits its input.
+/// A built layer with its output.
 pub(super) struct Made {
     pub(super) layer: Box<dyn Layer>,
     pub(super) output: Signal,
@@ -34,24 +34,24 @@ pub(super) struct Made {
 /// Builds the layers of a model one after the other.
 pub(super) struct Builder<'a> {
     pub(super) parameters: &'a mut Parameters,
-    /// How many outputs the data's targets want.
+    /// Number of outputs that the data's targets need.
     pub(super) outputs: usize,
     modules: Vec<ModuleInfo>,
     layers: Vec<LayerSummary>,
-    /// What the names of the layers here begin with.
+    /// Name of the enclosing module, which is in front of the names of layers built here.
     prefix: String,
     path: String,
     depth: usize,
-    /// How many layers of a kind there are without a name, by prefix and kind.
+    /// Number of unnamed layers so far, by prefix and kind.
     unnamed: BTreeMap<(String, &'static str), usize>,
 }
 
-/// Builds a model of `layers` for samples like `input`, whose outputs fit `targets`; its parameters
-/// are registered in `parameters`.
+/// Builds a model of `layers` for samples like `input`, with outputs that fit `targets`. Registers its
+/// parameters in `parameters`.
 ///
 /// # Errors
 ///
-/// The first layer that does not fit its input; outputs that don't fit the targets.
+/// The first layer that does not fit its input, or outputs that do not fit the targets.
 pub fn build(
     layers: &[LayerConfig],
     parameters: &mut Parameters,
@@ -83,8 +83,8 @@ pub fn build(
 }
 
 impl Builder<'_> {
-    /// Layers one after the other, under a key of the configuration; with what they make of a sample
-    /// and what that costs.
+    /// Builds a list of layers under a key of the configuration; returns them with their output for
+    /// one sample and its FLOPs.
     fn sequence(
         &mut self,
         key: &str,
@@ -107,8 +107,8 @@ impl Builder<'_> {
         Ok((sequence, signal, flops))
     }
 
-    /// One layer. It stands in the summary in front of the layers inside it, and among the modules
-    /// behind them, since it ends after them.
+    /// Builds one layer. It is listed before the layers inside it in the summary, and after them among
+    /// the modules, since it finishes after them.
     fn layer(
         &mut self,
         config: &LayerConfig,
@@ -181,7 +181,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Runs `make` for what is inside a module: names begin with its own there.
+    /// Runs `make` with the module's name as prefix for the names inside it.
     fn within<T>(&mut self, module: Option<&ModuleInfo>, make: impl FnOnce(&mut Self) -> T) -> T {
         let Some(module) = module else {
             return make(self);
@@ -194,7 +194,7 @@ impl Builder<'_> {
         result
     }
 
-    /// The layer as a module; what computes nothing of its own is none where it has no name.
+    /// Returns the layer as a module; none for unnamed residual, flatten and reshape layers.
     fn module(&mut self, config: &LayerConfig) -> Result<Option<ModuleInfo>, LayerError> {
         let kind = config.kind();
         let own = match (config.name(), config) {
@@ -239,7 +239,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the model's outputs are what the targets want.
+    /// Checks that the model's outputs have the shape that the targets need.
     fn expect_outputs(
         &self,
         output: &Signal,
@@ -275,7 +275,7 @@ impl Builder<'_> {
     }
 }
 
-/// A problem in words: what stands behind the layer's name in the error.
+/// Text after the layer's name and kind in a [`LayerError`].
 pub(super) struct Problem(pub(super) String);
 
 impl From<parameters::Error> for Problem {

@@ -1,4 +1,4 @@
-//! The layers that have no others inside: what each makes of its input's shape.
+//! Builds the layers that contain no others: output shape, parameters and FLOPs of each.
 
 use super::build::{Builder, Made, Problem};
 use super::layers::{
@@ -10,11 +10,11 @@ use super::{Activation, Extent, InitConfig, Layer, LayerConfig, Linear, Signal};
 use crate::Inputs;
 use crate::init::Init;
 
-/// The base of rotary positions' angles (Su et al., 2021).
+/// Base of the angles of rotary position embeddings (Su et al., 2021).
 const ROTARY_BASE: f64 = 10_000.0;
 
 impl Builder<'_> {
-    /// A layer under its full name.
+    /// Builds a layer under its full name.
     pub(super) fn leaf(
         &mut self,
         config: &LayerConfig,
@@ -289,7 +289,7 @@ impl Builder<'_> {
             init: init.map(Init::from),
         };
         let layer = Attention::new(&mut self.parameters.scope(name), width, name, options)?;
-        // Four projections of the width, and two products of each position with each.
+        // Four projections over the width, and two matrix multiplications over pairs of positions.
         let (length, width) = (length as u64, width as u64);
         Ok(Made {
             layer: Box::new(layer),
@@ -299,7 +299,7 @@ impl Builder<'_> {
     }
 }
 
-/// A layer that leaves the shape as it is.
+/// A layer that keeps the shape.
 fn same(layer: impl Layer + 'static, input: &Signal) -> Made {
     Made {
         layer: Box::new(layer),
@@ -437,7 +437,7 @@ fn last(input: &Signal) -> Result<usize, Problem> {
     last.ok_or_else(|| wants("(…, width)", input))
 }
 
-/// (length, width).
+/// Returns (length, width).
 fn rows(input: &Signal) -> Result<(usize, usize), Problem> {
     match input.shape[..] {
         [length, width] => Ok((length, width)),

@@ -8,7 +8,7 @@ use super::{LayerConfig, LayerError, Network, Signal, build};
 use crate::parameters::Parameters;
 use crate::{Inputs, Targets};
 
-/// The model.
+/// Model to train.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ModelConfig {
@@ -20,15 +20,15 @@ pub enum ModelConfig {
     Resnet(ResnetConfig),
     /// A decoder-only transformer for text.
     Gpt(GptConfig),
-    /// Layers one after the other.
+    /// A list of layers that run in order.
     Sequential(SequentialConfig),
 }
 
-/// Layers one after the other.
+/// A list of layers that run in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SequentialConfig {
-    /// The layers, from the data's inputs to the outputs that its targets want.
+    /// Layers, from the data's inputs to the outputs that its targets need.
     #[schemars(length(min = 1))]
     pub layers: Vec<LayerConfig>,
 }
@@ -36,24 +36,24 @@ pub struct SequentialConfig {
 /// Why a model can't be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// A layer that does not fit.
+    /// A layer does not fit.
     #[error(transparent)]
     Layer(#[from] LayerError),
-    /// A layer without outputs.
+    /// A hidden layer has no outputs; its index.
     #[error("`hidden[{0}]` is 0: a layer needs at least one output")]
     EmptyLayer(usize),
-    /// Data without inputs or classes.
+    /// The data has no inputs or no classes.
     #[error("the data has samples of shape {shape:?} and {outputs} outputs: nothing to learn from")]
     EmptyData {
         /// The shape of a sample.
         shape: Vec<usize>,
-        /// How many classes or numbers there are to learn.
+        /// Number of classes or values to learn.
         outputs: usize,
     },
 }
 
 impl ModelConfig {
-    /// The layers that the model is made of, for samples of a rank.
+    /// Returns the layers of the model, for samples with `rank` dimensions.
     pub fn layers(&self, rank: usize) -> Vec<LayerConfig> {
         match self {
             ModelConfig::Mlp(config) => mlp(config, rank),
@@ -64,12 +64,12 @@ impl ModelConfig {
         }
     }
 
-    /// Whether the layers of an error's path stand in the manifest.
+    /// Whether an error's path into the layers exists in the manifest.
     pub fn has_layers_of_its_own(&self) -> bool {
         matches!(self, ModelConfig::Sequential(_))
     }
 
-    /// Which models are meant for samples like `input`, where this one is not.
+    /// Explains which models fit samples like `input` if this one does not.
     pub fn meant_for(&self, input: &Signal) -> Option<String> {
         let (has, models): (String, &[&str]) = match (&input.content, input.shape.len()) {
             (Inputs::Tokens(_), _) => ("tokens of text".to_owned(), &["gpt"]),
@@ -94,7 +94,7 @@ impl ModelConfig {
         })
     }
 
-    /// Builds the model for samples like `input` and the targets; its parameters are registered in
+    /// Builds the model for samples like `input` and for the targets. Registers its parameters in
     /// `parameters`.
     pub fn build(
         &self,

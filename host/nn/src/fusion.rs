@@ -1,19 +1,20 @@
-//! Layers that run as one operation where nobody listens at them: fewer passes over memory, the same
-//! bits.
+//! Consecutive layers that run as one operation if no hook is attached to them: fewer passes over
+//! memory, bitwise the same results.
 
 use candle_core::{Result, Tensor};
 
 use super::layers::{Conv2d, Linear, Role};
 use super::ops::{After, Function};
 
-/// Layers in one.
+/// Consecutive layers as one operation.
 pub(super) enum Fused {
     Linear(Linear, Function),
     Conv2d(Conv2d, After),
 }
 
 impl Fused {
-    /// The layers that begin a list as one, and how many they are; none where the first runs alone.
+    /// Returns the fused operation for the first layers of a list, and how many it covers; none if
+    /// the first layer can't be fused.
     pub(super) fn of(roles: &[Role<'_>]) -> Option<(usize, Fused)> {
         match roles {
             [Role::Linear(linear), Role::Activation(activation), ..] => {

@@ -1,48 +1,48 @@
-//! Initialisations, by the names that PyTorch gives them.
+//! Initialisations, under PyTorch's names.
 
 use crate::random::Stream;
 
-/// How a parameter gets its first values.
+/// Distribution of a parameter's initial values.
 ///
-/// `fan_in` is the number of inputs of one output: the product of a weight's dimensions but the
-/// first; `fan_out` of the dimensions but the second. A vector has itself as both.
+/// `fan_in` is the number of inputs of one output: the product of a weight's dimensions except the
+/// first; `fan_out` is the product of the dimensions except the second. For a vector, both are its length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Init {
-    /// All the same value.
+    /// The same value everywhere.
     Constant(f64),
     /// Uniform from `low` to `high`.
     Uniform {
-        /// The lowest value.
+        /// Lower bound, inclusive.
         low: f64,
-        /// The value that all are below.
+        /// Upper bound, exclusive.
         high: f64,
     },
-    /// Normal.
+    /// Normal distribution.
     Normal {
-        /// The mean.
+        /// Mean.
         mean: f64,
-        /// The standard deviation.
+        /// Standard deviation.
         std: f64,
     },
-    /// Uniform within ±√(6 / ((1 + a²) · `fan_in`)): He et al. (2015) for a leaky `ReLU` of slope
-    /// `a`. PyTorch's `Linear` and `Conv` weights use a = √5, which is ±1/√`fan_in`.
+    /// Uniform within ±√(6 / ((1 + a²) · `fan_in`)): He et al. (2015) for a leaky `ReLU` of negative
+    /// slope `a`. PyTorch's `Linear` and `Conv` weights use a = √5, i.e. ±1/√`fan_in`.
     KaimingUniform {
-        /// The negative slope of the nonlinearity that follows.
+        /// Negative slope of the nonlinearity that follows the layer.
         a: f64,
     },
     /// Normal with variance 2 / ((1 + a²) · `fan_in`): He et al. (2015).
     KaimingNormal {
-        /// The negative slope of the nonlinearity that follows.
+        /// Negative slope of the nonlinearity that follows the layer.
         a: f64,
     },
     /// Uniform within ±√(6 / (`fan_in` + `fan_out`)): Glorot and Bengio (2010).
     XavierUniform,
     /// Normal with variance 2 / (`fan_in` + `fan_out`): Glorot and Bengio (2010).
     XavierNormal,
-    /// Uniform within ±1/√`fan_in` of another parameter: PyTorch's biases, whose own shape doesn't
-    /// tell it.
+    /// Uniform within ±1/√`fan_in` of another parameter: for PyTorch's biases, whose own shape does not
+    /// determine it.
     UniformFanIn {
-        /// The number of inputs of one output.
+        /// Number of inputs of one output.
         fan_in: usize,
     },
 }
@@ -64,7 +64,7 @@ impl Init {
         Init::UniformFanIn { fan_in }
     }
 
-    /// The values of a parameter of this shape, in row-major order.
+    /// Draws the values of a parameter of this shape, in row-major order.
     pub fn values(self, shape: &[usize], stream: &mut Stream) -> Vec<f64> {
         let count: usize = shape.iter().product();
         let mut draw = self.distribution(shape);
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::random::stream;
 
-    /// The bounds and the variance of a big weight.
+    /// Returns the bound and the variance of a large weight.
     fn measure(init: Init, shape: &[usize]) -> (f64, f64) {
         let values = init.values(shape, &mut stream(1, "init/test", 0, 0));
         let count = values.len() as f64;

@@ -5,46 +5,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::init::Init;
 
-/// How a weight begins, by PyTorch's names.
+/// Initialisation of a weight, under PyTorch's name.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum InitConfig {
-    /// All the same.
+    /// The same value everywhere.
     Constant {
-        /// The value.
+        /// Value of every element.
         value: f64,
     },
-    /// Uniform between two numbers.
+    /// Uniform between two values.
     Uniform {
-        /// The lowest.
+        /// Lower bound, inclusive.
         low: f64,
-        /// The one that all are below.
+        /// Upper bound, exclusive.
         high: f64,
     },
-    /// Normal.
+    /// Normal distribution.
     Normal {
-        /// The mean.
+        /// Mean.
         #[serde(default)]
         mean: f64,
-        /// The standard deviation, 0 or more.
+        /// Standard deviation, 0 or more.
         #[schemars(range(min = 0.0))]
         std: f64,
     },
-    /// Uniform, by the number of inputs (He et al., 2015).
+    /// Uniform, scaled by the number of inputs (He et al., 2015).
     KaimingUniform {
-        /// The negative slope of the nonlinearity that follows.
+        /// Negative slope of the nonlinearity that follows the layer.
         #[serde(default)]
         a: f64,
     },
-    /// Normal, by the number of inputs (He et al., 2015).
+    /// Normal, scaled by the number of inputs (He et al., 2015).
     KaimingNormal {
-        /// The negative slope of the nonlinearity that follows.
+        /// Negative slope of the nonlinearity that follows the layer.
         #[serde(default)]
         a: f64,
     },
-    /// Uniform, by the numbers of inputs and outputs (Glorot and Bengio, 2010).
+    /// Uniform, scaled by the numbers of inputs and outputs (Glorot and Bengio, 2010).
     XavierUniform,
-    /// Normal, by the numbers of inputs and outputs (Glorot and Bengio, 2010).
+    /// Normal, scaled by the numbers of inputs and outputs (Glorot and Bengio, 2010).
     XavierNormal,
 }
 

@@ -5,304 +5,304 @@ use serde::{Deserialize, Serialize};
 
 use super::{Activation, Extent, InitConfig};
 
-/// A layer of a `sequential` model. Its input's shape is that of the layer before it; its name is
-/// that of its parameters and of the module at which hooks listen. Default: its kind and a number.
+/// A layer of a `sequential` model. Its input shape follows from the layer before it. Its name is the
+/// prefix of its parameters' names, and the module's name for hooks. Default: its kind and a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LayerConfig {
     /// y = x · Wᵀ + b over the last dimension.
     Linear {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// How many numbers it gives. Default: as many as the data's targets want.
+        /// Number of outputs. Default: the number that the data's targets need.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1))]
         outputs: Option<usize>,
         /// Whether a bias is added.
         #[serde(default = "yes")]
         bias: bool,
-        /// How the weight begins. Default: PyTorch's.
+        /// Initialisation of the weight. Default: PyTorch's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         init: Option<InitConfig>,
     },
-    /// A convolution over sequences (channels, length).
+    /// A convolution over sequences of shape (channels, length).
     Conv1d {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// How many channels it gives.
+        /// Number of output channels.
         #[schemars(range(min = 1))]
         channels: usize,
-        /// The places of a window.
+        /// Kernel size.
         #[schemars(range(min = 1))]
         kernel: usize,
-        /// From one window to the next.
+        /// Step from one window to the next.
         #[serde(default = "one")]
         #[schemars(range(min = 1))]
         stride: usize,
-        /// Zeros on both sides.
+        /// Zeros added on both sides.
         #[serde(default)]
         padding: usize,
-        /// From one place of a window to the next.
+        /// Step from one kernel element to the next.
         #[serde(default = "one")]
         #[schemars(range(min = 1))]
         dilation: usize,
-        /// Into how many groups the channels are divided.
+        /// Number of groups into which the channels are divided.
         #[serde(default = "one")]
         #[schemars(range(min = 1))]
         groups: usize,
         /// Whether a bias is added.
         #[serde(default = "yes")]
         bias: bool,
-        /// How the weight begins. Default: PyTorch's.
+        /// Initialisation of the weight. Default: PyTorch's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         init: Option<InitConfig>,
     },
-    /// A convolution over images (channels, height, width).
+    /// A convolution over images of shape (channels, height, width).
     Conv2d {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// How many channels it gives.
+        /// Number of output channels.
         #[schemars(range(min = 1))]
         channels: usize,
-        /// The places of a window.
+        /// Kernel size.
         kernel: Extent,
-        /// From one window to the next.
+        /// Step from one window to the next.
         #[serde(default = "one_extent")]
         stride: Extent,
-        /// Zeros on all sides.
+        /// Zeros added on all sides.
         #[serde(default = "zero_extent")]
         padding: Extent,
-        /// From one place of a window to the next.
+        /// Step from one kernel element to the next.
         #[serde(default = "one_extent")]
         dilation: Extent,
-        /// Into how many groups the channels are divided.
+        /// Number of groups into which the channels are divided.
         #[serde(default = "one")]
         #[schemars(range(min = 1))]
         groups: usize,
         /// Whether a bias is added.
         #[serde(default = "yes")]
         bias: bool,
-        /// How the weight begins. Default: PyTorch's.
+        /// Initialisation of the weight. Default: PyTorch's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         init: Option<InitConfig>,
     },
-    /// The largest number of each window of an image.
+    /// The maximum of each window of an image.
     MaxPool2d {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// The places of a window.
+        /// Kernel size.
         kernel: Extent,
-        /// From one window to the next. Default: the window's size.
+        /// Step from one window to the next. Default: the kernel size.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stride: Option<Extent>,
-        /// Places on all sides that are never the largest; at most half of the window.
+        /// Padding on all sides, which is never the maximum; at most half of the kernel size.
         #[serde(default = "zero_extent")]
         padding: Extent,
     },
     /// The mean of each window of an image.
     AvgPool2d {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// The places of a window.
+        /// Kernel size.
         kernel: Extent,
-        /// From one window to the next. Default: the window's size.
+        /// Step from one window to the next. Default: the kernel size.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stride: Option<Extent>,
-        /// Zeros on all sides; at most half of the window.
+        /// Zeros added on all sides, at most half of the kernel size.
         #[serde(default = "zero_extent")]
         padding: Extent,
     },
-    /// The largest numbers of as many windows as wanted, which cover an image of any size.
+    /// Maxima over a fixed number of windows, which cover an image of any size.
     AdaptiveMaxPool2d {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// How many windows.
+        /// Number of windows, which is the size of the output.
         #[serde(default = "one_extent")]
         size: Extent,
     },
-    /// The means of as many windows as wanted, which cover an image of any size.
+    /// Means over a fixed number of windows, which cover an image of any size.
     AdaptiveAvgPool2d {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// How many windows.
+        /// Number of windows, which is the size of the output.
         #[serde(default = "one_extent")]
         size: Extent,
     },
-    /// Batch normalisation of each channel, with running statistics outside training.
+    /// Batch normalisation of each channel; uses running statistics outside training.
     BatchNorm {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// How much of a batch's statistics goes into the running ones.
+        /// Weight of a batch's statistics when the running ones are updated.
         #[serde(default = "momentum")]
         #[schemars(range(min = 0.0, max = 1.0))]
         momentum: f64,
-        /// What is added to the variance; above 0.
+        /// Constant added to the variance; above 0.
         #[serde(default = "epsilon")]
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         epsilon: f64,
     },
     /// Layer normalisation over the last dimension.
     LayerNorm {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// What is added to the variance; above 0.
+        /// Constant added to the variance; above 0.
         #[serde(default = "epsilon")]
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         epsilon: f64,
     },
     /// Root mean square normalisation over the last dimension.
     RmsNorm {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// What is added to the mean square; above 0.
+        /// Constant added to the mean square; above 0.
         #[serde(default = "epsilon")]
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         epsilon: f64,
     },
-    /// In training, zeros for a share of the numbers.
+    /// Sets a fraction of the elements to zero during training.
     Dropout {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// The share, from 0 to below 1.
+        /// Fraction of elements set to zero, from 0 to below 1.
         #[serde(default = "half")]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         share: f64,
     },
-    /// A learned vector for each token.
+    /// A learned vector per token.
     Embedding {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// The vectors' length.
+        /// Length of the vectors.
         #[schemars(range(min = 1))]
         width: usize,
-        /// How the table begins. Default: standard normal.
+        /// Initialisation of the table. Default: standard normal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         init: Option<InitConfig>,
     },
-    /// Adds a learned vector for each position of (length, width).
+    /// Adds a learned vector to each position of (length, width).
     PositionEmbedding {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// How the table begins. Default: standard normal.
+        /// Initialisation of the table. Default: standard normal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         init: Option<InitConfig>,
     },
     /// Multi-head self-attention over (length, width).
     Attention {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// Into how many heads the width is divided.
+        /// Number of attention heads; the width must be a multiple of it.
         #[schemars(range(min = 1))]
         heads: usize,
-        /// Whether a position sees itself and those before it alone.
+        /// Whether a position attends only to itself and earlier positions.
         #[serde(default)]
         causal: bool,
-        /// Rotary positions.
+        /// Whether queries and keys get rotary position embeddings.
         #[serde(default)]
         rotary: bool,
-        /// The share of the attention's weights that training drops, from 0 to below 1.
+        /// Fraction of attention weights dropped during training, from 0 to below 1.
         #[serde(default)]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         dropout: f64,
         /// Whether the projections have biases.
         #[serde(default = "yes")]
         bias: bool,
-        /// How the projections' weights begin. Default: PyTorch's.
+        /// Initialisation of the projections' weights. Default: PyTorch's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         init: Option<InitConfig>,
     },
-    /// A nonlinearity on every number.
+    /// An elementwise nonlinearity.
     Activation {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// Which.
+        /// Function to apply.
         function: Activation,
     },
     /// max(x, 0).
     Relu {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// x · Φ(x), with the error function.
+    /// x · Φ(x), the exact form with the error function.
     Gelu {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
     /// x · σ(x).
     Silu {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
     /// The hyperbolic tangent.
     Tanh {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
     /// 1 / (1 + e⁻ˣ).
     Sigmoid {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// Any shape as one dimension.
+    /// Flattens a sample to one dimension.
     Flatten {
-        /// Its name. Without one it is no module.
+        /// Name of the layer; without a name it is not a module.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// The same numbers in another shape.
+    /// The same elements in another shape.
     Reshape {
-        /// Its name. Without one it is no module.
+        /// Name of the layer; without a name it is not a module.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// The shape of a sample.
+        /// New shape of a sample.
         #[schemars(length(min = 1, max = 5), inner(range(min = 1)))]
         shape: Vec<usize>,
     },
     /// The mean over the positions of (length, width).
     MeanPositions {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// Layers one after the other, whose names begin with its own.
+    /// A list of layers that run in order; their names begin with its own.
     Sequential {
-        /// Its name.
+        /// Name of the layer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// The layers.
+        /// Layers to run in order.
         layers: Vec<LayerConfig>,
     },
-    /// Its input added to what its layers make of it.
+    /// The input, plus the output of the layers.
     Residual {
-        /// Its name, with which those of its layers begin. Without one it adds nothing to their names.
+        /// Name of the layer, a prefix of the names inside it; without it they have no prefix.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// The layers.
+        /// Layers to run in order.
         layers: Vec<LayerConfig>,
-        /// Layers for the input on its way past the others. Default: none.
+        /// Layers applied to the input before it is added. Default: none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shortcut: Vec<LayerConfig>,
-        /// The nonlinearity on the sum.
+        /// Nonlinearity applied to the sum.
         #[serde(default = "identity")]
         activation: Activation,
     },
@@ -341,7 +341,7 @@ fn identity() -> Activation {
 }
 
 impl LayerConfig {
-    /// What it is called in the manifest.
+    /// Returns the layer's kind in the manifest.
     pub fn kind(&self) -> &'static str {
         match self {
             LayerConfig::Linear { .. } => "linear",
@@ -372,7 +372,7 @@ impl LayerConfig {
         }
     }
 
-    /// The name that it was given.
+    /// Returns the name given in the manifest.
     pub fn name(&self) -> Option<&str> {
         match self {
             LayerConfig::Linear { name, .. }

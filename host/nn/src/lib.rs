@@ -1,8 +1,31 @@
-//! Models and their layers.
+//! Trainable models on candle: parameters, layers, losses, metrics and optimizers.
 //!
-//! [`layers`] are made of [`ops`] and can be used without the trainer. A model of the manifest is a
-//! list of [`LayerConfig`]s, built into a [`Network`]; the ready-made ones are lists, too
-//! ([`models`]).
+//! Nothing here depends on the trainer: the crate `sconce` drives these parts, and a program can use
+//! them on their own. Operations and kernels come from [`ops`] (sconce-ops).
+//!
+//! **Parts**
+//! - [`parameters`], [`init`], `var_builder`: the registry of named parameters and buffers, with
+//!   their initial values; [`with_var_builder`] registers the variables of `candle_nn` layers.
+//! - [`layers`], `sequence`, `fusion`: the layers, their order, and which of them run as one operation.
+//! - `config`, `layer_config`, `init_config`, `extent`, [`models`]: models in the manifest. Ready-made
+//!   models are lists of [`LayerConfig`], too.
+//! - `build`, `build_layer`, `signal`, `samples`, `summary`: building a [`Network`] from such a list,
+//!   with shape inference, error messages and the cost of each layer.
+//! - `pass`, `network`: one forward pass, its random numbers, and hooks at modules.
+//! - [`loss`], [`metric`]: computed from outputs and targets.
+//! - [`gradients`]: an update's gradients and the audit of the first ones.
+//! - [`optim`]: optimizers with parameter groups and a state for checkpoints.
+//! - [`patterns`], [`nearest`]: name patterns, and suggestions for mistyped names.
+//!
+//! **Flow**
+//! 1. [`ModelConfig::build`] turns the configuration into [`LayerConfig`]s, and [`build()`] builds them
+//!    one after the other: each registers its parameters and maps its input's [`Signal`] to its output's.
+//! 2. For each batch, [`Model::forward`] runs the layers in a [`Pass`]; named ones run through
+//!    [`Pass::module`], which calls the [`Taps`] of attached hooks.
+//! 3. [`loss::Loss::forward`] gives a scalar, [`ops::backward`] its gradients, and
+//!    [`gradients::Gradients::from_store`] puts these in the registry's order; in the first iteration
+//!    [`gradients::Gradients::audit`] checks them.
+//! 4. [`optim::Optimizer::step`] updates the parameters in place.
 
 mod build;
 mod build_layer;
@@ -52,16 +75,16 @@ pub use signal::Signal;
 pub use summary::{LayerSummary, Summary};
 pub use var_builder::with_var_builder;
 
-/// Something with a forward pass.
+/// A model with a forward pass.
 pub trait Model {
-    /// The outputs for a batch of inputs, whose first dimension is the batch. The pass says in which
-    /// phase, and every named module runs through it ([`Pass::module`]).
+    /// Returns the outputs for a batch of inputs, whose first dimension is the batch. `pass` says
+    /// whether it is training; every named module runs through [`Pass::module`].
     fn forward(&self, inputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
 
-    /// The named modules, in the order in which they run.
+    /// Returns the named modules in the order in which they finish.
     fn modules(&self) -> Vec<ModuleInfo>;
 
-    /// What it is made of; none where it can't say.
+    /// Returns the model's layers and their costs, if it knows them.
     fn summary(&self) -> Option<&Summary> {
         None
     }

@@ -1,9 +1,9 @@
 //! The nearest valid name, for messages about mistyped ones.
 
-/// What is longer was not meant as any name.
+/// Longest name for which suggestions are computed, in bytes.
 const LONGEST: usize = 1000;
 
-/// What other systems call things that have another name here: PyTorch, Lightning, Keras, MMEngine.
+/// Names of things in PyTorch, Lightning, Keras and MMEngine with their names here.
 const ELSEWHERE: [(&str, &str); 44] = [
     ("accumulate_grad_batches", "accumulate"),
     ("accumulation_steps", "accumulate"),
@@ -51,14 +51,14 @@ const ELSEWHERE: [(&str, &str); 44] = [
     ("workers", "loader_threads"),
 ];
 
-/// What a name of another system is called here, where it has one name alone.
+/// Returns the one name that we use for something another framework calls `name`.
 pub fn ours(name: &str) -> Option<&'static str> {
     let found = ELSEWHERE.iter().find(|(elsewhere, _)| *elsewhere == name);
     found.map(|(_, ours)| *ours)
 }
 
-/// The known name that is nearest to `wanted`, if one is near: what other systems call so, or at most a third of
-/// its letters differ, or it begins or ends alike.
+/// Returns the known name nearest to `wanted`, if one is near: another framework's name for it, at most
+/// a third of the letters different, or one containing the other.
 ///
 /// ```
 /// use sconce_nn::nearest::nearest;
@@ -68,7 +68,7 @@ pub fn ours(name: &str) -> Option<&'static str> {
 /// assert_eq!(nearest("colour", ["epochs", "batch_size"]), None);
 /// ```
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // No name is as long, and the distance takes time and memory by the length.
+    // The edit distance takes time and memory in proportion to the length; no valid name is that long.
     if wanted.len() > LONGEST {
         return None;
     }

@@ -14,7 +14,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// What it makes of a sample.
+    /// Returns the shape and content of the output for one sample.
     pub fn output(&self) -> &Signal {
         &self.output
     }
@@ -22,7 +22,7 @@ impl Network {
 
 impl Model for Network {
     fn forward(&self, inputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
-        // A batch of single numbers comes without a dimension of its own for them.
+        // A batch of scalar inputs has no feature dimension.
         if inputs.rank() == 1 && self.input.shape == [1] {
             return self.layers.forward(&inputs.unsqueeze(1)?, pass);
         }

@@ -1,7 +1,7 @@
-//! The registry of a model's parameters and buffers: named, in the order of their registration.
+//! The registry of a model's parameters and buffers: named, in registration order.
 //!
-//! candle's `VarMap` iterates a hash map, so that already the sum behind a gradient norm changes
-//! its order from process to process. Here the order is the model's own, always the same.
+//! candle's `VarMap` iterates a hash map, so that even the sum for a gradient norm runs in a
+//! different order in each process. Here the order is the model's own and always the same.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use candle_core::{DType, Device, Shape, Tensor, Var};
 use crate::init::Init;
 use crate::random;
 
-/// Why the registry refuses something.
+/// An error of the registry.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Two registrations under one name.
+    /// A name is registered twice.
     #[error("the parameter `{0}` is registered twice; give its layer another name")]
     Duplicate(String),
-    /// Nothing stands under that name.
+    /// No entry has this name.
     #[error("no parameter is called `{name}`{}", nearest_hint(nearest.as_deref()))]
     Unknown {
-        /// The name that was asked for.
+        /// Name that was requested.
         name: String,
-        /// The nearest known one.
+        /// Nearest registered name.
         nearest: Option<String>,
     },
-    /// candle's error.
+    /// candle failed to create or change a tensor.
     #[error("the parameter `{name}`: {source}")]
     Tensor {
-        /// The parameter's name.
+        /// Name of the parameter.
         name: String,
-        /// The error.
+        /// candle's error.
         source: candle_core::Error,
     },
 }
@@ -40,17 +40,17 @@ fn nearest_hint(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
-/// What a registered tensor is.
+/// Whether a registered tensor is learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Learned from gradients.
     Parameter,
-    /// Part of the model's state, but not learned from gradients.
+    /// Part of the model's state that is not learned from gradients.
     Buffer,
 }
 
-/// How much of its group's learning rate a parameter is trained at, from 0, frozen; 1 at first. Clones
-/// share it, so that a layer can know of its own.
+/// Multiplier of a parameter's learning rate; 0 freezes the parameter, initially 1. Clones share the
+/// value, so that a layer can see its own parameters' multipliers.
 #[derive(Clone, Debug)]
 pub struct Share(Arc<AtomicU64>);
 
@@ -61,12 +61,12 @@ impl Default for Share {
 }
 
 impl Share {
-    /// The share.
+    /// Returns the multiplier.
     pub fn get(&self) -> f64 {
         f64::from_bits(self.0.load(Ordering::Relaxed))
     }
 
-    /// Whether it is none.
+    /// Whether the multiplier is 0.
     pub fn is_frozen(&self) -> bool {
         self.get() == 0.0
     }
@@ -86,55 +86,55 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// Its full name, as `fc1.weight`.
+    /// Returns the full name, e.g. `fc1.weight`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its tensor.
+    /// Returns the value as a tensor that shares the variable's storage.
     pub fn tensor(&self) -> &Tensor {
         self.var.as_tensor()
     }
 
-    /// Its variable.
+    /// Returns the variable.
     pub fn var(&self) -> &Var {
         &self.var
     }
 
-    /// What it is.
+    /// Returns whether it is a parameter or a buffer.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether the optimizer steps it.
+    /// Whether the optimizer updates it.
     pub fn is_trainable(&self) -> bool {
         self.kind == Kind::Parameter && !self.share.is_frozen()
     }
 
-    /// How much of its group's learning rate it is trained at.
+    /// Returns the multiplier of its group's learning rate.
     pub fn share(&self) -> f64 {
         self.share.get()
     }
 
-    /// Sets how much of its group's learning rate it is trained at; 0 freezes it.
+    /// Sets the multiplier of its group's learning rate; 0 freezes it.
     pub fn set_share(&self, share: f64) {
         self.share.set(share);
     }
 }
 
-/// The parameters and buffers of a model, in the order of their registration.
+/// The parameters and buffers of a model, in registration order.
 #[derive(Debug)]
 pub struct Parameters {
     seed: u64,
     dtype: DType,
     device: Device,
     entries: Vec<Parameter>,
-    /// The places of the names: a model may have tens of thousands.
+    /// Index of each name in the order; a model may have tens of thousands.
     places: HashMap<String, usize>,
 }
 
 impl Parameters {
-    /// An empty registry; what is registered gets its values from `seed`, in `dtype` on `device`.
+    /// Creates an empty registry. Entries are initialised from `seed`, in `dtype` on `device`.
     pub fn new(seed: u64, dtype: DType, device: &Device) -> Parameters {
         Parameters {
             seed,
@@ -145,38 +145,38 @@ impl Parameters {
         }
     }
 
-    /// The type of the numbers.
+    /// Returns the element type of all entries.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Where they are.
+    /// Returns the device that holds the entries.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Everything, in order.
+    /// Iterates over all entries, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Parameter> + Clone {
         self.entries.iter()
     }
 
-    /// How many tensors there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Those that the optimizer steps, in order.
+    /// Iterates over the entries that the optimizer updates, in order.
     pub fn trainable(&self) -> impl Iterator<Item = &Parameter> {
         self.iter().filter(|parameter| parameter.is_trainable())
     }
 
-    /// What a backward pass can take for constants: nothing where no parameter is frozen, otherwise
-    /// everything that the optimizer does not step.
+    /// Iterates over the tensors that a backward pass can treat as constants: none if no parameter is
+    /// frozen, otherwise everything that the optimizer does not update.
     pub fn held(&self) -> impl Iterator<Item = &Tensor> {
         let mut parameters = self.iter().filter(|entry| entry.kind == Kind::Parameter);
         let is_any_frozen = parameters.any(|parameter| parameter.share.is_frozen());
@@ -185,12 +185,12 @@ impl Parameters {
             .map(Parameter::tensor)
     }
 
-    /// The entry at `index` of the order.
+    /// Returns the entry at `index` of the order.
     pub fn at(&self, index: usize) -> Option<&Parameter> {
         self.entries.get(index)
     }
 
-    /// How many numbers the learned parameters have together.
+    /// Returns the number of elements of all learned parameters.
     pub fn element_count(&self) -> usize {
         self.iter()
             .filter(|parameter| parameter.kind == Kind::Parameter)
@@ -198,26 +198,26 @@ impl Parameters {
             .sum()
     }
 
-    /// The entry of this name; the error has the nearest one.
+    /// Returns the entry of this name; the error suggests the nearest one.
     pub fn get(&self, name: &str) -> Result<&Parameter, Error> {
         let found = self.places.get(name);
         let found = found.and_then(|place| self.entries.get(*place));
         found.ok_or_else(|| self.unknown(name))
     }
 
-    /// The place of this name in the order; the error has the nearest one.
+    /// Returns the index of this name in the order; the error suggests the nearest one.
     pub fn index_of(&self, name: &str) -> Result<usize, Error> {
         let found = self.places.get(name).copied();
         found.ok_or_else(|| self.unknown(name))
     }
 
-    /// Freezes a parameter, or thaws it: a frozen one is not stepped.
+    /// Freezes a parameter or unfreezes it: the optimizer does not update frozen ones.
     pub fn set_frozen(&self, name: &str, frozen: bool) -> Result<(), Error> {
         self.get(name)?.set_share(if frozen { 0.0 } else { 1.0 });
         Ok(())
     }
 
-    /// The registry for a part of the model: names get `prefix.` in front.
+    /// Returns the registry for a part of the model, with `prefix.` in front of all names.
     pub fn scope(&mut self, prefix: &str) -> Scope<'_> {
         Scope {
             prefix: prefix.to_owned(),
@@ -247,7 +247,7 @@ impl Parameters {
         if self.places.contains_key(&name) {
             return Err(Error::Duplicate(name));
         }
-        // Keyed by the name: the order of construction changes nothing.
+        // Keyed by the name: values do not depend on the order of construction.
         let mut stream = random::stream(self.seed, &format!("init/{name}"), 0, 0);
         let values = init.values(shape, &mut stream);
         let var = Tensor::from_vec(values, Shape::from(shape), &self.device)
@@ -269,7 +269,7 @@ impl Parameters {
     }
 }
 
-/// The registry for a part of a model.
+/// The registry for a part of a model, which adds a prefix to all names.
 #[derive(Debug)]
 pub struct Scope<'a> {
     prefix: String,
@@ -277,7 +277,7 @@ pub struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// The registry for a part of this part.
+    /// Returns the registry for a part of this part.
     pub fn scope(&mut self, prefix: &str) -> Scope<'_> {
         Scope {
             prefix: format!("{}.{prefix}", self.prefix),
@@ -285,17 +285,17 @@ impl Scope<'_> {
         }
     }
 
-    /// Registers a learned parameter; the tensor shares its storage.
+    /// Registers a learned parameter; the returned tensor shares its storage.
     pub fn parameter(&mut self, name: &str, shape: &[usize], init: Init) -> Result<Tensor, Error> {
         self.register(name, shape, init, Kind::Parameter)
     }
 
-    /// Registers a buffer; the tensor shares its storage.
+    /// Registers a buffer; the returned tensor shares its storage.
     pub fn buffer(&mut self, name: &str, shape: &[usize], init: Init) -> Result<Tensor, Error> {
         self.register(name, shape, init, Kind::Buffer)
     }
 
-    /// How much of the learning rate something registered in this scope is trained at, from now on too.
+    /// Returns the learning-rate multiplier of an entry in this scope; later changes are visible in it.
     pub fn share(&self, name: &str) -> Result<Share, Error> {
         let entry = self.parameters.get(&format!("{}.{name}", self.prefix))?;
         Ok(entry.share.clone())

@@ -1,4 +1,4 @@
-//! One forward pass: whether it trains, who listens at its modules, what surrounds it.
+//! One forward pass: training or evaluation, hooks at modules, and access to the run around it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,14 +11,14 @@ use crate::random::{self, Stream};
 /// A named module of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleInfo {
-    /// Its name, as its parameters have it in front: `fc1`.
+    /// Full name, the prefix of its parameters' names, e.g. `fc1`.
     pub name: String,
-    /// What it is, as `linear`.
+    /// Kind of the layer, e.g. `linear`.
     pub kind: &'static str,
 }
 
 impl ModuleInfo {
-    /// A module of this name and kind.
+    /// Creates a module of this name and kind.
     pub fn new(name: impl Into<String>, kind: &'static str) -> ModuleInfo {
         ModuleInfo {
             name: name.into(),
@@ -27,39 +27,39 @@ impl ModuleInfo {
     }
 }
 
-/// Who listens at modules.
+/// Observers of modules, called on their inputs and outputs.
 pub trait Taps {
-    /// Whether somebody listens at a module: where nobody does, it may run as one with those around it.
+    /// Whether a hook is attached to the module. If not, it may be fused with its neighbours.
     fn listens(&mut self, module: &ModuleInfo) -> bool;
 
-    /// A module begins: what it is to be given instead of `input`, where somebody listens at it.
+    /// Called before a module; returns the input to use instead of `input`, if a hook is attached.
     fn enter(&mut self, module: &ModuleInfo, input: &Tensor) -> Result<Option<Tensor>>;
 
-    /// A module at which somebody listens is done: what its output is to be instead of `output`.
+    /// Called after a module with an attached hook; returns the output to use instead of `output`.
     fn leave(&mut self, module: &ModuleInfo, input: &Tensor, output: Tensor) -> Result<Tensor>;
 }
 
-/// What surrounds a pass.
+/// The run around a pass.
 pub trait Surroundings {
-    /// The tensor that a hook has published under a name, without a gradient.
+    /// Returns the tensor that a hook published under a name, detached from the graph.
     fn published(&self, name: &str) -> Result<Option<Tensor>>;
 
-    /// Shows hooks a tensor of the batch under a name.
+    /// Makes a tensor of the batch visible to hooks under a name.
     fn show(&self, name: Cow<'static, str>, tensor: &Tensor);
 }
 
-/// Which pass of a training it is: the key of everything random in it.
+/// Position of a pass in a training run: the key of all its random numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// The run's seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Training epochs finished.
+    /// Number of completed training epochs.
     pub epoch: u64,
-    /// Training batches finished.
+    /// Number of completed training batches.
     pub iteration: u64,
 }
 
-/// One forward pass over a batch. Models hand it from layer to layer.
+/// One forward pass over a batch, which models hand from layer to layer.
 ///
 /// ```
 /// use candle_core::{Device, Tensor};
@@ -83,17 +83,17 @@ pub struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// A training pass without listeners.
+    /// Creates a training pass without hooks.
     pub fn training() -> Pass<'a> {
         Pass::new(true)
     }
 
-    /// A pass of a validation, a test or a prediction, without listeners.
+    /// Creates a pass for validation, test or prediction, without hooks.
     pub fn evaluation() -> Pass<'a> {
         Pass::new(false)
     }
 
-    /// A pass without listeners.
+    /// Creates a pass without hooks.
     pub fn new(is_training: bool) -> Pass<'a> {
         Pass {
             is_training,
@@ -104,43 +104,43 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The pass of a moment of a training.
+    /// Sets the position in training, which determines the random numbers.
     pub fn at(mut self, moment: Moment) -> Pass<'a> {
         self.moment = moment;
         self
     }
 
-    /// One of the passes that make running statistics anew: of the samples of those so far, this one
-    /// included, it has the part `weight`, from above 0 to 1.
+    /// Recomputes running statistics: this pass's samples are the fraction `weight`, above 0 and at
+    /// most 1, of all samples so far, its own included.
     pub fn renewing(mut self, weight: f64) -> Pass<'a> {
         self.renewal = Some(weight);
         self
     }
 
-    /// A pass at whose modules somebody listens.
+    /// Attaches observers to the modules.
     pub fn with_taps(mut self, taps: &'a mut dyn Taps) -> Pass<'a> {
         self.taps = Some(taps);
         self
     }
 
-    /// A pass within a run.
+    /// Connects the pass to the run around it.
     pub fn within(mut self, surroundings: &'a dyn Surroundings) -> Pass<'a> {
         self.surroundings = Some(surroundings);
         self
     }
 
-    /// Whether what only training has is on, such as dropout.
+    /// Whether training-only behaviour such as dropout is enabled.
     pub fn is_training(&self) -> bool {
         self.is_training
     }
 
-    /// Where this pass makes running statistics anew, its part of the samples so far.
+    /// Returns this pass's fraction of the samples so far, if running statistics are recomputed.
     pub fn renewal(&self) -> Option<f64> {
         self.renewal
     }
 
-    /// Random numbers for a purpose, such as `dropout/NAME`: the same ones for the same seed, purpose,
-    /// epoch and iteration, whatever else is drawn.
+    /// Returns a random stream for a purpose such as `dropout/NAME`, determined only by seed, purpose,
+    /// epoch and iteration.
     pub fn random(&self, purpose: &str) -> Stream {
         let Moment {
             seed,
@@ -150,13 +150,13 @@ impl<'a> Pass<'a> {
         random::stream(seed, purpose, epoch, iteration)
     }
 
-    /// Whether somebody listens at a module.
+    /// Whether a hook is attached to a module.
     pub fn listens(&mut self, module: &ModuleInfo) -> bool {
         self.taps.as_mut().is_some_and(|taps| taps.listens(module))
     }
 
-    /// Runs a named module: `forward` makes its output of its input. Where nobody listens at it,
-    /// this is `forward` and nothing else.
+    /// Runs a named module, whose output `forward` computes from its input. Without an attached hook,
+    /// only `forward` runs.
     #[inline]
     pub fn module(
         &mut self,
@@ -178,8 +178,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The tensor that a hook has published under a name at `after_forward` or before; none where
-    /// there is none, or outside a run. It carries no gradient.
+    /// Returns the tensor that a hook published under a name at `after_forward` or earlier, if any;
+    /// none outside a run. It carries no gradient.
     pub fn published(&self, name: &str) -> Result<Option<Tensor>> {
         match self.surroundings {
             Some(surroundings) => surroundings.published(name),
@@ -187,8 +187,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Shows hooks a tensor of the batch under a name, beside `inputs`, `targets`, `outputs` and
-    /// `loss`.
+    /// Makes a tensor of the batch visible to hooks under a name, in addition to `inputs`, `targets`,
+    /// `outputs` and `loss`.
     pub fn show(&self, name: impl Into<Cow<'static, str>>, tensor: &Tensor) {
         if let Some(surroundings) = self.surroundings {
             surroundings.show(name.into(), tensor);

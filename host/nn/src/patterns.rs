@@ -1,9 +1,9 @@
 //! Name patterns: `*` for any characters, `?` for one, `[ab]` for one of several, `{a,b}` for one of
-//! two. `!` in front of a pattern takes names away: from those that the others choose, or from all.
+//! two. A leading `!` excludes names: from those that the other patterns select, or from all.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-/// Patterns of which a name has to match one, and none of those with a `!` in front.
+/// A set of patterns: a name must match one of them, and none of those with a leading `!`.
 #[derive(Clone, Debug)]
 pub struct Patterns {
     written: Vec<String>,
@@ -14,11 +14,11 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// The patterns as they are written.
+    /// Parses the patterns.
     ///
     /// # Errors
     ///
-    /// A message where one of them is none.
+    /// A message for the first invalid pattern.
     pub fn new(patterns: &[String]) -> Result<Patterns, String> {
         let mut builders: [GlobSetBuilder; 3] = std::array::from_fn(|_| GlobSetBuilder::new());
         let [all, chosen, excluded] = &mut builders;
@@ -49,13 +49,13 @@ impl Patterns {
         })
     }
 
-    /// Whether they choose a name.
+    /// Whether the patterns select a name.
     pub fn matches(&self, name: &str) -> bool {
         let has_choice = !self.chosen.is_empty() || self.excluded.is_empty();
         (!has_choice || self.chosen.is_match(name)) && !self.excluded.is_match(name)
     }
 
-    /// The first pattern that matches none of `names`.
+    /// Returns the first pattern that matches none of `names`.
     pub fn idle<'a>(&self, names: impl Iterator<Item = &'a str>) -> Option<&str> {
         let mut used = vec![false; self.written.len()];
         for name in names {

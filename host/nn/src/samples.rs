@@ -1,27 +1,27 @@
-//! Kinds of a sample's input and target: what a model is built for.
+//! Kinds of inputs and targets, for which a model is built.
 
-/// What a sample's input is made of.
+/// Content of a sample's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inputs {
-    /// `f32`, normalised.
+    /// Values of type `f32`, normalised.
     Numbers,
-    /// `u32`, below this many: indices into a vocabulary.
+    /// Tokens of type `u32`, indices into a vocabulary of this size.
     Tokens(usize),
 }
 
-/// What a sample's target is.
+/// Content of a sample's target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Targets {
-    /// One class, by its index into the names; a batch's targets are (samples), `u32`.
+    /// One class, as an index into the names; a batch's targets are (samples), `u32`.
     Class(Vec<String>),
-    /// A class for each position of the input; a batch's targets are (samples, positions), `u32`.
+    /// One class for each position of the input; a batch's targets are (samples, positions), `u32`.
     ClassPerPosition(Vec<String>),
-    /// Numbers of these names; a batch's targets are (samples, numbers), `f32`.
+    /// Numeric targets of these names; a batch's targets are (samples, numbers), `f32`.
     Numbers(Vec<String>),
 }
 
 impl Targets {
-    /// How many outputs a model needs for each sample or position.
+    /// Returns the number of outputs that a model needs per sample or position.
     pub fn outputs(&self) -> usize {
         match self {
             Targets::Class(names) | Targets::ClassPerPosition(names) | Targets::Numbers(names) => {

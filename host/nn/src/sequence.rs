@@ -1,11 +1,11 @@
-//! Layers one after the other, and layers beside each other.
+//! Layers that run one after the other, and residual connections.
 
 use candle_core::{Result, Tensor};
 
 use super::fusion::Fused;
 use super::{Activation, Layer, ModuleInfo, Pass, ops};
 
-/// Layers one after the other, each a module where it has a name.
+/// Layers that run one after the other; those with a name are modules.
 #[derive(Default)]
 pub struct Sequence {
     steps: Vec<Step>,
@@ -14,15 +14,15 @@ pub struct Sequence {
 struct Step {
     module: Option<ModuleInfo>,
     layer: Box<dyn Layer>,
-    /// This layer and those behind it in one, and how many they are.
+    /// Fused operation that starts with this layer, and the number of layers it covers.
     fused: Option<(usize, Fused)>,
 }
 
-/// The most layers that are fused.
+/// Largest number of layers in a fused operation.
 const MOST: usize = 3;
 
 impl Sequence {
-    /// A layer more.
+    /// Appends a layer.
     pub fn push(&mut self, module: Option<ModuleInfo>, layer: Box<dyn Layer>) {
         self.steps.push(Step {
             module,
@@ -39,7 +39,8 @@ impl Sequence {
         }
     }
 
-    /// The layers that begin `steps` in one, where there are such and nobody listens at them.
+    /// Returns the fused operation that starts at `steps` and the steps after it, if there is one
+    /// and no hook is attached to its modules.
     fn fused<'a>(steps: &'a [Step], pass: &mut Pass<'_>) -> Option<(&'a [Step], &'a Fused)> {
         let (count, fused) = steps.first()?.fused.as_ref()?;
         let (inside, rest) = steps.split_at_checked(*count)?;
@@ -70,13 +71,13 @@ impl Layer for Sequence {
     }
 }
 
-/// activation(layers(x) + shortcut(x)).
+/// A residual connection: activation(layers(x) + shortcut(x)).
 pub struct Residual {
-    /// The layers.
+    /// Main branch.
     pub layers: Sequence,
-    /// The input's way past them; without layers it goes as it is.
+    /// Branch for the input; without layers it is the identity.
     pub shortcut: Sequence,
-    /// The nonlinearity on the sum.
+    /// Nonlinearity applied to the sum.
     pub activation: Activation,
 }
 

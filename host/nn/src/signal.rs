@@ -1,21 +1,21 @@
-//! What flows between layers.
+//! Shape and content of the data between layers.
 
 use std::fmt;
 
 use crate::Inputs;
 
-/// What flows between layers, for one sample: the batch is in front of its shape.
+/// Shape and content of the data between two layers, for one sample, without the batch dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signal {
     /// The shape of a sample: (channels, height, width) of images, (length, width) of sequences,
     /// (width) of vectors.
     pub shape: Vec<usize>,
-    /// What it is made of.
+    /// Content, values or tokens.
     pub content: Inputs,
 }
 
 impl Signal {
-    /// Numbers of a shape.
+    /// Values of this shape.
     pub fn numbers(shape: impl Into<Vec<usize>>) -> Signal {
         Signal {
             shape: shape.into(),
@@ -23,7 +23,7 @@ impl Signal {
         }
     }
 
-    /// So many tokens in a row, each below `vocabulary`.
+    /// A sequence of `length` tokens, each below `vocabulary`.
     pub fn tokens(length: usize, vocabulary: usize) -> Signal {
         Signal {
             shape: vec![length],
@@ -31,7 +31,7 @@ impl Signal {
         }
     }
 
-    /// How many numbers or tokens a sample has.
+    /// Returns the number of values or tokens per sample.
     pub fn count(&self) -> usize {
         self.shape.iter().product()
     }

@@ -1,39 +1,39 @@
-//! What a model is made of, for `sconce summary`.
+//! Layers and costs of a model, for `sconce summary`.
 
-/// A model's layers, in the order in which they run, with what each costs.
+/// A model's layers, in the order in which they run, with the cost of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// A sample's shape.
+    /// Shape of a sample.
     pub input: Vec<usize>,
-    /// The layers.
+    /// Layers, each before those inside it.
     pub layers: Vec<LayerSummary>,
 }
 
 /// A layer of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerSummary {
-    /// Its name.
+    /// Full name of the layer.
     pub name: String,
-    /// What it is.
+    /// Kind of the layer, as in the manifest.
     pub kind: &'static str,
-    /// The shape that it makes of a sample.
+    /// Shape of the output for one sample.
     pub output: Vec<usize>,
-    /// How many learned numbers it has of its own, or with its layers where it has some.
+    /// Number of learned elements, including those of the layers inside it.
     pub parameters: usize,
-    /// The floating-point operations of a sample's forward pass: two for each multiplication and
-    /// addition of its products, convolutions and attention; nothing else is counted.
+    /// FLOPs of a sample's forward pass: two for each multiply-add of matrix multiplications,
+    /// convolutions and attention; nothing else is counted.
     pub flops: u64,
-    /// How deep it stands inside other layers; those at 0 add up to the model.
+    /// Nesting depth; layers at depth 0 add up to the model.
     pub depth: usize,
 }
 
 impl Summary {
-    /// The learned numbers of the whole model.
+    /// Returns the number of learned elements of the model.
     pub fn parameters(&self) -> usize {
         self.outermost().map(|layer| layer.parameters).sum()
     }
 
-    /// The floating-point operations of a sample's forward pass.
+    /// Returns the FLOPs of a sample's forward pass.
     pub fn flops(&self) -> u64 {
         self.outermost().map(|layer| layer.flops).sum()
     }

@@ -1,4 +1,4 @@
-//! Models written with `candle_nn`: their variables in the registry, named, ordered and drawn from
+//! Models written with `candle_nn`: their variables in the registry, named, ordered and initialised from
 //! the seed.
 
 use std::mem;
@@ -12,10 +12,10 @@ use candle_nn::var_builder::SimpleBackend;
 use crate::init::Init;
 use crate::parameters::{Kind, Parameters};
 
-/// Builds a model of `candle_nn`'s layers, whose variables are registered in `parameters`.
+/// Builds a model from `candle_nn`'s layers and registers its variables in `parameters`.
 ///
-/// They get their values from the registry's seed, by their names; a batch norm's running statistics
-/// become buffers. A name that comes twice is the same variable, as in `candle_nn`'s `VarMap`.
+/// Their values depend on the registry's seed and their names; a batch norm's running statistics
+/// become buffers. A name used twice is the same variable, as in `candle_nn`'s `VarMap`.
 ///
 /// Some of `candle_nn`'s layers cut the gradient: `docs/candle-gradients.md` has the list, and the
 /// gradient audit finds them in a run's first iteration.
@@ -38,7 +38,7 @@ use crate::parameters::{Kind, Parameters};
 ///
 /// # Errors
 ///
-/// `make`'s, and where a name comes again with another shape.
+/// Those of `make`, or if a name is requested again with another shape.
 pub fn with_var_builder<M>(
     parameters: &mut Parameters,
     make: impl FnOnce(VarBuilder<'static>) -> Result<M>,
@@ -48,7 +48,7 @@ pub fn with_var_builder<M>(
     let shared = Arc::new(Mutex::new(mem::replace(parameters, empty())));
     let backend = Box::new(Registry(Arc::clone(&shared)));
     let model = make(VarBuilder::from_backend(backend, dtype, device.clone()));
-    // Whatever of the builder the model has kept finds an empty registry from now on.
+    // Any part of the builder that the model has kept refers to an empty registry from now on.
     *parameters = mem::replace(&mut *lock(&shared), empty());
     model
 }
@@ -101,7 +101,7 @@ impl SimpleBackend for Registry {
     }
 }
 
-/// candle's initialisation as one of ours.
+/// Translates candle's initialisation to ours.
 fn translated(hint: candle_nn::Init, shape: &Shape) -> Init {
     match hint {
         candle_nn::Init::Const(value) => Init::Constant(value),

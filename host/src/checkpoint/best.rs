@@ -3,8 +3,8 @@
 use sconce_plugin_api::ext::{BEST_CHECKPOINT, check_tag};
 use serde::Deserialize;
 
-use super::form::{STATE, parsed};
 use super::index::Index;
+use super::layout::{STATE, parsed};
 use super::{Header, Stage, Store};
 
 /// A note of the best checkpoint, as [`BEST_CHECKPOINT`] says it.

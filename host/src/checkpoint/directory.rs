@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use candle_core::Tensor;
 
-use super::form::{self, Files};
+use super::form::Files;
 use super::index::{self, Index};
+use super::layout;
 use super::{Checkpoint, Error};
 use crate::files::sync_directory;
 
@@ -133,7 +134,7 @@ fn free_bytes(_path: &Path) -> Option<u64> {
 /// Reads the checkpoint in a directory, after looking at every byte of it.
 pub fn read(directory: &Path) -> Result<Checkpoint, Error> {
     let index = Index::read(directory)?;
-    if !index.has(form::TRAINING) {
+    if !index.has(layout::TRAINING) {
         return Err(Error::Damaged {
             path: directory.to_owned(),
             reason: "it has the parameters alone, from which no run can go on".to_owned(),
@@ -151,10 +152,10 @@ pub fn read(directory: &Path) -> Result<Checkpoint, Error> {
 /// Reads the parameters of the checkpoint in a directory, by their own names.
 pub fn parameters(directory: &Path) -> Result<Vec<(String, Tensor)>, Error> {
     let index = Index::read(directory)?;
-    let bytes = index.file(directory, form::PARAMETERS)?;
-    form::tensors(&bytes).map_err(|reason| Error::Damaged {
+    let bytes = index.file(directory, layout::PARAMETERS)?;
+    layout::tensors(&bytes).map_err(|reason| Error::Damaged {
         path: directory.to_owned(),
-        reason: format!("`{}`: {reason}", form::PARAMETERS),
+        reason: format!("`{}`: {reason}", layout::PARAMETERS),
     })
 }
 

@@ -6,29 +6,14 @@
 //! and, for states that are no JSON, `hooks/`); everything else is JSON in `state.json`,
 //! `hooks.json` and `manifest.json`.
 
-use candle_core::safetensors::Load;
 use candle_core::{Device, Tensor};
-use safetensors::SafeTensors;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::bytes::bytes_of;
+use super::layout::{HOOKS, MANIFEST, PARAMETERS, STATE, TRAINED_FILE, TRAINING, parsed, tensors};
 use super::section::Section;
 use super::{Checkpoint, Error, Header, HookRecord, sets};
-
-/// The model's parameters and buffers.
-pub(super) const PARAMETERS: &str = "parameters.safetensors";
-/// The training's own parameters and buffers, where others were measured.
-pub(super) const TRAINED_FILE: &str = "trained.safetensors";
-/// All other tensors.
-pub(super) const TRAINING: &str = "training.safetensors";
-/// What is neither tensor nor hook's state.
-pub(super) const STATE: &str = "state.json";
-/// The hooks and their states.
-const HOOKS: &str = "hooks.json";
-/// The run's manifest.
-const MANIFEST: &str = "manifest.json";
 
 /// The files of a checkpoint, ready to be written by any thread.
 #[derive(Debug)]
@@ -165,26 +150,10 @@ impl Files {
     }
 }
 
-/// The tensors of a safetensors file, in the order of their names.
-pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
-    let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
-    let mut tensors = Vec::with_capacity(file.len());
-    for (name, view) in file.tensors() {
-        let tensor = view.load(&Device::Cpu).map_err(|error| error.to_string())?;
-        tensors.push((name, tensor));
-    }
-    tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(tensors)
-}
-
 fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|error| error.to_string())?;
     text.push(b'\n');
     Ok(text)
-}
-
-pub(super) fn parsed<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 
 /// A hook as `hooks.json` has it.

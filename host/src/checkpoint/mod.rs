@@ -11,6 +11,7 @@ mod directory;
 mod error;
 mod form;
 mod index;
+mod layout;
 mod section;
 mod sets;
 mod sound;

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use candle_core::Tensor;
 
-use super::form::{self, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
 use super::index::Index;
+use super::layout::{self, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
 use super::section::Section;
 use super::{Checkpoint, Error, Header};
 
@@ -89,10 +89,10 @@ pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, Error> {
     };
     let tensors = |name: &str| {
         let bytes = index.file(directory, name)?;
-        form::tensors(&bytes).map_err(|reason| damaged(name, reason))
+        layout::tensors(&bytes).map_err(|reason| damaged(name, reason))
     };
     let header: Header =
-        form::parsed(&index.file(directory, STATE)?).map_err(|reason| damaged(STATE, reason))?;
+        layout::parsed(&index.file(directory, STATE)?).map_err(|reason| damaged(STATE, reason))?;
     let measured = header.measured.as_deref().unwrap_or(TRAINED);
     let set = set.unwrap_or(measured);
     let found = |tensors| {

@@ -1,5 +1,6 @@
 //! `sconce new-run`: a manifest to begin with, by questions or arguments.
 
+mod arguments;
 mod explain;
 mod look;
 mod questions;
@@ -8,7 +9,6 @@ mod start;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::new_plugin::{standard_plugins, this_program};
@@ -18,64 +18,9 @@ use crate::exit;
 use crate::manifest::{self, TaskSource};
 use crate::plugin::search::{self, Inventory};
 use crate::session::Failure;
+pub(super) use arguments::NewRunArgs;
 use questions::Questions;
 use start::Start;
-
-/// The arguments of `sconce new-run`.
-#[derive(Debug, Args)]
-pub(super) struct NewRunArgs {
-    /// The manifest to write.
-    #[arg(default_value = "run.json")]
-    file: PathBuf,
-    /// What the data is. On a terminal it is asked for.
-    #[arg(long, value_enum)]
-    task: Option<TaskKind>,
-    /// The data: a directory of images or of IDX files, a table, a text.
-    #[arg(long, value_name = "PATH")]
-    data: Option<PathBuf>,
-    /// The column of a table to be learned. Default: its last one.
-    #[arg(long, value_name = "COLUMN")]
-    target: Option<String>,
-    /// The model. Default: one that suits the data.
-    #[arg(long, value_enum)]
-    model: Option<ModelKind>,
-    /// A directory with plugins. Default: the standard plugins, where they lie beside this program;
-    /// installed ones are found without.
-    #[arg(long = "plugins", value_name = "DIR")]
-    plugins: Vec<PathBuf>,
-    /// How many passes over the training data.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    epochs: Option<u64>,
-    /// Asks nothing: takes the defaults for what is not said.
-    #[arg(long, short)]
-    yes: bool,
-}
-
-/// What the data is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum TaskKind {
-    /// Images to classify: a directory for each class, or the IDX files of MNIST.
-    Image,
-    /// A table: a line per sample, a column to be learned.
-    Table,
-    /// A text, of which each next byte is learned.
-    Text,
-    /// Digits drawn from the seed: nothing to download.
-    Digits,
-}
-
-/// The models that are offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum ModelKind {
-    /// A multi-layer perceptron.
-    Mlp,
-    /// A convolutional network for images.
-    Convnet,
-    /// A residual network for images.
-    Resnet,
-    /// A decoder-only transformer for text.
-    Gpt,
-}
 
 /// The hooks that a run begins with, as far as their plugins are there.
 const HOOKS: [&str; 3] = ["console", "csv", "checkpoint"];

@@ -19,7 +19,7 @@ use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
-use crate::run::{Divergence, Outcome, Profile, Report, Resume, RunError, Signal, Trainer};
+use crate::run::{Divergence, Outcome, Profile, Report, Resume, RunError, Trainer};
 use crate::session::{self, Checked, Failure, HookPlan, Output, Selection, TaskBuilder};
 use crate::task::Task;
 use crate::ui::View;
@@ -78,15 +78,6 @@ struct Ended {
     store: Store,
     /// Whether its results are in the output directory.
     is_written: bool,
-}
-
-/// The exit code of a run that a signal ended.
-pub(super) fn code_of(signal: Signal) -> u8 {
-    match signal {
-        Signal::Interrupt => exit::INTERRUPTED,
-        Signal::Terminate => exit::TERMINATED,
-        Signal::Hangup => exit::HUNG_UP,
-    }
 }
 
 #[expect(
@@ -350,7 +341,7 @@ fn conclude(report: &Report, vanished: Option<String>) -> u8 {
         }
         Outcome::Interrupted(signal) => {
             output::line(&format!("ended by {}: {}", signal.name(), amount(report)));
-            code_of(*signal)
+            signals::code_of(*signal)
         }
         Outcome::Failed(error) => {
             let problem = Diagnostic::new(error.to_string());

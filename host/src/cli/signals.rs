@@ -1,6 +1,7 @@
 //! Signals: the first asks the run to end soon, a later one ends it at once.
 
-use crate::run::Interrupt;
+use crate::exit;
+use crate::run::{Interrupt, Signal};
 
 /// Lets signals raise a flag. A `SIGHUP` that this process was started to ignore, as by `nohup`, stays ignored.
 #[cfg(unix)]
@@ -8,8 +9,6 @@ use crate::run::Interrupt;
 pub(super) fn install() -> Interrupt {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::low_level;
-
-    use crate::run::Signal;
 
     let interrupt = Interrupt::default();
     let signals = [
@@ -50,7 +49,7 @@ fn heed(interrupt: &Interrupt, signal: crate::run::Signal) {
         Meaning::EndNow => {
             crate::ui::leave();
             say(b"sconce: ended at once; complete checkpoints are kept\n");
-            signal_hook::low_level::exit(super::run::code_of(signal).into());
+            signal_hook::low_level::exit(code_of(signal).into());
         }
     }
 }
@@ -89,4 +88,13 @@ fn say(text: &[u8]) {
 #[cfg(not(unix))]
 pub(super) fn install() -> Interrupt {
     Interrupt::default()
+}
+
+/// The exit code of a run that a signal ended.
+pub(super) fn code_of(signal: Signal) -> u8 {
+    match signal {
+        Signal::Interrupt => exit::INTERRUPTED,
+        Signal::Terminate => exit::TERMINATED,
+        Signal::Hangup => exit::HUNG_UP,
+    }
 }

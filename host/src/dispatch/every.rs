@@ -3,7 +3,7 @@
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
-use super::hooks::is_outside;
+use super::points::is_outside;
 
 /// Calls a hook in every n-th iteration, update or epoch: in those whose number, counted from 1,
 /// less `offset` is a multiple of n.

@@ -6,6 +6,7 @@ use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point, Priority};
 
 use super::Every;
+use super::points::{is_module, is_outside};
 use crate::checkpoint::HookRecord;
 use crate::patterns::Patterns;
 use crate::plugin::instance::Instance;
@@ -84,24 +85,6 @@ impl HookSpec {
                 || self.streams.is_some()
                 || is_module(point) && self.modules.is_some())
     }
-}
-
-/// Whether a point is a module's.
-pub(super) fn is_module(point: Point) -> bool {
-    matches!(point, Point::ModuleForward | Point::ModuleBackward)
-}
-
-/// Whether a point belongs to no phase, so that no filter concerns it.
-pub(super) fn is_outside(point: Point) -> bool {
-    matches!(
-        point,
-        Point::BeforeRun
-            | Point::AfterRun
-            | Point::OnException
-            | Point::BeforeSaveCheckpoint
-            | Point::AfterSaveCheckpoint
-            | Point::AfterLoadCheckpoint
-    )
 }
 
 /// A created hook.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use sconce_plugin_api::{Phase, Point};
 
-use super::hooks::is_module;
+use super::points::is_module;
 use super::{Hook, HookSpec};
 use crate::plugin::instance::CallEntry;
 

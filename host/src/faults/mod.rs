@@ -27,6 +27,7 @@ mod previous;
     allow(dead_code, reason = "for Linux's handlers")
 )]
 mod report;
+mod reports;
 mod suspects;
 #[cfg_attr(
     not(target_os = "linux"),
@@ -105,7 +106,7 @@ pub(crate) fn watch(
     };
     told(
         "crashes are not reported",
-        install(guard.trail, suspects, directory),
+        reports::install(guard.trail, suspects, directory),
     );
     let watchdog = Watchdog::start(Watch {
         trail: guard.trail,
@@ -119,26 +120,6 @@ pub(crate) fn watch(
         Err(error) => told("hooks that hang are not noticed", Err(error)),
     }
     guard
-}
-
-#[cfg(target_os = "linux")]
-fn install(trail: &'static Trail, suspects: Suspects, directory: &Path) -> std::io::Result<()> {
-    crash::install(trail, suspects, directory)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn install(_: &'static Trail, _: Suspects, _: &Path) -> std::io::Result<()> {
-    Err(std::io::Error::other("Sconce does so on Linux alone"))
-}
-
-#[cfg(target_os = "linux")]
-fn tell_hang(seconds: u64) -> bool {
-    crash::tell_hang(seconds)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn tell_hang(_seconds: u64) -> bool {
-    true
 }
 
 impl Guard {

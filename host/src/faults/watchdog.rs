@@ -139,7 +139,7 @@ fn warn(hook: &Suspect, crumb: &Crumb, time: Duration, limit: Option<Duration>) 
 
 /// Ends the process, if nothing else does so already.
 fn end(watch: &Watch, time: Duration) {
-    if !super::tell_hang(time.as_secs()) {
+    if !super::reports::tell_hang(time.as_secs()) {
         return;
     }
     let path = watch.directory.join(RESCUED);

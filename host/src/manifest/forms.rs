@@ -5,7 +5,7 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
 use super::problem::Problem;
-use super::schema_check::{did_you_mean, in_words, key_of, missing_key, one_of, shortened};
+use super::wording::{did_you_mean, in_words, key_of, missing_key, one_of, shortened};
 use super::{json_path, right_form};
 use crate::nearest::nearest;
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::json_path;
 use super::problem::Problem;
-use super::schema_check::did_you_mean;
+use super::wording::did_you_mean;
 use crate::nearest::{nearest, ours};
 
 /// The sections of a manifest in which a key is looked for that stands elsewhere.

@@ -10,6 +10,7 @@ pub(crate) mod json_path;
 pub(crate) mod limits;
 mod load;
 mod misplaced;
+mod origin;
 mod overlay;
 mod overrides;
 mod priority;
@@ -23,6 +24,7 @@ mod syntax;
 mod train;
 mod whole_number;
 mod with_hooks;
+mod wording;
 
 use std::path::PathBuf;
 
@@ -35,7 +37,8 @@ pub(crate) use hook_entry::ENTRY_KEYS;
 pub use hook_entry::{HookEntry, PhaseName};
 pub use limits::LimitsConfig;
 pub use load::load;
-pub use overlay::{Assignment, Origin, Overlay, VARIABLE};
+pub use origin::Origin;
+pub use overlay::{Assignment, Overlay, VARIABLE};
 pub use source::Source;
 pub use train::TrainConfig;
 pub use with_hooks::{KnownHook, add_hooks};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::origin::Origin;
 use super::{Source, json_path, read, syntax};
 use crate::diagnostic::Diagnostic;
 
@@ -26,15 +27,6 @@ pub struct Assignment {
     pub origin: Origin,
     /// A path, `=` and a value.
     pub text: String,
-}
-
-/// Where an assignment was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// With `--set`.
-    CommandLine,
-    /// In the environment variable of this name.
-    Environment(String),
 }
 
 impl Overlay {

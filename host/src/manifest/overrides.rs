@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::json_path::{self, Step};
-use super::overlay::{Assignment, Origin};
-use super::{Source, schema_check};
+use super::origin::Origin;
+use super::overlay::Assignment;
+use super::{Source, wording};
 use crate::diagnostic::Diagnostic;
 
 /// Sets values, and notes in `source` where they came from. What can't be set changes nothing.
@@ -107,7 +108,7 @@ fn possible(document: &Value, steps: &[Step]) -> Result<(), String> {
             (Step::Key(_), None | Some(Value::Null)) => None,
             (Step::Key(_), Some(Value::String(_))) if is_hook(steps, depth) => None,
             (Step::Key(key), Some(other)) => {
-                let other = schema_check::shortened(other);
+                let other = wording::shortened(other);
                 return Err(format!("there is no `{key}` in {other}"));
             }
             (Step::Index(index), Some(Value::Array(elements))) => {

@@ -9,7 +9,7 @@ use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::json_path;
-use super::overlay::Origin;
+use super::origin::Origin;
 use crate::diagnostic::{Diagnostic, Place};
 
 /// The file of what was written on the command line.

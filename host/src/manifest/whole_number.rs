@@ -3,7 +3,7 @@
 use jsonschema::{Keyword, ValidationError};
 use serde_json::{Map, Value};
 
-use super::schema_check::shortened;
+use super::wording::shortened;
 
 /// The keyword that says of which type a whole number is: `schemars` writes it, JSON Schema itself
 /// does nothing with it.

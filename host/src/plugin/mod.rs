@@ -27,6 +27,7 @@ mod surroundings;
 #[cfg(test)]
 mod test_libraries;
 pub mod trial;
+pub mod trial_fault;
 
 pub use inspect::{Inspected, inspect};
 pub use refusal::{Cause, Refusal};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::structure::StructureFault;
-use super::trial;
+use super::trial_fault::Fault;
 use crate::diagnostic::Diagnostic;
 
 /// A plugin's file and why it is refused.
@@ -93,7 +93,7 @@ pub enum Cause {
     Changed,
     /// Opening it in another process did not go well.
     #[error("{0}")]
-    Trial(trial::Fault),
+    Trial(Fault),
     /// The system can't open it.
     #[error("the system can't open it: {0}")]
     Open(String),

@@ -1,13 +1,13 @@
 //! The process of one test: takes its order from standard input, runs the test, leaves an answer.
 
 use std::io::Read;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use super::finding::Finding;
+use super::list::tests;
+use super::order::Order;
 use super::subject::Subject;
-use super::test::{Finding, tests};
 use crate::{exit, files};
 
 /// The hidden subcommand.
@@ -15,28 +15,6 @@ pub(crate) const COMMAND: &str = "validate-test";
 
 /// The file of the answer, in the test's directory.
 pub(super) const ANSWER: &str = "answer.json";
-
-/// The file that says what the test is doing, for the case that it does not come back.
-pub(super) const DOING: &str = "doing.txt";
-
-/// What a test is to do.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
-    /// What the answer must carry.
-    pub(super) token: String,
-    /// The test's name.
-    pub(super) test: String,
-    /// The library.
-    pub(super) library: PathBuf,
-    /// The hook's name; empty for tests of the library.
-    pub(super) hook: String,
-    /// The hook's configuration, if the user gave one.
-    pub(super) config: Option<Value>,
-    /// The seed of everything random.
-    pub(super) seed: u64,
-    /// A directory of the test's own.
-    pub(super) place: PathBuf,
-}
 
 /// What a test leaves.
 #[derive(Debug, Serialize, Deserialize)]

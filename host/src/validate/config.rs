@@ -4,11 +4,10 @@ use jsonschema::meta;
 use serde_json::{Value, json};
 
 use super::configs::{self, options, required};
+use super::finding::{Checked, Finding, Verdict, failed, passed, skipped, unless, warning};
 use super::stage::Script;
 use super::subject::Subject;
-use super::test::{
-    Checked, Finding, Group, Scope, Test, Verdict, failed, passed, skipped, unless, warning,
-};
+use super::test::{Group, Scope, Test};
 use super::trial::Trial;
 use super::witness::Recorder;
 use crate::manifest::schema_check;

@@ -1,9 +1,10 @@
 //! A host, a disk and a directory that refuse.
 
+use super::finding::{Checked, Finding, failed, passed, skipped};
 use super::resources;
 use super::stage::{Played, Script};
 use super::subject::Subject;
-use super::test::{Checked, Finding, Group, Scope, Test, failed, passed, skipped};
+use super::test::{Group, Scope, Test};
 
 pub(super) const GROUP: Group = Group {
     name: "faults",

@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use sconce_plugin_api::metadata::PluginMetadata;
 
+use super::finding::{Checked, Verdict, failed, passed, skipped, unless, warning};
 use super::subject::Subject;
-use super::test::{Checked, Group, Scope, Test, Verdict, failed, passed, skipped, unless, warning};
+use super::test::{Group, Scope, Test};
 use crate::bridge::Shared;
 use crate::log::MemoryLog;
 use crate::plugin::instance::Instance;

@@ -3,10 +3,11 @@
 use sconce_plugin_api::Phase;
 use serde_json::json;
 
+use super::finding::{Checked, Finding, Verdict, failed, passed, unless};
 use super::resources::Holdings;
 use super::stage::Script;
 use super::subject::Subject;
-use super::test::{Checked, Finding, Group, Scope, Test, Verdict, failed, passed, unless};
+use super::test::{Group, Scope, Test};
 use super::trial::Trial;
 use super::witness::{Part, Recorder};
 use crate::plugin::instance::Instance;

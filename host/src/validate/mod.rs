@@ -13,8 +13,11 @@ mod config;
 mod configs;
 mod faults;
 mod file;
+mod finding;
 mod lifecycle;
+mod list;
 mod odd_task;
+mod order;
 mod process;
 mod purity;
 #[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "limits on files"))]
@@ -30,6 +33,8 @@ mod values;
 mod witness;
 
 pub(crate) use child::{COMMAND, answer};
+pub use finding::{Finding, Verdict};
+pub use list::{groups, tests};
 #[cfg(target_os = "linux")]
 pub use suite::{Options, Suite, TestRun};
-pub use test::{Finding, Group, Level, Scope, Test, Verdict, groups, tests};
+pub use test::{Group, Level, Scope, Test};

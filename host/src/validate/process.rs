@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::child::{ANSWER, Answer, COMMAND, DOING, Order};
-use super::test::{Finding, failed};
+use super::child::{ANSWER, Answer, COMMAND};
+use super::finding::{Finding, failed};
+use super::order::{DOING, Order};
 use crate::diagnostic::shortened;
 use crate::subprocess::{ending, executable, last_lines, watch};
 

@@ -1,8 +1,9 @@
 //! What a hook does to the training's bits.
 
+use super::finding::{Checked, failed, passed, skipped, warning};
 use super::stage::Script;
 use super::subject::Subject;
-use super::test::{Checked, Group, Scope, Test, failed, passed, skipped, warning};
+use super::test::{Group, Scope, Test};
 use super::witness::measured;
 
 pub(super) const GROUP: Group = Group {

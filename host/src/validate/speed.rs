@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
+use super::finding::{Checked, Finding, failed, passed, skipped, warning};
 use super::stage::{Played, Script};
 use super::subject::Subject;
-use super::test::{Checked, Finding, Group, Scope, Test, failed, passed, skipped, warning};
+use super::test::{Group, Scope, Test};
 
 pub(super) const GROUP: Group = Group {
     name: "speed",

@@ -9,9 +9,9 @@ use sconce_plugin_api::metadata::HookMetadata;
 use sconce_plugin_api::{HookKind, Phase, Point, Priority};
 use serde_json::Value;
 
+use super::finding::{Finding, failed, skipped, warning};
 use super::odd_task::{OddTask, Oddity};
 use super::subject::Subject;
-use super::test::{Finding, failed, skipped, warning};
 use super::witness::{Marker, NAME, Part, Recorder};
 use crate::bridge::{self, Shared};
 use crate::checkpoint::{self, Store};

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::finding::{Checked, Finding, failed, passed, skipped, warning};
 use super::stage::{Played, Script, state_in};
 use super::subject::Subject;
-use super::test::{Checked, Finding, Group, Scope, Test, failed, passed, skipped, warning};
+use super::test::{Group, Scope, Test};
 use super::trial::Trial;
 use super::witness::{Act, Part, Recorder, measured};
 use crate::plugin::entry_error::EntryError;

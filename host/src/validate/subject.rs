@@ -7,15 +7,11 @@ use std::path::PathBuf;
 use sconce_plugin_api::metadata::HookMetadata;
 use serde_json::{Value, json};
 
-use super::child::{DOING, Order};
-use super::configs;
-use super::test::{Finding, failed, skipped};
-use super::trial::Trial;
-use super::witness::Recorder;
+use super::finding::{Finding, failed, skipped};
+use super::order::{DOING, Order};
 use crate::plugin::catalogue;
 use crate::plugin::library::Library;
 use crate::plugin::{Inspected, Refusal, inspect};
-use crate::random::stream;
 
 /// What a test is about.
 pub(super) struct Subject {
@@ -23,8 +19,8 @@ pub(super) struct Subject {
     pub(super) file: PathBuf,
     /// The hook's name; empty for tests of the library.
     hook: String,
-    given: Option<Value>,
-    found: OnceCell<Value>,
+    pub(super) given: Option<Value>,
+    pub(super) found: OnceCell<Value>,
     /// The seed of everything random.
     pub(super) seed: u64,
     /// A directory of the test's own.
@@ -73,43 +69,6 @@ impl Subject {
         schema
             .cloned()
             .ok_or_else(|| failed("the library describes no configuration of the hook"))
-    }
-
-    /// The configuration that runs use: the user's; else the least that the schema wants; where the
-    /// hook refuses that, the first random one that it takes.
-    pub(super) fn config(&self) -> Result<Value, Finding> {
-        if let Some(given) = &self.given {
-            return Ok(given.clone());
-        }
-        if let Some(found) = self.found.get() {
-            return Ok(found.clone());
-        }
-        let schema = self.schema()?;
-        let least = configs::least(&schema);
-        let mut stream = stream(0, "validate.choice", 0, 0);
-        let random = (0..200).filter_map(|_| configs::random(&schema, &mut stream));
-        let recorder = Recorder::new(false, true);
-        let trial = Trial::new(self, &recorder)?;
-        let mut all = [least.clone()].into_iter().chain(random);
-        let found = all.find(|config| {
-            let created = trial.create(&config.to_string());
-            // A panic is for tests to find, not to be avoided.
-            created.is_ok() || created.is_err_and(|error| error.is_panic())
-        });
-        let found = found.unwrap_or(least);
-        Ok(self.found.get_or_init(|| found).clone())
-    }
-
-    /// The configuration that runs use, where neither the user nor the hook's defaults say it.
-    pub(super) fn made_up(&self) -> Result<Option<Value>, Finding> {
-        if self.given.is_some() {
-            return Ok(None);
-        }
-        let config = self.config()?;
-        let has_members = config
-            .as_object()
-            .is_some_and(|members| !members.is_empty());
-        Ok(has_members.then_some(config))
     }
 
     /// Whether the user gave the configuration.

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::child::Order;
+use super::finding::{Finding, skipped};
+use super::list::tests;
+use super::order::Order;
 use super::process;
-use super::test::{Finding, Level, Scope, Test, skipped, tests};
+use super::test::{Level, Scope, Test};
 use crate::patterns::Patterns;
 use crate::plugin::{Inspected, Refusal, inspect};
 

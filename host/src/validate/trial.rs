@@ -2,14 +2,18 @@
 
 use sconce_plugin_api::abi::SetupAbi;
 
+use serde_json::Value;
+
+use super::configs;
+use super::finding::{Finding, failed, skipped};
 use super::stage::setup;
 use super::subject::Subject;
-use super::test::{Finding, failed, skipped};
 use super::witness::Recorder;
 use crate::bridge::Shared;
 use crate::plugin::entry_error::EntryError;
 use crate::plugin::instance::Instance;
 use crate::plugin::library::Library;
+use crate::random::stream;
 
 /// A place in which hooks are created without a run, and without the host's check of the configuration
 /// against the schema.
@@ -95,4 +99,43 @@ pub(super) fn not_created(error: &EntryError) -> Finding {
         ));
     }
     skipped(format!("it is not created: {}", error.message))
+}
+
+impl Subject {
+    /// The configuration that runs use: the user's; else the least that the schema wants; where the
+    /// hook refuses that, the first random one that it takes.
+    pub(super) fn config(&self) -> Result<Value, Finding> {
+        if let Some(given) = &self.given {
+            return Ok(given.clone());
+        }
+        if let Some(found) = self.found.get() {
+            return Ok(found.clone());
+        }
+        let schema = self.schema()?;
+        let least = configs::least(&schema);
+        let mut stream = stream(0, "validate.choice", 0, 0);
+        let random = (0..200).filter_map(|_| configs::random(&schema, &mut stream));
+        let recorder = Recorder::new(false, true);
+        let trial = Trial::new(self, &recorder)?;
+        let mut all = [least.clone()].into_iter().chain(random);
+        let found = all.find(|config| {
+            let created = trial.create(&config.to_string());
+            // A panic is for tests to find, not to be avoided.
+            created.is_ok() || created.is_err_and(|error| error.is_panic())
+        });
+        let found = found.unwrap_or(least);
+        Ok(self.found.get_or_init(|| found).clone())
+    }
+
+    /// The configuration that runs use, where neither the user nor the hook's defaults say it.
+    pub(super) fn made_up(&self) -> Result<Option<Value>, Finding> {
+        if self.given.is_some() {
+            return Ok(None);
+        }
+        let config = self.config()?;
+        let has_members = config
+            .as_object()
+            .is_some_and(|members| !members.is_empty());
+        Ok(has_members.then_some(config))
+    }
 }

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::finding::{Checked, passed};
 use super::odd_task::Oddity;
 use super::stage::Script;
 use super::subject::Subject;
-use super::test::{Checked, Group, Scope, Test, passed};
+use super::test::{Group, Scope, Test};
 
 pub(super) const GROUP: Group = Group {
     name: "values",

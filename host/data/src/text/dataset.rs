@@ -5,49 +5,10 @@ use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 
-use super::Vocabulary;
-use super::load;
+use super::content::Text;
+use super::tokens::Tokens;
+use super::{TextError, Vocabulary};
 use crate::{Batch, Dataset, Error, Inputs, Targets};
-
-/// The tokens of a text, as narrow as its vocabulary lets them be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Tokens {
-    /// Of at most 256 kinds.
-    Narrow(Vec<u8>),
-    /// Of more.
-    Wide(Vec<u32>),
-}
-
-impl Tokens {
-    /// Tokens below `kinds`.
-    pub(crate) fn new(tokens: Vec<u32>, kinds: usize) -> Tokens {
-        if kinds <= 256 {
-            Tokens::Narrow(tokens.into_iter().map(|token| token as u8).collect())
-        } else {
-            Tokens::Wide(tokens)
-        }
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Tokens::Narrow(tokens) => tokens.len(),
-            Tokens::Wide(tokens) => tokens.len(),
-        }
-    }
-
-    /// Appends `count` tokens from `start` on; fewer where there are fewer.
-    fn copy(&self, start: usize, count: usize, target: &mut Vec<u32>) {
-        let range = start..start + count;
-        match self {
-            Tokens::Narrow(tokens) => {
-                let tokens = tokens.get(range).unwrap_or_default();
-                target.extend(tokens.iter().map(|&token| u32::from(token)));
-            }
-            Tokens::Wide(tokens) => target.extend(tokens.get(range).unwrap_or_default()),
-        }
-    }
-}
 
 /// Windows over a text as a data set: inputs and targets (context), `u32`.
 pub struct TextDataset {
@@ -108,7 +69,7 @@ impl Dataset for TextDataset {
     /// The windows of a text file, one behind the other.
     fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
         let [context] = self.shape;
-        load::whole(file, "text", &self.vocabulary, context)
+        whole(file, "text", &self.vocabulary, context)
     }
 
     fn describe(&self) -> Vec<String> {
@@ -146,4 +107,41 @@ impl Dataset for TextDataset {
             indices: indices.to_vec(),
         })
     }
+}
+
+/// The windows of a whole file, one behind the other.
+pub(super) fn whole(
+    file: &Path,
+    part: &'static str,
+    vocabulary: &Arc<Vocabulary>,
+    context: usize,
+) -> Result<Arc<dyn Dataset>, Error> {
+    let text = Text::read(file, vocabulary.unit())?;
+    let tokens = text.encode(vocabulary, &(0..text.bytes.len()))?;
+    windows(&text, tokens, part, vocabulary, (context, context))
+}
+
+pub(super) fn windows(
+    text: &Text,
+    tokens: Tokens,
+    part: &'static str,
+    vocabulary: &Arc<Vocabulary>,
+    (context, stride): (usize, usize),
+) -> Result<Arc<dyn Dataset>, Error> {
+    let found = tokens.len();
+    let dataset = TextDataset::new(tokens, Arc::clone(vocabulary), context, stride);
+    if dataset.is_empty() {
+        return Err(TextError::Short {
+            file: text.file.clone(),
+            part,
+            found,
+            unit: vocabulary.unit(),
+            context,
+        }
+        .into());
+    }
+    if u32::try_from(dataset.len()).is_err() {
+        return Err(Error::TooMany(dataset.len() as u64));
+    }
+    Ok(Arc::new(dataset))
 }

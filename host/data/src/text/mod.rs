@@ -1,17 +1,19 @@
 //! Text: bytes or characters, from which a model learns what comes next.
 
 mod config;
+mod content;
 mod dataset;
 mod error;
 mod load;
+mod tokens;
 mod vocabulary;
 
 pub(super) use config::context;
 pub use config::{TextConfig, TextPart, TextUnit};
 pub use dataset::TextDataset;
-pub(super) use dataset::Tokens;
 pub use error::TextError;
 pub(super) use load::load;
+pub(super) use tokens::Tokens;
 pub use vocabulary::{Unknown, Vocabulary};
 
 #[cfg(test)]

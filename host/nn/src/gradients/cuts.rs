@@ -1,13 +1,13 @@
-//! What cuts gradients without an error: suspects for the gradient audit.
+//! Operations of candle that cut gradients without an error: suspects for the gradient audit.
 
-/// An operation of candle through which no gradient comes back, and no error.
+/// An operation of candle that passes no gradient back and raises no error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Its name in candle; a test finds each in `docs/candle-gradients.md`.
+    /// Name in candle; a test finds each in `docs/candle-gradients.md`.
     pub operation: &'static str,
-    /// What to use instead, where there is anything.
+    /// Replacement, if there is one.
     pub instead: Option<&'static str>,
-    /// Words in the names of parameters that suggest it: the layer's own or what stands before it.
+    /// Words in parameter names that suggest it: of the layer itself or of one before it.
     suggested_by: &'static [&'static str],
 }
 
@@ -29,7 +29,7 @@ const ATTENTION: &[&str] = &[
     "wk",
 ];
 
-/// Those that are met in models, the most likely first.
+/// Cutting operations that occur in models, the most likely first.
 pub const CUTS: &[Cut] = &[
     Cut {
         operation: "LayerNorm",
@@ -63,7 +63,7 @@ pub const CUTS: &[Cut] = &[
     },
 ];
 
-/// What a parameter's name suggests.
+/// Returns the operations that a parameter's name suggests.
 fn suspects(parameter: &str) -> Vec<&'static Cut> {
     let parameter = parameter.to_lowercase();
     let is_suggested = |word: &str| {
@@ -85,8 +85,8 @@ fn list(cuts: &[&Cut]) -> String {
     cuts.iter().map(cut).collect::<Vec<_>>().join(", ")
 }
 
-/// Where to look when these parameters got no gradient; in the registry's order, so that the last
-/// is nearest to the operation that cuts it.
+/// Returns where to look if these parameters got no gradient. They are in registry order, so the
+/// last one is nearest to the operation that cuts it.
 pub(super) fn advice(missing: &[&String]) -> String {
     let Some(last) = missing.last() else {
         return String::new();
@@ -128,7 +128,7 @@ mod tests {
         ] {
             assert_eq!(names(parameter)[0], "ops::softmax_last_dim", "{parameter}");
         }
-        // Neither is a word of its own here.
+        // Here no suspicious word is a word of its own.
         for parameter in ["fc1.weight", "vln.weight", "kernel.quick"] {
             assert!(names(parameter).is_empty(), "{parameter}");
         }

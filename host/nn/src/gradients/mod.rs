@@ -1,4 +1,4 @@
-//! The gradients of an update, in the registry's order; and the audit of the first ones.
+//! The gradients of an update, in registry order, and the audit of the first ones.
 
 mod cuts;
 mod wrong;
@@ -18,7 +18,7 @@ pub struct Gradients {
 }
 
 impl Gradients {
-    /// The gradients of the registry's trainable parameters in candle's store.
+    /// Takes the gradients of the registry's trainable parameters from candle's store.
     pub fn from_store(parameters: &Parameters, store: &GradStore) -> Gradients {
         let gradient = |parameter: &crate::parameters::Parameter| {
             let wanted = parameter.is_trainable();
@@ -31,14 +31,14 @@ impl Gradients {
         }
     }
 
-    /// No gradient for any entry of the registry.
+    /// Creates gradients without one for any entry of the registry.
     pub fn none(parameters: &Parameters) -> Gradients {
         Gradients {
             tensors: vec![None; parameters.len()],
         }
     }
 
-    /// The gradient of the registry's entry at `index`.
+    /// Returns the gradient of the registry's entry at `index`.
     pub fn at(&self, index: usize) -> Option<&Tensor> {
         self.tensors.get(index)?.as_ref()
     }
@@ -50,7 +50,7 @@ impl Gradients {
         }
     }
 
-    /// The gradient of the parameter of this name; none where it got none.
+    /// Returns the gradient of the parameter of this name, if it got one.
     pub fn get(
         &self,
         parameters: &Parameters,
@@ -59,7 +59,7 @@ impl Gradients {
         Ok(self.at(parameters.index_of(name)?))
     }
 
-    /// Replaces the gradient of the parameter of this name by one of the parameter's shape.
+    /// Replaces the gradient of the named parameter; the new one must have the parameter's shape.
     pub fn replace(
         &mut self,
         parameters: &Parameters,
@@ -80,7 +80,7 @@ impl Gradients {
         Ok(())
     }
 
-    /// Multiplies all gradients by a factor, such as 1 over the number of accumulated batches.
+    /// Multiplies all gradients by a factor, e.g. 1 / number of accumulated batches.
     pub fn scale(&mut self, factor: f64) -> Result<()> {
         for gradient in self.tensors.iter_mut().flatten() {
             *gradient = gradient.affine(factor, 0.0)?;
@@ -100,7 +100,7 @@ impl Gradients {
         Ok(())
     }
 
-    /// The Euclidean norm over all gradients, summed up in double precision in the registry's
+    /// Returns the Euclidean norm over all gradients, accumulated in double precision in registry
     /// order.
     pub fn norm(&self) -> Result<f64> {
         let mut squares = 0.0;
@@ -110,7 +110,7 @@ impl Gradients {
         Ok(squares.sqrt())
     }
 
-    /// Looks for parameters that cannot learn.
+    /// Finds parameters that cannot learn.
     pub fn audit(&self, parameters: &Parameters) -> Result<Audit> {
         let mut audit = Audit::default();
         for (parameter, gradient) in parameters.iter().zip(&self.tensors) {
@@ -134,7 +134,7 @@ impl Gradients {
     }
 }
 
-/// The numbers themselves: their squares would overflow or vanish before they do.
+/// Returns the elements in double precision: their squares could overflow or underflow.
 fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
     tensor.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
 }
@@ -143,21 +143,21 @@ fn square_sum(tensor: &Tensor) -> Result<f64> {
     tensor.to_dtype(DType::F64)?.sqr()?.sum_all()?.to_scalar()
 }
 
-/// What the gradient audit found: names of parameters.
+/// Result of the gradient audit: names of parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// How many trainable parameters there are.
+    /// Number of trainable parameters.
     pub trainable: usize,
-    /// Those that got no gradient.
+    /// Parameters that got no gradient.
     pub missing: Vec<String>,
-    /// Those whose gradient has an infinity or not-a-number in it.
+    /// Parameters whose gradient contains infinities or NaN.
     pub not_finite: Vec<String>,
-    /// Those whose gradient is all zeros.
+    /// Parameters whose gradient is all zeros.
     pub zero: Vec<String>,
 }
 
 impl Audit {
-    /// Why the training can't go on, unless the manifest allows the parameters by name.
+    /// Returns why training can't continue, unless the manifest allows the parameters by name.
     pub fn problem(&self, allowed: &[String]) -> Option<String> {
         let missing: Vec<&String> = self
             .missing
@@ -187,7 +187,7 @@ impl Audit {
         None
     }
 
-    /// What the user should know but the run survives.
+    /// Returns what the user should know although the run can continue.
     pub fn warning(&self) -> Option<String> {
         let names: Vec<&String> = self.zero.iter().collect();
         (!names.is_empty()).then(|| {
@@ -200,7 +200,7 @@ impl Audit {
     }
 }
 
-/// The first few names, and how many more there are.
+/// Joins the first few names and says how many more there are.
 fn list(names: &[&String]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect();

@@ -1,8 +1,8 @@
-//! Operations of candle whose gradient is not that of what they compute, on the way to a loss.
+//! Operations of candle with wrong gradients, in the graph of a loss.
 //!
-//! candle's graph does not say from outside which operation made a tensor. So they are known by their
-//! values: of a tensor and of what it was made of, a sample is computed again. It is done once, in the first
-//! iteration, and costs nothing where the graph has tensors of other shapes.
+//! candle's graph does not expose which operation made a tensor. So they are recognised by values: for
+//! a tensor and its predecessor, the first sample is recomputed. This happens once, in the first
+//! iteration, and costs nothing if no tensors in the graph have matching shapes.
 
 use std::collections::HashSet;
 
@@ -11,9 +11,9 @@ use candle_core::{Result, Tensor, TensorId};
 /// An operation of candle with a wrong gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// Its name in candle; a test finds each in `docs/candle-gradients.md`.
+    /// Name in candle; a test finds each in `docs/candle-gradients.md`.
     pub operation: &'static str,
-    /// What to use instead.
+    /// Replacement.
     pub instead: &'static str,
 }
 
@@ -30,18 +30,18 @@ const CONV1D: Wrong = Wrong {
     instead: "sconce::nn::layers::Conv1d",
 };
 
-/// Those that are looked for.
+/// Operations that are looked for.
 pub const WRONG: &[Wrong] = &[MAX_POOL, AVG_POOL, CONV1D];
 
-/// How many nodes of the graph are visited at most.
+/// Limit on the number of graph nodes visited.
 const MOST_NODES: usize = 1_000_000;
 
-/// Operations with wrong gradients that lead to a loss, each once. `inputs` are the batch's, which are in no
-/// graph; `is_ours` says which tensors an operation of [`ops`](crate::ops) has made.
+/// Finds operations with wrong gradients in the graph of a loss, each once. `inputs` is the batch,
+/// which is in no graph; `is_ours` contains the tensors made by operations of [`ops`](crate::ops).
 ///
 /// # Errors
 ///
-/// candle's, where a sample can't be computed again.
+/// candle's, if a sample can't be recomputed.
 #[expect(
     clippy::implicit_hasher,
     reason = "the set is that of one caller, in this crate"
@@ -65,7 +65,7 @@ pub fn wrong_operations(
         };
         left = rest;
         let wrong = if node.rank() == 4 {
-            // Of an operation on one tensor, that comes next.
+            // For an operation with one input, the next node is that input.
             before.get(1).map(|x| pooling(node, x)).transpose()?
         } else {
             Some(convolution(
@@ -83,19 +83,19 @@ pub fn wrong_operations(
     Ok(found)
 }
 
-/// Whether a tensor of the graph has a shape of which such an operation could have made this one.
+/// Whether the graph has a tensor with a shape from which such an operation could compute this one.
 fn has_source(node: &Tensor, nodes: &[&Tensor]) -> bool {
     nodes.iter().any(|x| match (node.dims(), x.dims()) {
         ([b, c, h, w], [of_b, of_c, of_h, of_w]) => {
             (b, c) == (of_b, of_c) && of_h >= h && of_w >= w && (h, w) != (of_h, of_w)
         }
-        // A kernel.
+        // A convolution kernel.
         ([_, c, _], [of_c, _, _]) => c == of_c && x.is_variable(),
         _ => false,
     })
 }
 
-/// The pooling that made `node` of `x`, where its gradient is wrong.
+/// Returns the pooling that computed `node` from `x`, if its gradient is wrong.
 #[expect(clippy::many_single_char_names, reason = "an image's axes")]
 fn pooling(node: &Tensor, x: &Tensor) -> Result<Option<Wrong>> {
     let (&[b, c, h, w], &[of_b, of_c, of_h, of_w]) = (node.dims(), x.dims()) else {
@@ -113,7 +113,7 @@ fn pooling(node: &Tensor, x: &Tensor) -> Result<Option<Wrong>> {
             }
             let largest = sample(&x.max_pool2d((down, across))?)?;
             let mean = sample(&x.avg_pool2d((down, across))?)?;
-            // Where all numbers of a window are the same, nothing is known.
+            // If all elements of each window are equal, maximum and mean can't be told apart.
             if largest == mean {
                 continue;
             }
@@ -129,12 +129,12 @@ fn pooling(node: &Tensor, x: &Tensor) -> Result<Option<Wrong>> {
     Ok(None)
 }
 
-/// The sides of windows that make `to` of `from`.
+/// Returns the window sizes that reduce length `from` to length `to`.
 fn kernels(from: usize, to: usize) -> impl Iterator<Item = usize> + Clone {
     (1..=from).filter(move |side| from / side == to)
 }
 
-/// Whether `node` was made by a convolution of one dimension; `before` are the nodes that lead to it.
+/// Whether a 1D convolution computed `node`; `before` are its predecessors in the graph.
 fn convolution(node: &Tensor, before: &[&Tensor], inputs: &Tensor) -> Result<Option<Wrong>> {
     let [kernel, rest @ ..] = before else {
         return Ok(None);
@@ -165,7 +165,7 @@ fn convolution(node: &Tensor, before: &[&Tensor], inputs: &Tensor) -> Result<Opt
     Ok(None)
 }
 
-/// Padding, stride and dilation by which `taps` make `to` of `from`.
+/// Returns (padding, stride, dilation) for which `taps` reduce length `from` to length `to`.
 fn settings(from: usize, to: usize, taps: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     const MOST: usize = 4;
     (1..=MOST).flat_map(move |dilation| {
@@ -182,13 +182,13 @@ fn settings(from: usize, to: usize, taps: usize) -> impl Iterator<Item = (usize,
     })
 }
 
-/// The numbers of the first sample.
+/// Returns the elements of the first sample.
 fn sample(tensor: &Tensor) -> Result<Vec<f64>> {
     let first = tensor.detach().narrow(0, 0, 1)?;
     super::numbers(&first)
 }
 
-/// Whether numbers are the same but for rounding, and not all 0.
+/// Whether the values are equal up to rounding and not all 0.
 fn are_near(found: &[f64], wanted: &[f64]) -> bool {
     let size = wanted.iter().fold(0.0, |size: f64, x| size.max(x.abs()));
     let mut pairs = found.iter().zip(wanted);
@@ -229,7 +229,7 @@ mod tests {
             (&|x| x.max_pool2d((2, 1)), &["max_pool2d"]),
             (&|x| x.avg_pool2d(3), &["avg_pool2d"]),
             (&|x| x.max_pool2d(2)?.max_pool2d(2), &["max_pool2d"]),
-            // These have right ones.
+            // These have correct gradients.
             (&|x| x.avg_pool2d(2), &[]),
             (&|x| x.max_pool2d(1), &[]),
             (

@@ -8,7 +8,7 @@ use super::{Layer, Role};
 use crate::Pass;
 use crate::ops::{self, Function};
 
-/// The nonlinearity between layers.
+/// An elementwise nonlinearity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
@@ -23,12 +23,12 @@ pub enum Activation {
     Tanh,
     /// σ(x) = 1 / (1 + e⁻ˣ).
     Sigmoid,
-    /// x: none.
+    /// x, i.e. no nonlinearity.
     Identity,
 }
 
 impl Activation {
-    /// Its name in manifests, which is also its kind as a module.
+    /// Returns the name in manifests, which is also the layer's kind as a module.
     pub fn name(self) -> &'static str {
         match self {
             Activation::Relu => "relu",
@@ -40,7 +40,7 @@ impl Activation {
         }
     }
 
-    /// The function of ours that it is, where it is one.
+    /// Returns our own operation for it, if there is one.
     pub(crate) fn function(self) -> Option<Function> {
         match self {
             Activation::Relu => Some(Function::Relu),
@@ -58,7 +58,7 @@ impl Activation {
             Activation::Silu => ops::silu(x),
             Activation::Tanh => x.tanh(),
             Activation::Identity => Ok(x.clone()),
-            // By way of tanh: 1 / (1 + e⁻ˣ) overflows for x far below zero.
+            // Computed with tanh: in 1 / (1 + e⁻ˣ), e⁻ˣ overflows for large negative x.
             Activation::Sigmoid => x.affine(0.5, 0.0)?.tanh()?.affine(0.5, 0.5),
         }
     }

@@ -8,7 +8,7 @@ use crate::parameters::{self, Scope};
 use crate::{Pass, ops};
 
 /// Multi-head self-attention (Vaswani et al., 2017): one projection `qkv` to queries, keys and
-/// values, and one `proj` of the heads' outputs.
+/// values, and a projection `proj` of the concatenated heads.
 #[derive(Clone, Debug)]
 pub struct Attention {
     qkv: Linear,
@@ -19,26 +19,26 @@ pub struct Attention {
     dropout: Dropout,
 }
 
-/// How an attention works.
+/// Options of [`Attention`].
 #[derive(Clone, Debug)]
 pub struct AttentionOptions {
-    /// Into how many heads the width is divided.
+    /// Number of heads, a divisor of the width.
     pub heads: usize,
-    /// Whether a position sees itself and those before it alone.
+    /// Whether each position attends only to itself and earlier positions.
     pub causal: bool,
-    /// Positions as angles of queries and keys.
+    /// Rotary position embedding of queries and keys.
     pub rotary: Option<Rotary>,
-    /// The share of the attention's weights that training drops, from 0 to below 1.
+    /// Fraction of attention weights dropped during training, from 0 to below 1.
     pub dropout: f64,
     /// Whether the projections have biases.
     pub bias: bool,
-    /// How their weights begin; PyTorch's default where there is none.
+    /// Initialisation of the projections' weights; PyTorch's default if none.
     pub init: Option<Init>,
 }
 
 impl Attention {
-    /// An attention over vectors of `width`, a multiple of the heads. `name` is that of the layer:
-    /// the key of its dropout.
+    /// Creates an attention layer over vectors of `width`, a multiple of the heads. `name` is the
+    /// layer's name, the key of its dropout.
     pub fn new(
         scope: &mut Scope<'_>,
         width: usize,
@@ -59,7 +59,7 @@ impl Attention {
         })
     }
 
-    /// Of (batch, length, width), in the same shape.
+    /// Maps (batch, length, width) to the same shape.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
         let (batch, length, width) = x.dims3()?;
         let each = width / self.heads;

@@ -9,8 +9,8 @@ use crate::ops::{self, ChannelStatistics};
 use crate::parameters::{self, Scope, Share};
 
 /// Batch normalisation of (batch, channels, …) (Ioffe and Szegedy, 2015), with PyTorch's names and
-/// rules: in training by the batch's statistics, which move the running ones; elsewhere, and where one of
-/// the running ones is frozen, by those.
+/// rules: training uses the batch's statistics and updates the running ones. Evaluation uses the
+/// running statistics, and so does training if one of them is frozen.
 #[derive(Clone, Debug)]
 pub struct BatchNorm {
     weight: Tensor,
@@ -18,17 +18,17 @@ pub struct BatchNorm {
     running_mean: Tensor,
     running_var: Tensor,
     num_batches_tracked: Tensor,
-    /// Of the running mean and variance.
+    /// Learning-rate multipliers of the running mean and variance; 0 freezes them.
     shares: [Share; 2],
     options: BatchNormOptions,
 }
 
-/// The numbers of a batch normalisation.
+/// Options of [`BatchNorm`].
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNormOptions {
-    /// What is added to the variance; above 0.
+    /// Constant added to the variance; above 0.
     pub epsilon: f64,
-    /// How much of a batch's statistics goes into the running ones, from 0 to 1.
+    /// Weight of a batch's statistics when the running ones are updated, from 0 to 1.
     pub momentum: f64,
 }
 
@@ -42,8 +42,8 @@ impl Default for BatchNormOptions {
 }
 
 impl BatchNorm {
-    /// A layer whose parameters are registered as `weight`, ones, and `bias`, zeros, and whose buffers
-    /// as `running_mean`, zeros, `running_var`, ones, and `num_batches_tracked`.
+    /// Creates a layer that registers the parameters `weight` (ones) and `bias` (zeros), and the buffers
+    /// `running_mean` (zeros), `running_var` (ones) and `num_batches_tracked`.
     pub fn new(
         scope: &mut Scope<'_>,
         channels: usize,
@@ -60,7 +60,7 @@ impl BatchNorm {
         })
     }
 
-    /// Of (batch, channels, …), in the same shape.
+    /// Maps (batch, channels, …) to the same shape.
     pub fn forward(&self, x: &Tensor, is_training: bool) -> Result<Tensor> {
         let statistics = if is_training && !self.is_frozen() {
             let statistics = ChannelStatistics::of(x)?;
@@ -107,9 +107,8 @@ impl BatchNorm {
         self.shares.iter().any(Share::is_frozen)
     }
 
-    /// Counts a batch into running statistics that are made anew: those of all batches together, of
-    /// whose samples this one has the part `weight` (Chan et al., 1979). The first one's
-    /// is 1.
+    /// Merges a batch into recomputed running statistics, which cover all batches so far; this batch has
+    /// the fraction `weight` of their samples, 1 for the first batch (Chan et al., 1979).
     fn renew(&self, x: &Tensor, weight: f64) -> Result<Tensor> {
         let statistics = ChannelStatistics::of(x)?;
         let ChannelStatistics { mean, variance, .. } = &statistics;
@@ -131,7 +130,7 @@ impl BatchNorm {
         self.normalise(x, &statistics, true)
     }
 
-    /// Moves the running statistics; the variance is the unbiased one, as in PyTorch.
+    /// Updates the running statistics; the variance is the unbiased one, as in PyTorch.
     fn track(&self, statistics: &ChannelStatistics) -> Result<()> {
         let momentum = self.options.momentum;
         let count = statistics.count as f64;

@@ -1,4 +1,4 @@
-//! Convolutions over images and sequences, as matrix products of the windows.
+//! Convolutions over images and sequences, as matrix multiplications of unfolded windows.
 
 use candle_core::{Result, Tensor};
 
@@ -8,20 +8,20 @@ use crate::init::Init;
 use crate::ops::{self, After, Window};
 use crate::parameters::{self, Scope};
 
-/// How a convolution goes over its input: (down, across), of which a sequence has the second alone.
+/// Options of convolutions. Pairs are (height, width), of which a sequence uses the second.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvOptions {
-    /// From one window to the next.
+    /// Step from one window to the next.
     pub stride: (usize, usize),
     /// Zeros around the input.
     pub padding: (usize, usize),
-    /// From one place of a window to the next.
+    /// Step from one kernel element to the next.
     pub dilation: (usize, usize),
-    /// Into how many groups, which see nothing of each other, the channels are divided.
+    /// Number of groups into which the channels are divided; each output sees only its own group.
     pub groups: usize,
     /// Whether a bias is added.
     pub bias: bool,
-    /// How the weight begins; PyTorch's default where there is none.
+    /// Initialisation of the weight; PyTorch's default if none.
     pub init: Option<Init>,
 }
 
@@ -48,8 +48,8 @@ pub struct Conv2d {
 }
 
 impl Conv2d {
-    /// A layer whose parameters are registered as `weight` (outputs, inputs / groups, kernel down,
-    /// kernel across) and `bias` (outputs). Inputs and outputs must be multiples of the groups.
+    /// Creates a layer that registers `weight` (outputs, inputs / groups, kernel height, kernel width)
+    /// and `bias` (outputs). Inputs and outputs must be multiples of the groups.
     pub fn new(
         scope: &mut Scope<'_>,
         inputs: usize,
@@ -92,12 +92,12 @@ impl Conv2d {
         })
     }
 
-    /// From (batch, inputs, height, width) to (batch, outputs, windows down, windows across).
+    /// Maps (batch, inputs, height, width) to (batch, outputs, output height, output width).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.forward_then(x, After::default())
     }
 
-    /// The same and what follows it.
+    /// Runs [`forward`](Conv2d::forward) with a following ReLU or pooling in the same operation.
     pub fn forward_then(&self, x: &Tensor, after: After) -> Result<Tensor> {
         ops::conv2d_then(
             x,
@@ -125,8 +125,8 @@ impl Layer for Conv2d {
 pub struct Conv1d(Conv2d);
 
 impl Conv1d {
-    /// A layer whose parameters are registered as `weight` (outputs, inputs / groups, kernel) and
-    /// `bias` (outputs). Of the options' pairs the second count.
+    /// Creates a layer that registers `weight` (outputs, inputs / groups, kernel) and `bias` (outputs).
+    /// It uses the second element of each pair in the options.
     pub fn new(
         scope: &mut Scope<'_>,
         inputs: usize,
@@ -144,7 +144,7 @@ impl Conv1d {
         Conv2d::of_shape(scope, &shape, (1, kernel), options).map(Conv1d)
     }
 
-    /// From (batch, inputs, length) to (batch, outputs, windows).
+    /// Maps (batch, inputs, length) to (batch, outputs, output length).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.0.forward(&x.unsqueeze(2)?)?.squeeze(2)
     }

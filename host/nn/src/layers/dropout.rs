@@ -1,21 +1,21 @@
-//! Dropout, the same for the same seed, name, epoch and iteration.
+//! Dropout, reproducible for the same seed, name, epoch and iteration.
 
 use candle_core::{Result, Tensor};
 
 use super::Layer;
 use crate::Pass;
 
-/// In training, zeros for a share of the numbers, and the others larger by 1 / (1 − share) (Srivastava
-/// et al., 2014); elsewhere nothing.
+/// Dropout: during training, sets a fraction of the elements to zero and scales the others by
+/// 1 / (1 − share) (Srivastava et al., 2014). Otherwise the identity.
 #[derive(Clone, Debug)]
 pub struct Dropout {
     share: f64,
-    /// The key of its random numbers.
+    /// Key of the random numbers.
     purpose: String,
 }
 
 impl Dropout {
-    /// Dropout of a share from 0 to below 1, under a name that no other layer has.
+    /// Creates dropout of a fraction from 0 to below 1, under a name that no other layer has.
     pub fn new(share: f64, name: &str) -> Dropout {
         Dropout {
             share,
@@ -23,12 +23,12 @@ impl Dropout {
         }
     }
 
-    /// Whether it does anything in this pass.
+    /// Whether it drops elements in this pass.
     pub(super) fn is_on(&self, pass: &Pass<'_>) -> bool {
         pass.is_training() && self.share > 0.0
     }
 
-    /// Of any shape.
+    /// Maps a tensor of any shape to the same shape.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
         if !self.is_on(pass) {
             return Ok(x.clone());

@@ -7,14 +7,14 @@ use crate::init::Init;
 use crate::parameters::{self, Scope};
 use crate::{Pass, ops};
 
-/// A vector for each token, with PyTorch's names and initialisation.
+/// A learned vector per token, with PyTorch's names and initialisation.
 #[derive(Clone, Debug)]
 pub struct Embedding {
     weight: Tensor,
 }
 
 impl Embedding {
-    /// A table registered as `weight` (tokens, width), standard normal unless told otherwise.
+    /// Creates a layer that registers `weight` (tokens, width), by default standard normal.
     pub fn new(
         scope: &mut Scope<'_>,
         tokens: usize,
@@ -29,7 +29,7 @@ impl Embedding {
         Ok(Embedding { weight })
     }
 
-    /// From whole numbers (…) to (…, width).
+    /// Maps token indices (…) to (…, width).
     pub fn forward(&self, tokens: &Tensor) -> Result<Tensor> {
         ops::embedding(&self.weight, tokens)
     }
@@ -41,14 +41,14 @@ impl Layer for Embedding {
     }
 }
 
-/// A learned vector for each position, added to what is there.
+/// Adds a learned vector to each position.
 #[derive(Clone, Debug)]
 pub struct PositionEmbedding {
     weight: Tensor,
 }
 
 impl PositionEmbedding {
-    /// A table registered as `weight` (positions, width), standard normal unless told otherwise.
+    /// Creates a layer that registers `weight` (positions, width), by default standard normal.
     pub fn new(
         scope: &mut Scope<'_>,
         positions: usize,
@@ -63,7 +63,7 @@ impl PositionEmbedding {
         Ok(PositionEmbedding { weight })
     }
 
-    /// Of (…, length, width), in the same shape; the length is at most the table's.
+    /// Maps (…, length, width) to the same shape; the length is at most the table's.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         ops::add_positions(x, &self.weight)
     }

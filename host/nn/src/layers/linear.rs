@@ -15,12 +15,12 @@ pub struct Linear {
     bias: Option<Tensor>,
 }
 
-/// What a linear layer may have otherwise.
+/// Options of [`Linear`].
 #[derive(Clone, Copy, Debug)]
 pub struct LinearOptions {
     /// Whether a bias is added.
     pub bias: bool,
-    /// How the weight begins; PyTorch's default where there is none.
+    /// Initialisation of the weight; PyTorch's default if none.
     pub init: Option<Init>,
 }
 
@@ -34,7 +34,7 @@ impl Default for LinearOptions {
 }
 
 impl Linear {
-    /// A layer whose parameters are registered as `weight` (outputs, inputs) and `bias` (outputs).
+    /// Creates a layer that registers `weight` (outputs, inputs) and `bias` (outputs).
     pub fn new(
         scope: &mut Scope<'_>,
         inputs: usize,
@@ -43,7 +43,7 @@ impl Linear {
         Linear::with(scope, inputs, outputs, LinearOptions::default())
     }
 
-    /// The same with options.
+    /// Like [`new`](Linear::new), with options.
     pub fn with(
         scope: &mut Scope<'_>,
         inputs: usize,
@@ -60,12 +60,12 @@ impl Linear {
         Ok(Linear { weight, bias })
     }
 
-    /// From (…, inputs) to (…, outputs).
+    /// Maps (…, inputs) to (…, outputs).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         ops::linear(x, &self.weight, self.bias.as_ref())
     }
 
-    /// The same and a function of it.
+    /// Runs [`forward`](Linear::forward) and an activation function in the same operation.
     pub fn forward_then(&self, x: &Tensor, function: Function) -> Result<Tensor> {
         ops::linear_then(x, &self.weight, self.bias.as_ref(), function)
     }

@@ -1,8 +1,8 @@
-//! Layers that train: every one's gradient is checked against finite differences.
+//! Trainable layers, each with its gradient checked against finite differences.
 //!
-//! Names, shapes and initialisations are PyTorch's, so that weights go from one to the other. Their
-//! constructors take a [`Scope`](crate::parameters::Scope) of the registry; they can be used without
-//! the trainer.
+//! Names, shapes and initialisations are PyTorch's, so that weights can be exchanged with it.
+//! Constructors take a [`Scope`](crate::parameters::Scope) of the registry; the layers can be used
+//! without the trainer.
 
 mod activation;
 mod attention;
@@ -32,33 +32,33 @@ pub use rotary::Rotary;
 
 use super::Pass;
 
-/// A part of a model: from one tensor to another.
+/// A part of a model that maps one tensor to another.
 pub trait Layer: Send {
-    /// The output for a batch, whose first dimension is the batch.
+    /// Returns the output for a batch, whose first dimension is the batch.
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
 
-    /// What it is to the layers around it, which may run together with it.
+    /// Returns the layer's kind for fusion with adjacent layers.
     fn role(&self) -> Role<'_> {
         Role::Other
     }
 }
 
-/// What a layer is to those around it.
+/// Kind of a layer, for fusion with adjacent layers.
 #[derive(Clone, Copy, Debug)]
 pub enum Role<'a> {
     /// A linear layer.
     Linear(&'a Linear),
     /// A convolution over images.
     Conv2d(&'a Conv2d),
-    /// A nonlinearity.
+    /// An elementwise nonlinearity.
     Activation(Activation),
-    /// Pooling.
+    /// Pooling over images.
     Pool2d(Pool2d),
-    /// Nothing that runs together with others.
+    /// A layer that is never fused.
     Other,
 }
 
-/// A layer without state: a function.
+/// A layer without state, given as a function.
 pub struct Stateless<F>(pub F);
 
 impl<F: Fn(&Tensor) -> Result<Tensor> + Send> Layer for Stateless<F> {

@@ -16,8 +16,7 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// A layer whose parameters are registered as `weight`, ones, and `bias`, zeros. PyTorch's ε is
-    /// 1e-5.
+    /// Creates a layer that registers `weight` (ones) and `bias` (zeros). PyTorch's ε is 1e-5.
     pub fn new(
         scope: &mut Scope<'_>,
         width: usize,
@@ -30,7 +29,7 @@ impl LayerNorm {
         })
     }
 
-    /// Of (…, width), in the same shape.
+    /// Maps (…, width) to the same shape.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         ops::layer_norm(x, &self.weight, &self.bias, self.epsilon)
     }
@@ -50,7 +49,7 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
-    /// A layer whose parameter is registered as `weight`, ones.
+    /// Creates a layer that registers `weight` (ones).
     pub fn new(
         scope: &mut Scope<'_>,
         width: usize,
@@ -62,7 +61,7 @@ impl RmsNorm {
         })
     }
 
-    /// Of (…, width), in the same shape.
+    /// Maps (…, width) to the same shape.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         ops::rms_norm(x, &self.weight, self.epsilon)
     }

@@ -6,31 +6,31 @@ use super::{Layer, Role};
 use crate::Pass;
 use crate::ops::{PoolKind, Windows, pool2d};
 
-/// Largest or mean numbers of windows over (…, height, width).
+/// Maximum or mean over windows of (…, height, width).
 #[derive(Clone, Copy, Debug)]
 pub enum Pool2d {
     /// Windows of one size.
     Sliding {
-        /// What a window gives.
+        /// Whether a window's output is its maximum or its mean.
         kind: PoolKind,
-        /// A window's (height, width).
+        /// Kernel size (height, width).
         kernel: (usize, usize),
-        /// From one window to the next.
+        /// Step from one window to the next.
         stride: (usize, usize),
-        /// Places around the image: nothing to a largest number, zeros to a mean.
+        /// Padding on all sides: ignored by a maximum, zeros for a mean.
         padding: (usize, usize),
     },
-    /// As many windows as wanted, whatever the input's size.
+    /// A fixed number of windows, for any input size.
     Adaptive {
-        /// What a window gives.
+        /// Whether a window's output is its maximum or its mean.
         kind: PoolKind,
-        /// Windows (down, across).
+        /// Number of windows (vertically, horizontally), the size of the output.
         size: (usize, usize),
     },
 }
 
 impl Pool2d {
-    /// The windows over an image of (height, width); none where there is no room for one.
+    /// Returns the windows over an image of (height, width); none if not even one fits.
     pub fn windows(&self, height: usize, width: usize) -> Option<(Windows, Windows)> {
         match *self {
             Pool2d::Sliding {
@@ -49,7 +49,7 @@ impl Pool2d {
         }
     }
 
-    /// Whether it gives the largest numbers of squares of 2 × 2 side by side.
+    /// Whether it is max pooling over adjacent windows of 2 × 2.
     pub(crate) fn is_of_squares(self) -> bool {
         match self {
             Pool2d::Sliding {
@@ -62,7 +62,7 @@ impl Pool2d {
         }
     }
 
-    /// From (…, height, width) to (…, windows down, windows across).
+    /// Maps (…, height, width) to (…, output height, output width).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let &[.., height, width] = x.dims() else {
             candle_core::bail!("pooling wants (…, height, width), found {:?}", x.dims())

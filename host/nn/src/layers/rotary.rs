@@ -1,18 +1,18 @@
-//! Rotary positions.
+//! Rotary position embeddings.
 
 use candle_core::{D, DType, Device, Result, Tensor};
 
-/// Rotary position embedding (Su et al., 2021): the two halves of a vector are turned against each
-/// other, by angles that grow with the position. candle's `rope` has no gradient.
+/// Rotary position embedding (Su et al., 2021): rotates pairs of elements from the two halves of a
+/// vector, by angles that grow with the position. candle's `rope` has no gradient.
 #[derive(Clone, Debug)]
 pub struct Rotary {
-    /// (positions, width / 2).
+    /// Shape (positions, width / 2).
     cosines: Tensor,
     sines: Tensor,
 }
 
 impl Rotary {
-    /// For vectors of an even `width` at up to so many positions; the usual base is 10,000.
+    /// Creates the tables for vectors of an even `width` and this many positions; `base` is usually 10,000.
     pub fn new(
         positions: usize,
         width: usize,
@@ -39,7 +39,7 @@ impl Rotary {
         })
     }
 
-    /// Of (…, length, width), in the same shape.
+    /// Maps (…, length, width) to the same shape.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let &[.., length, width] = x.dims() else {
             candle_core::bail!(

@@ -4,21 +4,21 @@ use candle_core::{Result, Tensor, bail};
 
 use super::shapes::{mean, numbers};
 
-/// The binary cross entropy of logits x (samples, numbers) against y from 0 to 1, as
+/// Binary cross entropy of logits x (samples, numbers) with targets y from 0 to 1, as
 /// `torch.nn.BCEWithLogitsLoss` computes it: the mean over all elements of
-/// −(w · y · log σ(x) + (1 − y) · log(1 − σ(x))), with the weight w of a yes for each column.
+/// −(w · y · log σ(x) + (1 − y) · log(1 − σ(x))), with a positive-class weight w per column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BinaryCrossEntropy {
     pos_weight: Option<Vec<f64>>,
 }
 
 impl BinaryCrossEntropy {
-    /// With a weight for the yes of each column, 1 by default.
+    /// Creates the loss with a positive-class weight per column, 1 by default.
     pub fn new(pos_weight: Option<Vec<f64>>) -> BinaryCrossEntropy {
         BinaryCrossEntropy { pos_weight }
     }
 
-    /// The loss, a scalar.
+    /// Returns the loss, a scalar.
     pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
         let yes = numbers(outputs, targets)?;
         check(targets)?;
@@ -35,13 +35,13 @@ impl BinaryCrossEntropy {
             let weights = Tensor::new(weights.as_slice(), outputs.device())?;
             missed = missed.broadcast_mul(&weights.to_dtype(outputs.dtype())?)?;
         }
-        // Two terms, each without a difference of near numbers: small gradients stay exact.
+        // Two terms, each free of cancellation: small gradients stay exact.
         mean(&missed.add(&no.mul(&softplus(outputs)?)?)?)
     }
 }
 
-/// log(1 + eˣ) = −log σ(−x), which neither overflows nor has a kink at 0: the larger of 0 and x is
-/// taken off, detached.
+/// log(1 + eˣ) = −log σ(−x), which neither overflows nor has a kink at 0: max(x, 0), detached, is
+/// factored out.
 fn softplus(x: &Tensor) -> Result<Tensor> {
     let larger = x.detach().relu()?;
     let sum = larger.neg()?.exp()?.add(&x.sub(&larger)?.exp()?)?;

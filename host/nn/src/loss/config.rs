@@ -6,39 +6,39 @@ use serde::{Deserialize, Serialize};
 use super::{BinaryCrossEntropy, CrossEntropy, Error, Loss};
 use crate::Targets;
 
-/// The loss.
+/// Loss to minimise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LossConfig {
-    /// Of a logit for each class against the right one.
+    /// Cross entropy between a logit per class and the target class.
     CrossEntropy {
-        /// How much of the target is spread over all classes, from 0 to below 1.
+        /// Fraction of the target distribution spread over all classes, from 0 to below 1.
         #[serde(default)]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         label_smoothing: f64,
-        /// How much each class counts, 0 or more, in the order of the classes. Default: all the same.
+        /// Weight of each class, 0 or more, in the order of the classes. Default: all equal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(length(min = 1))]
         class_weights: Option<Vec<f64>>,
-        /// Samples or positions of this target don't count, neither here nor in the metrics. It needs
-        /// not be one of the classes.
+        /// Target class to ignore: samples or positions with it do not count in loss or metrics. It does
+        /// not have to be one of the classes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ignore_index: Option<u32>,
     },
-    /// Of a logit for each number that is 0 (no) or 1 (yes), or a share between them.
+    /// Binary cross entropy of a logit per target that is 0 (no) or 1 (yes), or a probability.
     BinaryCrossEntropy {
-        /// How much a yes counts against a no, above 0, for each number. Default: as much.
+        /// Weight of yes against no, above 0, for each target. Default: 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(length(min = 1))]
         pos_weight: Option<Vec<f64>>,
     },
-    /// The mean of the squared errors.
+    /// Mean squared error.
     Mse,
-    /// The mean of the errors' sizes.
+    /// Mean absolute error.
     L1,
-    /// Errors squared where they're small, linear where they're large.
+    /// Huber loss: quadratic for small errors, linear for large ones.
     Huber {
-        /// The size from which on an error counts linearly, above 0.
+        /// Absolute error above which the loss is linear, above 0.
         #[serde(default = "one")]
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         delta: f64,
@@ -50,7 +50,7 @@ fn one() -> f64 {
 }
 
 impl LossConfig {
-    /// Cross entropy for classes, the mean squared error for numbers.
+    /// Returns cross entropy for classes, mean squared error for numeric targets.
     pub fn default_for(targets: &Targets) -> LossConfig {
         match targets {
             Targets::Class(_) | Targets::ClassPerPosition(_) => LossConfig::CrossEntropy {
@@ -62,7 +62,7 @@ impl LossConfig {
         }
     }
 
-    /// The target that does not count, which metrics have to leave out too.
+    /// Returns the target to ignore, which metrics must ignore too.
     pub fn ignore_index(&self) -> Option<u32> {
         match self {
             LossConfig::CrossEntropy { ignore_index, .. } => *ignore_index,
@@ -70,11 +70,11 @@ impl LossConfig {
         }
     }
 
-    /// The loss for such targets.
+    /// Builds the loss for targets.
     ///
     /// # Errors
     ///
-    /// Where loss and targets don't belong together, or a number is out of its range.
+    /// If loss and targets do not fit each other, or a value is out of range.
     pub fn build(&self, targets: &Targets) -> Result<Loss, Error> {
         self.check_kind(targets)?;
         let count = targets.outputs();

@@ -5,31 +5,31 @@ use candle_core::{DType, Result, Tensor, bail};
 use super::shapes::{Rows, classes_of};
 use crate::ops::{self, CrossEntropyTerms};
 
-/// The cross entropy of logits (samples, classes) against classes (samples): the mean over the
-/// samples of log Σᵢ exp(xᵢ) − x\[target\], a scalar. The same for (samples, positions, classes) and
+/// Mean cross entropy of logits (samples, classes) with target classes (samples): the mean over the
+/// samples of log Σᵢ exp(xᵢ) − x\[target\], a scalar. Also for (samples, positions, classes) and
 /// (samples, positions).
 pub fn cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
     CrossEntropy::default().forward(logits, targets)
 }
 
-/// Cross entropy as `torch.nn.CrossEntropyLoss` computes it for classes by index: with the weight w of
+/// Cross entropy as `torch.nn.CrossEntropyLoss` computes it for class indices: with the weight w of
 /// each class, the smoothing ε, C classes and n rows (samples or positions) that aren't ignored,
 ///
 /// (1 − ε) · Σₙ w\[yₙ\] · ℓ(n, yₙ) + ε / C · Σₙ Σᵢ w\[i\] · ℓ(n, i), divided by Σₙ w\[yₙ\],
 ///
-/// where ℓ(n, c) = log Σᵢ exp(xₙᵢ) − xₙ\[c\]. Where that sum is 0 the loss is 0, not NaN.
+/// where ℓ(n, c) = log Σᵢ exp(xₙᵢ) − xₙ\[c\]. If the divisor is 0, the loss is 0, not NaN.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CrossEntropy {
     /// ε, from 0 to below 1.
     pub label_smoothing: f64,
-    /// A weight for each class; all 1 by default.
+    /// Weight of each class; all 1 by default.
     pub class_weights: Option<Vec<f64>>,
-    /// Samples or positions of this target don't count; it needs not be one of the classes.
+    /// Target class to ignore; it does not have to be one of the classes.
     pub ignore_index: Option<u32>,
 }
 
 impl CrossEntropy {
-    /// The loss, a scalar.
+    /// Returns the loss, a scalar.
     pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
         let rows = Rows::new(outputs, targets)?;
         let counted = |target: u32| Some(target).filter(|_| Some(target) != self.ignore_index);
@@ -45,7 +45,7 @@ impl CrossEntropy {
         ops::cross_entropy(&rows.logits, &targets, terms, weight)
     }
 
-    /// The sum of the weights of what counts.
+    /// Returns the sum of the weights of all targets that count.
     pub fn weight(&self, targets: &Tensor) -> Result<f64> {
         if self.class_weights.is_none() && self.ignore_index.is_none() {
             return Ok(targets.elem_count() as f64);
@@ -72,7 +72,7 @@ impl CrossEntropy {
     }
 }
 
-/// 0, with a gradient of zeros whatever the outputs are.
+/// Returns a loss of 0 whose gradient is all zeros, whatever the outputs are.
 fn nothing(outputs: &Tensor) -> Result<Tensor> {
     let none = Tensor::zeros(outputs.dims(), DType::U8, outputs.device())?;
     none.where_cond(outputs, &outputs.zeros_like()?)?.sum_all()
@@ -88,7 +88,7 @@ mod tests {
         Tensor::new(targets, &Device::Cpu).expect("targets")
     }
 
-    /// The formula in plain numbers.
+    /// The formula computed in plain loops.
     fn slow(logits: &[[f64; 3]], targets: &[usize]) -> f64 {
         let losses = logits.iter().zip(targets).map(|(row, &target)| {
             let sum: f64 = row.iter().map(|x| x.exp()).sum();

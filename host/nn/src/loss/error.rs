@@ -1,46 +1,46 @@
 //! Why a loss can't be built for some targets.
 
-/// A loss that does not belong to the data's targets.
+/// A loss that does not fit the data's targets.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// A loss for other targets.
+    /// The loss is for another kind of targets.
     #[error("the loss `{loss}` wants {wanted}, but the data's targets are {found}: use {instead}")]
     Targets {
-        /// The loss's kind.
+        /// Kind of the loss.
         loss: &'static str,
-        /// The targets that it takes.
+        /// Targets that the loss needs.
         wanted: &'static str,
-        /// The targets that there are.
+        /// Targets in the data.
         found: &'static str,
-        /// The losses that take them.
+        /// Losses that fit these targets.
         instead: &'static str,
     },
-    /// A list of weights of another length than the classes or numbers.
+    /// A list of weights has a different length than there are classes or numeric targets.
     #[error("the loss's `{name}` must have {wanted} elements, one for each {each}; found {found}")]
     Count {
-        /// The list's name.
+        /// Name of the list.
         name: &'static str,
         /// What each of its elements belongs to.
         each: &'static str,
-        /// How many there must be.
+        /// Required length.
         wanted: usize,
-        /// How many there are.
+        /// Length of the list.
         found: usize,
     },
-    /// A number is out of its range.
+    /// A value is out of range.
     #[error("the loss's `{name}` must be {range}, found {found}")]
     OutOfRange {
-        /// Its name.
+        /// Name of the option.
         name: String,
-        /// Its range in words.
+        /// Range in words.
         range: &'static str,
-        /// What was given.
+        /// Value in the manifest.
         found: f64,
     },
     /// All class weights are 0.
     #[error("the loss's `class_weights` are all 0: nothing would count")]
     NoWeight,
-    /// With the ignored class left out there are no two classes to tell apart.
+    /// With the ignored class left out, fewer than two classes remain.
     #[error(
         "the loss's `ignore_index` {0} leaves fewer than two classes: there would be nothing to tell \
          apart"

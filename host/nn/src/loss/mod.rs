@@ -1,7 +1,7 @@
-//! Losses, in the manifest and computed, as PyTorch's with `reduction="mean"`.
+//! Losses, as configured and as computed: PyTorch's with `reduction="mean"`.
 //!
-//! They are written out of plain operations: candle's fused `softmax_last_dim` has no backward pass,
-//! and the gradients of `abs` and `relu` at 0 aren't those that a loss wants there.
+//! They avoid candle's fused `softmax_last_dim`, which has no backward pass, and its `abs` and `relu`,
+//! whose gradients at 0 differ from those that a loss needs.
 
 mod binary_cross_entropy;
 mod config;
@@ -21,34 +21,34 @@ pub use error::Error;
 pub use regression::{huber, l1, mse};
 use shapes::Rows;
 
-/// A loss: how far a model's outputs are from the targets, as one number.
+/// A loss, which measures as a scalar how far a model's outputs are from the targets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
-    /// Of logits against classes.
+    /// Cross entropy of logits with target classes.
     CrossEntropy(CrossEntropy),
-    /// Of one logit for each yes or no.
+    /// Binary cross entropy of a logit per target.
     BinaryCrossEntropy(BinaryCrossEntropy),
-    /// The mean of the squared errors.
+    /// Mean squared error.
     Mse,
-    /// The mean of the errors' sizes.
+    /// Mean absolute error.
     L1,
-    /// Squared where errors are small, linear where they're large.
+    /// Huber loss: quadratic for small errors, linear for large ones.
     Huber {
-        /// The size from which on an error counts linearly, above 0.
+        /// Absolute error above which the loss is linear, above 0.
         delta: f64,
     },
 }
 
 impl Loss {
-    /// The mean over what [`weight`](Loss::weight) counts: a scalar with a gradient, of the outputs'
-    /// type; 0 where there is nothing to count.
+    /// Returns the mean over everything that [`weight`](Loss::weight) counts: a differentiable scalar of
+    /// the outputs' type, 0 if nothing counts.
     ///
     /// Outputs are (samples, classes), (samples, positions, classes) or (samples, numbers); targets
     /// (samples) `u32`, (samples, positions) `u32` or (samples, numbers).
     ///
     /// # Errors
     ///
-    /// Where the shapes don't belong together, or a target is none of the classes.
+    /// If the shapes do not fit each other, or a target is not one of the classes.
     pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
         match self {
             Loss::CrossEntropy(loss) => loss.forward(outputs, targets),
@@ -59,12 +59,13 @@ impl Loss {
         }
     }
 
-    /// What the mean is divided by: the samples or positions that count, or the sum of their classes'
-    /// weights; the elements of numbers. The mean over several batches is Σ weight · loss / Σ weight.
+    /// Returns the divisor of the mean: the number of samples or positions that count, or the sum of
+    /// their classes' weights; for numeric targets, the number of elements. The mean over several
+    /// batches is Σ weight · loss / Σ weight.
     ///
     /// # Errors
     ///
-    /// Where a target is none of the classes.
+    /// If a target is not one of the classes.
     pub fn weight(&self, targets: &Tensor) -> Result<f64> {
         match self {
             Loss::CrossEntropy(loss) => loss.weight(targets),
@@ -73,8 +74,8 @@ impl Loss {
     }
 }
 
-/// How many samples or positions have their largest logit at their target; the first of equal ones
-/// counts.
+/// Counts the samples or positions with the largest logit at their target; the first of equal logits
+/// is taken as the largest.
 pub fn correct_count(logits: &Tensor, targets: &Tensor) -> Result<usize> {
     let rows = Rows::new(logits, targets)?;
     let predicted: Vec<u32> = rows.logits.argmax(D::Minus1)?.to_vec1()?;

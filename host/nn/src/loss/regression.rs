@@ -1,15 +1,15 @@
-//! Losses of numbers: means over all elements of (samples, numbers).
+//! Losses for numeric targets: means over all elements of (samples, numbers).
 
 use candle_core::{Result, Tensor};
 
 use super::shapes::{mean, numbers};
 
-/// The mean squared error: the mean of (x − y)².
+/// Mean squared error: the mean of (x − y)².
 pub fn mse(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
     mean(&outputs.sub(&numbers(outputs, targets)?)?.sqr()?)
 }
 
-/// The mean absolute error: the mean of |x − y|, whose gradient at 0 is 0.
+/// Mean absolute error: the mean of |x − y|, with gradient 0 at 0.
 pub fn l1(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
     mean(&size(&outputs.sub(&numbers(outputs, targets)?)?)?)
 }
@@ -24,7 +24,7 @@ pub fn huber(outputs: &Tensor, targets: &Tensor, delta: f64) -> Result<Tensor> {
     mean(&size.detach().le(delta)?.where_cond(&squared, &linear)?)
 }
 
-/// |d|. candle's `abs` has the gradient 1 at 0.
+/// |d| with gradient 0 at 0, where candle's `abs` has gradient 1.
 fn size(error: &Tensor) -> Result<Tensor> {
     error.mul(&error.detach().sign()?)
 }

@@ -1,20 +1,20 @@
-//! Outputs and targets side by side, for losses and metrics alike.
+//! Matching of outputs with targets, shared by losses and metrics.
 
 use candle_core::{DType, Result, Tensor, bail};
 
 use crate::ops;
 
-/// Logits against classes, of samples or of their positions.
+/// Logits and target classes, of samples or of their positions.
 pub(crate) struct Rows {
-    /// (rows, classes).
+    /// Shape (rows, classes).
     pub(crate) logits: Tensor,
-    /// Each row's class.
+    /// Target class of each row.
     pub(crate) targets: Vec<u32>,
 }
 
 impl Rows {
-    /// From outputs (samples, classes) and targets (samples), or (samples, positions, classes) and
-    /// (samples, positions).
+    /// Creates rows from outputs (samples, classes) and targets (samples), or from (samples, positions,
+    /// classes) and (samples, positions).
     pub(crate) fn new(outputs: &Tensor, targets: &Tensor) -> Result<Rows> {
         let fits = |classes: &usize, rows: &[usize]| {
             rows == targets.dims() && *classes > 0 && (1..=2).contains(&rows.len())
@@ -34,7 +34,7 @@ impl Rows {
         }
     }
 
-    /// Without the rows whose target is `ignored`.
+    /// Removes the rows whose target is `ignored`.
     pub(crate) fn without(self, ignored: Option<u32>) -> Result<Rows> {
         let Some(ignored) = ignored.filter(|ignored| self.targets.contains(ignored)) else {
             return Ok(self);
@@ -56,7 +56,7 @@ impl Rows {
         Ok(Rows { logits, targets })
     }
 
-    /// How many classes there are, each target being one of them.
+    /// Returns the number of classes, and checks that each target is one of them.
     pub(crate) fn classes(&self) -> Result<usize> {
         let classes = self.logits.dim(1)?;
         if let Some(target) = self.targets.iter().find(|&&t| t as usize >= classes) {
@@ -69,7 +69,7 @@ impl Rows {
     }
 }
 
-/// Classes in plain numbers, in the order of their storage.
+/// Returns the target classes in row-major order.
 pub(crate) fn classes_of(targets: &Tensor) -> Result<Vec<u32>> {
     if targets.dtype() != DType::U32 {
         bail!(
@@ -80,7 +80,7 @@ pub(crate) fn classes_of(targets: &Tensor) -> Result<Vec<u32>> {
     targets.flatten_all()?.to_vec1()
 }
 
-/// Targets that are numbers (samples, numbers), in the type of the outputs, which must be of the same
+/// Returns numeric targets (samples, numbers) in the type of the outputs. Both must have the same
 /// shape: broadcasting would hide an error.
 pub(crate) fn numbers(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
     if outputs.dims() != targets.dims() {
@@ -94,7 +94,7 @@ pub(crate) fn numbers(outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
     targets.to_dtype(outputs.dtype())
 }
 
-/// The mean over so many elements; 0 of none.
+/// Returns the mean over all elements; 0 if there are none.
 pub(super) fn mean(errors: &Tensor) -> Result<Tensor> {
     let count = errors.elem_count().max(1);
     errors.sum_all()?.affine(1.0 / count as f64, 0.0)

@@ -4,14 +4,14 @@ use candle_core::{Result, Tensor};
 
 use super::{Metric, add_to, plain, ratio, rows};
 
-/// The share whose largest logit is at the target; the first of equal ones counts.
+/// Fraction of rows with the largest logit at the target; the first of equal logits is the largest.
 #[derive(Clone, Debug)]
 pub struct Accuracy {
     top: TopK,
 }
 
 impl Accuracy {
-    /// Without the targets that are `ignore_index`.
+    /// Creates the metric; targets equal to `ignore_index` do not count.
     pub fn new(ignore_index: Option<u32>) -> Accuracy {
         Accuracy {
             top: TopK::new(1, ignore_index),
@@ -37,8 +37,8 @@ impl Metric for Accuracy {
     }
 }
 
-/// The share whose target is among the k largest logits: `top5_accuracy` for k = 5. Of equal logits
-/// the first are the larger ones; a target whose logit is NaN is missed.
+/// Fraction of rows with the target among the k largest logits: `top5_accuracy` for k = 5. Of equal
+/// logits, earlier ones rank higher; a target whose logit is NaN is a miss.
 #[derive(Clone, Debug)]
 pub struct TopK {
     k: usize,
@@ -46,7 +46,7 @@ pub struct TopK {
 }
 
 impl TopK {
-    /// Without the targets that are `ignore_index`.
+    /// Creates the metric; targets equal to `ignore_index` do not count.
     pub fn new(k: usize, ignore_index: Option<u32>) -> TopK {
         TopK { k, ignore_index }
     }
@@ -57,7 +57,7 @@ impl Metric for TopK {
         vec![format!("top{}_accuracy", self.k)]
     }
 
-    /// Hits and rows.
+    /// Number of hits and number of rows.
     fn sum_count(&self) -> usize {
         2
     }
@@ -83,21 +83,21 @@ fn is_hit(row: &[f64], target: usize, k: usize) -> bool {
         return false;
     };
     let is_before = |&(class, &logit): &(usize, &f64)| {
-        // NaN is never beaten, as in PyTorch.
+        // NaN ranks above all numbers, as in PyTorch.
         logit.is_nan() || logit > own || (class < target && logit >= own)
     };
     row.iter().enumerate().filter(is_before).count() < k
 }
 
-/// The exponential of the mean cross entropy, without smoothing and class weights: among how many
-/// equally likely classes a model that is as unsure would choose.
+/// Exponential of the mean cross entropy, without smoothing and class weights: the number of equally
+/// likely classes that would leave a model as uncertain.
 #[derive(Clone, Debug)]
 pub struct Perplexity {
     ignore_index: Option<u32>,
 }
 
 impl Perplexity {
-    /// Without the targets that are `ignore_index`.
+    /// Creates the metric; targets equal to `ignore_index` do not count.
     pub fn new(ignore_index: Option<u32>) -> Perplexity {
         Perplexity { ignore_index }
     }
@@ -108,7 +108,7 @@ impl Metric for Perplexity {
         vec!["perplexity".to_owned()]
     }
 
-    /// The cross entropy's sum, and rows.
+    /// Sum of the cross entropy and number of rows.
     fn sum_count(&self) -> usize {
         2
     }

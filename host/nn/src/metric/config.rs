@@ -19,7 +19,7 @@ use crate::Targets;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct MetricConfig {
-    /// Which one.
+    /// Metric and its options.
     pub metric: MetricKind,
 }
 
@@ -27,56 +27,56 @@ pub struct MetricConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MetricKind {
-    /// Of classes: the share whose largest logit is at the target.
+    /// For classes: the fraction with the largest logit at the target.
     Accuracy,
-    /// Of classes: the share whose target is among the k largest logits, as `top5_accuracy`.
+    /// For classes: the fraction with the target among the k largest logits, e.g. `top5_accuracy`.
     TopK {
-        /// Among how many, from 1 to below the number of classes.
+        /// Number of largest logits, from 1 to below the number of classes.
         #[serde(default = "five")]
         #[schemars(range(min = 1))]
         k: usize,
     },
-    /// Of classes: of what was predicted to be of a class, the share that was.
+    /// For classes: the fraction of predictions of a class that are correct.
     Precision {
-        /// How classes are averaged.
+        /// Averaging over the classes.
         #[serde(default)]
         average: Average,
     },
-    /// Of classes: of what is of a class, the share that was predicted to be.
+    /// For classes: the fraction of a class's samples that are predicted as that class.
     Recall {
-        /// How classes are averaged.
+        /// Averaging over the classes.
         #[serde(default)]
         average: Average,
     },
-    /// Of classes: the harmonic mean of precision and recall.
+    /// For classes: the harmonic mean of precision and recall.
     F1 {
-        /// How classes are averaged.
+        /// Averaging over the classes.
         #[serde(default)]
         average: Average,
     },
-    /// Of at most 32 classes: how many of each were predicted to be of each, as
+    /// For at most 32 classes: how often each class was predicted as each, as
     /// `confusion/ACTUAL/PREDICTED`.
     ConfusionMatrix,
-    /// Of classes: the exponential of the mean cross entropy.
+    /// For classes: the exponential of the mean cross entropy.
     Perplexity,
-    /// Of numbers: the mean absolute error.
+    /// For numeric targets: the mean absolute error.
     Mae,
-    /// Of numbers: the root of the mean squared error.
+    /// For numeric targets: the root mean squared error.
     Rmse,
-    /// Of numbers: the coefficient of determination, averaged over them.
+    /// For numeric targets: the coefficient of determination, averaged over the targets.
     R2,
-    /// Of numbers that are 0 or 1: the share whose logit is on the right side of 0.
+    /// For targets that are 0 or 1: the fraction of logits on the correct side of 0.
     BinaryAccuracy,
 }
 
-/// How the classes' shares become one number.
+/// Averaging of a per-class metric over the classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Average {
-    /// Each class that occurs counts the same.
+    /// Every class that occurs has the same weight.
     #[default]
     Macro,
-    /// Each sample or position counts the same; the metric's name ends in `_micro`.
+    /// Every sample or position has the same weight; the metric's name ends in `_micro`.
     Micro,
 }
 
@@ -84,7 +84,7 @@ fn five() -> usize {
     5
 }
 
-/// All kinds, each of which may stand without options.
+/// All kinds; each can be written as a string, without options.
 const KINDS: [&str; 11] = [
     "accuracy",
     "top-k",
@@ -106,7 +106,7 @@ impl From<MetricKind> for MetricConfig {
 }
 
 impl MetricConfig {
-    /// The accuracy of classes, the perplexity too where each position has one; errors of numbers.
+    /// Returns the metrics used by default.
     pub fn default_for(targets: &Targets) -> Vec<MetricConfig> {
         let kinds = match targets {
             Targets::Class(_) => vec![MetricKind::Accuracy],
@@ -116,11 +116,11 @@ impl MetricConfig {
         kinds.into_iter().map(MetricConfig::from).collect()
     }
 
-    /// The metric of such targets, of which those that are `ignore_index` don't count.
+    /// Builds the metric for targets; those equal to `ignore_index` do not count.
     ///
     /// # Errors
     ///
-    /// Where metric and targets don't belong together.
+    /// If metric and targets do not fit each other.
     pub fn build(
         &self,
         targets: &Targets,
@@ -181,7 +181,7 @@ impl MetricConfig {
         })
     }
 
-    /// As the manifest calls it.
+    /// Returns the kind's name in the manifest.
     fn kind(&self) -> &'static str {
         match self.metric {
             MetricKind::Accuracy => "accuracy",
@@ -206,7 +206,7 @@ impl JsonSchema for MetricConfig {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut object = generator.subschema_for::<MetricKind>();
-        // Said here too, so that a text is never taken for an object with the wrong kind.
+        // Also said here, so that a schema error for a string is not reported against the object form.
         object.insert("type".to_owned(), json!("object"));
         let kind = json!({"type": "string", "enum": KINDS, "description": "The metric's kind."});
         let mut schema = Schema::default();

@@ -1,24 +1,24 @@
-//! Metrics of which class was taken for which: precision, recall, F1, and the confusion matrix.
+//! Metrics from counts of actual and predicted classes: precision, recall, F1, and the confusion matrix.
 //!
-//! As scikit-learn's with `zero_division=0`. `macro` is the mean over the classes that occur among
-//! targets or predictions; `micro` counts all classes together.
+//! They match scikit-learn's with `zero_division=0`. `macro` is the mean over the classes that occur
+//! among targets or predictions; `micro` adds up the counts of all classes.
 
 use candle_core::{Result, Tensor};
 
 use super::{Average, Metric, add_to, classified, rows};
 
-/// The counts of one class.
+/// Counts of one class.
 #[derive(Clone, Copy, Default)]
 struct Counts {
-    /// Rows of this class that were predicted to be.
+    /// Rows of this class that were predicted as it: true positives.
     hits: f64,
-    /// Rows that were predicted to be of this class.
+    /// Rows that were predicted as this class.
     predicted: f64,
     /// Rows of this class.
     actual: f64,
 }
 
-/// What precision, recall and F1 have in common: for each class the sums of its [`Counts`].
+/// Common part of precision, recall and F1: for each class the sums of its [`Counts`].
 #[derive(Clone, Debug)]
 struct PerClass {
     name: &'static str,
@@ -48,7 +48,7 @@ impl PerClass {
         Ok(())
     }
 
-    /// The average of `of`, a share in terms of a class's counts.
+    /// Writes the average of `of`, a function of a class's counts.
     fn values(&self, sums: &[f64], values: &mut [f64], of: impl Fn(Counts) -> f64) {
         let classes = sums.chunks_exact(3).map(|sums| match sums {
             &[hits, predicted, actual] => Counts {
@@ -80,7 +80,7 @@ impl PerClass {
     }
 }
 
-/// 0 where there is nothing to divide by.
+/// Returns the ratio, 0 if the denominator is 0.
 fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
@@ -92,7 +92,7 @@ macro_rules! per_class {
         pub struct $Metric(PerClass);
 
         impl $Metric {
-            /// Of so many classes, without the targets that are `ignore_index`.
+            /// Creates the metric for this many classes; targets equal to `ignore_index` do not count.
             pub fn new(classes: usize, average: Average, ignore_index: Option<u32>) -> $Metric {
                 $Metric(PerClass {
                     name: $name,
@@ -124,22 +124,22 @@ macro_rules! per_class {
 }
 
 per_class! {
-    /// Of what was predicted to be of a class, the share that was.
+    /// Fraction of the predictions of a class that are correct.
     Precision, "precision", |counts| share(counts.hits, counts.predicted)
 }
 
 per_class! {
-    /// Of what is of a class, the share that was predicted to be.
+    /// Fraction of a class's samples that are predicted as that class.
     Recall, "recall", |counts| share(counts.hits, counts.actual)
 }
 
 per_class! {
-    /// The harmonic mean of precision and recall; `macro` is the mean of the classes' F1.
+    /// Harmonic mean of precision and recall; `macro` is the mean of the classes' F1.
     F1, "f1", |counts| share(2.0 * counts.hits, counts.predicted + counts.actual)
 }
 
-/// How many rows of each class were predicted to be of each: `confusion/ACTUAL/PREDICTED`; 0 where
-/// nothing counted.
+/// How many rows of each class were predicted as each class: `confusion/ACTUAL/PREDICTED`; 0 if no
+/// rows counted.
 #[derive(Clone, Debug)]
 pub struct ConfusionMatrix {
     classes: Vec<String>,
@@ -147,10 +147,10 @@ pub struct ConfusionMatrix {
 }
 
 impl ConfusionMatrix {
-    /// Of how many classes there may be one.
+    /// Largest number of classes for which a confusion matrix is allowed.
     pub const MOST_CLASSES: usize = 32;
 
-    /// Of classes of these names, without the targets that are `ignore_index`.
+    /// Creates the metric for classes of these names; targets equal to `ignore_index` do not count.
     pub fn new(classes: Vec<String>, ignore_index: Option<u32>) -> ConfusionMatrix {
         ConfusionMatrix {
             classes,

@@ -1,44 +1,44 @@
 //! Why a metric can't be built for some targets.
 
-/// A metric that does not belong to the data's targets.
+/// A metric that does not fit the data's targets.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A metric for other targets.
+    /// The metric is for another kind of targets.
     #[error(
         "the metric `{metric}` wants {wanted}, but the data's targets are {found}: use {instead}"
     )]
     Targets {
-        /// The metric's kind.
+        /// Kind of the metric.
         metric: &'static str,
-        /// The targets that it takes.
+        /// Targets that the metric needs.
         wanted: &'static str,
-        /// The targets that there are.
+        /// Targets in the data.
         found: &'static str,
-        /// The metrics that take them.
+        /// Metrics that fit these targets.
         instead: &'static str,
     },
-    /// The largest logits always have the target among them, or never.
+    /// `k` is 0 or at least the number of classes, so that the metric would be constant.
     #[error(
         "the metric `top-k` with `k` = {k} says nothing of {classes} classes: `k` must be from 1 to \
          below {classes}"
     )]
     TopK {
-        /// The number of logits.
+        /// Option `k`.
         k: usize,
-        /// How many classes there are.
+        /// Number of classes.
         classes: usize,
     },
-    /// Too many cells.
+    /// A confusion matrix would have too many elements.
     #[error(
         "the metric `confusion-matrix` has a value for each pair of classes: of {found} classes that \
          is too many, at most {most} may be",
         most = super::ConfusionMatrix::MOST_CLASSES
     )]
     Classes {
-        /// How many classes there are.
+        /// Number of classes.
         found: usize,
     },
-    /// Two metrics of one name.
+    /// Two metrics have the same name.
     #[error("two metrics are called `{0}`: one of them has to go")]
     Doubled(String),
 }

@@ -1,4 +1,4 @@
-//! Metrics: what a pass is judged by beside its loss, from sums that batches add to.
+//! Metrics of a pass in addition to its loss, computed from sums over batches.
 
 mod classes;
 mod config;
@@ -20,34 +20,34 @@ pub use numbers::{BinaryAccuracy, Mae, R2, Rmse};
 use crate::Targets;
 use crate::loss::shapes::Rows;
 
-/// A metric, or several that belong together.
+/// A metric, or several that are computed together.
 ///
-/// Sums begin at 0 and are added to by each batch of a pass; batches may be of any sizes. Sums of
-/// parts of a pass may be added to each other. A pass in which nothing counted has NaN, except where
-/// a metric says otherwise.
+/// Sums start at 0 and each batch of a pass adds to them; batches may differ in size. Sums over parts
+/// of a pass can be added up. The values are NaN for a pass in which nothing counted, unless a metric
+/// says otherwise.
 pub trait Metric: Send {
-    /// The metrics' names, always the same.
+    /// Returns the metrics' names, always the same.
     fn names(&self) -> Vec<String>;
 
-    /// How many sums there are behind them.
+    /// Returns the number of sums from which the values are computed.
     fn sum_count(&self) -> usize;
 
-    /// Adds what a batch contributes.
+    /// Adds a batch to the sums.
     ///
     /// # Errors
     ///
-    /// Where outputs and targets don't belong together.
+    /// If outputs and targets do not fit each other.
     fn add(&self, outputs: &Tensor, targets: &Tensor, sums: &mut [f64]) -> Result<()>;
 
-    /// The metrics, in the order of their names.
+    /// Computes the values from the sums, in the order of the names.
     fn values(&self, sums: &[f64], values: &mut [f64]);
 }
 
-/// The metrics of a task, in their order; none names a value that another has.
+/// Builds the metrics of a task, in their order, and checks that their names are unique.
 ///
 /// # Errors
 ///
-/// Where one does not belong to the targets, or two have a name in common.
+/// If one does not fit the targets, or two have a name in common.
 pub fn build_all(
     configs: &[MetricConfig],
     targets: &Targets,
@@ -75,21 +75,21 @@ fn add_to(sums: &mut [f64], index: usize, value: f64) {
     }
 }
 
-/// The first sum divided by the second, in the place of the only value.
+/// Writes the first sum divided by the second to the only value.
 fn ratio(sums: &[f64], values: &mut [f64], finish: impl Fn(f64) -> f64) {
     if let ([sum, count, ..], [value, ..]) = (sums, values) {
         *value = finish(sum / count);
     }
 }
 
-/// The rows that count, apart from the graph.
+/// Returns the rows that count, detached from the graph.
 fn rows(outputs: &Tensor, targets: &Tensor, ignored: Option<u32>) -> Result<Rows> {
     let rows = Rows::new(&outputs.detach(), targets)?.without(ignored)?;
     rows.classes()?;
     Ok(rows)
 }
 
-/// Each row's class with the one that is predicted: that of the largest logit, of equal ones the first.
+/// Returns (target, prediction) for each row; the first of equal logits is the largest.
 fn classified(rows: &Rows, classes: usize) -> Result<Vec<(usize, usize)>> {
     let found = rows.logits.dim(1)?;
     if found != classes {
@@ -105,7 +105,7 @@ fn classified(rows: &Rows, classes: usize) -> Result<Vec<(usize, usize)>> {
         .collect())
 }
 
-/// All elements, row by row.
+/// Returns all elements in row-major order.
 fn plain(tensor: &Tensor) -> Result<Vec<f64>> {
     tensor.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
 }

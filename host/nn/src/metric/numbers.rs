@@ -1,4 +1,4 @@
-//! Metrics of numbers: over all elements of (samples, numbers).
+//! Metrics for numeric targets, over all elements of (samples, numbers).
 
 use candle_core::{Result, Tensor, bail};
 
@@ -6,7 +6,7 @@ use super::exact::{Exact, spread};
 use super::{Metric, add_to, plain, ratio};
 use crate::loss::shapes::numbers;
 
-/// Outputs and targets, row by row.
+/// Returns (output, target) for each element, in row-major order.
 fn pairs(outputs: &Tensor, targets: &Tensor) -> Result<Vec<(f64, f64)>> {
     numbers(outputs, targets)?;
     let found = plain(&outputs.detach())?.into_iter();
@@ -27,7 +27,7 @@ macro_rules! mean {
                 vec![$name.to_owned()]
             }
 
-            /// The parts' sum, and elements.
+            /// Sum over the elements and number of elements.
             fn sum_count(&self) -> usize {
                 2
             }
@@ -49,36 +49,36 @@ macro_rules! mean {
 }
 
 mean! {
-    /// The mean absolute error.
+    /// Mean absolute error.
     Mae, "mae", |found, wanted| (found - wanted).abs(), |mean| mean
 }
 
 mean! {
-    /// The root of the mean squared error.
+    /// Root mean squared error.
     Rmse, "rmse", |found, wanted| (found - wanted) * (found - wanted), f64::sqrt
 }
 
 mean! {
-    /// The share of the numbers whose logit is above 0 where they're above ½, and only there.
+    /// Fraction of elements whose logit is above 0 exactly if the target is above ½.
     BinaryAccuracy, "binary_accuracy",
     |found, wanted| f64::from(u8::from((found > 0.0) == (wanted > 0.5) && !found.is_nan())),
     |share| share
 }
 
-/// The coefficient of determination, 1 − Σ(y − x)² / Σ(y − ȳ)² for each number, and the mean of these:
-/// scikit-learn's `r2_score` with its `uniform_average`. A number that does not vary has 1 where it is
-/// always met, else 0; below two samples it is NaN.
+/// Coefficient of determination, 1 − Σ(y − x)² / Σ(y − ȳ)² for each target, and the mean of these:
+/// scikit-learn's `r2_score` with its `uniform_average`. A constant target counts as 1 if all its
+/// predictions are exact, else as 0; with fewer than two samples the result is NaN.
 #[derive(Clone, Copy, Debug)]
 pub struct R2 {
     columns: usize,
 }
 
 impl R2 {
-    /// For each number: the errors' squares, and the targets' sum and their squares', with what was
-    /// rounded off.
+    /// Sums per target: squared errors; sum and sum of squares of the targets, each with its rounding
+    /// error.
     const SUMS: usize = 5;
 
-    /// Of so many numbers.
+    /// Creates the metric for this many numeric targets.
     pub fn new(columns: usize) -> R2 {
         R2 { columns }
     }
@@ -89,7 +89,7 @@ impl Metric for R2 {
         vec!["r2".to_owned()]
     }
 
-    /// Samples, and those of each number.
+    /// Number of samples, and the sums of each target.
     fn sum_count(&self) -> usize {
         1 + Self::SUMS * self.columns
     }
@@ -112,7 +112,7 @@ impl Metric for R2 {
                 if let [errors, sum, rest, squares, rest_of_squares] = sums {
                     *errors += (wanted - found) * (wanted - found);
                     Exact { sum, rest }.add(wanted);
-                    // Targets are f32: their squares are exact.
+                    // Targets are f32, so that their squares are exact in f64.
                     let squares = Exact {
                         sum: squares,
                         rest: rest_of_squares,

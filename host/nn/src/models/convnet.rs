@@ -1,4 +1,4 @@
-//! A plain convolutional network, as `LeNet` is one (`LeCun` et al., 1998).
+//! A plain convolutional network in the style of `LeNet` (`LeCun` et al., 1998).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,27 +10,27 @@ use crate::{Activation, Extent, LayerConfig};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConvnetConfig {
-    /// The channels of the convolutions `conv1`, `conv2`, ….
+    /// Output channels of the convolutions `conv1`, `conv2`, ….
     #[schemars(length(min = 1), inner(range(min = 1)))]
     pub channels: Vec<usize>,
-    /// The places of the convolutions' windows.
+    /// Kernel size of the convolutions.
     pub kernel: Extent,
-    /// Zeros around the convolutions' inputs.
+    /// Zero padding of the convolutions.
     pub padding: Extent,
-    /// The size of the largest-number pooling behind each convolution; 1 for none.
+    /// Window size of the max pooling after each convolution; 1 for none.
     #[schemars(range(min = 1))]
     pub pool: usize,
-    /// Batch normalisation behind each convolution, which has no bias then.
+    /// Whether each convolution is followed by batch normalisation; it then has no bias.
     pub batch_norm: bool,
-    /// The widths of the linear layers `fc1`, `fc2`, … in front of the last.
+    /// Widths of the linear layers `fc1`, `fc2`, … before the last one.
     #[schemars(inner(range(min = 1)))]
     pub hidden: Vec<usize>,
-    /// The nonlinearity.
+    /// Nonlinearity.
     pub activation: Activation,
-    /// The nonlinearity behind the convolutions. Default: the same; `identity` for none.
+    /// Nonlinearity after the convolutions; `identity` for none. Default: `activation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conv_activation: Option<Activation>,
-    /// The share of the linear layers' outputs that training drops, from 0 to below 1.
+    /// Fraction of the linear layers' outputs dropped during training, from 0 to below 1.
     #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
     pub dropout: f64,
 }
@@ -51,7 +51,7 @@ impl Default for ConvnetConfig {
     }
 }
 
-/// Its layers.
+/// Returns the network's layers.
 pub fn convnet(config: &ConvnetConfig) -> Vec<LayerConfig> {
     let mut layers = Vec::new();
     for (index, &channels) in config.channels.iter().enumerate() {

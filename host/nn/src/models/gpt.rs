@@ -1,4 +1,4 @@
-//! The decoder-only transformer, with norms in front of its parts (Radford et al., 2019).
+//! The decoder-only transformer with pre-normalisation (Radford et al., 2019).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,58 +6,58 @@ use serde::{Deserialize, Serialize};
 use super::{activation, dropout};
 use crate::{Activation, InitConfig, LayerConfig};
 
-/// A decoder-only transformer: every position predicts what comes next.
+/// A decoder-only transformer: every position predicts the next token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GptConfig {
-    /// How many blocks of attention and linear layers.
+    /// Number of blocks of attention and linear layers.
     #[schemars(range(min = 1))]
     pub layers: usize,
-    /// Into how many heads the width is divided.
+    /// Number of attention heads; `width` must be a multiple of it.
     #[schemars(range(min = 1))]
     pub heads: usize,
-    /// The length of the vectors at each position.
+    /// Length of the vector at each position.
     #[schemars(range(min = 1))]
     pub width: usize,
-    /// The width of the linear layers between, in multiples of `width`.
+    /// Width of the blocks' hidden linear layers, as a multiple of `width`.
     #[schemars(range(min = 1))]
     pub expansion: usize,
-    /// The nonlinearity.
+    /// Nonlinearity.
     pub activation: Activation,
-    /// The normalisation.
+    /// Normalisation.
     pub norm: Norm,
-    /// How positions are told from one another.
+    /// Encoding of positions.
     pub positions: Positions,
-    /// The share of numbers that training drops, from 0 to below 1.
+    /// Fraction of elements dropped during training, from 0 to below 1.
     #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
     pub dropout: f64,
     /// Whether the linear layers have biases; the last has none.
     pub bias: bool,
-    /// The standard deviation of all weights at the start. Default: PyTorch's initialisations.
+    /// Standard deviation of all weights' initial values. Default: PyTorch's initialisations.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub init_std: Option<f64>,
 }
 
-/// A normalisation of each position.
+/// Normalisation of each position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Norm {
-    /// By mean and variance.
+    /// Layer normalisation, with mean and variance.
     #[default]
     Layer,
-    /// By the root mean square.
+    /// Root mean square normalisation.
     Rms,
 }
 
-/// How positions are told from one another.
+/// Encoding of positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Positions {
-    /// A learned vector for each.
+    /// A learned vector per position.
     #[default]
     Learned,
-    /// Angles of queries and keys.
+    /// Rotary position embeddings of queries and keys.
     Rotary,
 }
 
@@ -78,7 +78,7 @@ impl Default for GptConfig {
     }
 }
 
-/// Its layers.
+/// Returns the transformer's layers.
 pub fn gpt(config: &GptConfig) -> Vec<LayerConfig> {
     let init = config
         .init_std

@@ -11,12 +11,12 @@ use crate::{Activation, LayerConfig};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MlpConfig {
-    /// The widths of the hidden layers, first to last; empty for a linear model.
+    /// Widths of the hidden layers, first to last; empty for a linear model.
     #[schemars(inner(range(min = 1)))]
     pub hidden: Vec<usize>,
-    /// The nonlinearity between the layers.
+    /// Nonlinearity between the layers.
     pub activation: Activation,
-    /// The share of the hidden layers' outputs that training drops, from 0 to below 1.
+    /// Fraction of the hidden layers' outputs dropped during training, from 0 to below 1.
     #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
     pub dropout: f64,
 }
@@ -31,7 +31,7 @@ impl Default for MlpConfig {
     }
 }
 
-/// Its layers, for samples of a rank.
+/// Returns the perceptron's layers, for samples with `rank` dimensions.
 pub fn mlp(config: &MlpConfig, rank: usize) -> Vec<LayerConfig> {
     let mut layers = Vec::new();
     if rank != 1 {

@@ -10,26 +10,25 @@ use crate::{Activation, Extent, InitConfig, LayerConfig};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResnetConfig {
-    /// How many blocks each stage has. Every stage but the first halves the image and doubles the
+    /// Number of blocks in each stage. Every stage except the first halves the image and doubles the
     /// channels.
     #[schemars(length(min = 1, max = 8), inner(range(min = 1)))]
     pub blocks: Vec<usize>,
-    /// The channels of the first stage.
+    /// Channels of the first stage.
     #[schemars(range(min = 1))]
     pub width: usize,
-    /// What stands in front of the stages.
+    /// Layers before the stages.
     pub stem: Stem,
 }
 
-/// What stands in front of a residual network's stages.
+/// Layers before a residual network's stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stem {
-    /// A convolution of 3×3, for images such as CIFAR's.
+    /// A 3×3 convolution, for images such as CIFAR's.
     #[default]
     Small,
-    /// A convolution of 7×7 with stride 2 and a pooling of 3×3 with stride 2, for images such as
-    /// `ImageNet`'s.
+    /// A 7×7 convolution with stride 2 and 3×3 pooling with stride 2, for images such as `ImageNet`'s.
     Large,
 }
 
@@ -43,7 +42,7 @@ impl Default for ResnetConfig {
     }
 }
 
-/// Its layers.
+/// Returns the network's layers.
 pub fn resnet(config: &ResnetConfig) -> Vec<LayerConfig> {
     let mut layers = match config.stem {
         Stem::Small => stem(config.width, 3, 1, 1),

@@ -22,7 +22,7 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// With β₁ = 0.9, β₂ = 0.999, ε = 1e-8, without weight decay.
+    /// Creates Adam with β₁ = 0.9, β₂ = 0.999, ε = 1e-8 and no weight decay.
     pub fn new(learning_rate: f64) -> Adam {
         Adam {
             beta1: 0.9,
@@ -33,7 +33,7 @@ impl Adam {
         }
     }
 
-    /// With other averages.
+    /// Sets the decay rates of the moving averages, and ε.
     pub fn with_betas(mut self, beta1: f64, beta2: f64, epsilon: f64) -> Adam {
         self.beta1 = beta1;
         self.beta2 = beta2;
@@ -41,13 +41,13 @@ impl Adam {
         self
     }
 
-    /// With weight decay, added to the gradient.
+    /// Sets the weight decay, added to the gradient.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> Adam {
         self.groups.set_weight_decay(weight_decay);
         self
     }
 
-    /// With parameter groups.
+    /// Sets the parameter groups.
     pub(super) fn with_groups(mut self, groups: Groups) -> Adam {
         self.groups = groups;
         self
@@ -81,9 +81,9 @@ struct Step {
     beta1: f64,
     beta2: f64,
     epsilon: f64,
-    /// The learning rate with the first moment's bias taken out.
+    /// Learning rate divided by the first moment's bias correction.
     size: f64,
-    /// 1 over the second moment's bias, under the root.
+    /// 1 / √(1 − β₂ᵗ), the second moment's bias correction.
     correction: f64,
 }
 

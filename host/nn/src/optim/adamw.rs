@@ -22,7 +22,7 @@ pub struct AdamW {
 }
 
 impl AdamW {
-    /// With β₁ = 0.9, β₂ = 0.999, ε = 1e-8 and a weight decay of 0.01.
+    /// Creates `AdamW` with β₁ = 0.9, β₂ = 0.999, ε = 1e-8 and a weight decay of 0.01.
     pub fn new(learning_rate: f64) -> AdamW {
         AdamW {
             beta1: 0.9,
@@ -33,7 +33,7 @@ impl AdamW {
         }
     }
 
-    /// With other averages.
+    /// Sets the decay rates of the moving averages, and ε.
     pub fn with_betas(mut self, beta1: f64, beta2: f64, epsilon: f64) -> AdamW {
         self.beta1 = beta1;
         self.beta2 = beta2;
@@ -41,13 +41,13 @@ impl AdamW {
         self
     }
 
-    /// With another weight decay.
+    /// Sets the weight decay.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> AdamW {
         self.groups.set_weight_decay(weight_decay);
         self
     }
 
-    /// With parameter groups.
+    /// Sets the parameter groups.
     pub(super) fn with_groups(mut self, groups: Groups) -> AdamW {
         self.groups = groups;
         self
@@ -77,14 +77,14 @@ impl Rule for AdamW {
 }
 
 struct Step {
-    /// What the weight decay leaves of a parameter.
+    /// 1 − `learning_rate` · `weight_decay`, by which a parameter is multiplied.
     shrink: f64,
     beta1: f64,
     beta2: f64,
     epsilon: f64,
-    /// The learning rate with the first moment's bias taken out.
+    /// Learning rate divided by the first moment's bias correction.
     size: f64,
-    /// 1 over the second moment's bias, under the root.
+    /// 1 / √(1 − β₂ᵗ), the second moment's bias correction.
     correction: f64,
 }
 

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::{Adam, AdamW, Error, GroupConfig, Groups, Lion, Optimizer, RmsProp, Sgd};
 use crate::parameters::Parameters;
 
-/// The optimizer.
+/// Optimizer and its hyper-parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum OptimizerConfig {
-    /// Stochastic gradient descent, with momentum on request.
+    /// Stochastic gradient descent, optionally with momentum.
     Sgd {
         /// The learning rate, above 0.
         #[schemars(extend("exclusiveMinimum" = 0.0))]
@@ -19,18 +19,18 @@ pub enum OptimizerConfig {
         #[serde(default)]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         momentum: f64,
-        /// How much of a new gradient the momentum leaves out, from 0 to 1.
+        /// Dampening of new gradients in the momentum, from 0 to 1.
         #[serde(default)]
         #[schemars(range(min = 0.0, max = 1.0))]
         dampening: f64,
-        /// Nesterov's momentum.
+        /// Whether to use Nesterov momentum.
         #[serde(default)]
         nesterov: bool,
         /// Weight decay, added to the gradient; 0 or more.
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
-        /// Parameters with a learning rate or weight decay of their own.
+        /// Parameter groups with their own learning rate or weight decay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
     },
@@ -39,15 +39,15 @@ pub enum OptimizerConfig {
         /// The learning rate, above 0.
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         learning_rate: f64,
-        /// How much of the gradients' average a step keeps, from 0 to below 1.
+        /// Decay rate of the moving average of gradients, from 0 to below 1.
         #[serde(default = "default_beta1")]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         beta1: f64,
-        /// How much of the squared gradients' average a step keeps, from 0 to below 1.
+        /// Decay rate of the moving average of squared gradients, from 0 to below 1.
         #[serde(default = "default_beta2")]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         beta2: f64,
-        /// What keeps the division from zero; above 0.
+        /// Constant added to the denominator; above 0.
         #[serde(default = "default_epsilon")]
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         epsilon: f64,
@@ -55,7 +55,7 @@ pub enum OptimizerConfig {
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
-        /// Parameters with a learning rate or weight decay of their own.
+        /// Parameter groups with their own learning rate or weight decay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
     },
@@ -65,37 +65,37 @@ pub enum OptimizerConfig {
         /// The learning rate, above 0.
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         learning_rate: f64,
-        /// How much of the gradients' average a step keeps, from 0 to below 1.
+        /// Decay rate of the moving average of gradients, from 0 to below 1.
         #[serde(default = "default_beta1")]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         beta1: f64,
-        /// How much of the squared gradients' average a step keeps, from 0 to below 1.
+        /// Decay rate of the moving average of squared gradients, from 0 to below 1.
         #[serde(default = "default_beta2")]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         beta2: f64,
-        /// What keeps the division from zero; above 0.
+        /// Constant added to the denominator; above 0.
         #[serde(default = "default_epsilon")]
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         epsilon: f64,
-        /// Weight decay, apart from the gradient; 0 or more.
+        /// Weight decay, decoupled from the gradient; 0 or more.
         #[serde(default = "default_weight_decay")]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
-        /// Parameters with a learning rate or weight decay of their own.
+        /// Parameter groups with their own learning rate or weight decay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
     },
-    /// RMSprop, with momentum on request.
+    /// RMSprop, optionally with momentum.
     #[serde(rename = "rmsprop")]
     RmsProp {
         /// The learning rate, above 0.
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         learning_rate: f64,
-        /// How much of the squared gradients' average a step keeps, from 0 to below 1.
+        /// Decay rate of the moving average of squared gradients, from 0 to below 1.
         #[serde(default = "default_alpha")]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         alpha: f64,
-        /// What keeps the division from zero; above 0.
+        /// Constant added to the denominator; above 0.
         #[serde(default = "default_epsilon")]
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         epsilon: f64,
@@ -103,35 +103,35 @@ pub enum OptimizerConfig {
         #[serde(default)]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         momentum: f64,
-        /// Whether gradients are divided by their spread about their average, rather than about 0.
+        /// Whether to normalise by the gradients' variance instead of their mean square.
         #[serde(default)]
         centered: bool,
         /// Weight decay, added to the gradient; 0 or more.
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
-        /// Parameters with a learning rate or weight decay of their own.
+        /// Parameter groups with their own learning rate or weight decay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
     },
-    /// Lion: steps of one size, by the sign of an average.
+    /// Lion: steps of equal size, by the sign of a moving average.
     Lion {
         /// The learning rate, above 0.
         #[schemars(extend("exclusiveMinimum" = 0.0))]
         learning_rate: f64,
-        /// How much of the average there is in a step's direction, from 0 to below 1.
+        /// Weight of the moving average in a step's direction, from 0 to below 1.
         #[serde(default = "default_beta1")]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         beta1: f64,
-        /// How much of the gradients' average a step keeps, from 0 to below 1.
+        /// Decay rate of the moving average of gradients, from 0 to below 1.
         #[serde(default = "default_lion_beta2")]
         #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
         beta2: f64,
-        /// Weight decay, apart from the gradient; 0 or more.
+        /// Weight decay, decoupled from the gradient; 0 or more.
         #[serde(default)]
         #[schemars(range(min = 0.0))]
         weight_decay: f64,
-        /// Parameters with a learning rate or weight decay of their own.
+        /// Parameter groups with their own learning rate or weight decay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         groups: Vec<GroupConfig>,
     },
@@ -162,7 +162,7 @@ fn default_weight_decay() -> f64 {
 }
 
 impl OptimizerConfig {
-    /// Whether every number is in its range; the error names the first that isn't.
+    /// Checks that every value is in its range; the error names the first that is not.
     pub fn validate(&self) -> Result<(), Error> {
         let groups = match self {
             OptimizerConfig::Sgd {
@@ -244,11 +244,11 @@ impl OptimizerConfig {
         Ok(())
     }
 
-    /// The optimizer for these parameters, before its first step.
+    /// Builds the optimizer for these parameters, before its first step.
     ///
     /// # Errors
     ///
-    /// That of [`validate`](OptimizerConfig::validate), and where a group names no parameter.
+    /// Those of [`validate`](OptimizerConfig::validate), or if a group's pattern matches no parameter.
     pub fn build(&self, parameters: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
         self.validate()?;
         let groups = self.groups(parameters)?;
@@ -307,7 +307,7 @@ impl OptimizerConfig {
         })
     }
 
-    /// The groups, with their learning rates and weight decays.
+    /// Returns the groups, with their learning rates and weight decays.
     fn groups(&self, parameters: &Parameters) -> Result<Groups, Error> {
         let (OptimizerConfig::Sgd {
             learning_rate,

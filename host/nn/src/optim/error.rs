@@ -1,77 +1,77 @@
-//! Why an optimizer can't be made, step, or be restored.
+//! Errors of creating, stepping or restoring an optimizer.
 
 /// An optimizer's error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A hyper-parameter is out of its range.
+    /// A hyper-parameter is out of range.
     #[error("`{name}` must be {range}, found {found}")]
     OutOfRange {
-        /// Its name.
+        /// Name of the hyper-parameter.
         name: &'static str,
-        /// Its range in words.
+        /// Range in words.
         range: &'static str,
-        /// What was given.
+        /// Value in the manifest.
         found: f64,
     },
-    /// Nesterov's momentum without momentum.
+    /// Nesterov momentum without momentum, or with dampening.
     #[error("`nesterov` needs a `momentum` above 0 and a `dampening` of 0")]
     Nesterov,
-    /// Two parameter groups of one name.
+    /// Two parameter groups have the same name.
     #[error(
         "two parameter groups are called `{0}` (`default` is the group of all other parameters)"
     )]
     DoubledGroup(String),
-    /// A name pattern of a parameter group is none.
+    /// A name pattern of a parameter group is invalid.
     #[error("a parameter group: {0}")]
     Pattern(String),
-    /// A name pattern of a parameter group matches nothing.
+    /// A name pattern of a parameter group matches no parameter.
     #[error(
         "`{pattern}` of the group `{group}` matches no parameter{}",
         nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
     )]
     IdlePattern {
-        /// The group.
+        /// Name of the group.
         group: String,
-        /// Its pattern.
+        /// Pattern without a match.
         pattern: String,
-        /// The nearest parameter's name.
+        /// Nearest parameter name.
         nearest: Option<String>,
     },
     /// A step failed.
     #[error("stepping `{parameter}`: {source}")]
     Step {
-        /// The parameter's name.
+        /// Name of the parameter.
         parameter: String,
-        /// The error.
+        /// candle's error.
         source: candle_core::Error,
     },
-    /// A state to be restored has a name that this optimizer has no use for.
+    /// A saved state has a name that this optimizer does not use.
     #[error("the saved optimizer state has `{0}`, which this model and optimizer don't")]
     UnknownState(String),
-    /// A state to be restored has a wrong shape.
+    /// A saved state has the wrong shape.
     #[error("the saved optimizer state `{name}` has the shape {found:?}, must have {wanted:?}")]
     StateShape {
-        /// The state's name.
+        /// Name of the state.
         name: String,
-        /// The shape it has.
+        /// Shape of the saved state.
         found: Vec<usize>,
-        /// The shape it must have.
+        /// Required shape.
         wanted: Vec<usize>,
     },
-    /// A state to be restored has a number of steps that can't be one.
+    /// A saved number of steps is negative or too large.
     #[error("the saved optimizer state `{name}` must be from 0 to 2^53, found {found}")]
     StateSteps {
-        /// The state's name.
+        /// Name of the state.
         name: String,
-        /// The number.
+        /// Saved value.
         found: i64,
     },
-    /// A state to be restored lacks a part.
+    /// A saved state is incomplete.
     #[error(
         "the saved optimizer state lacks `{0}`: the file is incomplete, or another optimizer's"
     )]
     MissingState(String),
-    /// candle's error while the state was read or written.
+    /// candle failed while the state was read or written.
     #[error("the optimizer's state: {0}")]
     State(#[from] candle_core::Error),
 }

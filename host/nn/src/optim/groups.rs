@@ -1,4 +1,4 @@
-//! Parameter groups: learning rate and weight decay by parameter names.
+//! Parameter groups: learning rate and weight decay by parameter name.
 
 use std::borrow::Cow;
 
@@ -12,23 +12,23 @@ use crate::patterns::Patterns;
 
 /// A parameter group in the manifest.
 ///
-/// Norms and biases without weight decay are one:
+/// For example, no weight decay for norms and biases:
 /// `{"name": "no-decay", "parameters": ["*.bias", "*norm*"], "weight_decay": 0}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupConfig {
-    /// The group's name, unique; `default` is the group of all other parameters.
+    /// Unique name; `default` is the group of all other parameters.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// The parameters: names in which `*` stands for any characters and `?` for one, as `fc1.*`. A
-    /// parameter belongs to the first group that names it.
+    /// Names of the parameters; `*` matches any characters and `?` one, e.g. `fc1.*`. A parameter belongs
+    /// to the first group that matches it.
     #[schemars(length(min = 1))]
     pub parameters: Vec<String>,
-    /// The group's learning rate is this times the optimizer's; 0 or more.
+    /// Multiplier of the optimizer's learning rate for this group; 0 or more.
     #[serde(default = "one")]
     #[schemars(range(min = 0.0))]
     pub learning_rate_scale: f64,
-    /// Weight decay, instead of the optimizer's; 0 or more.
+    /// Weight decay of this group, 0 or more. Default: the optimizer's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub weight_decay: Option<f64>,
@@ -38,34 +38,34 @@ fn one() -> f64 {
     1.0
 }
 
-/// The name of the group of the parameters that no other group names.
+/// Name of the group of parameters that no other group matches.
 pub const DEFAULT_GROUP: &str = "default";
 
-/// A group of an optimizer.
+/// A parameter group of an optimizer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Its name.
+    /// Name of the group.
     pub name: Box<str>,
-    /// Its learning rate.
+    /// Current learning rate.
     pub learning_rate: f64,
-    /// Its learning rate as a multiple of the optimizer's.
+    /// Multiplier of the optimizer's learning rate.
     pub scale: f64,
-    /// Its weight decay.
+    /// Weight decay.
     pub weight_decay: f64,
-    /// Its momentum (or first beta), where it is another than the optimizer's.
+    /// Momentum (or first beta), if it differs from the optimizer's.
     pub momentum: Option<f64>,
 }
 
-/// The groups of an optimizer; the first is the default one.
+/// Parameter groups of an optimizer; the first is the default group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
     groups: Vec<Group>,
-    /// The group of each entry of the registry; entries beyond the end belong to the first.
+    /// Group index of each entry of the registry; entries beyond the end are in the default group.
     of: Vec<usize>,
 }
 
 impl Groups {
-    /// One group for all parameters.
+    /// Creates one group for all parameters.
     pub fn single(learning_rate: f64, weight_decay: f64) -> Groups {
         let group = Group {
             name: DEFAULT_GROUP.into(),
@@ -80,7 +80,7 @@ impl Groups {
         }
     }
 
-    /// Splits groups off, as the manifest says.
+    /// Adds the groups of the manifest.
     pub(super) fn split(
         mut self,
         configs: &[GroupConfig],
@@ -119,29 +119,29 @@ impl Groups {
         Ok(self)
     }
 
-    /// All groups, the default one first.
+    /// Iterates over all groups, the default group first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Group> {
         self.groups.iter()
     }
 
-    /// The group at `index`.
+    /// Returns the group at `index`.
     pub fn at(&self, index: usize) -> Option<&Group> {
         self.groups.get(index)
     }
 
-    /// The group of the parameters that no other names.
+    /// Returns the default group, of parameters that no other group matches.
     pub fn default(&self) -> &Group {
-        // There is always one.
+        // `single`, the only constructor, creates it.
         &self.groups[0]
     }
 
-    /// The group of the registry's entry at `index`.
+    /// Returns the group of the registry's entry at `index`.
     pub fn of(&self, index: usize) -> &Group {
         let group = self.of.get(index).copied().unwrap_or(0);
         self.groups.get(group).unwrap_or_else(|| self.default())
     }
 
-    /// Sets the learning rate of the default group, and of the others by their scales.
+    /// Sets the learning rate of the default group, and scales those of the others.
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
         for group in &mut self.groups {
             group.learning_rate = learning_rate * group.scale;
@@ -152,13 +152,13 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// A message where there is no such group, with the nearest name.
+    /// A message if there is no such group; it suggests the nearest name.
     pub fn set_learning_rate_of(&mut self, name: &str, learning_rate: f64) -> Result<(), String> {
         self.named(name)?.learning_rate = learning_rate;
         Ok(())
     }
 
-    /// Sets the momentum of all groups; none is the optimizer's.
+    /// Sets the momentum of all groups; none means the optimizer's.
     pub fn set_momentum(&mut self, momentum: Option<f64>) {
         for group in &mut self.groups {
             group.momentum = momentum;
@@ -169,13 +169,13 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// A message where there is no such group, with the nearest name.
+    /// A message if there is no such group; it suggests the nearest name.
     pub fn set_momentum_of(&mut self, name: &str, momentum: f64) -> Result<(), String> {
         self.named(name)?.momentum = Some(momentum);
         Ok(())
     }
 
-    /// Takes over the learning rates and momenta of groups that are the same ones.
+    /// Copies learning rates and momenta from the same groups in `other`.
     pub fn follow(&mut self, other: &Groups) {
         for (group, other) in self.groups.iter_mut().zip(&other.groups) {
             group.learning_rate = other.learning_rate;
@@ -199,8 +199,8 @@ impl Groups {
         format!("no parameter group is called `{name}`{hint}")
     }
 
-    /// The group of the registry's entry at `index`, as it is for a parameter that is trained at a share
-    /// of its learning rate.
+    /// Returns the group of the registry's entry at `index`, with its learning rate multiplied by `share`,
+    /// the parameter's own multiplier.
     pub(super) fn shared(&self, index: usize, share: f64) -> Cow<'_, Group> {
         let group = self.of(index);
         if (share - 1.0).abs() < f64::EPSILON {

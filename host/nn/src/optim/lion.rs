@@ -1,4 +1,4 @@
-//! Lion: steps of one size, by the sign of an average.
+//! Lion: steps of equal size, by the sign of a moving average.
 
 use super::moments::Moments;
 use super::rule::Rule;
@@ -12,8 +12,8 @@ use super::{Group, Groups};
 /// - p ← p − `learning_rate` · (sign c + `weight_decay` · p)
 /// - m ← β₂ · m + (1 − β₂) · g
 ///
-/// Its authors want learning rates of a third to a tenth of Adam's, and a weight decay that is larger
-/// by as much.
+/// The authors recommend a third to a tenth of Adam's learning rate, and a weight decay larger by
+/// the same factor.
 #[derive(Debug)]
 pub struct Lion {
     beta1: f64,
@@ -23,7 +23,7 @@ pub struct Lion {
 }
 
 impl Lion {
-    /// With β₁ = 0.9 and β₂ = 0.99, without weight decay.
+    /// Creates Lion with β₁ = 0.9, β₂ = 0.99 and no weight decay.
     pub fn new(learning_rate: f64) -> Lion {
         Lion {
             beta1: 0.9,
@@ -33,20 +33,20 @@ impl Lion {
         }
     }
 
-    /// With other averages.
+    /// Sets the decay rates of the moving average.
     pub fn with_betas(mut self, beta1: f64, beta2: f64) -> Lion {
         self.beta1 = beta1;
         self.beta2 = beta2;
         self
     }
 
-    /// With weight decay, apart from the gradient.
+    /// Sets the weight decay, decoupled from the gradient.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> Lion {
         self.groups.set_weight_decay(weight_decay);
         self
     }
 
-    /// With parameter groups.
+    /// Sets the parameter groups.
     pub(super) fn with_groups(mut self, groups: Groups) -> Lion {
         self.groups = groups;
         self
@@ -73,7 +73,7 @@ impl Rule for Lion {
 }
 
 struct Step {
-    /// What the weight decay leaves of a parameter.
+    /// 1 − `learning_rate` · `weight_decay`, by which a parameter is multiplied.
     shrink: f64,
     learning_rate: f64,
     beta1: f64,

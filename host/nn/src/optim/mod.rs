@@ -1,7 +1,7 @@
-//! Optimizers: in place, one pass over each parameter, with a state that has names.
+//! Optimizers: in-place updates in one pass over each parameter, with a named state.
 //!
-//! candle's own make a dozen temporaries per parameter and hide their moments, so that a run could
-//! not be resumed.
+//! candle's own optimizers make a dozen temporaries per parameter and hide their moments, so that a
+//! run could not be resumed.
 #![allow(
     clippy::inline_always,
     reason = "what loops call must become part of them for each set of instructions"
@@ -37,18 +37,18 @@ pub use sgd::Sgd;
 use crate::gradients::Gradients;
 use crate::parameters::Parameters;
 
-/// Steps parameters by their gradients.
+/// An optimizer, which updates parameters by their gradients.
 pub trait Optimizer {
-    /// One step. Parameters without a gradient and frozen ones stay as they are.
+    /// Performs one step. Frozen parameters and those without a gradient are left unchanged.
     fn step(&mut self, parameters: &Parameters, gradients: &Gradients) -> Result<(), Error>;
 
-    /// The parameter groups, with their learning rates.
+    /// Returns the parameter groups, with their learning rates.
     fn groups(&self) -> &Groups;
 
-    /// The parameter groups, to be changed from the next step on.
+    /// Returns the parameter groups for changes, which apply from the next step on.
     fn groups_mut(&mut self) -> &mut Groups;
 
-    /// The learning rate of the default group.
+    /// Returns the learning rate of the default group.
     fn learning_rate(&self) -> f64 {
         self.groups().default().learning_rate
     }
@@ -58,24 +58,24 @@ pub trait Optimizer {
         self.groups_mut().set_learning_rate(learning_rate);
     }
 
-    /// Whether its groups have a momentum (or first beta) that can be set.
+    /// Whether its groups have an adjustable momentum (or first beta).
     fn has_momentum(&self) -> bool {
         true
     }
 
-    /// How many tensors [`tensors`](Optimizer::tensors) has: they grow in number with the first step
-    /// of each parameter.
+    /// Returns the number of [`tensors`](Optimizer::tensors), which grows at the first step of each
+    /// parameter.
     fn tensor_count(&self) -> usize;
 
-    /// The moments by name, as `fc1.weight.exp_avg`, where they lie: what hooks see.
+    /// Returns the moments by name, e.g. `fc1.weight.exp_avg`, sharing their storage: hooks see these.
     fn tensors(&self, parameters: &Parameters) -> Vec<(String, Tensor)>;
 
-    /// A copy of the state by name: for each parameter stepped so far, as `fc1.weight.step`, the number of its
-    /// steps (an i64 scalar), and its moments, as `fc1.weight.exp_avg`, in its own shape and type.
+    /// Returns a copy of the state by name: for each parameter stepped so far, its number of steps, e.g.
+    /// `fc1.weight.step` (an i64 scalar), and its moments, e.g. `fc1.weight.exp_avg`, in its shape and type.
     fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error>;
 
-    /// Restores what [`state`](Optimizer::state) gave: every name must be known and of the
-    /// parameter's shape, and none may be missing. After an error the state is what it was.
+    /// Restores a result of [`state`](Optimizer::state): every name must be known and have the
+    /// parameter's shape, and none may be missing. After an error the state is unchanged.
     fn load_state(
         &mut self,
         parameters: &Parameters,

@@ -1,32 +1,32 @@
-//! The optimizer's numbers beside each parameter, and their way into and out of checkpoints.
+//! Optimizer state per parameter, and its conversion to and from checkpoints.
 
 use candle_core::{DType, Device, Tensor};
 
 use super::Error;
 use crate::parameters::Parameters;
 
-/// The moments of all parameters: for each entry of the registry, one for each name.
+/// Moments of all parameters: for each entry of the registry, one per name.
 #[derive(Debug)]
 pub(super) struct Moments {
     names: &'static [&'static str],
-    /// Whether a parameter may have been stepped without them.
+    /// Whether a stepped parameter may lack moments, as with SGD without momentum.
     optional: bool,
     entries: Vec<Entry>,
-    /// How many tensors there are.
+    /// Number of tensors.
     count: usize,
 }
 
-/// What belongs to one parameter.
+/// Optimizer state of one parameter.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
-    /// How often it has been stepped.
+    /// Number of steps so far.
     pub(super) steps: u64,
-    /// Of the parameter's shape and type; none until first used.
+    /// Moments of the parameter's shape and type; none until first used.
     pub(super) moments: [Option<Tensor>; 3],
 }
 
 impl Moments {
-    /// Moments of these names, at most three, for no parameter yet.
+    /// Creates the state for moments of these names, at most three, without any entries.
     pub(super) fn new(names: &'static [&'static str]) -> Moments {
         Moments {
             names,
@@ -36,7 +36,7 @@ impl Moments {
         }
     }
 
-    /// Moments that a parameter may have been stepped without.
+    /// Creates the state for moments that a stepped parameter may lack.
     pub(super) fn optional(names: &'static [&'static str]) -> Moments {
         Moments {
             optional: true,
@@ -44,7 +44,7 @@ impl Moments {
         }
     }
 
-    /// What belongs to the registry's entry at `index`.
+    /// Returns the state of the registry's entry at `index`.
     pub(super) fn entry(&mut self, index: usize) -> &mut Entry {
         if self.entries.len() <= index {
             self.entries.resize_with(index + 1, Entry::default);
@@ -52,7 +52,7 @@ impl Moments {
         &mut self.entries[index]
     }
 
-    /// What belongs to the registry's entry at `index`, with moments of zeros where it has none yet.
+    /// Returns the state of the registry's entry at `index`, with missing moments created as zeros.
     pub(super) fn entry_with_moments(
         &mut self,
         index: usize,
@@ -70,12 +70,12 @@ impl Moments {
         Ok(self.entry(index))
     }
 
-    /// How many tensors there are: more after the first step.
+    /// Returns the number of tensors, which grows at first steps.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// The tensors by name, as `fc1.weight.exp_avg`, where they lie.
+    /// Returns the tensors by name, e.g. `fc1.weight.exp_avg`, sharing their storage.
     pub(super) fn tensors(&self, parameters: &Parameters) -> Vec<(String, Tensor)> {
         let mut tensors = Vec::new();
         for (parameter, entry) in parameters.iter().zip(&self.entries) {
@@ -88,7 +88,7 @@ impl Moments {
         tensors
     }
 
-    /// A copy of everything by name: `fc1.weight.step` (an i64 scalar) and `fc1.weight.exp_avg`.
+    /// Copies the state by name: `fc1.weight.step` (an i64 scalar) and `fc1.weight.exp_avg`.
     pub(super) fn save(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error> {
         let mut state = Vec::new();
         for (parameter, entry) in parameters.iter().zip(&self.entries) {
@@ -106,7 +106,7 @@ impl Moments {
         Ok(state)
     }
 
-    /// Restores what `save` gave; after an error everything is what it was.
+    /// Restores a result of `save`; after an error the state is unchanged.
     pub(super) fn load(
         &mut self,
         parameters: &Parameters,
@@ -155,8 +155,8 @@ impl Moments {
         Ok(())
     }
 
-    /// Moments without their number of steps, or a part of them alone, would train on in silence
-    /// with other numbers.
+    /// Checks that no moment or number of steps is missing: training would continue with different
+    /// numbers, without an error.
     fn check_complete(&self, parameters: &Parameters) -> Result<(), Error> {
         for (parameter, entry) in parameters.iter().zip(&self.entries) {
             let missing = |kind| Error::MissingState(format!("{}.{kind}", parameter.name()));
@@ -174,7 +174,7 @@ impl Moments {
     }
 }
 
-/// More steps than any run takes.
+/// Largest plausible number of steps.
 const MOST: u64 = 1 << 53;
 
 fn steps(name: &str, tensor: &Tensor) -> Result<u64, Error> {

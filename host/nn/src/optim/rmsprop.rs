@@ -1,4 +1,4 @@
-//! RMSprop: gradients divided by the root of their squares' average.
+//! RMSprop: gradients divided by the root of their moving mean square.
 
 use super::moments::Moments;
 use super::rule::Rule;
@@ -14,7 +14,7 @@ use super::{Group, Groups};
 /// - p ← p − `learning_rate` · g / d; with momentum: b ← `momentum` · b + g / d, and
 ///   p ← p − `learning_rate` · b
 ///
-/// Where rounding makes v − a² negative it counts as 0, rather than as PyTorch's NaN.
+/// If rounding makes v − a² negative, it counts as 0; PyTorch computes NaN.
 #[derive(Debug)]
 pub struct RmsProp {
     alpha: f64,
@@ -26,7 +26,7 @@ pub struct RmsProp {
 }
 
 impl RmsProp {
-    /// With α = 0.99 and ε = 1e-8, without momentum and weight decay, and not centred.
+    /// Creates RMSprop with α = 0.99, ε = 1e-8, no momentum and no weight decay, not centred.
     pub fn new(learning_rate: f64) -> RmsProp {
         RmsProp {
             alpha: 0.99,
@@ -38,14 +38,14 @@ impl RmsProp {
         }
     }
 
-    /// With another average.
+    /// Sets the decay rate of the moving average, and ε.
     pub fn with_alpha(mut self, alpha: f64, epsilon: f64) -> RmsProp {
         self.alpha = alpha;
         self.epsilon = epsilon;
         self
     }
 
-    /// With momentum, centred or not; before the first step.
+    /// Sets the momentum, and whether it is centred; to be called before the first step.
     pub fn with_momentum(mut self, momentum: f64, centered: bool) -> RmsProp {
         self.momentum = momentum;
         self.centered = centered;
@@ -53,20 +53,20 @@ impl RmsProp {
         self
     }
 
-    /// With weight decay, added to the gradient.
+    /// Sets the weight decay, added to the gradient.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> RmsProp {
         self.groups.set_weight_decay(weight_decay);
         self
     }
 
-    /// With parameter groups.
+    /// Sets the parameter groups.
     pub(super) fn with_groups(mut self, groups: Groups) -> RmsProp {
         self.groups = groups;
         self
     }
 }
 
-/// The moments that there are, in the order that the sweep counts on.
+/// Returns the names of the moments, in the order that the sweep expects.
 fn moments(momentum: bool, centered: bool) -> &'static [&'static str] {
     match (momentum, centered) {
         (false, false) => &["square_avg"],
@@ -112,7 +112,7 @@ struct Step {
     centered: bool,
 }
 
-/// The hyper-parameters in a parameter's own type.
+/// Hyper-parameters in the parameter's own type.
 struct Typed<T> {
     rate: T,
     decay: T,
@@ -136,7 +136,7 @@ impl Sweep for Step {
         let [squares, second, third] = numbers.moments;
         let steps = numbers.parameter.iter_mut().zip(numbers.gradient);
         let steps = steps.zip(squares).map(|((p, &g), v)| (p, g, v));
-        // A loop for each form, so that none asks for every element which one it is.
+        // A loop for each variant, so that there is no branch per element.
         match (self.has_momentum, self.centered) {
             (false, false) => steps.for_each(|(p, g, v)| {
                 *p = *p - typed.rate * typed.scaled(p, g, v, |v| v);
@@ -160,7 +160,7 @@ impl Sweep for Step {
 }
 
 impl<T: Float> Typed<T> {
-    /// g / d, where d² comes from the new v.
+    /// Returns g / d, where d² comes from the new v.
     fn scaled(&self, p: &T, g: T, v: &mut T, spread: impl FnOnce(T) -> T) -> T {
         let g = g + self.decay * *p;
         *v = self.alpha * *v + self.fresh * (g * g);

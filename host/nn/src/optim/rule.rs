@@ -1,5 +1,5 @@
-//! What most optimizers are: a sweep over each parameter that has a gradient, with moments that are
-//! zeros before its first step.
+//! Common implementation of most optimizers: a sweep over each parameter that has a gradient, with
+//! moments that start as zeros.
 
 use candle_core::Tensor;
 
@@ -9,20 +9,20 @@ use super::{Error, Group, Groups, Optimizer};
 use crate::gradients::Gradients;
 use crate::parameters::Parameters;
 
-/// An optimizer that is no more than its sweep.
+/// An optimizer that is fully defined by its sweep.
 pub(super) trait Rule {
-    /// Its groups and moments.
+    /// Returns its groups and moments.
     fn parts(&self) -> (&Groups, &Moments);
 
-    /// Its groups and moments.
+    /// Returns its groups and moments, mutable.
     fn parts_mut(&mut self) -> (&mut Groups, &mut Moments);
 
-    /// Whether it has a momentum that can be set.
+    /// Whether it has an adjustable momentum.
     fn has_momentum(&self) -> bool {
         true
     }
 
-    /// The sweep over a parameter of this group in its step number `count`, from 1.
+    /// Returns the sweep over a parameter of this group for its step number `count`, from 1.
     fn sweep(&self, group: &Group, count: f64) -> impl Sweep + use<Self>;
 }
 

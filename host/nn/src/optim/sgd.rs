@@ -25,7 +25,7 @@ pub struct Sgd {
 }
 
 impl Sgd {
-    /// Without momentum and weight decay.
+    /// Creates SGD without momentum and weight decay.
     pub fn new(learning_rate: f64) -> Sgd {
         Sgd {
             momentum: 0.0,
@@ -36,7 +36,7 @@ impl Sgd {
         }
     }
 
-    /// With momentum, damped by `dampening`; or Nesterov's.
+    /// Sets the momentum, its dampening, and whether it is Nesterov's.
     pub fn with_momentum(mut self, momentum: f64, dampening: f64, nesterov: bool) -> Sgd {
         self.momentum = momentum;
         self.dampening = dampening;
@@ -44,13 +44,13 @@ impl Sgd {
         self
     }
 
-    /// With weight decay, added to the gradient.
+    /// Sets the weight decay, added to the gradient.
     pub fn with_weight_decay(mut self, weight_decay: f64) -> Sgd {
         self.groups.set_weight_decay(weight_decay);
         self
     }
 
-    /// With parameter groups.
+    /// Sets the parameter groups.
     pub(super) fn with_groups(mut self, groups: Groups) -> Sgd {
         self.groups = groups;
         self
@@ -68,7 +68,7 @@ impl Optimizer for Sgd {
                 source,
             };
             let tensor = parameter.tensor();
-            // Not the first step: the first with momentum, which may have come later.
+            // The first step with momentum, which may not be the parameter's first step.
             let is_first = self.moments.entry(index).moments[0].is_none();
             let group = self.groups.shared(index, parameter.share());
             let momentum = group.momentum.unwrap_or(self.momentum);

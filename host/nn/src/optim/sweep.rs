@@ -7,7 +7,7 @@ use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, Tensor, bail}
 use sconce_ops::kernels::region::{self, Shared};
 use sconce_ops::vectorised;
 
-/// A number that parameters are made of.
+/// A floating-point type of parameters.
 pub(super) trait Float:
     Copy
     + PartialOrd
@@ -21,11 +21,11 @@ pub(super) trait Float:
 {
     /// Zero.
     const ZERO: Self;
-    /// From a hyper-parameter.
+    /// Converts a hyper-parameter.
     fn from_f64(value: f64) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
-    /// 1 above 0, −1 below, and at 0 or NaN the number itself.
+    /// Returns 1 for positive and −1 for negative values, and 0 or NaN unchanged.
     fn sign(self) -> Self;
 }
 
@@ -73,18 +73,18 @@ impl Float for f64 {
     }
 }
 
-/// A parameter, its gradient and its moments, side by side; a moment that the optimizer does not
-/// have is empty.
+/// Elements of a parameter, its gradient and its moments, at the same indices; slices of moments that
+/// the optimizer does not have are empty.
 pub(super) struct Numbers<'a, T> {
     pub(super) parameter: &'a mut [T],
     pub(super) gradient: &'a [T],
     pub(super) moments: [&'a mut [T]; 3],
 }
 
-/// What happens to a parameter, given its gradient, element by element: to none of them does it matter
-/// what happens to another, so that threads share them out.
+/// An elementwise update of a parameter from its gradient. Elements are independent of each other, so
+/// that threads can work on separate ranges.
 pub(super) trait Sweep: Sync {
-    /// In the parameter's own type.
+    /// Updates the elements, in the parameter's own type.
     fn run<T: Float>(&self, numbers: Numbers<'_, T>);
 }
 
@@ -153,7 +153,7 @@ vectorised! {
     }
 }
 
-/// Runs a sweep over parts of the elements, side by side.
+/// Runs a sweep over ranges of the elements in parallel.
 fn share_out<T: Float>(
     sweep: &impl Sweep,
     parameter: &mut [T],
@@ -165,7 +165,8 @@ fn share_out<T: Float>(
     let parameter = Shared::new(parameter);
     let [first, second, third] = moments.map(Shared::new);
     region::share_range(threads, count, 64, |range| {
-        // SAFETY: the ranges are disjoint; of moments that aren't there all are empty.
+        // SAFETY: `share_range` gives each range to one call only, and the ranges are disjoint, so that no element
+        // has two mutable references; slices of moments that the optimizer does not have are empty.
         #[expect(unsafe_code, reason = "each range has its own elements")]
         let (parameter, first, second, third) = unsafe {
             (
@@ -179,14 +180,14 @@ fn share_out<T: Float>(
     });
 }
 
-/// Whether a gradient lies in its parameter's own storage, as that of ½‖p‖² may: the parameter is
-/// locked while it is stepped, so reading it then would wait for ever.
+/// Whether a gradient shares its parameter's storage, as that of ½‖p‖² may: the parameter is locked
+/// during its step, so that reading the gradient would deadlock.
 fn share_storage(parameter: &Tensor, gradient: &Tensor) -> bool {
     let address = |tensor: &Tensor| std::ptr::from_ref(&*tensor.storage_and_layout().0).addr();
     address(parameter) == address(gradient)
 }
 
-/// The elements of a contiguous tensor, or nothing.
+/// Elements of a contiguous tensor, or of no tensor.
 enum SliceMut<'a> {
     Nothing,
     F32(&'a mut [f32]),
@@ -209,7 +210,7 @@ impl<'a> SliceMut<'a> {
     }
 }
 
-/// Gives a tensor's elements, in its own storage, to `work`.
+/// Calls `work` with a tensor's elements in its own storage.
 fn with_storage<W>(tensor: Option<&Tensor>, work: W) -> Result<()>
 where
     W: FnOnce(SliceMut<'_>) -> Result<()>,
@@ -223,7 +224,7 @@ where
 }
 
 struct InPlace<W> {
-    /// Taken by the one call that there is.
+    /// Taken by the only call.
     work: Cell<Option<W>>,
 }
 

@@ -1,8 +1,9 @@
 //! Multi-head self-attention from packed queries, keys and values as one operation.
 
+mod sizes;
 mod tiled;
 
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, bail};
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
 use self::tiled::Tiled;
 use super::tape::apply1;
@@ -11,6 +12,7 @@ use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, Job, Matrix, Target, multiply};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
+use sizes::Sizes;
 
 /// softmax(Q · Kᵀ / √(width of a head)) · V for each head: from (batch, length, 3 · width), which is Q, K
 /// and V side by side, each with the heads side by side, to (batch, length, width). Causal: a position
@@ -27,61 +29,6 @@ pub fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tensor> {
 struct Attention {
     sizes: Sizes,
     causal: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Sizes {
-    batch: usize,
-    length: usize,
-    width: usize,
-    heads: usize,
-}
-
-impl Sizes {
-    fn of(dims: &[usize], heads: usize) -> Result<Sizes> {
-        let &[batch, length, all] = dims else {
-            bail!("an attention wants (batch, length, 3 · width), found {dims:?}")
-        };
-        if heads == 0 || all % (3 * heads) != 0 {
-            bail!("an attention of {heads} heads was given {dims:?}")
-        }
-        Ok(Sizes {
-            batch,
-            length,
-            width: all / 3,
-            heads,
-        })
-    }
-
-    /// The width of a head.
-    fn each(&self) -> usize {
-        self.width / self.heads
-    }
-
-    /// Queries (0), keys (1) or values (2) of a head: (length, each).
-    fn part<'a, T>(&self, qkv: &'a [T], which: usize, index: usize) -> Matrix<'a, T> {
-        let (image, head) = (index / self.heads, index % self.heads);
-        let start = image * self.length * 3 * self.width + which * self.width + head * self.each();
-        let steps = (3 * self.width, 1);
-        Matrix::with_steps(&qkv[start..], self.length, self.each(), steps)
-    }
-
-    /// What a head has of the outputs: (length, each).
-    fn output<'a, T>(&self, y: &'a [T], index: usize) -> Matrix<'a, T> {
-        let start = self.output_start(index);
-        Matrix::with_steps(&y[start..], self.length, self.each(), (self.width, 1))
-    }
-
-    fn output_start(&self, index: usize) -> usize {
-        let (image, head) = (index / self.heads, index % self.heads);
-        image * self.length * self.width + head * self.each()
-    }
-
-    /// How many threads the heads are worth.
-    fn parts(&self) -> usize {
-        let products = 4 * self.length * self.length * self.each();
-        region::parts(self.batch * self.heads * products)
-    }
 }
 
 /// How far to compute in a row of which so many positions are seen: whole registers, since a rest would go

@@ -6,7 +6,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::Sizes;
+use super::sizes::Sizes;
 use crate::kernels::math::Number;
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{

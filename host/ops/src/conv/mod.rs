@@ -9,6 +9,7 @@ mod after;
 mod bands;
 mod direct;
 mod passes;
+mod sizes;
 
 use std::sync::OnceLock;
 
@@ -16,14 +17,12 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tenso
 
 pub use after::After;
 
-use self::bands::Bands;
 use self::direct::Direct;
 use super::Window;
 use super::aside::hand_over;
 use super::tape::{apply2, apply3};
-use super::unfold::Sizes;
-use crate::kernels::region;
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+use sizes::Conv;
 
 /// Convolution of (batch, inputs, height, width) with a weight (outputs, inputs / groups, kernel down,
 /// kernel across; the last alone where the kernel is of one row) and a bias (outputs), to (batch, outputs, windows down, windows across).
@@ -71,77 +70,6 @@ struct ConvOp {
     after: After,
     /// Where in their squares the largest numbers are, once they are known.
     places: OnceLock<Vec<u8>>,
-}
-
-#[derive(Clone, Copy)]
-struct Conv {
-    /// One image's inputs of one group.
-    image: Sizes,
-    bands: Bands,
-    batch: usize,
-    outputs: usize,
-    groups: usize,
-}
-
-impl Conv {
-    fn of(
-        x: &Tensor,
-        weight: &Tensor,
-        bias: Option<&Tensor>,
-        window: Window,
-        groups: usize,
-    ) -> Result<Conv> {
-        let all = Sizes::of(x.dims(), window)?;
-        let fits = match weight.dims() {
-            [outputs, inputs, kernel @ ..] => {
-                let (down, across) = window.kernel;
-                groups > 0
-                    && inputs * groups == all.channels
-                    && outputs % groups == 0
-                    && (*kernel == [down, across] || *kernel == [across] && down == 1)
-            }
-            _ => false,
-        };
-        if !fits {
-            bail!(
-                "a convolution of weight {:?} in {groups} groups was given {:?}",
-                weight.dims(),
-                x.dims()
-            )
-        }
-        let outputs = weight.dim(0)?;
-        if bias.is_some_and(|bias| bias.dims() != [outputs]) {
-            bail!("a convolution of {outputs} outputs has a bias of another shape")
-        }
-        let image = Sizes {
-            batch: 1,
-            channels: all.channels / groups,
-            ..all
-        };
-        Ok(Conv {
-            image,
-            bands: Bands::of(image),
-            batch: all.batch,
-            outputs,
-            groups,
-        })
-    }
-
-    /// Numbers of one image's inputs of one group.
-    fn input_size(&self) -> usize {
-        self.image.channels * self.image.height * self.image.width
-    }
-
-    /// Outputs of one group.
-    fn group_outputs(&self) -> usize {
-        self.outputs / self.groups
-    }
-
-    fn parts(&self) -> usize {
-        let (depth, windows) = self.image.matrix();
-        let operations = 2 * self.batch * self.outputs * depth * windows;
-        region::parts(operations).min(self.batch.max(1))
-    }
 }
 
 impl ConvOp {

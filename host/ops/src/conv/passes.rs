@@ -2,9 +2,9 @@
 
 use std::mem::MaybeUninit;
 
-use super::Conv;
 use super::after::{self, After, Scratch};
 use super::bands::Bands;
+use super::sizes::Conv;
 use crate::kernels::math::Number;
 use crate::kernels::math::sum;
 use crate::kernels::region::{self, Shared};

@@ -12,6 +12,7 @@ mod bench;
 mod courtesy;
 mod finite;
 mod fresh;
+mod inside;
 mod level;
 pub(crate) mod math;
 mod matrix;

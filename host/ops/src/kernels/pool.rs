@@ -287,7 +287,7 @@ impl Pool {
 
     /// A worker's life.
     fn serve(&self, index: usize) {
-        super::region::enter_for_ever();
+        super::inside::enter_for_ever();
         super::courtesy::wait_for_turn();
         let Some(worker) = self.workers.get(index) else {
             return;

@@ -1,18 +1,12 @@
-//! Work shared among threads, those of [`super::pool`]: how it is cut, and who does which part.
+//! Work shared among threads, those of the module `pool`: how it is cut, and who does which part.
 
-use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::inside::{Inside, is_inside};
 use super::pool::{MOST_UNITS, Pool};
 use super::threads;
-
-thread_local! {
-    /// Whether this thread is inside a region: what begins another one there does it alone, since
-    /// the pool can't be entered twice.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
 
 /// Below so many operations a thread more costs more than it brings.
 const WORTHWHILE: usize = 200_000;
@@ -47,7 +41,7 @@ pub fn range(length: usize, step: usize, index: usize, count: usize) -> Range<us
 
 /// Does parts `0..count` of some work, each once, side by side.
 pub fn run(count: usize, work: impl Fn(usize) + Sync) {
-    if count <= 1 || INSIDE.get() {
+    if count <= 1 || is_inside() {
         (0..count).for_each(work);
         return;
     }
@@ -56,11 +50,6 @@ pub fn run(count: usize, work: impl Fn(usize) + Sync) {
         let _inside = Inside::enter();
         (unit..count).step_by(units).for_each(&work);
     });
-}
-
-/// Makes everything that the calling thread does part of a region: a pool's own thread begins none.
-pub(super) fn enter_for_ever() {
-    INSIDE.set(true);
 }
 
 /// Does pieces `0..count` of some work, each once, on at most so many threads. Each has a share of its own, always
@@ -143,21 +132,6 @@ impl Share {
         } else {
             pieces.next_back()
         }
-    }
-}
-
-/// Marks the thread while it is inside a region.
-struct Inside(bool);
-
-impl Inside {
-    fn enter() -> Inside {
-        Inside(INSIDE.replace(true))
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        INSIDE.set(self.0);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The linear layer as one operation: product, bias, and the nonlinearity that follows; on the way back
 //! all gradients.
 
+mod sizes;
 mod tiled;
 
 use std::sync::OnceLock;
@@ -14,6 +15,7 @@ use super::tape::{apply2, apply3};
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, Job, Matrix, Target, add_rows, multiply_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
+use sizes::Sizes;
 
 /// x · Wᵀ + b over the last dimension: from (…, inputs) to (…, outputs), with W (outputs, inputs) and b
 /// (outputs).
@@ -52,29 +54,6 @@ struct LinearOp {
     function: Option<Function>,
     /// The function's slopes at what it was given, where they can't be told from what it gave.
     slopes: OnceLock<CpuStorage>,
-}
-
-#[derive(Clone, Copy)]
-struct Sizes {
-    rows: usize,
-    outputs: usize,
-    inputs: usize,
-}
-
-impl Sizes {
-    fn of(x: &[usize], weight: &[usize]) -> Result<Sizes> {
-        let (&[outputs, inputs], Some((&last, leading))) = (weight, x.split_last()) else {
-            bail!("a linear layer of weight {weight:?} was given {x:?}")
-        };
-        if last != inputs {
-            bail!("a linear layer of {inputs} inputs was given {x:?}")
-        }
-        Ok(Sizes {
-            rows: leading.iter().product(),
-            outputs,
-            inputs,
-        })
-    }
 }
 
 impl LinearOp {

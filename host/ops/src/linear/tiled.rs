@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::Sizes;
+use super::sizes::Sizes;
 use crate::elementwise::{Function, Kept};
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use super::arguments::{ModelKind, NewRunArgs, TaskKind};
+use super::look;
 use super::questions::Questions;
-use super::{ModelKind, NewRunArgs, TaskKind, look};
 use crate::diagnostic::Diagnostic;
 
 /// What is trained, and how long.

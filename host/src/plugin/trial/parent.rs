@@ -12,7 +12,8 @@ use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::{COMMAND, Candidate, Ending, Fault, child};
+use super::{COMMAND, Candidate, child};
+use crate::plugin::trial_fault::{Ending, Fault};
 use crate::signals;
 
 /// How often the child is looked after while it says nothing.

@@ -11,8 +11,8 @@ mod forward;
 mod squares;
 mod weights;
 
-use super::Conv;
 use super::after::After;
+use super::sizes::Conv;
 use crate::kernels::{PANEL, has_tiles, transpose};
 use crate::unfold::Sizes;
 

@@ -7,8 +7,8 @@ use object::elf::{
 };
 
 use super::super::StructureFault;
-use super::WORD;
 use super::segments::Segments;
+use super::word::WORD;
 
 /// The entries of the dynamic segment, without the one that ends it.
 pub(super) struct Dynamic {

@@ -4,10 +4,10 @@
 use object::elf::{DT_GNU_HASH, DT_HASH};
 
 use super::super::StructureFault;
-use super::WORD;
 use super::dynamic::{Dynamic, number};
 use super::segments::Segments;
 use super::symbols::Symbols;
+use super::word::WORD;
 
 /// Checks whichever tables there are; the loader needs none but then finds nothing.
 pub(super) fn check(

@@ -13,22 +13,21 @@ mod dynamic;
 mod hash;
 mod header;
 mod relocations;
+mod sections;
 mod segments;
 mod symbols;
+mod word;
 
 use super::{Needs, StructureFault};
 use dynamic::Dynamic;
 use segments::Segments;
 use symbols::Symbols;
 
-/// The size of an address in this process, in bytes.
-const WORD: u64 = size_of::<usize>() as u64;
-
 /// Proves it, and returns what it needs.
 pub(super) fn prove(bytes: &[u8]) -> Result<Needs, StructureFault> {
     let header = header::read(bytes)?;
     let segments = Segments::read(header, bytes)?;
-    header::check_sections(header, &segments, bytes)?;
+    sections::check_sections(header, &segments, bytes)?;
     let dynamic = Dynamic::read(&segments)?;
     if dynamic.is_executable(&segments) {
         return Err(StructureFault::Executable);

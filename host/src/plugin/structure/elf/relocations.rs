@@ -6,10 +6,10 @@ use object::elf::{
 };
 
 use super::super::StructureFault;
-use super::WORD;
 use super::dynamic::{Dynamic, word};
 use super::segments::Segments;
 use super::symbols::Symbols;
+use super::word::WORD;
 
 /// Whether this architecture's relocations bring their addends along.
 const WITH_ADDENDS: bool = !cfg!(any(target_arch = "x86", target_arch = "arm"));

@@ -118,7 +118,7 @@ impl<'data> Segments<'data> {
             end = load
                 .address
                 .checked_add(load.memory_size)
-                .filter(|&end| end < 1 << (super::WORD * 8 - 2))
+                .filter(|&end| end < 1 << (super::word::WORD * 8 - 2))
                 .ok_or_else(|| StructureFault::damaged("a segment ends beyond all addresses"))?;
         }
         if end == 0 {

@@ -3,9 +3,9 @@
 use object::elf::{DT_STRSZ, DT_STRTAB, DT_SYMENT, DT_SYMTAB};
 
 use super::super::StructureFault;
-use super::WORD;
 use super::dynamic::{Dynamic, number};
 use super::segments::Segments;
+use super::word::WORD;
 
 /// The size of a symbol, in bytes.
 const SYMBOL: u64 = if WORD == 8 { 24 } else { 16 };

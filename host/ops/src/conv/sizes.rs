@@ -1,0 +1,78 @@
+//! The sizes of a convolution, and how its work is divided.
+
+use candle_core::{Result, Tensor, bail};
+
+use super::bands::Bands;
+use crate::kernels::region;
+use crate::unfold::{Sizes, Window};
+
+#[derive(Clone, Copy)]
+pub(super) struct Conv {
+    /// One image's inputs of one group.
+    pub(super) image: Sizes,
+    pub(super) bands: Bands,
+    pub(super) batch: usize,
+    pub(super) outputs: usize,
+    pub(super) groups: usize,
+}
+
+impl Conv {
+    pub(super) fn of(
+        x: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        window: Window,
+        groups: usize,
+    ) -> Result<Conv> {
+        let all = Sizes::of(x.dims(), window)?;
+        let fits = match weight.dims() {
+            [outputs, inputs, kernel @ ..] => {
+                let (down, across) = window.kernel;
+                groups > 0
+                    && inputs * groups == all.channels
+                    && outputs % groups == 0
+                    && (*kernel == [down, across] || *kernel == [across] && down == 1)
+            }
+            _ => false,
+        };
+        if !fits {
+            bail!(
+                "a convolution of weight {:?} in {groups} groups was given {:?}",
+                weight.dims(),
+                x.dims()
+            )
+        }
+        let outputs = weight.dim(0)?;
+        if bias.is_some_and(|bias| bias.dims() != [outputs]) {
+            bail!("a convolution of {outputs} outputs has a bias of another shape")
+        }
+        let image = Sizes {
+            batch: 1,
+            channels: all.channels / groups,
+            ..all
+        };
+        Ok(Conv {
+            image,
+            bands: Bands::of(image),
+            batch: all.batch,
+            outputs,
+            groups,
+        })
+    }
+
+    /// Numbers of one image's inputs of one group.
+    pub(super) fn input_size(&self) -> usize {
+        self.image.channels * self.image.height * self.image.width
+    }
+
+    /// Outputs of one group.
+    pub(super) fn group_outputs(&self) -> usize {
+        self.outputs / self.groups
+    }
+
+    pub(super) fn parts(&self) -> usize {
+        let (depth, windows) = self.image.matrix();
+        let operations = 2 * self.batch * self.outputs * depth * windows;
+        region::parts(operations).min(self.batch.max(1))
+    }
+}

@@ -1,0 +1,67 @@
+//! How problems are worded.
+
+use jsonschema::ValidationError;
+use serde_json::Value;
+
+use super::problem::Problem;
+use crate::nearest::nearest;
+
+/// The key of the value that an error is about; nothing for an element of a list.
+pub(super) fn key_of<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {
+    let (_, key) = error.instance_path().as_str().rsplit_once('/')?;
+    let is_plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    is_plain.then_some(key)
+}
+
+/// A key that is missing.
+pub(super) fn missing_key(path: String, key: &str) -> Problem {
+    Problem {
+        missing: Some(key.to_owned()),
+        ..Problem::new(path, format!("the key `{key}` is missing"), None)
+    }
+}
+
+pub(super) fn one_of(options: &Value, found: &Value) -> (String, Option<String>) {
+    let names: Vec<&str> = options
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let options = options.as_array().into_iter().flatten();
+    let quoted: Vec<String> = options
+        .map(|option| option.as_str().map_or(option.to_string(), str::to_owned))
+        .map(|option| format!("`{option}`"))
+        .collect();
+    let message = format!(
+        "expected one of {}, found {}",
+        quoted.join(", "),
+        shortened(found)
+    );
+    let near = found
+        .as_str()
+        .and_then(|found| nearest(found, names.iter().copied()));
+    (message, near.map(did_you_mean))
+}
+
+pub(super) fn did_you_mean(name: &str) -> String {
+    format!("did you mean `{name}`?")
+}
+
+/// The name of a type in words for people.
+pub(super) fn in_words(name: &str) -> &str {
+    match name {
+        "integer" => "a whole number",
+        "number" => "a number",
+        "string" => "a text",
+        "boolean" => "true or false",
+        "object" => "an object",
+        "array" => "a list",
+        name => name,
+    }
+}
+
+/// A value in one line of about sixty characters.
+pub(super) fn shortened(value: &Value) -> String {
+    crate::diagnostic::shortened(&value.to_string())
+}
