@@ -15,29 +15,29 @@ use super::regression::RegressionConfig;
 use super::two_moons::TwoMoonsConfig;
 use super::{GrammarConfig, TextConfig};
 
-/// The data.
+/// Data set to train on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DataConfig {
     /// Images and labels in IDX files, the format of MNIST; plain or gzipped.
     Idx(IdxConfig),
-    /// CIFAR-10 or CIFAR-100 in their binary version.
+    /// CIFAR-10 or CIFAR-100 in the binary version.
     Cifar(CifarConfig),
-    /// Image files, a directory for each class.
+    /// Image files in one directory per class.
     ImageFolder(ImageFolderConfig),
     /// Digits from 0 to 9, drawn and distorted from the seed; nothing to download.
     SyntheticDigits(SyntheticDigitsConfig),
-    /// A table of text: one line per sample, its columns numbers or categories.
+    /// A CSV table: one line per sample, with numeric or categorical columns.
     Csv(CsvConfig),
-    /// Two files of NumPy: an array of inputs and one of targets.
+    /// Two NumPy files: an array of inputs and one of targets.
     Npy(NpyConfig),
     /// A safetensors file with a tensor of inputs and one of targets.
     Safetensors(SafetensorsConfig),
-    /// Two half circles that reach into each other, drawn from the seed.
+    /// Two interleaved half circles, drawn from the seed.
     TwoMoons(TwoMoonsConfig),
-    /// Numbers that follow from others by coefficients drawn from the seed, with noise.
+    /// A regression problem with coefficients drawn from the seed, and noise.
     Regression(RegressionConfig),
-    /// A text file, of which each next byte or character is learned.
+    /// A text file; the model learns to predict the next byte or character.
     Text(TextConfig),
     /// Sentences of a small grammar, drawn from the seed; nothing to download.
     Grammar(GrammarConfig),
@@ -47,29 +47,29 @@ pub enum DataConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IdxConfig {
-    /// The file with the images: bytes of rank 3 (count, height, width) or 4 (count, channels,
+    /// Path of the file with the images: bytes of rank 3 (count, height, width) or 4 (count, channels,
     /// height, width).
     pub images: PathBuf,
-    /// The file with their labels: bytes of rank 1.
+    /// Path of the file with their labels: bytes of rank 1.
     pub labels: PathBuf,
-    /// What is validated on: a part of these files or files of its own.
+    /// Validation data: a part of these files or separate files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<Split>,
-    /// What is tested on: a part of these files or files of its own.
+    /// Test data: a part of these files or separate files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Split>,
-    /// Whether a `count` or `fraction` has every class in the share that it has in the files.
+    /// Whether a `count` or `fraction` keeps the class proportions of the files.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
-    /// The classes' names; their number bounds the labels. Default: the digits 0 to 9.
+    /// Names of the classes; their number limits the labels. Default: the digits 0 to 9.
     #[serde(default = "digits")]
     #[schemars(length(min = 1, max = 256))]
     pub classes: Vec<String>,
-    /// What becomes of the pixels: `"computed"` from the training images, `"none"`, or `{"mean":
+    /// Normalisation of the pixels: `"computed"` from the training images, `"none"`, or `{"mean":
     /// […], "deviation": […]}`.
     #[serde(default, skip_serializing_if = "NormaliseConfig::is_default")]
     pub normalise: NormaliseConfig,
-    /// What happens at random to training images.
+    /// Random augmentation of training images.
     #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
     pub augment: AugmentConfig,
 }
@@ -78,23 +78,23 @@ pub struct IdxConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SyntheticDigitsConfig {
-    /// Training samples.
+    /// Number of training samples.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub train: usize,
-    /// Validation samples; 0 for no validation.
+    /// Number of validation samples; 0 for no validation.
     #[schemars(range(max = 10_000_000))]
     pub val: usize,
-    /// Test samples; 0 for no test.
+    /// Number of test samples; 0 for no test.
     #[schemars(range(max = 10_000_000))]
     pub test: usize,
     /// Width and height in pixels.
     #[schemars(range(min = 16, max = 64))]
     pub size: usize,
-    /// How much digits are rotated, sheared, stretched, shifted and bent: 0 not at all, 1 as the
-    /// default, up to 2.
+    /// Strength of rotation, shear, stretching, shift and bending: 0 for none, 1 as the default, at
+    /// most 2.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub distortion: f64,
-    /// The amplitude of the noise on each pixel, from 0 to 1 of full brightness.
+    /// Amplitude of the noise on each pixel, from 0 to 1 of full brightness.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub noise: f64,
 }
@@ -112,7 +112,7 @@ impl Default for SyntheticDigitsConfig {
     }
 }
 
-/// The names of the ten digits.
+/// Returns the names of the ten digits.
 pub(super) fn digits() -> Vec<String> {
     (0..10).map(|digit| digit.to_string()).collect()
 }

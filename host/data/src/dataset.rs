@@ -1,4 +1,4 @@
-//! What the loop asks of data.
+//! Interface between data sets and the training loop.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use sconce_nn::{Inputs, Targets};
 
 use super::{Error, Vocabulary};
 
-/// Samples that can be asked for by their indices.
+/// A data set with random access to its samples.
 pub trait Dataset: Send + Sync {
-    /// How many samples there are.
+    /// Returns the number of samples.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether there are no samples.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The shape of a sample's input: (channels, height, width) of an image, (columns) of a table's
-    /// row, (context) of a text.
+    /// Returns the shape of a sample's input: (channels, height, width) of an image, (columns) of a
+    /// table's row, (context) of a text.
     fn sample_shape(&self) -> &[usize];
 
-    /// What a sample's input is made of.
+    /// Returns the content of a sample's input.
     fn inputs(&self) -> Inputs {
         Inputs::Numbers
     }
 
-    /// What a sample's target is.
+    /// Returns the kind of the targets.
     fn targets(&self) -> &Targets;
 
-    /// The classes' names; none where targets are numbers.
+    /// Returns the names of the classes; empty for numeric targets.
     fn class_names(&self) -> &[String] {
         match self.targets() {
             Targets::Class(names) | Targets::ClassPerPosition(names) => names,
@@ -39,76 +39,76 @@ pub trait Dataset: Send + Sync {
         }
     }
 
-    /// What the tokens of its inputs mean; none where they are no text.
+    /// Returns the vocabulary of text inputs; none for other inputs.
     fn vocabulary(&self) -> Option<&Vocabulary> {
         None
     }
 
-    /// The samples of a file, made ready as these are, for predictions; their targets mean nothing.
+    /// Opens the samples of a file for predictions, prepared as these are; their targets may be placeholders.
     ///
     /// # Errors
     ///
-    /// Where the file is wrong, or samples of this kind can't come from one.
+    /// If the file is invalid, or samples of this kind can't come from one.
     fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
         Err(Error::NotOpened {
             file: file.to_owned(),
         })
     }
 
-    /// Where the sample at `index` is in its file; nothing where it comes from none.
+    /// Returns where the sample at `index` comes from; none if not from a file.
     fn origin(&self, _index: u32) -> Option<Origin> {
         None
     }
 
-    /// Whether the targets are those of the samples: those of files that were [opened](Dataset::open) for
-    /// predictions may mean nothing.
+    /// Whether the targets are real: those of files [opened](Dataset::open) for predictions may be
+    /// placeholders.
     fn has_targets(&self) -> bool {
         true
     }
 
-    /// These samples without what is random about them, for evaluations and predictions on training
-    /// data; nothing where nothing is random.
+    /// Returns these samples without random augmentation, for evaluations and predictions on training
+    /// data; none if nothing is random.
     fn plain(&self) -> Option<Arc<dyn Dataset>> {
         None
     }
 
-    /// What there is to say of the data, in lines for `sconce check`.
+    /// Describes the data, in lines for `sconce check`.
     fn describe(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The samples at `indices`, in that order. What is random about a sample (augmentation) is keyed
-    /// by its index and `epoch`, the training epochs finished: never by when it is asked for.
+    /// Returns the samples at `indices`, in that order. Random augmentation is keyed by a sample's index
+    /// and `epoch`, the number of completed training epochs, never by the time of the call.
     fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, Error>;
 }
 
-/// Where a sample is in what it was read from.
+/// Source of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The sample's row, record or image of the file, from 0; a header is no row.
+    /// Index of the row, record or image in the file, from 0; a header is not counted.
     Row(usize),
-    /// The sample's own file, as it is called in its directory.
+    /// Name of the sample's own file, relative to its directory.
     File(String),
 }
 
-/// Some samples, ready for a model.
+/// A batch of samples for a model.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// (samples, …), of the type that [`Dataset::inputs`] says.
+    /// Inputs (samples, …), of the type given by [`Dataset::inputs`].
     pub inputs: Tensor,
-    /// Of the shape and type that [`Targets`] says.
+    /// Targets of the shape and type given by [`Targets`].
     pub targets: Tensor,
-    /// Which samples of the data set these are.
+    /// Indices of these samples in the data set.
     pub indices: Vec<u32>,
 }
 
 impl Batch {
-    /// How many samples there are.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.indices.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }

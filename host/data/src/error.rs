@@ -1,246 +1,246 @@
-//! What can be wrong with data: every sentence of this part.
+//! Errors of data sets, with all their messages.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::{CifarError, ImageFolderError, ImagesError, TextError};
 
-/// Why data can't be used.
+/// A data set that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file that isn't there.
+    /// A file does not exist.
     #[error(
         "can't read `{}`: there is no such file; relative paths start at the manifest's directory",
         file.display()
     )]
     Missing {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
     /// A file can't be opened or read.
     #[error("can't read `{}`: {source}", file.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A file of another format, such as another compression.
+    /// A file has another format, e.g. another compression.
     #[error("`{}` is {what}, which can't be read here: {advice}", file.display())]
     OtherFormat {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What it is.
+        /// Format of the file.
         what: String,
-        /// What to do.
+        /// What to do about it.
         advice: String,
     },
-    /// A gzipped file that does not decompress.
+    /// A gzipped file does not decompress.
     #[error("`{}` is gzipped but damaged: {source}; fetch it again", file.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What the decompressor says.
+        /// Error of the decompressor.
         source: io::Error,
     },
-    /// A file that ends before its header says.
+    /// A file is shorter than its header says.
     #[error(
         "`{}` is truncated: {expected} bytes expected{}, found {found}; fetch it again",
         file.display(), unpacked(*gzipped)
     )]
     Truncated {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// How many bytes there must be.
+        /// Expected number of bytes.
         expected: u64,
-        /// How many there are.
+        /// Actual number of bytes.
         found: u64,
-        /// Whether these are bytes after decompression.
+        /// Whether bytes are counted after decompression.
         gzipped: bool,
     },
-    /// A file that goes on after its end.
+    /// A file is longer than its header says.
     #[error(
         "`{}` goes on after the {expected} bytes{} that its header announces; are two files in one?",
         file.display(), unpacked(*gzipped)
     )]
     Trailing {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// How many bytes there must be.
+        /// Expected number of bytes.
         expected: u64,
-        /// Whether these are bytes after decompression.
+        /// Whether bytes are counted after decompression.
         gzipped: bool,
     },
-    /// A file that does not begin as IDX files do.
+    /// A file does not start like an IDX file.
     #[error(
         "`{}` is no IDX file: it begins with the bytes {found:02x?} ({looks_like}), an IDX file \
          with 00 00",
         file.display()
     )]
     Magic {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its first four bytes.
+        /// First four bytes.
         found: [u8; 4],
-        /// What it may be.
+        /// Format that it looks like.
         looks_like: &'static str,
     },
-    /// An IDX file of other numbers than bytes.
+    /// An IDX file has elements that are not bytes.
     #[error(
         "`{}` has elements of IDX type 0x{found:02x} ({}); only bytes (0x08) can be read, convert \
          it to them",
         file.display(), element_name(*found)
     )]
     ElementType {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The type in its header.
+        /// Element type in the header.
         found: u8,
     },
-    /// An IDX file of another rank than its role needs.
+    /// An IDX file has the wrong rank for its role.
     #[error(
         "`{}` has {found} dimensions, {role} have {wanted}; are images and labels exchanged?",
         file.display()
     )]
     Rank {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// `images` or `labels`.
+        /// Role, `images` or `labels`.
         role: &'static str,
-        /// How many dimensions it must have.
+        /// Required number of dimensions.
         wanted: &'static str,
-        /// How many it has.
+        /// Actual number of dimensions.
         found: u8,
     },
-    /// A header that announces more than the file can hold.
+    /// The header announces more elements than the file can hold.
     #[error(
         "`{}` can't be right: its header announces {dimensions:?} elements, more than a file of \
          {size} bytes can hold; fetch it again",
         file.display()
     )]
     Absurd {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The dimensions in its header.
+        /// Dimensions in the header.
         dimensions: Vec<u32>,
-        /// The file's size.
+        /// Size of the file in bytes.
         size: u64,
     },
-    /// No samples.
+    /// There are no samples.
     #[error("`{}` has no samples", file.display())]
     Empty {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// Different numbers of images and labels.
+    /// The numbers of images and labels differ.
     #[error(
         "`{}` has {images} images, but `{}` has {labels} labels; are they of the same set?",
         images_file.display(), labels_file.display()
     )]
     CountMismatch {
-        /// The file with the images.
+        /// Path of the file with the images.
         images_file: PathBuf,
-        /// The file with the labels.
+        /// Path of the file with the labels.
         labels_file: PathBuf,
-        /// How many images.
+        /// Number of images.
         images: usize,
-        /// How many labels.
+        /// Number of labels.
         labels: usize,
     },
-    /// A label that is no class.
+    /// A label is not a class.
     #[error(
         "label {index} in `{}` is {label}, but there are {classes} classes, 0 to {}; name all of \
          them in `data.classes`",
         file.display(), classes.saturating_sub(1)
     )]
     Label {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Which label.
+        /// Index of the label.
         index: usize,
-        /// Its value.
+        /// Value of the label.
         label: u8,
-        /// How many classes there are.
+        /// Number of classes.
         classes: usize,
     },
-    /// Files of a phase whose images have another shape than the training's.
+    /// A phase's images have a different shape than the training images.
     #[error("the images in `{}` have the shape {found:?}, those of the training {wanted:?}", file.display())]
     Shape {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The training's shape.
+        /// Shape of the training images.
         wanted: Vec<usize>,
-        /// The file's shape.
+        /// Shape in the file.
         found: Vec<usize>,
     },
-    /// A split that says too much or too little.
+    /// A split has too many or too few options.
     #[error("`data.{phase}` must have exactly one of `count`, `fraction`, or {own}")]
     SplitForm {
-        /// `val` or `test`.
+        /// Phase, `val` or `test`.
         phase: &'static str,
-        /// The keys for files of its own.
+        /// Options for separate files.
         own: &'static str,
     },
-    /// A split's number out of range.
+    /// An option of a split is out of range.
     #[error("`data.{phase}.{key}` must be {range}, found {found}")]
     SplitRange {
-        /// `val` or `test`.
+        /// Phase, `val` or `test`.
         phase: &'static str,
-        /// `count` or `fraction`.
+        /// Option, `count` or `fraction`.
         key: &'static str,
-        /// The range in words.
+        /// Allowed range in words.
         range: &'static str,
-        /// What was given.
+        /// Value in the manifest.
         found: f64,
     },
-    /// Splits that leave nothing to train on.
+    /// The splits leave nothing to train on.
     #[error(
         "of {total} samples {val} are for validation and {test} for the test: nothing is left to \
          train on; lower `data.val` or `data.test`"
     )]
     NothingLeft {
-        /// All samples.
+        /// Total number of samples.
         total: usize,
-        /// Those for validation.
+        /// Number of validation samples.
         val: usize,
-        /// Those for the test.
+        /// Number of test samples.
         test: usize,
     },
-    /// Stratified splits of samples without classes.
+    /// Stratified splits are requested for samples without classes.
     #[error(
         "`data.stratified` keeps the classes' shares, but the targets are numbers: leave it out, or, in a \
          table, set `data.target_kind` to \"classes\""
     )]
     NotStratified,
-    /// More samples than indices can count.
+    /// There are more samples than a `u32` index can address.
     #[error("{0} samples are more than the 4,294,967,295 that can be counted")]
     TooMany(u64),
-    /// A sample that isn't there.
+    /// A sample index is out of range.
     #[error("sample {index} was asked for, but there are {count}")]
     Index {
-        /// The index.
+        /// Requested index.
         index: u32,
-        /// How many samples there are.
+        /// Number of samples.
         count: usize,
     },
-    /// A number of the synthetic data out of range.
+    /// An option of a synthetic data set is out of range.
     #[error("`data.{key}` must be {range}, found {found}")]
     Range {
-        /// The key.
+        /// Name of the option.
         key: &'static str,
-        /// The range in words.
+        /// Allowed range in words.
         range: &'static str,
-        /// What was given.
+        /// Value in the manifest.
         found: f64,
     },
-    /// A file whose samples have another shape than the training's.
+    /// A file's samples have a different shape than the training samples.
     #[error("the samples in `{}` have the shape {found:?}, those of the training {wanted:?}", file.display())]
     SampleShape {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The training's shape.
+        /// Shape of the training samples.
         wanted: Vec<usize>,
-        /// The file's shape.
+        /// Shape in the file.
         found: Vec<usize>,
     },
     /// A table can't be used.
@@ -249,17 +249,17 @@ pub enum Error {
     /// Arrays can't be used.
     #[error(transparent)]
     Arrays(#[from] super::arrays::Error),
-    /// Samples to predict that can't come from a file.
+    /// Samples of this kind can't be read from a file for predictions.
     #[error(
         "can't read samples to predict from `{}`: the manifest's data has no files of that kind; \
          leave `--input` out to predict the manifest's own",
         file.display()
     )]
     NotOpened {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// Images can't be made ready.
+    /// Images can't be prepared.
     #[error(transparent)]
     Images(#[from] ImagesError),
     /// CIFAR's files can't be used.
@@ -268,13 +268,13 @@ pub enum Error {
     /// Image files can't be used.
     #[error(transparent)]
     ImageFolder(#[from] ImageFolderError),
-    /// What is wrong with a text.
+    /// A text can't be used.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// A panic in a data set.
+    /// A data set panicked; the panic's message.
     #[error("the data set panicked while it prepared a batch: {0}")]
     Panicked(String),
-    /// candle's error.
+    /// candle failed to create a tensor.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
 }

@@ -1,9 +1,9 @@
-//! Numbers that come back from JSON to the bit.
+//! Floating-point values that survive JSON bit for bit.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An `f64` that JSON keeps to the bit, infinities and not-a-number included: it stands there as a
-/// text of the shortest decimal that leads back to it.
+/// An `f64` that JSON preserves exactly, including infinities and NaN: it is stored as a string with
+/// the shortest decimal that reads back as the same value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Exact(pub f64);
 

@@ -1,4 +1,4 @@
-//! Whole files, with errors that name them.
+//! Reading of complete files, with errors that name them.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -9,12 +9,12 @@ use super::Error;
 use crate::regular_file::read_regular;
 use crate::signature::{self, GZIP, Signature};
 
-/// The bytes of a file.
+/// Returns the bytes of a file.
 pub(super) fn contents(file: &Path) -> Result<Vec<u8>, Error> {
     read_regular(file).map_err(|error| unreadable(file, error))
 }
 
-/// Why a file could not be opened or read.
+/// Returns the error for a file that could not be opened or read.
 pub(super) fn unreadable(file: &Path, source: io::Error) -> Error {
     let file = file.to_owned();
     match source.kind() {
@@ -23,7 +23,7 @@ pub(super) fn unreadable(file: &Path, source: io::Error) -> Error {
     }
 }
 
-/// The bytes of a file, unpacked if it is gzipped; other compressed files are refused.
+/// Returns the bytes of a file, decompressed if gzipped; other compressed files are refused.
 pub(super) fn unpacked(file: &Path) -> Result<Vec<u8>, Error> {
     let bytes = contents(file)?;
     let is_gzipped = bytes.starts_with(GZIP);
@@ -48,7 +48,7 @@ fn gunzipped(file: &Path, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(unpacked)
 }
 
-/// A file of another format than the one that was asked for.
+/// Returns the error for a file of another format than the requested one.
 pub(super) fn other_format(file: &Path, found: Signature, is_gzipped: bool) -> Error {
     Error::OtherFormat {
         file: file.to_owned(),

@@ -1,4 +1,4 @@
-//! The first samples of a data set alone.
+//! A limit on the number of samples of a data set.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub struct First {
 }
 
 impl First {
-    /// The first `count` samples of `whole`, or all where it has fewer.
+    /// Takes the first `count` samples of `whole`, or all if it has fewer.
     pub fn new(whole: Arc<dyn Dataset>, count: usize) -> Self {
         let count = count.min(whole.len());
         First { whole, count }

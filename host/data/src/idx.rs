@@ -1,8 +1,8 @@
-//! IDX files, the format of MNIST: a header with the element type and the dimensions (big endian),
-//! then the elements. Plain or gzipped, told by their first bytes.
+//! IDX files, the format of MNIST: a header with the element type and the dimensions (big-endian),
+//! followed by the elements. Plain or gzipped, detected by their first bytes.
 //!
-//! Nothing is allocated because a header says so: what it announces is first held against the
-//! file's size.
+//! Sizes in the header are checked against the size of the file before memory is allocated for
+//! them.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -14,27 +14,27 @@ use super::file::unreadable;
 use super::pixels::Pixels;
 use crate::regular_file::open_regular;
 
-/// The element type of bytes.
+/// Code of the element type for bytes.
 const UNSIGNED_BYTE: u8 = 0x08;
 
-/// Deflate can't do better: a compressed file unpacks to less than 1,032 times its size.
+/// Upper bound of Deflate's compression: a file decompresses to less than 1,032 times its size.
 const BEST_COMPRESSION: u64 = 1032;
 
-/// The contents of an IDX file of bytes.
+/// Contents of an IDX file of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Idx {
     pub(super) dimensions: Vec<usize>,
     pub(super) bytes: Vec<u8>,
 }
 
-/// An IDX file of images, which may stay where it is.
+/// An IDX file of images, whose pixels may stay on disk.
 #[derive(Clone, Debug)]
 pub(super) struct IdxImages {
     pub(super) dimensions: Vec<usize>,
     pub(super) pixels: Pixels,
 }
 
-/// What a file is for.
+/// Role of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Images,
@@ -57,7 +57,7 @@ impl Role {
     }
 }
 
-/// Reads a whole file.
+/// Reads a complete file.
 pub(super) fn read(path: &Path, role: Role) -> Result<Idx, Error> {
     let mut reader = Reader::open(path)?;
     let dimensions = reader.header(role)?;
@@ -66,7 +66,7 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Idx, Error> {
     Ok(Idx { dimensions, bytes })
 }
 
-/// Reads a file of images, or leaves it where it is where it is plain and has more bytes than `most`.
+/// Reads a file of images, or leaves its pixels on disk if it is plain and has more than `most` bytes.
 pub(super) fn images(path: &Path, most: u64) -> Result<IdxImages, Error> {
     let mut reader = Reader::open(path)?;
     let dimensions = reader.header(Role::Images)?;
@@ -76,7 +76,7 @@ pub(super) fn images(path: &Path, most: u64) -> Result<IdxImages, Error> {
         let file = open_regular(path).map_err(|error| unreadable(path, error))?;
         Pixels::in_file(file, path, reader.position, count)
     } else if is_left && reader.size < reader.position + count {
-        // Nothing of it is read to find that out.
+        // The size check does not read any elements.
         let expected = reader.position + count;
         reader.position = reader.size;
         return Err(reader.truncated(expected));
@@ -127,11 +127,11 @@ struct Reader<'a> {
     inner: Box<dyn Read>,
     path: &'a Path,
     gzipped: bool,
-    /// The size of the file as it lies on the disk.
+    /// Size of the file on disk.
     size: u64,
-    /// How many bytes have been read, after decompression.
+    /// Number of bytes read so far, after decompression.
     position: u64,
-    /// A gzipped file that ended in the middle.
+    /// Whether a gzipped file ended prematurely.
     cut_off: bool,
 }
 
@@ -148,7 +148,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The dimensions, once the header has been found to be of the right kind.
+    /// Reads the header, checks its type and rank, and returns the dimensions.
     fn header(&mut self, role: Role) -> Result<Vec<u32>, Error> {
         let magic = self.array()?;
         let [first, second, element, rank] = magic;
@@ -207,7 +207,7 @@ impl Reader<'_> {
         Ok(bytes)
     }
 
-    /// How many elements there are, if the file can hold them.
+    /// Returns the number of elements, if the file can hold them.
     fn count(&self, dimensions: &[u32]) -> Result<u64, Error> {
         let product = dimensions
             .iter()
@@ -215,7 +215,7 @@ impl Reader<'_> {
         let most = if self.gzipped {
             self.size.saturating_mul(BEST_COMPRESSION)
         } else {
-            // A plain file that is merely too short is told as truncated.
+            // Slightly too short plain files are reported as truncated instead.
             self.size.saturating_mul(16)
         };
         match product {
@@ -234,14 +234,14 @@ impl Reader<'_> {
         <[u8; 4]>::try_from(bytes).map_err(|_| self.truncated(expected))
     }
 
-    /// The next bytes, up to `count`.
+    /// Reads up to `count` bytes.
     fn take(&mut self, count: u64) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let result = self.inner.by_ref().take(count).read_to_end(&mut bytes);
         self.position += bytes.len() as u64;
         match result {
             Ok(_) => Ok(bytes),
-            // The end of a gzipped file in the middle of it: as short as a plain one.
+            // A gzipped file that ends prematurely is treated like a plain one that is too short.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.cut_off = true;
                 Ok(bytes)

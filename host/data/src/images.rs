@@ -1,4 +1,4 @@
-//! Images in memory: bytes until a batch is asked for.
+//! Images in memory, stored as bytes until a batch is requested.
 
 mod assembly;
 mod augmentation;
@@ -23,7 +23,7 @@ pub(super) use normalisation::Normalisation;
 /// Images of one shape with their labels.
 #[derive(Clone, Debug)]
 pub struct Images {
-    /// The pixels of all images, one after the other, in the order of the shape.
+    /// Pixels of all images, one after the other, in the order of the shape.
     pixels: Pixels,
     /// Channels, height, width.
     shape: [usize; 3],
@@ -31,19 +31,19 @@ pub struct Images {
     source: Source,
 }
 
-/// What images were read from.
+/// Source of images, for the origin of samples.
 #[derive(Clone, Debug)]
 enum Source {
-    /// They were drawn.
+    /// The images were generated.
     Nothing,
-    /// Files of many images, one after the other.
+    /// Files with many images, one after the other.
     Records,
-    /// A file for each, of this name.
+    /// One file per image, with these names.
     Files(Arc<[String]>),
 }
 
 impl Images {
-    /// Images from parts that belong together: as many labels as there are images of that shape.
+    /// Creates images from matching parts: one label for each image of that shape.
     pub(super) fn new(pixels: Vec<u8>, shape: [usize; 3], labels: Vec<u32>) -> Images {
         debug_assert_eq!(pixels.len(), shape.iter().product::<usize>() * labels.len());
         Images {
@@ -54,19 +54,19 @@ impl Images {
         }
     }
 
-    /// Images that are the records of a file or of several, in their order.
+    /// Marks the images as records of one or several files, in order.
     pub(super) fn of_records(mut self) -> Images {
         self.source = Source::Records;
         self
     }
 
-    /// Images with a file for each.
+    /// Marks the images as coming from one file each.
     pub(super) fn of_files(mut self, names: Vec<String>) -> Images {
         self.source = Source::Files(names.into());
         self
     }
 
-    /// Where an image is in what it was read from.
+    /// Returns the source of an image.
     fn origin(&self, image: usize) -> Option<Origin> {
         match &self.source {
             Source::Nothing => None,
@@ -75,7 +75,7 @@ impl Images {
         }
     }
 
-    /// Reads images and labels from IDX files, and checks that they belong together.
+    /// Reads images and labels from IDX files, and checks that they match.
     pub(super) fn read(images: &Path, labels: &Path, classes: usize) -> Result<Images, Error> {
         let (pixels, shape, count) = read_pixels(images)?;
         let marks = idx::read(labels, Role::Labels)?;
@@ -108,7 +108,7 @@ impl Images {
         })
     }
 
-    /// Reads images from an IDX file; their labels mean nothing.
+    /// Reads images from an IDX file, with placeholder labels.
     pub(super) fn unlabelled(file: &Path) -> Result<Images, Error> {
         let (pixels, shape, count) = read_pixels(file)?;
         Ok(Images {
@@ -119,23 +119,23 @@ impl Images {
         })
     }
 
-    /// How many images there are.
+    /// Returns the number of images.
     pub fn count(&self) -> usize {
         self.labels.len()
     }
 
-    /// Channels, height, width.
+    /// Returns channels, height and width.
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }
 
-    /// The class of each image.
+    /// Returns the class of each image.
     pub(super) fn classes(&self) -> &[u32] {
         &self.labels
     }
 
-    /// The bytes of an image and its class, or nothing where there are fewer images. `buffer` is used as
-    /// is needed.
+    /// Returns the bytes of an image and its class, or none if the index is out of range. Bytes may be
+    /// read into `buffer`.
     pub(super) fn image<'a>(
         &'a self,
         index: usize,
@@ -150,13 +150,13 @@ impl Images {
     }
 }
 
-/// The bytes of an IDX file of images, their shape and their count.
+/// Reads the pixels of an IDX file of images, with their shape and count.
 fn read_pixels(file: &Path) -> Result<(Pixels, [usize; 3], usize), Error> {
     let images = idx::images(file, MOST_IN_MEMORY)?;
     let shape = match images.dimensions[..] {
         [_, height, width] => [1, height, width],
         [_, channels, height, width] => [channels, height, width],
-        // The reader lets nothing else through.
+        // The reader has checked that the rank is 3 or 4.
         _ => [0, 0, 0],
     };
     let count = images.dimensions.first().copied().unwrap_or(0);
@@ -166,23 +166,23 @@ fn read_pixels(file: &Path) -> Result<(Pixels, [usize; 3], usize), Error> {
     Ok((images.pixels, shape, count))
 }
 
-/// A part of some images as a data set for classification.
+/// A part of some images, as a data set for classification.
 pub struct ImageDataset {
     images: Arc<Images>,
-    /// Which images belong to it.
+    /// Indices of its images.
     indices: Vec<u32>,
     normalisation: Normalisation,
-    /// What happens to them at random.
+    /// Random augmentation, if any.
     augmentation: Option<Augmentation>,
     targets: Targets,
     opener: Option<Opener>,
-    /// Whether it is a part of images that another data set describes.
+    /// Whether it is a part of images that another data set already describes.
     is_part: bool,
     has_targets: bool,
 }
 
 impl ImageDataset {
-    /// The images at `indices`, normalised in the training's way.
+    /// Creates a data set of the images at `indices`, with the training normalisation.
     pub(super) fn new(
         images: Arc<Images>,
         indices: Vec<u32>,
@@ -201,7 +201,7 @@ impl ImageDataset {
         }
     }
 
-    /// Other images, made ready as these are, but without augmentation.
+    /// Creates a data set of other images with the same preparation, but without augmentation.
     fn with(&self, images: Arc<Images>, indices: Vec<u32>) -> ImageDataset {
         ImageDataset {
             images,
@@ -215,7 +215,7 @@ impl ImageDataset {
         }
     }
 
-    /// All of some images that have the same shape, made ready as these are.
+    /// Creates a data set of all images in `own` with the same preparation; they must have the same shape.
     fn all_of(&self, own: Own) -> Result<ImageDataset, Error> {
         let Own { images, file } = own;
         if images.shape != self.images.shape {
@@ -232,7 +232,7 @@ impl ImageDataset {
         })
     }
 
-    /// The bytes and the class of a sample.
+    /// Returns the bytes and the class of a sample.
     fn sample<'a>(&'a self, index: u32, buffer: &'a mut Vec<u8>) -> Result<(&'a [u8], u32), Error> {
         let image = match self.indices.get(index as usize) {
             Some(&image) => self.images.image(image as usize, buffer)?,
@@ -258,7 +258,7 @@ impl Dataset for ImageDataset {
         &self.targets
     }
 
-    /// The images of a file of the source's kind.
+    /// Opens the images of a file of the source's kind.
     fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
         let Some(open) = &self.opener else {
             return Err(Error::NotOpened {
@@ -284,7 +284,7 @@ impl Dataset for ImageDataset {
         self.has_targets
     }
 
-    /// How many images are kept, and in how many bytes.
+    /// Says how many images are stored, and in how many bytes.
     fn describe(&self) -> Vec<String> {
         if self.is_part {
             return Vec::new();

@@ -1,7 +1,30 @@
-//! Data: read, split, normalised, and handed out in batches.
+//! Data sets: reading, splitting, normalisation, augmentation and loading in batches.
 //!
-//! Without `unsafe`: batches are prepared by several threads, and so the compiler proves them free of data
-//! races.
+//! A source (files, or samples drawn from a seed) is checked before training. Everything random is
+//! keyed by the seed, and augmentation also by epoch and sample, so that runs can be repeated and
+//! resumed. No `unsafe`: several threads prepare batches, and the compiler rules out data races.
+//!
+//! **Parts**
+//! - `config`, `portion`: sources in the manifest, and the part for validation and test.
+//! - `load`: from the manifest to the data sets of the phases, [`Splits`].
+//! - `idx`, `cifar`, `image_folder`, `synthetic_digits`: sources of images. `images` normalises and
+//!   augments them; `pixels` keeps their bytes in memory, or on disk if they are too large.
+//! - [`csv`], [`arrays`], [`two_moons`], [`regression`]: sources of numbers, stored by `numbers`.
+//! - `text`, `grammar`: sources of tokens.
+//! - `split`: random or stratified selection of validation and test samples.
+//! - `dataset`, `first`: the interface [`Dataset`], and a limit on the number of samples.
+//! - [`order`], `loader`: order of an epoch's samples, and batches prepared in the background.
+//! - `file`, [`regular_file`], [`signature`], [`exact`], `synthetic`, `error`: reading of files and
+//!   detection of other formats, exact numbers in JSON, range checks, error messages.
+//!
+//! **Flow**
+//! 1. [`load()`] calls the source's `load`, which reads or draws the samples, splits them, fits
+//!    normalisation to the training samples, and returns [`Splits`].
+//! 2. For each epoch, [`order::training`] gives a permutation of the samples. A [`Loader`] gets it with
+//!    the batches' ranges; its workers call [`Dataset::gather`] and stay at most
+//!    [`Preparation::ahead`] batches ahead.
+//! 3. [`Loader::next_batch`] returns the batches in order, whichever thread prepared them.
+//! 4. For predictions, [`Dataset::open`] reads another file with the training's preparation.
 #![forbid(unsafe_code)]
 
 pub mod arrays;
@@ -51,13 +74,18 @@ pub use portion::{Portion, Split};
 pub use sconce_nn::{Inputs, Targets};
 pub use text::{TextConfig, TextDataset, TextError, TextPart, TextUnit, Unknown, Vocabulary};
 
-/// The data of a task's phases.
+/// The data sets of a task's phases.
 #[derive(Clone)]
 pub struct Splits {
-    /// What is trained on.
+    /// Training data.
     pub train: Arc<dyn Dataset>,
-    /// What is validated on during the training.
+    /// Data for validation during training.
     pub val: Option<Arc<dyn Dataset>>,
-    /// What is tested on at the end.
+    /// Data for the test at the end.
     pub test: Option<Arc<dyn Dataset>>,
 }
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! From the manifest's description to data.
+//! Loading of the data that the manifest describes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,12 +11,11 @@ use super::{
     grammar, image_folder, regression, synthetic_digits, text, two_moons,
 };
 
-/// Reads or makes the data. Relative paths start at `base`; everything random comes from `seed`.
+/// Reads or generates the data. Relative paths start at `base`; everything random comes from `seed`.
 ///
 /// # Errors
 ///
-/// Whatever is wrong with files, labels or splits: nothing of that is left for the training to
-/// find.
+/// Errors in files, labels or splits; all of them are found here, before training.
 pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
     match config {
         DataConfig::Idx(config) => load_idx(config, base, seed),

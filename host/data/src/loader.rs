@@ -1,4 +1,4 @@
-//! Batches prepared in the background, and handed out in their order whoever prepared them.
+//! Batches prepared in the background and returned in order, whichever thread prepared them.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -9,24 +9,23 @@ use std::thread::{self, JoinHandle};
 
 use super::{Batch, Dataset, Error};
 
-/// The batches of a pass over a data set, each prepared once and handed out in order.
+/// Loader of the batches of a pass over a data set, each prepared once and returned in order.
 ///
-/// What a batch has depends on its samples and the epoch alone, so the number of threads changes no
-/// bit. Dropped before its end, it waits for the batches under way and drops the rest.
+/// A batch depends only on its samples and the epoch, so that the number of threads does not change a
+/// bit. Dropping the loader waits for batches in progress and discards the rest.
 pub struct Loader {
     shared: Arc<Shared>,
-    /// None: batches are prepared when they are asked for.
+    /// Empty if batches are prepared on demand.
     workers: Vec<JoinHandle<()>>,
     next: usize,
 }
 
-/// How batches are prepared.
+/// Options for preparing batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preparation {
-    /// So many threads in the background; with 0 the caller's own prepares each batch when it is
-    /// asked for.
+    /// Number of background threads; with 0 the calling thread prepares each batch on demand.
     pub threads: usize,
-    /// So many batches wait at most, at least 1.
+    /// Maximum number of batches prepared ahead, at least 1.
     pub ahead: usize,
 }
 
@@ -39,7 +38,7 @@ impl Default for Preparation {
     }
 }
 
-/// What is to be prepared: the samples of each batch are a range of the order.
+/// The batches to prepare: the samples of each are a range of the order.
 struct Work {
     data: Arc<dyn Dataset>,
     order: Vec<u32>,
@@ -51,15 +50,15 @@ struct Shared {
     work: Work,
     ahead: usize,
     state: Mutex<State>,
-    /// A batch was handed out, or the end has come.
+    /// Signals that a batch was taken, or that the loader is being dropped.
     room: Condvar,
-    /// A batch is ready.
+    /// Signals that a batch is ready.
     ready: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// The first batch that nobody prepares yet.
+    /// Index of the first batch that no thread has started.
     next: usize,
     handed_out: usize,
     ready: BTreeMap<usize, Result<Batch, Error>>,
@@ -67,7 +66,7 @@ struct State {
 }
 
 impl Loader {
-    /// Begins to prepare `batches`, ranges of `order`, for an epoch.
+    /// Starts preparing `batches`, ranges of `order`, for an epoch.
     pub fn new(
         data: Arc<dyn Dataset>,
         order: Vec<u32>,
@@ -95,7 +94,7 @@ impl Loader {
                 .name(name)
                 .spawn(move || shared.prepare())
         };
-        // Where the system gives no more threads, those that are there do it, or the caller's own.
+        // If the system refuses more threads, the existing ones or the calling thread do the work.
         let workers = (0..threads).map_while(|index| spawn(index).ok()).collect();
         Loader {
             shared,
@@ -104,12 +103,12 @@ impl Loader {
         }
     }
 
-    /// The samples of the next batch, or nothing at the end.
+    /// Returns the indices of the next batch's samples; none at the end.
     pub fn next_indices(&self) -> Option<&[u32]> {
         self.shared.work.indices(self.next)
     }
 
-    /// The next batch, or nothing at the end.
+    /// Returns the next batch; none at the end.
     pub fn next_batch(&mut self) -> Option<Result<Batch, Error>> {
         self.next_indices()?;
         let index = self.next;
@@ -136,7 +135,7 @@ impl Drop for Loader {
         self.shared.lock().is_over = true;
         self.shared.room.notify_all();
         for worker in self.workers.drain(..) {
-            // A worker catches what panics in a data set; there is nothing else to lose.
+            // A worker catches panics of the data set, so that its result is of no interest.
             drop(worker.join());
         }
     }
@@ -147,7 +146,7 @@ impl Work {
         self.order.get(self.batches.get(batch)?.clone())
     }
 
-    /// The batch; a panic of the data set's is an error, so that nobody waits for ever.
+    /// Gathers the batch; a panic in the data set becomes an error, so that no thread waits for ever.
     fn gather(&self, batch: usize) -> Result<Batch, Error> {
         let indices = self.indices(batch).unwrap_or_default();
         let gathered = catch_unwind(AssertUnwindSafe(|| self.data.gather(indices, self.epoch)));
@@ -160,7 +159,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A worker's life.
+    /// Main loop of a worker.
     fn prepare(&self) {
         let mut state = self.lock();
         loop {

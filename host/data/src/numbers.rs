@@ -1,4 +1,4 @@
-//! Samples of numbers in memory: the rows of a table, arrays, drawn points.
+//! Numeric samples in memory: rows of a table, arrays, generated points.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,38 +7,38 @@ use candle_core::{Device, Tensor};
 
 use super::{Batch, Dataset, Error, Origin, Targets};
 
-/// The targets of some samples, one after the other.
+/// Targets of some samples, one after the other.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Values {
-    /// Classes, by their indices; as many for each sample.
+    /// Class indices; the same number for each sample.
     Classes(Vec<u32>),
-    /// Numbers; as many for each sample.
+    /// Numeric targets; the same number for each sample.
     Numbers(Vec<f32>),
 }
 
 /// Samples of one shape with their targets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Samples {
-    /// The inputs of all samples, one after the other, in the order of the shape.
+    /// Inputs of all samples, one after the other, in the order of the shape.
     pub(super) inputs: Vec<f32>,
-    /// The shape of one sample's input.
+    /// Shape of one sample's input.
     pub(super) shape: Vec<usize>,
     pub(super) values: Values,
     pub(super) count: usize,
 }
 
 impl Samples {
-    /// How many numbers one sample's input has.
+    /// Returns the number of elements of one sample's input.
     fn size(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// The input of a sample.
+    /// Returns the input of a sample.
     fn input(&self, sample: u32) -> Option<&[f32]> {
         nth(&self.inputs, self.size(), sample)
     }
 
-    /// A batch of the samples at these indices.
+    /// Creates a batch of the samples at these indices.
     fn batch(&self, samples: &[u32], targets: &Targets) -> Result<Batch, Error> {
         let outside = |index| Error::Index {
             index,
@@ -74,13 +74,13 @@ impl Samples {
     }
 }
 
-/// The values of one sample, of so many each.
+/// Returns the values of one sample, `size` each.
 fn nth<T>(values: &[T], size: usize, sample: u32) -> Option<&[T]> {
     let start = (sample as usize).checked_mul(size)?;
     values.get(start..start.checked_add(size)?)
 }
 
-/// The values of several samples; the first that isn't there where one isn't.
+/// Collects the values of several samples, or returns the first index that is out of range.
 fn collect<T: Copy>(values: &[T], size: usize, samples: &[u32]) -> Result<Vec<T>, u32> {
     let mut chosen = Vec::with_capacity(samples.len() * size);
     for &sample in samples {
@@ -89,31 +89,31 @@ fn collect<T: Copy>(values: &[T], size: usize, samples: &[u32]) -> Result<Vec<T>
     Ok(chosen)
 }
 
-/// The samples of a file for predictions, one for each of its rows.
+/// Samples of a file for predictions, one for each of its rows.
 pub(super) struct Opened {
     pub(super) samples: Samples,
-    /// Whether the targets were in the file, too; otherwise they mean nothing.
+    /// Whether the file has targets; otherwise they are placeholders.
     pub(super) has_targets: bool,
 }
 
 /// Reads a file for predictions.
 pub(super) type Opener = Arc<dyn Fn(&Path) -> Result<Opened, Error> + Send + Sync>;
 
-/// The rows of a file that its samples were.
+/// Rows of a file that the samples come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rows {
-    /// The samples come from no file.
+    /// The samples do not come from a file.
     None,
-    /// Every sample is the row of its place.
+    /// Each sample comes from the row with its own index.
     All,
-    /// Rows were left out: the row of each sample.
+    /// Some rows were left out: the row of each sample.
     Some(Arc<[usize]>),
 }
 
-/// Some of the samples as a data set.
+/// A part of some samples, as a data set.
 pub(super) struct NumberDataset {
     samples: Arc<Samples>,
-    /// Which samples belong to it.
+    /// Indices of its samples.
     indices: Vec<u32>,
     targets: Targets,
     rows: Rows,
@@ -123,7 +123,7 @@ pub(super) struct NumberDataset {
 }
 
 impl NumberDataset {
-    /// The samples at `indices`.
+    /// Creates a data set of the samples at `indices`.
     pub(super) fn new(samples: Arc<Samples>, indices: Vec<u32>, targets: Targets) -> NumberDataset {
         NumberDataset {
             samples,
@@ -136,31 +136,31 @@ impl NumberDataset {
         }
     }
 
-    /// All of the samples.
+    /// Creates a data set of all samples.
     pub(super) fn all(samples: Samples, targets: Targets) -> NumberDataset {
         let indices = (0..samples.count as u32).collect();
         NumberDataset::new(Arc::new(samples), indices, targets)
     }
 
-    /// Of samples that are all rows of a file.
+    /// Marks the samples as all rows of a file.
     pub(super) fn of_file(mut self) -> NumberDataset {
         self.rows = Rows::All;
         self
     }
 
-    /// Of samples that are these rows of a file.
+    /// Marks the samples as these rows of a file.
     pub(super) fn of_rows(mut self, rows: Arc<[usize]>) -> NumberDataset {
         self.rows = Rows::Some(rows);
         self
     }
 
-    /// With a way to read other files' samples.
+    /// Sets the reader of other files.
     pub(super) fn with_opener(mut self, opener: Opener) -> NumberDataset {
         self.opener = Some(opener);
         self
     }
 
-    /// With something to say of itself.
+    /// Sets the description.
     pub(super) fn with_description(mut self, description: Vec<String>) -> NumberDataset {
         self.description = description;
         self

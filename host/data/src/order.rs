@@ -1,13 +1,13 @@
-//! The order of samples: keyed by seed and epoch, so that a resumed run finds it again.
+//! Order of samples, keyed by seed and epoch, so that a resumed run gets the same one.
 
 use sconce_ops::random;
 
-/// The order of a training epoch: a permutation of all samples.
+/// Returns the order of a training epoch: a permutation of all samples.
 pub fn training(seed: u64, epoch: u64, count: usize) -> Vec<u32> {
     random::stream(seed, "order", epoch, 0).permutation(count)
 }
 
-/// The order everywhere else: as the samples stand in the data set.
+/// Returns the order in all other passes: that of the data set.
 pub fn natural(count: usize) -> Vec<u32> {
     (0..count as u32).collect()
 }

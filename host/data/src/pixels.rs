@@ -1,4 +1,4 @@
-//! The bytes of many samples: in memory, or where they lie in a file that is too large for that.
+//! Bytes of many samples: in memory, or in a file that is too large for memory.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Error;
 
-/// More than this is left in its file: 1 GiB.
+/// Size above which bytes are left in their file: 1 GiB.
 pub(super) const MOST_IN_MEMORY: u64 = 1 << 30;
 
-/// The bytes of many samples, one after the other.
+/// Bytes of many samples, one after the other.
 #[derive(Clone, Debug)]
 pub(super) enum Pixels {
     /// In memory.
     Memory(Vec<u8>),
-    /// In a file, from which those of a sample are read when they are asked for.
+    /// In a file, read when a sample is requested.
     File(Arc<FilePart>),
 }
 
-/// The end of a file, from some place on.
+/// A range of bytes in a file.
 #[derive(Debug)]
 pub(super) struct FilePart {
     file: Mutex<File>,
@@ -29,7 +29,7 @@ pub(super) struct FilePart {
 }
 
 impl Pixels {
-    /// So many bytes of an opened file.
+    /// Refers to `length` bytes of an opened file, from `start` on.
     pub(super) fn in_file(file: File, path: &Path, start: u64, length: u64) -> Pixels {
         Pixels::File(Arc::new(FilePart {
             file: Mutex::new(file),
@@ -39,7 +39,7 @@ impl Pixels {
         }))
     }
 
-    /// How many there are.
+    /// Returns the number of bytes.
     pub(super) fn count(&self) -> u64 {
         match self {
             Pixels::Memory(bytes) => bytes.len() as u64,
@@ -47,12 +47,12 @@ impl Pixels {
         }
     }
 
-    /// Whether they take memory.
+    /// Whether the bytes are in memory.
     pub(super) fn is_in_memory(&self) -> bool {
         matches!(self, Pixels::Memory(_))
     }
 
-    /// `count` bytes from `start` on; nothing where there are fewer. `buffer` is used as is needed.
+    /// Returns `count` bytes from `start` on; none if there are fewer. May read them into `buffer`.
     pub(super) fn read<'a>(
         &'a self,
         start: u64,
@@ -66,7 +66,7 @@ impl Pixels {
             return Ok(None);
         };
         match self {
-            // What is in memory fits its addresses.
+            // Positions in memory fit in a usize.
             Pixels::Memory(bytes) => Ok(bytes.get(start as usize..end as usize)),
             Pixels::File(part) => {
                 buffer.resize(count, 0);

@@ -1,7 +1,6 @@
-//! Numbers that follow from others by coefficients drawn from the seed, with noise: a regression
-//! whose answer is known.
+//! Regression with known coefficients, drawn from the seed, and noise.
 //!
-//! Sample i of a split depends on (seed, split, i) alone, the coefficients on the seed alone.
+//! Sample i of a split depends only on (seed, split, i), the coefficients only on the seed.
 
 use std::sync::Arc;
 
@@ -13,29 +12,29 @@ use super::synthetic::range;
 use super::{Dataset, Error, Splits, Targets};
 use sconce_ops::random;
 
-/// Numbers that follow from others by coefficients drawn from the seed, with noise.
+/// A regression problem with coefficients drawn from the seed, and noise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RegressionConfig {
-    /// Training samples.
+    /// Number of training samples.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub train: usize,
-    /// Validation samples; 0 for no validation.
+    /// Number of validation samples; 0 for no validation.
     #[schemars(range(max = 10_000_000))]
     pub val: usize,
-    /// Test samples; 0 for no test.
+    /// Number of test samples; 0 for no test.
     #[schemars(range(max = 10_000_000))]
     pub test: usize,
-    /// How many inputs a sample has, each of the standard normal distribution.
+    /// Number of inputs per sample, each standard normal.
     #[schemars(range(min = 1, max = 10_000))]
     pub features: usize,
-    /// How many of them, the first ones, the target depends on.
+    /// Number of inputs, the first ones, on which the target depends.
     #[schemars(range(min = 1, max = 10_000))]
     pub informative: usize,
-    /// The standard deviation of the noise on the target.
+    /// Standard deviation of the noise on the target.
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub noise: f64,
-    /// Whether products of neighbouring inputs matter, too.
+    /// Whether the target also depends on products of neighbouring inputs.
     pub nonlinear: bool,
 }
 
@@ -53,20 +52,20 @@ impl Default for RegressionConfig {
     }
 }
 
-/// The target without its noise: bias + Σ linearᵢ · xᵢ + Σ productsᵢ · xᵢ · xᵢ₊₁, where the first
-/// input follows on the last informative one.
+/// Target without noise: bias + Σ linearᵢ · xᵢ + Σ productsᵢ · xᵢ · xᵢ₊₁, where the last informative
+/// input is followed by the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coefficients {
-    /// What is added to all.
+    /// Constant term.
     pub bias: f64,
-    /// One for each informative input, from −2 to 2.
+    /// Coefficient of each informative input, from −2 to 2.
     pub linear: Vec<f64>,
-    /// One for each informative input, from −1 to 1; none where the regression is linear.
+    /// Coefficient of each product, from −1 to 1; empty for linear regression.
     pub products: Vec<f64>,
 }
 
 impl Coefficients {
-    /// Those of a seed.
+    /// Draws the coefficients for a seed.
     pub fn of(config: &RegressionConfig, seed: u64) -> Coefficients {
         let mut stream = random::stream(seed, "regression/coefficients", 0, 0);
         let bias = stream.uniform(-1.0, 1.0);
@@ -85,7 +84,7 @@ impl Coefficients {
         }
     }
 
-    /// The target of these inputs.
+    /// Returns the target for these inputs.
     pub fn target(&self, inputs: &[f64]) -> f64 {
         let products = inputs
             .iter()
@@ -98,7 +97,7 @@ impl Coefficients {
         self.bias + linear.sum::<f64>() + products.sum::<f64>()
     }
 
-    /// The formula, for people.
+    /// Writes out the formula.
     fn formula(&self, noise: f64) -> String {
         const SHOWN: usize = 6;
         let mut terms = vec![format!("target = {:.4}", self.bias)];

@@ -1,4 +1,4 @@
-//! Regular files: nothing else is opened, as a pipe or a device may never end.
+//! Opening of regular files only: reading a pipe or a device may never end.
 
 use std::fs::{File, FileType};
 use std::io::{self, Read};
@@ -12,13 +12,14 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a regular file, or a pipe that this process was given, as `/dev/stdin` and `/dev/fd/63` may be. To
-/// open a named pipe waits for somebody to write into it, a device may never end or do something: none of
-/// them is opened.
+/// Opens a regular file, or a pipe passed to this process, e.g. `/dev/stdin` or `/dev/fd/63`.
+///
+/// Other named pipes and devices are refused: opening a pipe waits for a writer, and a device may never
+/// end or may have side effects.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     refuse_special(path, std::fs::metadata(path)?.file_type())?;
     let file = open_without_waiting(path)?;
-    // The path may lead elsewhere by now.
+    // The path may have been replaced since the first check.
     refuse_special(path, file.metadata()?.file_type())?;
     Ok(file)
 }
@@ -38,7 +39,7 @@ fn refuse_special(path: &Path, kind: FileType) -> io::Result<()> {
 
 const NAMED_PIPE: &str = "a named pipe (FIFO)";
 
-/// What a path leads to that is neither a file nor a directory.
+/// Describes the target of a path if it is neither a file nor a directory.
 #[cfg(unix)]
 pub fn special(kind: FileType) -> Option<&'static str> {
     use std::os::unix::fs::FileTypeExt;
@@ -58,7 +59,7 @@ pub fn special(_kind: FileType) -> Option<&'static str> {
     None
 }
 
-/// Whether a path is that of a file which this process was started with.
+/// Whether a path denotes a file descriptor passed to this process.
 pub fn is_given(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
         || ["/dev/fd", "/proc/self/fd"]
@@ -66,7 +67,7 @@ pub fn is_given(path: &Path) -> bool {
             .any(|given| path.starts_with(given))
 }
 
-/// Should a pipe have taken the file's place, this does not wait for its writer.
+/// Opens a file without waiting for a writer, in case a pipe has replaced it.
 #[cfg(unix)]
 fn open_without_waiting(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;

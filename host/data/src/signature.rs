@@ -1,23 +1,23 @@
-//! What a file is, by its first bytes: for messages about files of other formats than the one wanted.
+//! Detection of file formats by their first bytes, for messages about files of the wrong format.
 
-/// A format that is known by its first bytes.
+/// A format that can be recognised by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// What such a file is, as "a zip archive".
+    /// Description of the file, e.g. "a zip archive".
     pub what: &'static str,
-    /// What can be done about it.
+    /// What the user can do about it.
     pub advice: &'static str,
-    /// Whether it wraps other files, so that unpacking is what it takes.
+    /// Whether it contains other files and has to be unpacked.
     pub is_packed: bool,
 }
 
-/// How gzipped files begin.
+/// Magic bytes of gzipped files.
 pub const GZIP: &[u8] = &[0x1f, 0x8b];
 
-/// How zip archives begin.
+/// Magic bytes of zip archives.
 pub const ZIP: &[u8] = b"PK\x03\x04";
 
-/// Where a tar archive says that it is one.
+/// Offset of the magic bytes in a tar archive.
 const TAR: usize = 257;
 
 const fn packed(what: &'static str, advice: &'static str) -> Signature {
@@ -133,7 +133,7 @@ const KNOWN: &[(&[u8], Signature)] = &[
     ),
 ];
 
-/// The format that a file of these first bytes has, where it is one of the known ones.
+/// Returns the format of a file that starts with these bytes, if it is a known one.
 pub fn of(start: &[u8]) -> Option<Signature> {
     let known = KNOWN.iter().find(|(magic, _)| start.starts_with(magic));
     if let Some((_, signature)) = known {

@@ -1,4 +1,4 @@
-//! Parts of the training data for validation and test.
+//! Selection of training samples for validation and test.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Error, Portion, Split};
 use sconce_ops::random;
 
-/// Which samples of the training data go where, in rising order.
+/// Indices of the training data for each phase, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
     pub(super) train: Vec<u32>,
@@ -14,19 +14,19 @@ pub(super) struct Parts {
     pub(super) test: Vec<u32>,
 }
 
-/// Where the data of a phase comes from, checked; `F` says which files.
+/// Source of a phase's data, after checking; `F` denotes separate files.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part<F> {
-    /// So many samples of the training data.
+    /// Number of samples of the training data.
     Count(usize),
-    /// Files of its own.
+    /// Separate files.
     Own(F),
-    /// There is none.
+    /// No data for this phase.
     Nothing,
 }
 
 impl<F> Part<F> {
-    /// How many samples of the training data it takes.
+    /// Returns the number of samples to take from the training data.
     pub(super) fn taken(&self) -> usize {
         match self {
             Part::Count(count) => *count,
@@ -34,7 +34,7 @@ impl<F> Part<F> {
         }
     }
 
-    /// With the contents of the files in their place.
+    /// Replaces separate files by their contents.
     pub(super) fn try_map<T>(
         self,
         read: impl FnOnce(F) -> Result<T, Error>,
@@ -47,7 +47,7 @@ impl<F> Part<F> {
     }
 }
 
-/// What the split of a source with two files says, for training data of `total` samples.
+/// Returns the source given by a two-file split, for training data of `total` samples.
 pub(super) fn part<'a>(
     split: Option<&'a Split>,
     phase: &'static str,
@@ -65,7 +65,7 @@ pub(super) fn part<'a>(
     one_of(phase, total, split.count, split.fraction, own, keys)
 }
 
-/// What the split of a source with one file says, for training data of `total` samples.
+/// Returns the source given by a one-file split, for training data of `total` samples.
 pub(super) fn portion<'a>(
     portion: Option<&'a Portion>,
     phase: &'static str,
@@ -81,15 +81,16 @@ pub(super) fn portion<'a>(
     one_of(phase, total, portion.count, portion.fraction, own, "`file`")
 }
 
-/// Whether a split names files of its own.
+/// Whether a split names separate files.
 pub(super) enum Own<F> {
     Unsaid,
-    /// Some of the keys that belong together.
+    /// Only some of the options that belong together.
     Half,
     Said(F),
 }
 
-/// What a split says, for training data of `total` samples; `keys` are those for files of its own.
+/// Returns the source given by a split, for training data of `total` samples; `keys` are the
+/// options for separate files.
 pub(super) fn one_of<F>(
     phase: &'static str,
     total: usize,
@@ -118,12 +119,12 @@ pub(super) fn one_of<F>(
     }
 }
 
-/// Takes `val` and `test` samples out of `total` at random, by the seed.
+/// Selects `val` and `test` samples out of `total` at random from the seed.
 pub(super) fn split(seed: u64, total: usize, val: usize, test: usize) -> Result<Parts, Error> {
     stratified(seed, &vec![0; total], val, test)
 }
 
-/// As [`split`] or, on request, as [`stratified`].
+/// Calls [`split`] or, if requested, [`stratified`].
 pub(super) fn of_classes(
     seed: u64,
     classes: &[u32],
@@ -137,8 +138,9 @@ pub(super) fn of_classes(
     }
 }
 
-/// As [`split`], from samples of these classes, so that each class has the share in every part that
-/// it has in all: by largest remainders, where the shares are no whole numbers.
+/// Like [`split`], but keeps the proportions of these classes in all parts.
+///
+/// Counts are rounded by the largest-remainder method.
 pub(super) fn stratified(
     seed: u64,
     classes: &[u32],
@@ -181,9 +183,9 @@ pub(super) fn stratified(
     Ok(parts)
 }
 
-/// Shares `seats` out among the classes by how many samples of each are `left`, and takes them from
-/// there: Hamilton's method of largest remainders, equal ones in the order of the classes. There
-/// are at most as many seats as samples, so no class gets more than it has.
+/// Distributes `seats` over the classes in proportion to the samples `left` in each, and subtracts them:
+/// Hamilton's method of largest remainders, ties in class order. `seats` is at most the number of
+/// samples, so that no class gets more than it has.
 fn apportion(left: &mut BTreeMap<u32, usize>, seats: usize) -> BTreeMap<u32, usize> {
     let total = left.values().sum::<usize>().max(1) as u128;
     let mut remainders = Vec::with_capacity(left.len());
@@ -196,7 +198,7 @@ fn apportion(left: &mut BTreeMap<u32, usize>, seats: usize) -> BTreeMap<u32, usi
         shares.insert(class, share);
         remainders.push((product % total, class));
     }
-    // The sort is stable: equal remainders stay in the order of their classes.
+    // The sort is stable: equal remainders stay in class order.
     remainders.sort_by_key(|(remainder, _)| std::cmp::Reverse(*remainder));
     for (_, class) in remainders.iter().take(seats - taken) {
         *shares.entry(*class).or_default() += 1;

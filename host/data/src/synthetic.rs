@@ -1,8 +1,8 @@
-//! What the data sets that are drawn from a seed share.
+//! Common parts of data sets generated from a seed.
 
 use super::Error;
 
-/// An error unless a number is `inside` its range.
+/// Returns an error unless a value is `inside` its range.
 pub(super) fn range(
     key: &'static str,
     range: &'static str,

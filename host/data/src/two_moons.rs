@@ -1,8 +1,7 @@
-//! Two half circles that reach into each other: points of the plane in two classes that no line
-//! separates.
+//! Two interleaved half circles: points of the plane in two classes that no line separates.
 //!
-//! Sample i of a split depends on (seed, split, i) alone. Points on a circle come from points in a
-//! disc (Marsaglia, 1972), which takes no sine: every processor gives the same bits.
+//! Sample i of a split depends only on (seed, split, i). Points on a circle are computed from points in
+//! a disc (Marsaglia, 1972), without a sine: every processor gives the same bits.
 
 use std::sync::Arc;
 
@@ -14,20 +13,20 @@ use super::synthetic::range;
 use super::{Dataset, Error, Splits, Targets};
 use sconce_ops::random::{self, Stream};
 
-/// Two half circles that reach into each other, drawn from the seed.
+/// Two interleaved half circles, drawn from the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TwoMoonsConfig {
-    /// Training samples.
+    /// Number of training samples.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub train: usize,
-    /// Validation samples; 0 for no validation.
+    /// Number of validation samples; 0 for no validation.
     #[schemars(range(max = 10_000_000))]
     pub val: usize,
-    /// Test samples; 0 for no test.
+    /// Number of test samples; 0 for no test.
     #[schemars(range(max = 10_000_000))]
     pub test: usize,
-    /// The standard deviation of the noise on both coordinates; the circles have the radius 1.
+    /// Standard deviation of the noise on both coordinates; the circles have radius 1.
     #[schemars(range(min = 0.0, max = 10.0))]
     pub noise: f64,
 }
@@ -65,7 +64,7 @@ pub(super) fn load(config: &TwoMoonsConfig, seed: u64) -> Result<Splits, Error> 
     })
 }
 
-/// The samples of a split, of the two classes in turn.
+/// Draws the samples of a split, alternating between the classes.
 fn draw(config: &TwoMoonsConfig, seed: u64, split: &str, count: usize) -> Samples {
     let purpose = format!("two-moons/{split}");
     let mut inputs = Vec::with_capacity(count * 2);
@@ -91,7 +90,7 @@ fn draw(config: &TwoMoonsConfig, seed: u64, split: &str, count: usize) -> Sample
     }
 }
 
-/// A point of the upper half of the unit circle, each as likely.
+/// Draws a point of the upper unit half circle, uniformly.
 fn half_circle(stream: &mut Stream) -> (f64, f64) {
     loop {
         let (x, y) = (stream.uniform(-1.0, 1.0), stream.uniform(-1.0, 1.0));

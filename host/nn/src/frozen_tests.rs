@@ -1,4 +1,4 @@
-//! Frozen parts of models: what is trained has the same gradients, and what is frozen is in no graph.
+//! Frozen parts of models: gradients of trainable parts are unchanged, and frozen parts are in no graph.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ impl Case {
         }
     }
 
-    /// The bits of the gradients of what is trained, in the registry's order.
+    /// The bits of the trainable parameters' gradients, in registry order.
     fn gradients(&self, holds: bool) -> Vec<(String, Vec<u32>)> {
         let _recording = record();
         let held = self.parameters.held().filter(|_| holds);
@@ -89,7 +89,7 @@ fn cases() -> Vec<Case> {
     let gpt = |positions: &str, dropout: f64| json!({"kind": "gpt", "layers": 2, "heads": 2, "width": 16, "positions": positions, "dropout": dropout});
     vec![
         Case::new(json!({"kind": "mlp", "hidden": [64, 32]}), &[40]),
-        // Enough rows for matrices by tiles.
+        // Enough rows for tiled matrix multiplication.
         Case::new(
             json!({"kind": "mlp", "hidden": [256], "activation": "gelu"}),
             &[128],
@@ -104,7 +104,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Whether the parameter of this index and name is frozen.
+/// Whether the parameter with this index and name is frozen.
 type IsFrozen<'a> = &'a dyn Fn(usize, &str) -> bool;
 
 #[test]
@@ -125,7 +125,7 @@ fn what_is_trained_has_the_same_gradients() {
         ];
         for (plan, is_frozen) in plans {
             for (index, parameter) in case.parameters.iter().enumerate() {
-                // Buffers stay as they are: they decide about the forward pass.
+                // Buffers keep their state: it determines the forward pass.
                 let is_buffer = parameter.kind() == crate::parameters::Kind::Buffer;
                 let is_frozen = !is_buffer && is_frozen(index, parameter.name());
                 parameter.set_share(if is_frozen { 0.0 } else { 1.0 });
@@ -137,7 +137,7 @@ fn what_is_trained_has_the_same_gradients() {
     }
 }
 
-/// Which modules' outputs are in a graph.
+/// Returns which modules' outputs are in a graph.
 #[derive(Default)]
 struct Graph(Vec<(String, bool)>);
 

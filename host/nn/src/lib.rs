@@ -89,3 +89,8 @@ pub trait Model {
         None
     }
 }
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

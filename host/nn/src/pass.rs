@@ -139,7 +139,7 @@ impl<'a> Pass<'a> {
         self.renewal
     }
 
-    /// Returns a random stream for a purpose such as `dropout/NAME`, determined only by seed, purpose,
+    /// Returns a random stream for a purpose such as `dropout/NAME`. It depends only on seed, purpose,
     /// epoch and iteration.
     pub fn random(&self, purpose: &str) -> Stream {
         let Moment {

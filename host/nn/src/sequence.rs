@@ -39,8 +39,8 @@ impl Sequence {
         }
     }
 
-    /// Returns the fused operation that starts at `steps` and the steps after it, if there is one
-    /// and no hook is attached to its modules.
+    /// Returns the fused operation at the start of `steps`, and the steps after it; none if there is
+    /// no such operation or a hook is attached to one of its modules.
     fn fused<'a>(steps: &'a [Step], pass: &mut Pass<'_>) -> Option<(&'a [Step], &'a Fused)> {
         let (count, fused) = steps.first()?.fused.as_ref()?;
         let (inside, rest) = steps.split_at_checked(*count)?;

@@ -1,8 +1,8 @@
-//! Numbers for tests, always the same.
+//! Deterministic random values for tests.
 
 use candle_core::{Device, Result, Shape, Tensor};
 
-/// Numbers of the standard normal distribution.
+/// Standard normal values.
 pub(crate) fn normal_numbers(seed: u64, shape: impl Into<Shape>) -> Result<Tensor> {
     let shape = shape.into();
     let mut stream = crate::random::stream(seed, "tests of operations", 0, 0);

@@ -57,3 +57,8 @@ pub(crate) fn normal_numbers(
         &candle_core::Device::Cpu,
     )
 }
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,15 +1,15 @@
-//! What only one hook of a run can have.
+//! Exclusive claims: what only one hook of a run can have.
 
 use std::cell::RefCell;
 
 use sconce_plugin_api::ext::check_name;
 
-/// What hooks have claimed, and the names of their entries.
+/// What hooks have claimed, each with the claiming hook's name.
 #[derive(Debug, Default)]
 pub(super) struct Claims(RefCell<Vec<(String, String)>>);
 
 impl Claims {
-    /// A hook claims something; the error names the hook that has it.
+    /// Records a hook's claim; the error names the hook that already has it.
     pub(super) fn add(&self, what: &str, hook: String) -> Result<(), String> {
         check_name("a claim", what)?;
         let mut claims = self.0.borrow_mut();

@@ -1,4 +1,4 @@
-//! What the functions of all tables begin and end with.
+//! Helpers shared by the functions of all tables.
 
 use std::ffi::c_void;
 
@@ -7,24 +7,26 @@ use sconce_plugin_api::abi::{ErrorAbi, Status};
 
 use super::shared::Shared;
 
-/// The run's state behind a context pointer.
+/// Returns the run's state that a context pointer refers to.
 ///
 /// # Safety
 ///
 /// `context` must be null or come from [`Shared::context`] of a state that is alive for `'a`.
 pub(super) unsafe fn shared<'a>(context: *const c_void) -> Option<&'a Shared<'a>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `context` is null or points to a state that is alive for
+    // `'a`.
     unsafe { context.cast::<Shared<'a>>().as_ref() }
 }
 
-/// Answers with a failure: its status, and the message where the plugin wants to know it.
+/// Answers with a failure: returns its status, and stores the message if the plugin asked for one.
 ///
 /// # Safety
 ///
-/// `error` must be null or lead to an [`ErrorAbi`] that nothing else uses meanwhile.
+/// `error` must be null or point to an [`ErrorAbi`] that nothing else accesses during the call.
 #[cold]
 pub(super) unsafe fn refuse(error: *mut ErrorAbi, status: Status, message: &str) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `error` is null or points to an `ErrorAbi` that nothing else
+    // accesses.
     if let Some(error) = unsafe { error.as_mut() } {
         error.message = RString::from(message);
     }

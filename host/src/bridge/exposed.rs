@@ -1,4 +1,4 @@
-//! The tensors of the loop that hooks can see at this moment.
+//! The loop's tensors that hooks can currently see.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -9,40 +9,41 @@ use crate::gradients::Gradients;
 use crate::nearest::nearest;
 use crate::parameters::{Kind, Parameters};
 
-/// The index of the outputs in the batch.
+/// Index of the outputs in the batch.
 const OUTPUTS: usize = 2;
 
-/// The names of the tensors that the loop itself shows of every batch.
+/// Names of the tensors that the loop itself exposes for every batch.
 pub(super) const FIXED: [&str; 3] = ["inputs", "targets", "outputs"];
 
-/// The name of the samples' numbers in their data set, and the index at which they are found: behind
-/// all others and not counted, since few ask for them.
+/// Name of the tensor with the samples' indices in their data set, and its index in the collection:
+/// after all others and not counted, since few hooks read it.
 pub(super) const INDICES: &str = "indices";
 pub(super) const INDICES_AT: usize = usize::MAX;
 
-/// The names of a module's tensors, in the order of [`ModuleTensors`].
+/// Names of a module's tensors, in the order of [`ModuleTensors`].
 pub(super) const MODULE: [&str; 4] = ["input", "output", "input_gradient", "output_gradient"];
 
-/// A module's input, output, and the gradients of both, where there are any.
+/// A module's input and output and the gradients of both, if present.
 pub type ModuleTensors = [Option<Tensor>; MODULE.len()];
 
-/// The tensors of the loop that hooks can see at this moment.
+/// The loop's tensors that hooks can currently see.
 #[derive(Default)]
 pub struct Exposed {
     pub(super) parameters: RefCell<Vec<(Box<str>, Tensor)>>,
-    /// Which of them are buffers.
+    /// Which of the parameters are buffers.
     pub(super) buffers: RefCell<Vec<bool>>,
     pub(super) gradients: RefCell<Option<Gradients>>,
-    /// Inputs, targets, outputs, and then whatever has a name.
+    /// Inputs, targets and outputs, then tensors that the task shows by name.
     pub(super) batch: RefCell<Vec<(Cow<'static, str>, Option<Tensor>)>>,
-    /// Which samples of the data set the batch has, and the tensor of them once somebody has asked.
+    /// Indices of the batch's samples in the data set, and their tensor, created when a hook first
+    /// reads it.
     indices: RefCell<(Vec<u32>, Option<Tensor>)>,
     pub(super) module: RefCell<ModuleTensors>,
     pub(super) optimizer: RefCell<Vec<(String, Tensor)>>,
 }
 
 impl Exposed {
-    /// Shows the model's parameters, from now to the end of the run.
+    /// Exposes the model's parameters until the end of the run.
     pub fn set_parameters(&self, parameters: &Parameters) {
         let entry = |entry: &crate::parameters::Parameter| {
             (Box::from(entry.name()), entry.tensor().clone())
@@ -52,27 +53,27 @@ impl Exposed {
         *self.buffers.borrow_mut() = parameters.iter().map(is_buffer).collect();
     }
 
-    /// Shows gradients until they are taken back.
+    /// Exposes gradients until they are taken back.
     pub fn set_gradients(&self, gradients: Gradients) {
         *self.gradients.borrow_mut() = Some(gradients);
     }
 
-    /// Takes the gradients back, as hooks have left them.
+    /// Takes the gradients back, with any changes that hooks made.
     pub fn take_gradients(&self) -> Option<Gradients> {
         self.gradients.borrow_mut().take()
     }
 
-    /// Shows the optimizer's tensors until others are shown.
+    /// Exposes the optimizer's tensors, replacing the previous ones.
     pub fn set_optimizer(&self, tensors: Vec<(String, Tensor)>) {
         *self.optimizer.borrow_mut() = tensors;
     }
 
-    /// How many of the optimizer's tensors are shown.
+    /// Number of the optimizer's exposed tensors.
     pub fn optimizer_count(&self) -> usize {
         self.optimizer.borrow().len()
     }
 
-    /// Shows a batch that has no outputs yet.
+    /// Exposes a batch that has no outputs yet.
     pub fn set_batch(&self, inputs: &Tensor, targets: &Tensor, indices: &[u32]) {
         self.set_indices(indices);
         let mut batch = self.batch.borrow_mut();
@@ -89,7 +90,7 @@ impl Exposed {
         *tensor = None;
     }
 
-    /// The numbers of the batch's samples, (samples); nothing where there is no batch.
+    /// Indices of the batch's samples, of shape (samples); `None` without a batch.
     pub(super) fn indices(&self) -> Option<Tensor> {
         let (numbers, tensor) = &mut *self.indices.borrow_mut();
         if tensor.is_none() && !numbers.is_empty() {
@@ -98,14 +99,14 @@ impl Exposed {
         tensor.clone()
     }
 
-    /// Shows the outputs of the batch.
+    /// Exposes the outputs of the batch.
     pub fn set_outputs(&self, outputs: &Tensor) {
         if let Some((_, place)) = self.batch.borrow_mut().get_mut(OUTPUTS) {
             *place = Some(outputs.clone());
         }
     }
 
-    /// Shows another tensor of the batch; one that the loop shows itself stays what it is.
+    /// Exposes another tensor of the batch; the loop's own three can't be replaced.
     pub fn show(&self, name: Cow<'static, str>, tensor: &Tensor) {
         let mut batch = self.batch.borrow_mut();
         match batch.iter().position(|(known, _)| *known == name) {
@@ -119,18 +120,18 @@ impl Exposed {
         }
     }
 
-    /// The batch is over.
+    /// Removes the batch's tensors.
     pub fn clear_batch(&self) {
         self.batch.borrow_mut().clear();
         self.set_indices(&[]);
     }
 
-    /// Shows a module's tensors.
+    /// Exposes a module's tensors.
     pub fn set_module(&self, tensors: ModuleTensors) {
         *self.module.borrow_mut() = tensors;
     }
 
-    /// The module is over.
+    /// Removes the module's tensors.
     pub fn clear_module(&self) {
         *self.module.borrow_mut() = ModuleTensors::default();
     }
@@ -142,7 +143,7 @@ impl Exposed {
     }
 }
 
-/// The place of a name, or a message with the nearest one.
+/// Index of a name, or a message that suggests the nearest one.
 pub(super) fn index_of<'a, I>(
     what: &str,
     name: &str,

@@ -1,4 +1,4 @@
-//! The tensors that hooks are lent, by collection and index.
+//! Access to the tensors lent to hooks, by collection and index.
 
 use candle_core::Tensor;
 use sconce_plugin_api::abi::TextAbi;
@@ -7,7 +7,7 @@ use sconce_plugin_api::ext::Collection;
 use super::exposed::{FIXED, INDICES, INDICES_AT, MODULE, index_of};
 use super::shared::Shared;
 
-/// What `sconce.tensors/1` asks, for every collection.
+/// Answers to `sconce.tensors/1`, for every collection.
 impl Shared<'_> {
     pub(super) fn tensor_count(&self, collection: Collection) -> usize {
         let exposed = &self.tensors;
@@ -23,7 +23,7 @@ impl Shared<'_> {
         }
     }
 
-    /// The name at an index; it stays where it is for as long as the tensor is lent.
+    /// Returns the name at an index; the text does not move while the tensor is lent.
     pub(super) fn tensor_name(&self, collection: Collection, index: usize) -> TextAbi {
         let exposed = &self.tensors;
         let name = match collection {
@@ -52,14 +52,14 @@ impl Shared<'_> {
         let exposed = &self.tensors;
         match collection {
             Collection::Batch => {
-                // These three have their places also where there is no batch.
+                // The loop's three tensors have fixed indices, with or without a batch.
                 let fixed = FIXED.iter().position(|known| *known == name);
                 if let Some(index) = fixed {
                     return Ok(index);
                 }
                 let batch = exposed.batch.borrow();
                 let names = || batch.iter().map(|(name, _)| &**name);
-                // A task's own tensor of that name goes first.
+                // A task's own tensor of that name takes precedence.
                 if name == INDICES && !names().any(|known| known == name) {
                     return Ok(INDICES_AT);
                 }
@@ -105,7 +105,8 @@ impl Shared<'_> {
         }
     }
 
-    /// The tensor at an index, contiguous: a gradient is made so, in its place.
+    /// Returns the tensor at an index, contiguous; a non-contiguous gradient is replaced by a
+    /// contiguous copy.
     pub(super) fn writable_tensor(
         &self,
         collection: Collection,

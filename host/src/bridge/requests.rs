@@ -1,4 +1,4 @@
-//! What hooks have asked for, until the loop serves it.
+//! Requests of hooks that the loop has yet to serve.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,27 +11,28 @@ pub struct Requests {
     stop: RefCell<Option<Stop>>,
     skip_batch: Cell<bool>,
     skip_update: Cell<bool>,
-    /// The product of the factors for this batch's loss.
+    /// Product of the factors for this batch's loss.
     loss_scale: Cell<Option<f64>>,
     asked: RefCell<Vec<(Asked, String)>>,
-    /// The mount points that the hook which is being created does without.
+    /// Mount points from which the hook being created has opted out.
     left_out: RefCell<Vec<Point>>,
     is_pending: Cell<bool>,
 }
 
-/// A stop that somebody asked for.
+/// A requested stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Why, for the user.
+    /// Reason, for the user.
     pub reason: String,
-    /// Whether the present epoch and its validation are still finished.
+    /// Whether the current epoch and its validation are finished first.
     pub after_epoch: bool,
-    /// The hook that asked; empty where it was none.
+    /// The requesting hook; empty if it was not a hook.
     pub hook: String,
 }
 
 impl Requests {
-    /// Asks for a stop. The first reason counts; only a more urgent stop replaces an earlier one.
+    /// Requests a stop. The first request's reason is kept; only a more urgent stop replaces an
+    /// earlier one.
     pub fn ask_stop(&self, stop: Stop) {
         let mut asked = self.stop.borrow_mut();
         let replaces = asked
@@ -42,12 +43,12 @@ impl Requests {
         }
     }
 
-    /// The stop that was asked for, if any.
+    /// Returns the requested stop, if any.
     pub fn stop(&self) -> Option<Stop> {
         self.stop.borrow().clone()
     }
 
-    /// Whether the training has to end at the end of this iteration.
+    /// Whether training must end after this iteration.
     pub fn stops_now(&self) -> bool {
         self.stop
             .borrow()
@@ -55,66 +56,66 @@ impl Requests {
             .is_some_and(|stop| !stop.after_epoch)
     }
 
-    /// Whether the training has to end at the end of this epoch, if not sooner.
+    /// Whether training must end after this epoch, if not sooner.
     pub fn stops(&self) -> bool {
         self.stop.borrow().is_some()
     }
 
-    /// Whether the batch is to be left out; the question serves the request.
+    /// Whether to skip the batch; clears the request.
     pub fn take_skip_batch(&self) -> bool {
         self.skip_batch.take()
     }
 
-    /// The factor for this batch's loss; the question serves the request.
+    /// Returns the factor for this batch's loss; clears the request.
     pub fn take_loss_scale(&self) -> f64 {
         self.loss_scale.take().unwrap_or(1.0)
     }
 
-    /// Asks to leave the batch out.
+    /// Requests to skip the batch.
     pub(super) fn ask_skip_batch(&self) {
         self.skip_batch.set(true);
     }
 
-    /// Asks to leave the update out.
+    /// Requests to skip the update.
     pub(super) fn ask_skip_update(&self) {
         self.skip_update.set(true);
     }
 
-    /// Multiplies the factor for this batch's loss.
+    /// Multiplies the factor for this batch's loss by `factor`.
     pub(super) fn scale_loss(&self, factor: f64) {
         let scale = self.loss_scale.get().unwrap_or(1.0);
         self.loss_scale.set(Some(scale * factor));
     }
 
-    /// The hook that is being created does without a mount point.
+    /// Opts the hook being created out of a mount point.
     pub(super) fn leave_out(&self, point: Point) {
         self.left_out.borrow_mut().push(point);
     }
 
-    /// Queues something for the loop.
+    /// Queues a request for the loop.
     pub(super) fn ask(&self, asked: Asked, hook: String) {
         self.asked.borrow_mut().push((asked, hook));
         self.is_pending.set(true);
     }
 
-    /// The mount points that the hook created last does without.
+    /// Returns and clears the mount points that the last created hook opted out of.
     pub fn take_left_out(&self) -> Vec<Point> {
         self.left_out.take()
     }
 
-    /// Whether there is something for the loop to do.
+    /// Whether requests are queued for the loop.
     #[inline]
     pub fn is_pending(&self) -> bool {
         self.is_pending.get()
     }
 
-    /// What there is for the loop to do, in the order of asking, each with the hook that asked.
+    /// Returns and clears the queued requests, in order, each with the requesting hook.
     pub fn take_asked(&self) -> Vec<(Asked, String)> {
         self.is_pending.set(false);
         self.asked.take()
     }
 
-    /// Whether the update is to be left out; the question serves the request.
+    /// Whether to skip the update; clears the request.
     pub fn take_skip_update(&self) -> bool {
         self.skip_update.take()
     }

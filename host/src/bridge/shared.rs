@@ -1,7 +1,7 @@
-//! The state of a run that both the loop and the hooks' questions reach.
+//! State of a run that both the loop and the functions called by hooks access.
 //!
-//! Everything is behind `Cell`s and `RefCell`s: the loop and the host's functions, called by hooks
-//! in the middle of a dispatch, take turns on one thread.
+//! It uses `Cell` and `RefCell` throughout: the loop and the host's functions, which hooks call in
+//! the middle of a dispatch, take turns on one thread.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -23,41 +23,41 @@ use crate::metric_board::MetricBoard;
 use crate::nn::Surroundings;
 use crate::optim::Groups;
 
-/// What the loop and the hooks of one run share.
+/// State shared by the loop and the hooks of one run.
 pub struct Shared<'run> {
-    /// Where words for the user go.
+    /// Destination of messages for the user.
     pub log: &'run dyn Log,
-    /// The metrics of every phase.
+    /// Metrics of every phase.
     pub metrics: RefCell<MetricBoard>,
-    /// What hooks have asked for and the loop has not served yet.
+    /// Requests of hooks that the loop has not served yet.
     pub requests: Requests,
-    /// The tensors that hooks can see.
+    /// The loop's tensors that hooks can see.
     pub tensors: Exposed,
-    /// What hooks have published.
+    /// Values and tensors published by hooks.
     pub values: Values,
-    /// The extra entries of the checkpoint at hand.
+    /// Extra entries of the checkpoint being saved or loaded.
     pub checkpoint_entries: Values,
-    /// The learning rate of the default group, in force at once when a hook sets it.
+    /// Learning rate of the default group; a hook's change takes effect immediately.
     pub learning_rate: Cell<f64>,
-    /// The parameter groups, with the learning rates in force.
+    /// Parameter groups, with their current learning rates.
     pub groups: RefCell<Groups>,
-    /// Whether they have a momentum that can be set.
+    /// Whether the optimizer has a momentum that can be set.
     pub has_momentum: Cell<bool>,
-    /// The batches of an update, where a hook has set them.
+    /// Batches per update, if a hook has set it.
     pub accumulation: Cell<Option<u64>>,
-    /// What does not change during the run, as JSON; set before the first hook is called.
+    /// Facts that don't change during the run, as JSON; set before the first hook is called.
     pub facts: OnceCell<String>,
-    /// What the run will be, as JSON; set before hooks are created, where it is known.
+    /// The run's plan as JSON, if known; set before hooks are created.
     pub(super) plan: OnceCell<String>,
-    /// The hooks that the checkpoint knows from which the run goes on; set before hooks are created.
+    /// Names of the hooks in the checkpoint that the run resumes from; set before hooks are created.
     pub(super) resumed: OnceCell<Vec<String>>,
     /// What hooks have claimed for themselves.
     pub(super) claims: Claims,
-    /// The run's clock.
+    /// Clock of the run.
     pub clock: Clock,
-    /// Where the calls of hooks leave their breadcrumbs.
+    /// Record of hooks' calls, read after a crash.
     pub trail: &'static Trail,
-    /// Who wants to know what hooks do.
+    /// Observer of what hooks do.
     witness: Option<&'run dyn Witness>,
     point: Cell<Option<Point>>,
     phase: Cell<Phase>,
@@ -66,7 +66,7 @@ pub struct Shared<'run> {
 }
 
 impl<'run> Shared<'run> {
-    /// The state of a run that begins now.
+    /// Returns the state of a run that begins now.
     pub fn new(log: &'run dyn Log) -> Self {
         Shared {
             log,
@@ -93,31 +93,32 @@ impl<'run> Shared<'run> {
         }
     }
 
-    /// The run goes on from a checkpoint that knows these hooks; told before hooks are created.
+    /// Records that the run resumes from a checkpoint with these hooks; must precede the hooks'
+    /// creation.
     pub fn resume(&self, known: impl Iterator<Item = String>) {
-        // A second time would be another run's.
+        // Already set: a second call would belong to another run.
         drop(self.resumed.set(known.collect()));
     }
 
-    /// Says what the run will be, as the JSON of a [`Plan`](sconce_plugin_api::Plan); before hooks are created.
+    /// Sets the run's plan, the JSON of a [`Plan`](sconce_plugin_api::Plan); must precede the hooks' creation.
     pub fn foretell(&self, plan: String) {
-        // A second time would be another run's.
+        // Already set: a second call would belong to another run.
         drop(self.plan.set(plan));
     }
 
-    /// With a place for the breadcrumbs of calls.
+    /// Sets the record of hooks' calls.
     pub fn with_trail(mut self, trail: &'static Trail) -> Self {
         self.trail = trail;
         self
     }
 
-    /// With somebody who is told what hooks do.
+    /// Sets an observer of what hooks do.
     pub fn with_witness(mut self, witness: &'run dyn Witness) -> Self {
         self.witness = Some(witness);
         self
     }
 
-    /// A hook does something to the run; the error is why it may not.
+    /// Shows an action of the current hook to the witness; the error is the reason for its refusal.
     #[inline]
     pub(super) fn sees(&self, deed: &Deed<'_>) -> Result<(), String> {
         match self.witness {
@@ -126,7 +127,7 @@ impl<'run> Shared<'run> {
         }
     }
 
-    /// The pointer that goes to plugins with every view and setup.
+    /// Pointer passed to plugins in every view and setup.
     pub fn context(&self) -> *const c_void {
         ptr::from_ref(self).cast()
     }
@@ -139,61 +140,61 @@ impl<'run> Shared<'run> {
         names.len() - 1
     }
 
-    /// Where the run is, for the judgement of requests.
+    /// Sets the mount point and phase, by which requests are checked.
     pub(crate) fn enter(&self, point: Option<Point>, phase: Phase) {
         self.point.set(point);
         self.phase.set(phase);
     }
 
-    /// Which hook is called next.
+    /// Sets the hook that is called next.
     #[inline]
     pub(crate) fn set_hook(&self, hook: usize) {
         self.hook.set(hook);
     }
 
-    /// The mount point of the present call; nothing during creation.
+    /// Mount point of the current call; `None` during creation.
     pub(crate) fn point(&self) -> Option<Point> {
         self.point.get()
     }
 
-    /// The phase of the present call.
+    /// Phase of the current call.
     pub(crate) fn phase(&self) -> Phase {
         self.phase.get()
     }
 
-    /// Takes the optimizer's groups over.
+    /// Copies the optimizer's groups.
     pub fn set_groups(&self, groups: &Groups) {
         *self.groups.borrow_mut() = groups.clone();
         self.learning_rate.set(groups.default().learning_rate);
     }
 
-    /// The index of the hook that is being called.
+    /// Index of the hook being called.
     pub(crate) fn hook(&self) -> usize {
         self.hook.get()
     }
 
-    /// The index of the hook of this name.
+    /// Index of the hook with this name.
     pub(crate) fn hook_index(&self, name: &str) -> Option<usize> {
         self.names.borrow().iter().position(|known| known == name)
     }
 
-    /// The name of the hook of this index.
+    /// Name of the hook with this index.
     pub(crate) fn name_of(&self, hook: usize) -> String {
         self.names.borrow().get(hook).cloned().unwrap_or_default()
     }
 
-    /// The name of the hook that is being called.
+    /// Name of the hook being called.
     pub(crate) fn hook_name(&self) -> String {
         let names = self.names.borrow();
         names.get(self.hook.get()).cloned().unwrap_or_default()
     }
 
-    /// Tells the user something in the host's name.
+    /// Logs information as the host.
     pub(crate) fn info(&self, message: &str) {
         self.log.log(Level::Info, "sconce", message);
     }
 
-    /// Warns the user in the host's name.
+    /// Logs a warning as the host.
     pub(crate) fn warn(&self, message: &str) {
         self.log.log(Level::Warn, "sconce", message);
     }
@@ -204,7 +205,7 @@ impl Surroundings for Shared<'_> {
         match self.values.tensor_of(name) {
             None => Ok(None),
             Some((Keep::Batch, tensor)) => Ok(Some(tensor)),
-            // Its publisher may write to it before the backward pass reads it.
+            // Copied because its publisher may write to it before the backward pass reads it.
             Some((_, tensor)) => tensor.copy().map(Some),
         }
     }

@@ -1,4 +1,4 @@
-//! What hooks publish under names, and the extra entries of checkpoints.
+//! Values and tensors published by hooks, and the extra entries of checkpoints.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -10,37 +10,37 @@ use sconce_plugin_api::ext::Keep;
 
 use crate::nearest::nearest;
 
-/// Values and tensors under names.
+/// Named values and tensors.
 #[derive(Default)]
 pub struct Values {
-    /// Places stay where they are while their name is known, so that indices do.
+    /// Slots; an entry keeps its slot, and so its index, until it is removed or replaced.
     places: RefCell<Vec<Option<Entry>>>,
-    /// The places that are free, the first one first.
+    /// Free slots; the lowest index is reused first.
     free: RefCell<BinaryHeap<Reverse<usize>>>,
     names: RefCell<BTreeMap<Box<str>, usize>>,
-    /// How many entries are kept for the batch alone.
+    /// Number of entries kept for the current batch only.
     of_batch: Cell<usize>,
 }
 
 struct Entry {
     name: Box<str>,
     keep: Keep,
-    /// The hook that published it.
+    /// Index of the hook that published it.
     owner: usize,
     value: Value,
 }
 
-/// What stands under a name.
+/// A published value.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A JSON text.
+    /// JSON text.
     Json(Box<str>),
-    /// A tensor, contiguous.
+    /// A contiguous tensor.
     Tensor(Tensor),
 }
 
 impl Values {
-    /// Sets what stands under a name.
+    /// Publishes a value, replacing any earlier one of this name.
     pub fn set(&self, name: &str, keep: Keep, owner: usize, value: Value) {
         self.remove(name);
         let entry = Entry {
@@ -67,7 +67,7 @@ impl Values {
         self.names.borrow_mut().insert(name.into(), index);
     }
 
-    /// Removes what stands under a name; whether there was anything.
+    /// Removes the value of this name; returns whether there was one.
     pub fn remove(&self, name: &str) -> bool {
         let Some(index) = self.names.borrow_mut().remove(name) else {
             return false;
@@ -84,14 +84,14 @@ impl Values {
         true
     }
 
-    /// The batch is over.
+    /// Removes the entries of a finished batch.
     pub fn end_batch(&self) {
         if self.of_batch.get() > 0 {
             self.forget(Keep::Batch);
         }
     }
 
-    /// Removes all entries of a kind.
+    /// Removes all entries with this lifetime.
     pub fn forget(&self, keep: Keep) {
         let of_kind = |entry: &&Entry| entry.keep == keep;
         let places = self.places.borrow();
@@ -105,7 +105,7 @@ impl Values {
         }
     }
 
-    /// All entries of a kind, in the order of their names.
+    /// All entries with this lifetime, in the order of their names.
     pub fn of_kind(&self, keep: Keep) -> Vec<(Box<str>, usize, Value)> {
         let places = self.places.borrow();
         let names = self.names.borrow();
@@ -118,7 +118,7 @@ impl Values {
             .collect()
     }
 
-    /// The tensor under a name.
+    /// The tensor of this name, with its lifetime.
     pub fn tensor_of(&self, name: &str) -> Option<(Keep, Tensor)> {
         let index = self.names.borrow().get(name).copied()?;
         match self.places.borrow().get(index)? {
@@ -164,7 +164,7 @@ impl Values {
         ))
     }
 
-    /// The text under a name; it stays where it is until something of that name is set.
+    /// The JSON text of this name; it does not move until the name is set again or removed.
     pub(super) fn json(&self, name: &str) -> Option<TextAbi> {
         let index = self.names.borrow().get(name).copied()?;
         match &self.places.borrow().get(index)?.as_ref()?.value {
@@ -173,7 +173,7 @@ impl Values {
         }
     }
 
-    /// Why a hook can't write to the tensor at `index`, or nothing where it can.
+    /// Reason why a hook can't write to the tensor at `index`, or `None` if it can.
     pub(super) fn why_not_writable(&self, index: usize, hook: usize) -> Option<String> {
         let places = self.places.borrow();
         let entry = places.get(index)?.as_ref()?;
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(values.len(), 3, "the place of `b`");
         values.forget(Keep::Epoch);
         assert!(values.json("c").is_none() && values.json("d").is_some());
-        // The same name again, with another life.
+        // The same name again, with another lifetime.
         values.set("d", Keep::Run, 0, json("5"));
         values.end_batch();
         let kept = values.of_kind(Keep::Run);
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn so_many_values_that_none_may_look_at_all_others() {
-        // With a look at all places for each: 10^11.
+        // With a linear search for each: 10^11 comparisons.
         let values = Values::default();
         for _ in 0..2 {
             for index in 0..200_000 {
@@ -234,7 +234,7 @@ mod tests {
             assert_eq!(values.len(), 200_000);
             values.end_batch();
         }
-        // The first free place is taken first.
+        // The lowest free slot is reused first.
         values.set("one", Keep::Run, 0, json("1"));
         assert!(values.name(0).is_some() && values.name(1).is_none());
     }

@@ -1,43 +1,43 @@
-//! What hooks do to a run, told to somebody who wants to know: the conformance suite.
+//! Observation of what hooks do to a run, for the conformance suite.
 
 use sconce_plugin_api::ext::Collection;
 
-/// Is told of all that hooks ask for, publish and may write to, and can have it refused.
+/// Observes everything that hooks request, publish and may write to, and can refuse it.
 pub trait Witness {
-    /// A hook does something to the run.
+    /// Called before a hook's action takes effect.
     ///
     /// # Errors
     ///
-    /// Why it may not: the hook gets the message as the host's answer.
+    /// The reason for a refusal: the hook receives the message as the host's answer.
     fn sees(&self, hook: &str, deed: &Deed<'_>) -> Result<(), String>;
 }
 
-/// Something that a hook does to a run.
+/// A hook's action on a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Deed<'a> {
-    /// It asks for something, which is legal where it is.
+    /// A request that is allowed at the current mount point.
     Asks {
-        /// The request's name.
+        /// Name of the request.
         request: &'static str,
-        /// The number that goes with it.
+        /// Numeric argument.
         number: f64,
-        /// The text that goes with it.
+        /// Text argument.
         text: &'a str,
     },
-    /// It publishes a metric.
+    /// Publishing a metric.
     Metric {
-        /// The metric's name.
+        /// Name of the metric.
         name: &'a str,
         /// Its value.
         value: f64,
     },
-    /// It publishes a value or a tensor.
+    /// Publishing a value or a tensor.
     Value {
         /// Its name.
         name: &'a str,
-        /// The value as JSON; nothing for a tensor.
+        /// The value as JSON; `None` for a tensor.
         json: Option<&'a str>,
     },
-    /// It is lent a tensor to write to.
+    /// Borrowing a tensor for writing.
     Writes(Collection),
 }

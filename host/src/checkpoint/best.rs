@@ -1,4 +1,4 @@
-//! Which of a run's checkpoints hooks have noted as the best one.
+//! The checkpoint of a run that hooks have noted as the best.
 
 use sconce_plugin_api::ext::{BEST_CHECKPOINT, check_tag};
 use serde::Deserialize;
@@ -7,21 +7,21 @@ use super::index::Index;
 use super::layout::{STATE, parsed};
 use super::{Header, Stage, Store};
 
-/// A note of the best checkpoint, as [`BEST_CHECKPOINT`] says it.
+/// Note about the best checkpoint, published by a hook as [`BEST_CHECKPOINT`].
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Best {
-    /// Its tag.
+    /// Tag of the checkpoint.
     pub tag: String,
-    /// The metric by which it is the best, as `val/loss`.
+    /// Metric that selected it, such as `val/loss`.
     #[serde(default)]
     pub metric: String,
-    /// The metric's value.
+    /// Value of the metric.
     #[serde(default)]
     pub value: Option<f64>,
 }
 
-/// The best checkpoint of a run, as the newest of its checkpoints that can be read notes it; nothing where
-/// none does, or where it is not there.
+/// Returns the best checkpoint of a run according to its newest readable checkpoint; `None` if that one
+/// has no note, or the noted checkpoint does not exist.
 pub fn best(store: &Store) -> Option<Best> {
     let headers = store.tags().into_iter().filter_map(|tag| {
         let directory = store.path_of(&tag);
@@ -30,7 +30,7 @@ pub fn best(store: &Store) -> Option<Best> {
     });
     let newest = headers.max_by_key(|header| {
         let progress = &header.progress;
-        // Once a cycle is over the next epoch is what comes next.
+        // A finished cycle is followed by the next epoch.
         (
             progress.iteration,
             progress.epoch,
@@ -44,7 +44,7 @@ pub fn best(store: &Store) -> Option<Best> {
     let mut notes = newest.values.iter().filter(|value| is_note(&value.name));
     notes.find_map(|note| {
         let best: Best = serde_json::from_str(note.value.get()).ok()?;
-        // A checkpoint is outside input: a tag from it becomes a path.
+        // A checkpoint is untrusted input: a tag from it becomes a path.
         let is_there = check_tag(&best.tag).is_ok() && store.tags().contains(&best.tag);
         is_there.then_some(best)
     })

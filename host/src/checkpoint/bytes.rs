@@ -1,4 +1,4 @@
-//! A tensor's bytes for a file, read where they lie: one copy less of everything that is saved.
+//! A tensor's bytes for a file, read in place: saves one copy of everything written.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -7,14 +7,14 @@ use bytemuck::cast_slice;
 use candle_core::{CpuStorage, Layout, Storage, Tensor};
 use safetensors::{Dtype, View};
 
-/// A tensor whose numbers nobody changes meanwhile.
+/// A tensor whose elements can't change while this value lives.
 pub(super) struct Bytes<'a, S> {
     tensor: &'a Tensor,
     storage: S,
     layout: &'a Layout,
 }
 
-/// The bytes of a tensor, which is locked for changes as long as they live.
+/// Borrows the bytes of a tensor, which is locked against changes in the meantime.
 pub(super) fn bytes_of(tensor: &Tensor) -> Bytes<'_, impl Deref<Target = Storage>> {
     let (storage, layout) = tensor.storage_and_layout();
     Bytes {
@@ -25,13 +25,13 @@ pub(super) fn bytes_of(tensor: &Tensor) -> Bytes<'_, impl Deref<Target = Storage
 }
 
 impl<S: Deref<Target = Storage>> Bytes<'_, S> {
-    /// Where they stand side by side in memory, as a file has them.
+    /// The bytes if they are contiguous in memory, in the file's byte order.
     fn in_place(&self) -> Option<&[u8]> {
         let Storage::Cpu(storage) = &*self.storage else {
             return None;
         };
         let (start, end) = self.layout.contiguous_offsets()?;
-        // A file's numbers begin with their lowest byte.
+        // Values in a file are little-endian.
         if cfg!(target_endian = "big") {
             return None;
         }
@@ -85,7 +85,7 @@ mod tests {
             DType::F64,
         ] {
             let all = all.to_dtype(dtype)?;
-            // Whole, from the middle on, and in another order than in memory.
+            // The whole tensor, a slice starting in the middle, and a transposed one.
             for tensor in [all.clone(), all.narrow(0, 1, 2)?, all.t()?] {
                 let bytes = bytes_of(&tensor);
                 assert_eq!(bytes.data(), tensor.data(), "{dtype:?}");

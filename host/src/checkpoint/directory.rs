@@ -1,9 +1,9 @@
-//! A checkpoint's directory: there whole, or not at all.
+//! A checkpoint's directory, written completely or not at all.
 //!
-//! It is written beside its place, brought to the disk file by file, and then renamed. One of the
-//! same tag is exchanged in one step where the system can do that; elsewhere the old one stands
-//! aside for a moment, under a name from which [`Store::recover`](super::Store::recover) brings it
-//! back.
+//! It is written next to its final path, synced file by file, and then renamed. An existing
+//! checkpoint of the same tag is exchanged atomically if the system supports it; otherwise the old
+//! one is briefly renamed to a name from which [`Store::recover`](super::Store::recover) restores
+//! it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use super::layout;
 use super::{Checkpoint, Error};
 use crate::files::sync_directory;
 
-/// Writes a checkpoint as `place` (whose directory is there); its size in bytes. After an error
-/// nothing of it is left, and one that was there before is as it was.
+/// Writes a checkpoint to `place`, whose parent exists; returns its size in bytes. After an error
+/// nothing of it is left, and a previous checkpoint is unchanged.
 pub(super) fn write(place: &Path, files: &Files) -> Result<u64, Error> {
     let beside = aside(place, "new");
     let written = write_beside(&beside, files).and_then(|bytes| {
@@ -26,7 +26,7 @@ pub(super) fn write(place: &Path, files: &Files) -> Result<u64, Error> {
     });
     written.map_err(|source| {
         let free = place.parent().and_then(free_bytes);
-        // What is left of it is of no use; nor is why it can't be removed.
+        // The partial directory is useless, and so is the reason why it can't be removed.
         drop(std::fs::remove_dir_all(&beside));
         Error::Write {
             source,
@@ -36,18 +36,18 @@ pub(super) fn write(place: &Path, files: &Files) -> Result<u64, Error> {
     })
 }
 
-/// The name beside a place for what is not whole yet, or not any more.
+/// Temporary name next to `place` for a directory that is not complete yet, or is being replaced.
 pub(super) fn aside(place: &Path, what: &str) -> PathBuf {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     place.with_file_name(format!(".{name}.{what}-{}", std::process::id()))
 }
 
 fn write_beside(beside: &Path, files: &Files) -> io::Result<u64> {
-    // A killed process of the same number may have left one.
+    // A killed process with the same process ID may have left one.
     drop(std::fs::remove_dir_all(beside));
     fs_err::create_dir(beside)?;
     let entries = || files.all.iter().map(|(name, bytes)| (*name, &**bytes));
-    // Their fingerprints are taken while the disk works.
+    // Fingerprints are computed while the disk is writing.
     let index = std::thread::scope(|scope| {
         let take = || Index::of(entries(), &files.host, files.format);
         let taking = std::thread::Builder::new().spawn_scoped(scope, take);
@@ -58,7 +58,7 @@ fn write_beside(beside: &Path, files: &Files) -> io::Result<u64> {
             Ok(taking) => taking
                 .join()
                 .map_err(|_| io::Error::other("the thread that took fingerprints panicked")),
-            // The system gives no thread.
+            // The system refused to start a thread.
             Err(_) => Ok(take()),
         }
     })?;
@@ -75,7 +75,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Puts the directory `beside` into its place. What stood there before is removed.
+/// Moves the directory `beside` to `place` and removes what was there before.
 pub(super) fn put(beside: &Path, place: &Path) -> io::Result<()> {
     let parent = place.parent().unwrap_or(Path::new("."));
     if place.symlink_metadata().is_err() {
@@ -84,7 +84,7 @@ pub(super) fn put(beside: &Path, place: &Path) -> io::Result<()> {
     }
     if exchange(beside, place).is_ok() {
         sync_directory(parent)?;
-        // The new one is in its place: that the old one can't be removed is no failure.
+        // The new one is in place: failing to remove the old one is not an error.
         drop(remove(beside));
         return Ok(());
     }
@@ -119,7 +119,7 @@ fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The bytes that are free for this user where `path` is.
+/// Bytes available to this user on the file system of `path`.
 #[cfg(unix)]
 fn free_bytes(path: &Path) -> Option<u64> {
     let system = rustix::fs::statvfs(path).ok()?;
@@ -131,7 +131,7 @@ fn free_bytes(_path: &Path) -> Option<u64> {
     None
 }
 
-/// Reads the checkpoint in a directory, after looking at every byte of it.
+/// Reads the checkpoint in a directory, verifying every byte.
 pub fn read(directory: &Path) -> Result<Checkpoint, Error> {
     let index = Index::read(directory)?;
     if !index.has(layout::TRAINING) {
@@ -149,7 +149,7 @@ pub fn read(directory: &Path) -> Result<Checkpoint, Error> {
     )
 }
 
-/// Reads the parameters of the checkpoint in a directory, by their own names.
+/// Reads only the parameters of the checkpoint in a directory, by their own names.
 pub fn parameters(directory: &Path) -> Result<Vec<(String, Tensor)>, Error> {
     let index = Index::read(directory)?;
     let bytes = index.file(directory, layout::PARAMETERS)?;
@@ -159,13 +159,15 @@ pub fn parameters(directory: &Path) -> Result<Vec<(String, Tensor)>, Error> {
     })
 }
 
-/// When a checkpoint was saved, by its last file: copies that share the files have the same time.
+/// Time at which a checkpoint was saved, taken from its index: copies that share the files have the
+/// same time.
 pub(super) fn saved_at(directory: &Path) -> Option<std::time::SystemTime> {
     let index = std::fs::metadata(directory.join(index::NAME));
     index.and_then(|index| index.modified()).ok()
 }
 
-/// Whether the directory looks like a whole checkpoint; its files' content is not looked at.
+/// Whether the directory looks like a complete checkpoint; the contents of its files are not
+/// verified.
 pub(super) fn is_finished(directory: &Path) -> bool {
     Index::read(directory).is_ok()
 }

@@ -1,56 +1,56 @@
-//! What can be wrong with a checkpoint.
+//! Errors of reading and writing checkpoints.
 
 use std::path::PathBuf;
 
-/// Why a checkpoint can't be written or read.
+/// Reason why a checkpoint can't be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system does not let it be written.
+    /// The file system refused to write it.
     #[error("{source}{}", room(*needed, *free))]
     Write {
-        /// The system's error, with the path.
+        /// I/O error, with the path.
         source: std::io::Error,
-        /// The bytes that the checkpoint has.
+        /// Size of the checkpoint in bytes.
         needed: u64,
-        /// The bytes that are free where it should be, where the system says.
+        /// Bytes free in its directory, if the system says.
         free: Option<u64>,
     },
     /// The run's output directory is gone.
     #[error("{0}")]
     Vanished(String),
-    /// It can't be put into files.
+    /// It can't be serialised.
     #[error("the checkpoint `{tag}` can't be put into files: {reason}")]
     Form {
-        /// Its tag.
+        /// Tag of the checkpoint.
         tag: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// There is none.
+    /// The checkpoint does not exist.
     #[error("there is no checkpoint `{}`", path.display())]
     Missing {
-        /// Where it should be.
+        /// Path where it should be.
         path: PathBuf,
     },
-    /// It is damaged, was never finished, or is none of ours.
+    /// It is damaged, was never finished, or is not a checkpoint of this program.
     #[error("`{}` is not a whole checkpoint: {reason}", path.display())]
     Damaged {
         /// Its directory.
         path: PathBuf,
-        /// Which file, and what is wrong with it.
+        /// The file and what is wrong with it.
         reason: String,
     },
-    /// It has no weights of this name.
+    /// It has no set of weights of this name.
     #[error("the checkpoint `{}` has no set `{set}`; there are {known}", path.display())]
     Set {
         /// Its directory.
         path: PathBuf,
-        /// The name.
+        /// The requested name.
         set: String,
-        /// The names that there are, for a message.
+        /// Names of the existing sets, for the message.
         known: String,
     },
-    /// It is of another version of the format.
+    /// Its format has another version.
     #[error(
         "the checkpoint `{}` has format {found}, this host reads formats {} to {}; it was written by {host}",
         path.display(),
@@ -60,14 +60,14 @@ pub enum Error {
     Format {
         /// Its directory.
         path: PathBuf,
-        /// Its format.
+        /// Version found.
         found: u32,
-        /// The host that wrote it.
+        /// Host that wrote it.
         host: String,
     },
 }
 
-/// "(it needs 1000 bytes, 10 are free)".
+/// Formats the space needed and available: "(the checkpoint needs 1000 bytes, 10 are free)".
 fn room(needed: u64, free: Option<u64>) -> String {
     match free {
         Some(free) => format!(" (the checkpoint needs {needed} bytes, {free} are free)"),

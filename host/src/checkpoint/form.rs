@@ -1,10 +1,9 @@
-//! From a checkpoint to the bytes of its files, and back.
+//! Serialisation of checkpoints to the bytes of their files, and back.
 //!
 //! Tensors go to `parameters.safetensors` (the model's, by their own names, or the averages that were measured
-//! in their place; then the training's own go to `trained.safetensors`) and
-//! `training.safetensors` (all others, under `optimizer/`, `accumulated/`, `published/`, `extra/`
-//! and, for states that are no JSON, `hooks/`); everything else is JSON in `state.json`,
-//! `hooks.json` and `manifest.json`.
+//! in their place; the trained parameters then go to `trained.safetensors`) and `training.safetensors` (all
+//! others, under `optimizer/`, `accumulated/`, `published/`, `extra/` and, for states that are not JSON,
+//! `hooks/`). Everything else is JSON in `state.json`, `hooks.json` and `manifest.json`.
 
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -15,23 +14,23 @@ use super::layout::{HOOKS, MANIFEST, PARAMETERS, STATE, TRAINED_FILE, TRAINING, 
 use super::section::Section;
 use super::{Checkpoint, Error, Header, HookRecord, sets};
 
-/// The files of a checkpoint, ready to be written by any thread.
+/// Serialised files of a checkpoint; any thread can write them.
 #[derive(Debug)]
 pub struct Files {
-    /// The checkpoint's tag.
+    /// Tag of the checkpoint.
     pub tag: String,
-    /// The host that writes it.
+    /// Host that writes it.
     pub(super) host: String,
-    /// The version of its format.
+    /// Version of its format.
     pub(super) format: u32,
-    /// Names and bytes, in the order of writing.
+    /// Names and contents, in the order of writing.
     pub(super) all: Vec<(&'static str, Vec<u8>)>,
-    /// Whether a run can go on from it.
+    /// Whether a run can resume from it.
     pub(super) is_whole: bool,
 }
 
 impl Files {
-    /// The files of a checkpoint: everything is copied.
+    /// Serialises a checkpoint, copying everything.
     pub fn of(checkpoint: &Checkpoint) -> Result<Files, Error> {
         let Header { tag, host, .. } = &checkpoint.header;
         let failed = |reason: String| Error::Form {
@@ -89,7 +88,7 @@ impl Files {
         })
     }
 
-    /// The same without what only a training needs: optimizer, hooks, what hooks published.
+    /// Drops the files that only training needs: optimizer, hooks, and what hooks published.
     pub fn parameters_alone(mut self) -> Files {
         self.all
             .retain(|(name, _)| [PARAMETERS, TRAINED_FILE, STATE, MANIFEST].contains(name));
@@ -97,13 +96,13 @@ impl Files {
         self
     }
 
-    /// The bytes of all files together.
+    /// Total size of the files in bytes.
     pub fn bytes(&self) -> u64 {
         self.all.iter().map(|(_, bytes)| bytes.len() as u64).sum()
     }
 
-    /// The checkpoint in these files; `read` gives the bytes of one, and `damaged` what is wrong
-    /// with one.
+    /// Parses a checkpoint; `read` returns the bytes of a file, and `damaged` makes the error for
+    /// one.
     pub(super) fn parse(
         read: impl Fn(&str) -> Result<Vec<u8>, Error>,
         damaged: impl Fn(&str, String) -> Error,
@@ -156,7 +155,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
     Ok(text)
 }
 
-/// A hook as `hooks.json` has it.
+/// A hook as `hooks.json` stores it.
 #[derive(Serialize, Deserialize)]
 struct Written {
     name: String,
@@ -171,7 +170,7 @@ struct Written {
     /// A state that is JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<Box<RawValue>>,
-    /// The size of any other state, whose bytes stand in `training.safetensors`.
+    /// Size of any other state, whose bytes are in `training.safetensors`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state_bytes: Option<usize>,
 }
@@ -182,7 +181,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Written {
-    /// A hook, and the bytes of its state that are to stand elsewhere.
+    /// Returns a hook's entry, and the bytes of its state that must be stored elsewhere.
     fn of(hook: &HookRecord) -> (Written, Option<&[u8]>) {
         let state = hook.state.as_deref();
         let json = state.and_then(as_json);
@@ -220,10 +219,10 @@ impl Written {
     }
 }
 
-/// A state as JSON, where it comes back from there byte for byte.
+/// Returns a state as JSON if it can be read back byte for byte.
 fn as_json(state: &[u8]) -> Option<Box<RawValue>> {
     let text = std::str::from_utf8(state).ok()?;
-    // A null would be read as no state at all; blanks around the value would be lost.
+    // A null would be read as a missing state; surrounding whitespace would be lost.
     if text == "null" || text.trim() != text {
         return None;
     }

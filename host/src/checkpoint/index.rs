@@ -1,7 +1,7 @@
-//! `index.json`, a checkpoint's last file: the sizes and the SHA-256 of all others.
+//! `index.json`, the last file of a checkpoint: sizes and SHA-256 of all others.
 //!
-//! It is written when they are on the disk: a checkpoint without it was never finished, and one
-//! whose files are others than it says is damaged.
+//! It is written once they are synced: a checkpoint without it was never finished, and one whose
+//! files don't match it is damaged.
 
 use std::path::Path;
 
@@ -11,21 +11,21 @@ use super::Error;
 use crate::digest::fingerprint;
 use sconce_data::regular_file::read_regular;
 
-/// Its name.
+/// Name of the index file.
 pub(super) const NAME: &str = "index.json";
 
-/// The content of `index.json`.
+/// Contents of `index.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Index {
-    /// The version of the format.
+    /// Version of the format.
     pub(super) format: u32,
-    /// The host that wrote it.
+    /// Host that wrote it.
     pub(super) host: String,
     /// All other files, in the order of writing.
     files: Vec<Entry>,
 }
 
-/// One file.
+/// Entry for one file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     name: String,
@@ -33,7 +33,7 @@ struct Entry {
     sha256: String,
 }
 
-/// What every version of the index has.
+/// Fields that every version of the index has.
 #[derive(Deserialize)]
 struct Version {
     format: u32,
@@ -42,7 +42,7 @@ struct Version {
 }
 
 impl Index {
-    /// The index of files by name.
+    /// Computes the index of files by name.
     pub(super) fn of<'a>(
         files: impl Iterator<Item = (&'a str, &'a [u8])>,
         host: &str,
@@ -60,7 +60,7 @@ impl Index {
         }
     }
 
-    /// The index of the checkpoint in a directory.
+    /// Reads the index of the checkpoint in a directory.
     pub(super) fn read(directory: &Path) -> Result<Index, Error> {
         let damaged = |reason: String| Error::Damaged {
             path: directory.to_owned(),
@@ -88,12 +88,12 @@ impl Index {
             .map_err(|error| damaged(format!("`{NAME}` can't be read: {error}")))
     }
 
-    /// Whether there is a file of this name.
+    /// Whether the index lists a file of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.files.iter().any(|entry| entry.name == name)
     }
 
-    /// Reads one of the files, whole.
+    /// Reads one of the files and verifies it.
     pub(super) fn file(&self, directory: &Path, name: &str) -> Result<Vec<u8>, Error> {
         let damaged = |what: String| Error::Damaged {
             path: directory.to_owned(),
@@ -120,7 +120,7 @@ impl Index {
         Ok(bytes)
     }
 
-    /// The bytes of all files, this one left out.
+    /// Total size in bytes of all files except the index itself.
     pub(super) fn total(&self) -> u64 {
         self.files.iter().map(|entry| entry.bytes).sum()
     }

@@ -5,20 +5,20 @@ use candle_core::{Device, Tensor};
 use safetensors::SafeTensors;
 use serde::de::DeserializeOwned;
 
-/// The model's parameters and buffers.
+/// File of the model's parameters and buffers.
 pub(super) const PARAMETERS: &str = "parameters.safetensors";
-/// The training's own parameters and buffers, where others were measured.
+/// File of the trained parameters and buffers, if others were measured.
 pub(super) const TRAINED_FILE: &str = "trained.safetensors";
-/// All other tensors.
+/// File of all other tensors.
 pub(super) const TRAINING: &str = "training.safetensors";
-/// What is neither tensor nor hook's state.
+/// File of everything that is neither a tensor nor a hook's state.
 pub(super) const STATE: &str = "state.json";
-/// The hooks and their states.
+/// File of the hooks and their states.
 pub(super) const HOOKS: &str = "hooks.json";
-/// The run's manifest.
+/// File of the run's manifest.
 pub(super) const MANIFEST: &str = "manifest.json";
 
-/// The tensors of a safetensors file, in the order of their names.
+/// Reads the tensors of a safetensors file, sorted by name.
 pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut tensors = Vec::with_capacity(file.len());

@@ -34,114 +34,114 @@ pub use section::Section;
 pub use sets::{TRAINED, Weights, weights};
 pub use store::{LATEST, Store};
 
-/// The version of the format of a checkpoint whose parameters are those that were measured.
+/// Format version of a checkpoint whose parameters are the measured ones.
 pub const FORMAT: u32 = 2;
 
-/// The version of the format where a set of averages was measured instead: a host that does not know it would
-/// resume from the averages.
+/// Format version when a set of averages was measured instead: a host that does not know it would resume from
+/// the averages.
 pub const FORMAT_WITH_MEASURED: u32 = 3;
 
-/// Everything that a run needs to go on from where it was.
+/// Everything that a run needs to resume.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// All that is neither tensor nor hook's state.
+    /// Everything that is neither a tensor nor a hook's state.
     pub header: Header,
-    /// The hooks of the run in their order, then those of earlier parts of it that are gone.
+    /// Hooks of the run in order, then those from earlier segments that are no longer configured.
     pub hooks: Vec<HookRecord>,
-    /// The run's manifest with all defaults filled in; null where there is none.
+    /// The run's manifest with all defaults filled in; null if there is none.
     pub manifest: Value,
-    /// The tensors, by their full names.
+    /// Tensors, by their full names.
     pub tensors: Vec<(String, Tensor)>,
 }
 
-/// What of a checkpoint is neither tensor nor hook's state.
+/// Everything in a checkpoint that is neither a tensor nor a hook's state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT`] or [`FORMAT_WITH_MEASURED`].
     pub format: u32,
-    /// The host that wrote it.
+    /// Host that wrote it.
     pub host: String,
-    /// Its tag.
+    /// Tag of the checkpoint.
     pub tag: String,
-    /// The run's name.
+    /// Name of the run.
     pub run: String,
-    /// Whether it was saved between two iterations, so that whoever goes on from it gets the bits of
-    /// a run that was never stopped.
+    /// Whether it was saved between two iterations. Resuming is then bit-identical to a run that was
+    /// never stopped.
     pub exact: bool,
-    /// How far the training was.
+    /// Progress of the training.
     pub progress: Progress,
-    /// Seconds of the run so far.
+    /// Seconds that the run has taken so far.
     pub seconds: f64,
-    /// The published set that stood in the parameters' place when the model was evaluated last; none where
-    /// the parameters themselves were measured.
+    /// Published set that replaced the parameters when the model was last evaluated; `None` if the
+    /// parameters themselves were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<String>,
-    /// What hooks see of the training pass between its batches; none where it is as at its beginning.
+    /// What hooks see of the training pass between its batches; `None` at the beginning of a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<PassState>,
-    /// What the run's data and batches were.
+    /// Properties of the run's data and batches.
     pub facts: Facts,
-    /// The parameter groups' learning rates.
+    /// Learning rates of the parameter groups.
     pub learning_rates: Vec<(String, Exact)>,
-    /// What hooks have changed of how the training goes.
+    /// Training settings that hooks have changed.
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
     pub settings: Settings,
-    /// The metrics of each phase.
+    /// Metrics of each phase.
     pub metrics: Vec<PhaseState>,
-    /// The values that hooks keep for the run or the epoch.
+    /// Values that hooks keep for the run or the epoch.
     pub values: Vec<PublishedValue>,
-    /// The hooks that published tensors, by the tensors' names.
+    /// Hooks that published tensors, by the tensors' names.
     pub publishers: Vec<Publisher>,
-    /// The extra entries.
+    /// Extra entries added by hooks.
     pub extra: Vec<(String, Box<RawValue>)>,
 }
 
-/// What hooks have changed of how the training goes, beside the learning rates.
+/// Training settings that hooks have changed, other than the learning rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// The parameter groups' momenta, where they are others than the optimizer's.
+    /// Momenta of the parameter groups, if they differ from the optimizer's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub momenta: Vec<(String, Exact)>,
-    /// The parameters that are trained at a share of their group's learning rate; 0: frozen.
+    /// Parameters trained at a fraction of their group's learning rate; 0: frozen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<(String, Exact)>,
-    /// The batches of an update, where they are not the manifest's.
+    /// Batches per update, if not the manifest's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accumulation: Option<Accumulation>,
 }
 
-/// How many batches make an update, and which ones make the present one.
+/// Number of batches per update, and the range of batches in the current one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accumulation {
-    /// The batches of the updates to come.
+    /// Batches per update from the next update on.
     pub batches: u64,
-    /// The batches of the epoch under way that make the present update, or the last one: its first,
-    /// and the one behind its last.
+    /// Range of the epoch's batches that form the current update, or the last one: its first, and
+    /// the one after its last.
     pub update: (u64, u64),
 }
 
 impl Settings {
-    /// Whether everything is as the manifest says.
+    /// Whether everything is as in the manifest.
     pub fn is_empty(&self) -> bool {
         *self == Settings::default()
     }
 }
 
-/// What a run's data and batches are: with others it can't go on bit for bit.
+/// Properties of a run's data and batches: if they differ, resuming is not bit-identical.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// The seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Samples per training batch.
     pub batch_size: usize,
     /// Batches per update.
     pub accumulate: usize,
-    /// The data of each phase that has any.
+    /// Data of each phase that has any.
     pub data: Vec<DataFacts>,
 }
 
-/// How far a training is.
+/// Progress of a training.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Training epochs finished.
@@ -152,30 +152,31 @@ pub struct Progress {
     pub update: u64,
     /// Training samples seen.
     pub samples: u64,
-    /// Training batches finished of the epoch under way.
+    /// Training batches finished in the current epoch.
     pub batch: u64,
-    /// Validations that this epoch has had.
+    /// Number of validations in this epoch.
     pub ordinal: u64,
     /// What comes next.
     pub stage: Stage,
 }
 
-/// What hooks see of a training pass beside the counters.
+/// What hooks see of a training pass apart from the counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PassState {
-    /// The loss of the last batch; none where there was none.
+    /// Loss of the last batch; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Exact>,
     /// Samples of the last batch; 0 after the end of the pass.
     pub batch_size: u64,
-    /// Whether an update came after the last batch.
+    /// Whether the last batch was followed by an update.
     pub updates: bool,
-    /// Where the epoch under way began; none where `before_epoch` has not been called for it.
+    /// Counters at the start of the current epoch; `None` if `before_epoch` has not been called for
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<EpochStart>,
 }
 
-/// The counters with which `before_epoch` was called.
+/// Counters with which `before_epoch` was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochStart {
     /// Training batches finished.
@@ -186,49 +187,49 @@ pub struct EpochStart {
     pub samples: u64,
 }
 
-/// What a training does next.
+/// Next step of a training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Validate before the first epoch, where that is wanted; then as `epoch`.
+    /// Validate before the first epoch if configured; then as `epoch`.
     #[default]
     Start,
-    /// Train the epoch, behind the batches that are done.
+    /// Train the epoch, after the batches that are done.
     Epoch,
-    /// Validate, where that is due; the epoch before it is finished.
+    /// Validate if due; the epoch before it is finished.
     Validation,
     /// End the cycle: the validation is finished too.
     Cycle,
 }
 
-/// The metrics of a phase.
+/// Metrics of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseState {
-    /// The phase's number.
+    /// Number of the phase.
     pub phase: u32,
-    /// The samples of the pass so far.
+    /// Samples of the pass so far.
     pub samples: Exact,
-    /// The sums behind the task's metrics.
+    /// Sums from which the task's metrics are computed.
     pub sums: Vec<Exact>,
-    /// Name, value, and whether it is the task's.
+    /// Name, value, and whether it belongs to the task.
     pub values: Vec<(String, Exact, bool)>,
 }
 
-/// How long a published value is kept.
+/// Lifetime of a published value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifetime {
-    /// To the end of the epoch.
+    /// Until the end of the epoch.
     Epoch,
-    /// To the end of the run.
+    /// Until the end of the run.
     Run,
 }
 
 impl Lifetime {
-    /// Both.
+    /// Both lifetimes.
     pub const ALL: [Lifetime; 2] = [Lifetime::Epoch, Lifetime::Run];
 
-    /// As hooks say it.
+    /// The corresponding value in the plugin API.
     pub fn keep(self) -> Keep {
         match self {
             Lifetime::Epoch => Keep::Epoch,
@@ -242,7 +243,7 @@ impl Lifetime {
 pub struct PublishedValue {
     /// Its name.
     pub name: String,
-    /// The hook that published it.
+    /// Hook that published it.
     pub hook: String,
     /// How long it is kept.
     pub keep: Lifetime,
@@ -250,52 +251,52 @@ pub struct PublishedValue {
     pub value: Box<RawValue>,
 }
 
-/// Whose a published tensor is.
+/// Owner of a published tensor.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Publisher {
-    /// The tensor's name.
+    /// Name of the tensor.
     pub name: String,
-    /// The hook that published it.
+    /// Hook that published it.
     pub hook: String,
     /// How long it is kept.
     pub keep: Lifetime,
 }
 
-/// A hook of the run: what it was, and its state.
+/// Record of a hook of the run, with its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookRecord {
-    /// The manifest entry's name.
+    /// Name of the manifest entry.
     pub name: String,
-    /// The hook kind.
+    /// Hook kind.
     pub kind: String,
-    /// The plugin's name.
+    /// Name of the plugin.
     pub plugin: String,
-    /// The plugin's version.
+    /// Version of the plugin.
     pub version: String,
-    /// The SHA-256 of the plugin's file.
+    /// SHA-256 of the plugin's file.
     pub sha256: String,
     /// Whether a fault had switched it off.
     pub disabled: bool,
-    /// Whether it is of an earlier part of the run, and its state only kept.
+    /// Whether it is from an earlier segment of the run and only its state is kept.
     pub absent: bool,
-    /// Its state; nothing where it could give none.
+    /// Its state; `None` if it could not provide one.
     pub state: Option<Vec<u8>>,
 }
 
 impl Checkpoint {
-    /// The tensor of this full name.
+    /// Returns the tensor of this full name.
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         let found = self.tensors.iter().find(|(known, _)| known == name);
         found.map(|(_, tensor)| tensor)
     }
 
-    /// The tensors of a section, with their own names.
+    /// The tensors of a section, by their own names.
     pub fn under(&self, section: Section) -> impl Iterator<Item = (&str, &Tensor)> {
         let tensors = self.tensors.iter();
         tensors.filter_map(move |(name, tensor)| Some((section.own_name(name)?, tensor)))
     }
 
-    /// The hook of this name.
+    /// Returns the hook of this name.
     pub fn hook(&self, name: &str) -> Option<&HookRecord> {
         self.hooks.iter().find(|hook| hook.name == name)
     }

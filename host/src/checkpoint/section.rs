@@ -1,6 +1,7 @@
-//! The sections of a checkpoint's tensors: the first part of their full names.
+//! Sections of a checkpoint's tensors: the first component of their full names.
 
-/// What a tensor of a checkpoint belongs to. Its full name is the section's, a slash, and its own.
+/// Section of a checkpoint's tensors. A full name is the section's name, a slash, and the tensor's
+/// own name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     /// The model's parameters and buffers.
@@ -28,7 +29,7 @@ impl Section {
         Section::Hooks,
     ];
 
-    /// Its name with the slash, as files have it.
+    /// Name with the slash, as stored in files.
     pub const fn prefix(self) -> &'static str {
         match self {
             Section::Parameters => "parameters/",
@@ -40,7 +41,7 @@ impl Section {
         }
     }
 
-    /// The full name of a tensor of this section.
+    /// Returns the full name of a tensor of this section.
     ///
     /// ```
     /// use sconce::checkpoint::Section;
@@ -54,7 +55,7 @@ impl Section {
         format!("{}{name}", self.prefix())
     }
 
-    /// The own name of a tensor, if it belongs to this section.
+    /// Returns the own name of a tensor if it belongs to this section.
     pub fn own_name(self, full: &str) -> Option<&str> {
         full.strip_prefix(self.prefix())
     }

@@ -1,9 +1,10 @@
-//! The sets of weights in a checkpoint: the training's own parameters, and averages that hooks publish as
+//! Sets of weights in a checkpoint: the trained parameters, and averages that hooks publish as
 //! `SET/PARAMETER`.
 //!
-//! `parameters.safetensors` holds what was measured by the last evaluation: what `eval`, `predict`, a
-//! manifest's `weights` and every other program take. Where that is a set of averages, the training's own
-//! parameters are beside it in `trained.safetensors`, and the set is not in `training.safetensors` again.
+//! `parameters.safetensors` holds the set measured by the last evaluation: the one that `eval`,
+//! `predict`, a manifest's `weights` and every other program read. If that is a set of averages, the
+//! trained parameters are next to it in `trained.safetensors`, and the set is not repeated in
+//! `training.safetensors`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -15,27 +16,27 @@ use super::layout::{self, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
 use super::section::Section;
 use super::{Checkpoint, Error, Header};
 
-/// The name of the set of the training's own parameters.
+/// Name of the set of trained parameters.
 pub const TRAINED: &str = "parameters";
 
-/// A set of a checkpoint.
+/// A set of weights.
 #[derive(Debug)]
 pub struct Weights {
-    /// Its name.
+    /// Name of the set.
     pub set: String,
-    /// Its tensors, by the parameters' names.
+    /// Tensors, by the parameters' names.
     pub tensors: Vec<(String, Tensor)>,
 }
 
-/// The set that was measured, where it is not the training's own parameters.
+/// The set that was measured, if it is not the trained parameters.
 pub(super) struct Measured<'a> {
-    /// By the parameters' names; a parameter that is not in the set is the training's own.
+    /// By the parameters' names; a parameter missing from the set is the trained one.
     pub(super) parameters: Vec<(&'a str, &'a Tensor)>,
-    /// The full names of the published tensors among them.
+    /// Full names of the published tensors among them.
     pub(super) published: HashSet<String>,
 }
 
-/// What of a checkpoint goes to `parameters.safetensors` in the place of its own parameters.
+/// Returns the tensors that go to `parameters.safetensors` instead of the trained parameters.
 pub(super) fn measured(checkpoint: &Checkpoint) -> Option<Measured<'_>> {
     let set = checkpoint.header.measured.as_deref()?;
     let mut published = HashSet::new();
@@ -58,7 +59,7 @@ pub(super) fn measured(checkpoint: &Checkpoint) -> Option<Measured<'_>> {
     })
 }
 
-/// The published tensors of the measured set, by their full names.
+/// Published tensors of the measured set, by their full names.
 pub(super) fn published(
     set: &str,
     header: &Header,
@@ -76,11 +77,12 @@ pub(super) fn published(
     named.collect()
 }
 
-/// Reads a set of the checkpoint in a directory: the one of this name, or the one that was measured.
+/// Reads a set of weights from a checkpoint's directory: the named one, or the one that was
+/// measured.
 ///
 /// # Errors
 ///
-/// Where the checkpoint is damaged, or has no such set; then the message has the names of all.
+/// If the checkpoint is damaged or has no such set; the message then lists the names of all sets.
 pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, Error> {
     let index = Index::read(directory)?;
     let damaged = |name: &str, reason: String| Error::Damaged {
@@ -138,7 +140,7 @@ pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, Error> {
     found(all.collect())
 }
 
-/// The names of the sets among what hooks published.
+/// Names of the sets among the published tensors.
 fn others<'a>(own: &[(String, Tensor)], training: &'a [(String, Tensor)]) -> Vec<&'a str> {
     let set_of = |full: &'a str| {
         let published = Section::Published.own_name(full)?;

@@ -1,5 +1,5 @@
-//! Whether the numbers of `state.json` can be those of a run. A checkpoint may come from anywhere: what is
-//! read from it becomes loop bounds, durations and rates, and none of them unchecked.
+//! Validation of the numbers in `state.json`. A checkpoint may come from anywhere, and its numbers become
+//! loop bounds, durations and rates, so none is used unchecked.
 
 use std::ops::RangeInclusive;
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::{Header, PhaseState, Settings, Stage};
 use crate::exact::Exact;
 
-/// Seconds of a run: some thirty thousand years.
+/// Longest run in seconds: about thirty thousand years.
 const LONGEST: f64 = 1e12;
 
-/// What a value may be, and why.
+/// Allowed range of a value, and the reason for it.
 struct Allowed {
     range: RangeInclusive<u64>,
     why: &'static str,
@@ -23,8 +23,8 @@ struct Allowed {
 const COUNT: &str = "more than that no run counts";
 
 impl Header {
-    /// Checks all numbers against each other and against the run's manifest; the JSON path, the value and
-    /// what it may be where one is wrong.
+    /// Checks all numbers against each other and against the run's manifest; the error has the JSON path,
+    /// the value and the allowed range.
     pub(super) fn check(&self, manifest: &Value) -> Result<(), String> {
         check_tag(&self.tag).map_err(|reason| format!("`tag`: {reason}"))?;
         self.check_facts(manifest)?;
@@ -46,14 +46,14 @@ impl Header {
         Ok(())
     }
 
-    /// The batches of an epoch, where there is training data.
+    /// Batches per epoch, if there is training data.
     fn batches(&self) -> Option<u64> {
         let train = Phase::Train.name();
         let data = self.facts.data.iter().find(|data| data.phase == train)?;
         Some(data.samples.div_ceil(self.facts.batch_size.max(1)) as u64)
     }
 
-    /// What the run's batches were, as its manifest says it.
+    /// Compares the facts about the run's batches with its manifest.
     fn check_facts(&self, manifest: &Value) -> Result<(), String> {
         let facts = &self.facts;
         for (name, pointer, found) in [
@@ -114,12 +114,12 @@ impl Header {
         Ok(())
     }
 
-    /// What is said of the epoch under way.
+    /// Checks the state of the current epoch.
     fn check_pass(&self) -> Result<(), String> {
         let Some(pass) = &self.pass else {
             return Ok(());
         };
-        // Not what the facts say: the last batch may be one of before the batch size was changed.
+        // Not `facts.batch_size`: the last batch may predate a change of the batch size.
         let batch = Allowed {
             range: 0..=MOST,
             why: COUNT,
@@ -222,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// Of a run of three batches an epoch.
+    /// Header of a run with three batches per epoch.
     fn header() -> Value {
         json!({
             "format": 2, "host": "sconce 0", "tag": "t", "run": "r", "exact": true,
@@ -252,7 +252,7 @@ mod tests {
         })
     }
 
-    /// Whether a header is accepted in which these values stand elsewhere.
+    /// Checks a header after replacing the values at these pointers.
     fn check(edits: &[(&str, Value)]) -> Result<(), String> {
         let mut header = header();
         for (pointer, value) in edits {

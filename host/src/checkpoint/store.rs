@@ -1,5 +1,4 @@
-//! The checkpoints of a run: a directory for each tag, and `latest`, which leads to the last one
-//! that was saved.
+//! The checkpoints of a run: one directory per tag, and `latest`, a link to the one saved last.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use sconce_data::regular_file::read_regular;
 
 use crate::files::{sync_directory, vanished};
 
-/// The name that leads to the last checkpoint; no tag.
+/// Name of the link to the last checkpoint; not allowed as a tag.
 pub use sconce_plugin_api::ext::LATEST;
 use sconce_plugin_api::ext::check_tag;
 
@@ -21,25 +20,25 @@ pub struct Store {
 }
 
 impl Store {
-    /// The checkpoints of the run with this output directory; nothing is looked at.
+    /// Returns the store of the run with this output directory, without accessing the disk.
     pub fn of(output: &Path) -> Store {
         Store {
             directory: output.join("checkpoints"),
         }
     }
 
-    /// Where they are.
+    /// Path of the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The directory of a tag.
+    /// Path of a tag's checkpoint.
     pub fn path_of(&self, tag: &str) -> PathBuf {
         self.directory.join(tag)
     }
 
-    /// Writes a checkpoint under its tag, and lets `latest` lead to it; its size in bytes. After an
-    /// error the earlier ones are as they were.
+    /// Writes a checkpoint under its tag and points `latest` to it; returns its size in bytes.
+    /// After an error the earlier checkpoints are unchanged.
     pub fn write(&self, files: &Files) -> Result<u64, Error> {
         let failed = |source| Error::Write {
             source,
@@ -59,7 +58,8 @@ impl Store {
         })
     }
 
-    /// Makes the directory in the run's one, which is not made: where it is gone, whatever it had is too.
+    /// Creates the directory, but not the run's directory above it: if that is gone, so are the run's
+    /// other files.
     fn make(&self) -> io::Result<()> {
         match fs_err::create_dir(&self.directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -67,13 +67,13 @@ impl Store {
         }
     }
 
-    /// That the run's output directory is gone, where that is so.
+    /// If the run's output directory is gone, a message that says so.
     pub(crate) fn vanished(&self) -> Option<String> {
         vanished(self.directory.parent()?)
     }
 
-    /// Gives the checkpoint of a tag a second one, in one step: the same files, copied only where the
-    /// file system has no links. After an error nothing has changed.
+    /// Copies a checkpoint to another tag atomically, with hard links; files are copied only if the
+    /// file system has none. After an error nothing has changed.
     pub fn copy(&self, from: &str, to: &str) -> io::Result<()> {
         let place = self.path_of(to);
         let beside = aside(&place, "new");
@@ -86,8 +86,8 @@ impl Store {
         copied
     }
 
-    /// Removes the checkpoint of a tag, if there is one. A killed process leaves it whole, or nothing
-    /// that is taken for one.
+    /// Removes the checkpoint of a tag, if there is one. If the process is killed meanwhile, the
+    /// checkpoint is either complete or no longer listed.
     pub fn remove(&self, tag: &str) -> io::Result<()> {
         let place = self.path_of(tag);
         if place.symlink_metadata().is_err() {
@@ -96,7 +96,7 @@ impl Store {
         if self.latest().as_deref() == Some(tag) {
             fs_err::remove_file(self.directory.join(LATEST))?;
         }
-        // Under this name the next process that takes over the run clears it away.
+        // A directory with this name is cleared away by the next process that takes over the run.
         let doomed = aside(&place, "new");
         fs_err::rename(&place, &doomed)?;
         directory::remove(&doomed)
@@ -107,7 +107,7 @@ impl Store {
         directory::read(&self.path_of(tag))
     }
 
-    /// Lets `latest` lead to a tag, in one step.
+    /// Points `latest` to a tag atomically.
     fn lead_to(&self, tag: &str) -> io::Result<()> {
         let place = self.directory.join(LATEST);
         let beside = aside(&place, "new");
@@ -120,7 +120,7 @@ impl Store {
         sync_directory(&self.directory)
     }
 
-    /// The tag that `latest` leads to; nothing where it leads out of the run's checkpoints.
+    /// Tag that `latest` points to; `None` if it points out of the run's checkpoints.
     pub fn latest(&self) -> Option<String> {
         let place = self.directory.join(LATEST);
         let target = std::fs::read_link(&place);
@@ -131,11 +131,11 @@ impl Store {
             });
         let text = text.ok()?;
         let tag = text.trim();
-        // Where it leads elsewhere it is not ours.
+        // A link to anywhere else was not made by this program.
         check_tag(tag).is_ok().then(|| tag.to_owned())
     }
 
-    /// The tags of the finished checkpoints, the one that was saved last first.
+    /// Tags of the finished checkpoints, newest first.
     pub fn newest_first(&self) -> Vec<String> {
         let mut tags = self.tags();
         tags.sort_by_cached_key(|tag| {
@@ -145,7 +145,7 @@ impl Store {
         tags
     }
 
-    /// The tags of the finished checkpoints, in their order.
+    /// Tags of the finished checkpoints, sorted by name.
     pub fn tags(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten();
         let names = entries.flatten().map(|entry| entry.file_name());
@@ -158,8 +158,8 @@ impl Store {
         tags
     }
 
-    /// Brings back what a killed process was about to replace, and removes what it had not
-    /// finished. Only for whoever holds the run's lock.
+    /// Restores what a killed process was replacing, and removes what it had not finished. Only the
+    /// holder of the run's lock may call it.
     pub fn recover(&self) -> io::Result<()> {
         let Ok(entries) = std::fs::read_dir(&self.directory) else {
             return Ok(());
@@ -192,7 +192,7 @@ impl Store {
     }
 }
 
-/// A directory with the files of another one, which nobody changes once they are written.
+/// Creates a directory that shares the files of another one; they never change once written.
 fn link_all(from: &Path, to: &Path) -> io::Result<()> {
     let files = fs_err::read_dir(from)?;
     fs_err::create_dir(to)?;
@@ -207,7 +207,7 @@ fn link_all(from: &Path, to: &Path) -> io::Result<()> {
     sync_directory(to)
 }
 
-/// A link to a tag; a file with its name where the file system has no links.
+/// Creates a link to a tag, or a file containing it if the file system has no links.
 fn link(tag: &Path, place: &Path) -> io::Result<()> {
     #[cfg(unix)]
     if std::os::unix::fs::symlink(tag, place).is_ok() {
@@ -327,7 +327,7 @@ mod tests {
         let store = Store::of(output.path());
         for tag in ["b", "c", "a"] {
             save(&store, tag, 1.0).expect("saved");
-            // File systems may tell times coarsely.
+            // File systems may store times at a coarse resolution.
             let index = store.path_of(tag).join("index.json");
             let file = std::fs::File::options()
                 .append(true)
@@ -417,7 +417,8 @@ mod tests {
                 }
                 let error = store.read("a").expect_err(name).to_string();
                 assert!(error.contains("is not a whole checkpoint"), "{error}");
-                // A bit of the index may be another file's hash: then that file is the one told.
+                // A flipped bit in the index may change another file's hash: then the error names
+                // that file.
                 let is_named = error.contains(name) || name == "index.json";
                 assert!(is_named, "{name} {damage}: {error}");
             }
@@ -452,7 +453,7 @@ mod tests {
         let output = tempfile::tempdir().expect("a directory");
         let store = Store::of(output.path());
         save(&store, "a", 1.0).expect("saved");
-        // A name that is too long for the system, though not for the rule of tags.
+        // A name too long for the file system, but valid as a tag.
         let tag = "x".repeat(255);
         let error = save(&store, &tag, 2.0).expect_err("too long").to_string();
         assert!(error.contains("the checkpoint needs"), "{error}");

@@ -1,4 +1,4 @@
-//! `sconce check`: everything but training.
+//! `sconce check`: everything a run does before training.
 
 use clap::Args;
 use sconce_plugin_api::Phase;
@@ -8,7 +8,7 @@ use crate::dispatch::HookSpec;
 use crate::exit;
 use crate::session::{self, Checked, Failure, Output, Selection, TaskBuilder};
 
-/// The arguments of `sconce check`.
+/// Arguments of `sconce check`.
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
     #[command(flatten)]
@@ -96,7 +96,7 @@ fn row(key: &str, value: String) -> Vec<String> {
     vec![key.to_owned(), value]
 }
 
-/// A part of the manifest in one line.
+/// Formats part of the manifest on one line.
 fn compact<T: serde::Serialize>(part: &T) -> String {
     serde_json::to_string(part).unwrap_or_else(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `sconce compare`: runs side by side: metrics, curves, and where their manifests differ.
+//! `sconce compare`: metrics, curves and manifest differences of several runs side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::manifest::json_path;
 
-/// The arguments of `sconce compare`.
+/// Arguments of `sconce compare`.
 #[derive(Debug, Args)]
 pub(super) struct CompareArgs {
-    /// The runs' directories.
+    /// Directories of the runs.
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// The metric whose curves are drawn, as `val/loss`; may be given several times. Default: the
-    /// validation's loss and accuracy.
+    /// Metric whose curves are drawn, such as `val/loss`; may be given several times. Default: the
+    /// validation loss and accuracy.
     #[arg(long = "metric", value_name = "METRIC")]
     metrics: Vec<String>,
     /// Prints one JSON object.
@@ -74,7 +74,7 @@ pub(super) fn compare(arguments: &CompareArgs) -> u8 {
     exit::DONE
 }
 
-/// What each run is called: its name, or its directory where names are shared.
+/// Labels of the runs: their names, or their directories if names are not unique.
 fn labels(runs: &[PastRun]) -> Vec<String> {
     let names: BTreeSet<&str> = runs.iter().map(PastRun::name).collect();
     let are_own = names.len() == runs.len();
@@ -89,10 +89,10 @@ fn labels(runs: &[PastRun]) -> Vec<String> {
         .collect()
 }
 
-/// Each metric's last value in each run.
+/// Last value of each metric in each run.
 fn table_of_metrics(runs: &[PastRun]) -> BTreeMap<String, Vec<Option<f64>>> {
     let all: Vec<BTreeMap<String, f64>> = runs.iter().map(PastRun::metrics).collect();
-    // Numbers of tables, `val/confusion/3/5`, are too many to be read side by side.
+    // Elements of tables, such as `val/confusion/3/5`, are too many to read side by side.
     let plain = |name: &&String| name.matches('/').count() == 1;
     let names: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).filter(plain).collect();
     let values = |name: &String| {
@@ -106,7 +106,7 @@ fn table_of_metrics(runs: &[PastRun]) -> BTreeMap<String, Vec<Option<f64>>> {
         .collect()
 }
 
-/// The kinds of the runs' losses, each once; only values of one kind can be compared.
+/// Distinct kinds of the runs' losses; only values of one kind can be compared.
 fn losses(runs: &[PastRun]) -> Vec<&str> {
     let kinds: BTreeSet<&str> = runs.iter().filter_map(PastRun::loss_kind).collect();
     kinds.into_iter().collect()
@@ -139,7 +139,7 @@ fn metric_rows(
             })
         });
         let cell = |value: &Option<f64>| match value {
-            // The best is marked.
+            // The best value is marked.
             Some(value) if best == Some(*value) => format!("{} *", number::shown(*value, 5)),
             Some(value) => number::shown(*value, 5),
             None => "–".to_owned(),
@@ -155,7 +155,7 @@ fn heading(first: &str, labels: &[String]) -> Vec<String> {
     std::iter::once(first.to_owned()).chain(labels).collect()
 }
 
-/// Draws the curves of metrics, one line for each run, all of a metric by the same scale.
+/// Draws the curves of metrics, one line per run, with a common scale for each metric.
 fn draw(runs: &[PastRun], labels: &[String], wanted: &[String]) {
     let usual = ["val/loss", "val/accuracy"].map(String::from);
     let metrics: &[String] = if wanted.is_empty() { &usual } else { wanted };
@@ -188,17 +188,18 @@ fn draw(runs: &[PastRun], labels: &[String], wanted: &[String]) {
 /// Bars of eight heights.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Values from here to there, as bars.
+/// Range of values, drawn as bars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scale {
     low: f64,
     high: f64,
-    /// By magnitudes: else a curve that falls over several of them is one bar and then flat.
+    /// Whether it is logarithmic: on a linear scale a curve that falls by orders of magnitude is
+    /// one bar and then flat.
     is_logarithmic: bool,
 }
 
 impl Scale {
-    /// The scale that all of the values are on that are finite; nothing where there are none.
+    /// Returns the scale that covers all finite values, or `None` if there are none.
     fn of<'a>(values: impl IntoIterator<Item = &'a f64>) -> Option<Scale> {
         let finite = values
             .into_iter()
@@ -234,11 +235,11 @@ impl Scale {
         };
         let (low, high) = (place(self.low), place(self.high));
         let bar = |value: &f64| {
-            // What is no number has no bar.
+            // Non-finite values have no bar.
             if !value.is_finite() {
                 return '!';
             }
-            // What does not change is neither low nor high.
+            // A constant curve is drawn at half height.
             let share = if high > low {
                 (place(*value) - low) / (high - low)
             } else {
@@ -251,7 +252,7 @@ impl Scale {
     }
 }
 
-/// The paths at which manifests differ, with each run's value.
+/// Paths at which manifests differ, with each run's value.
 fn differences(runs: &[PastRun]) -> BTreeMap<String, Vec<Value>> {
     let flat: Vec<BTreeMap<String, Value>> = runs
         .iter()
@@ -264,7 +265,7 @@ fn differences(runs: &[PastRun]) -> BTreeMap<String, Vec<Value>> {
     let paths: BTreeSet<&String> = flat.iter().flat_map(BTreeMap::keys).collect();
     let mut differences = BTreeMap::new();
     for path in paths {
-        // These say which run it is, not what it does.
+        // These identify the run rather than configure it.
         if matches!(path.as_str(), "name" | "output") {
             continue;
         }
@@ -280,7 +281,7 @@ fn differences(runs: &[PastRun]) -> BTreeMap<String, Vec<Value>> {
     differences
 }
 
-/// The values that are neither objects nor lists of such, by their paths.
+/// Collects all values that are neither objects nor lists with nested elements, by their paths.
 fn flatten(path: &str, value: &Value, leaves: &mut BTreeMap<String, Value>) {
     match value {
         Value::Object(members) if !members.is_empty() => {
@@ -327,7 +328,7 @@ mod tests {
         let drawn = |values: &[f64]| Scale::of(values).map(|scale| scale.sparkline(values));
         assert_eq!(drawn(&[0.0, 0.5, 1.0, f64::NAN]).as_deref(), Some("▁▅█!"));
         assert_eq!(drawn(&[2.0, 2.0]).as_deref(), Some("▅▅"));
-        // Linear, all after the first would be the lowest bar.
+        // On a linear scale, all but the first would be the lowest bar.
         assert_eq!(drawn(&[2.3, 0.23, 0.023, 0.0023]).as_deref(), Some("█▆▃▁"));
         assert_eq!(drawn(&[f64::NAN]), None);
     }

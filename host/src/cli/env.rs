@@ -1,4 +1,4 @@
-//! `sconce env`: what a report of a fault needs to say of program, machine and plugins.
+//! `sconce env`: what a bug report needs to say about program, machine and plugins.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use crate::plugin::search::{self, Inventory};
 use crate::plugin::trial;
 use crate::version::HOST_VERSION;
 
-/// The arguments of `sconce env`.
+/// Arguments of `sconce env`.
 #[derive(Debug, Args)]
 pub(super) struct EnvArgs {
-    /// A directory to look for plugins in, before those of `SCONCE_PLUGIN_PATH`.
+    /// Directory to search for plugins, before those of `SCONCE_PLUGIN_PATH`.
     #[arg(long = "plugins", value_name = "DIR")]
     plugins: Vec<PathBuf>,
     /// Prints one JSON object.
@@ -24,7 +24,7 @@ pub(super) struct EnvArgs {
     json: bool,
 }
 
-/// The environment's words that this program listens to.
+/// Environment variables that affect this program.
 const VARIABLES: [&str; 8] = [
     search::VARIABLE,
     kernels::VARIABLE,
@@ -98,7 +98,7 @@ pub(super) fn environment(arguments: &EnvArgs) -> u8 {
     exit::DONE
 }
 
-/// What there is to say of program and machine.
+/// Facts about program and machine.
 fn facts() -> Vec<(&'static str, String)> {
     let features = [
         ("mimalloc", cfg!(feature = "mimalloc")),
@@ -143,7 +143,7 @@ fn facts() -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The system's name and version, as far as it says.
+/// Name and version of the system, if available.
 fn system() -> String {
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = release
@@ -157,7 +157,7 @@ fn system() -> String {
     }
 }
 
-/// The processor's name, as far as the system says.
+/// Name of the processor, if available.
 fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text

@@ -14,12 +14,12 @@ use crate::log::{Form, Level, StderrLog};
 use crate::run::{Outcome, Plan, Trainer};
 use crate::session::{Failure, TaskBuilder};
 
-/// The arguments of `sconce eval`.
+/// Arguments of `sconce eval`.
 #[derive(Debug, Args)]
 pub(super) struct EvalArgs {
     #[command(flatten)]
     trained: TrainedArgs,
-    /// The data to evaluate on. Default: the test data, or the validation data where there is none.
+    /// Data to evaluate on. Default: the test data, or the validation data if there is none.
     #[arg(long, value_enum)]
     phase: Option<DataPhase>,
     /// Prints one JSON object.
@@ -27,14 +27,14 @@ pub(super) struct EvalArgs {
     json: bool,
 }
 
-/// A part of the manifest's data.
+/// Part of the manifest's data.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum DataPhase {
-    /// What is trained on.
+    /// Training data.
     Train,
-    /// What is validated on.
+    /// Validation data.
     Val,
-    /// What is tested on.
+    /// Test data.
     Test,
 }
 
@@ -48,7 +48,7 @@ impl DataPhase {
     }
 }
 
-/// The phase that was asked for, or the first of test and validation that has data.
+/// Returns the requested phase; by default the first of test and validation that has data.
 pub(super) fn phase_of(
     wanted: Option<DataPhase>,
     task: &dyn crate::task::Task,

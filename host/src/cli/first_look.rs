@@ -1,30 +1,31 @@
-//! Options of `sconce run` for a first look: a part of the data, and nothing kept.
+//! Options of `sconce run` for quick trials: part of the data, and nothing kept.
 
 use clap::Args;
 
-/// A first look at a run.
+/// Options for a quick trial.
 #[derive(Debug, Default, Args)]
 pub(super) struct FirstLook {
-    /// One batch of training, validation and test each, in a directory that is removed again.
+    /// Runs one batch each of training, validation and test, in a directory that is removed
+    /// afterwards.
     #[arg(long, conflicts_with_all = ["output", "resume", "overwrite"])]
     pub(super) dry_run: bool,
-    /// Trains on so many batches' samples alone, the data's first: `train.limit_train`.
+    /// Trains on this many batches of samples only, the first ones: `train.limit_train`.
     #[arg(long, value_name = "BATCHES")]
     limit_train: Option<usize>,
-    /// Validates on so many batches' samples alone: `train.limit_val`.
+    /// Validates on this many batches of samples only: `train.limit_val`.
     #[arg(long, value_name = "BATCHES")]
     limit_val: Option<usize>,
-    /// Tests on so many batches' samples alone: `train.limit_test`.
+    /// Tests on this many batches of samples only: `train.limit_test`.
     #[arg(long, value_name = "BATCHES")]
     limit_test: Option<usize>,
-    /// Trains and validates on the samples of so many training batches, without augmentation and
-    /// without a test, to see whether the model can learn them by heart: `train.overfit`.
+    /// Trains and validates on this many batches of training samples: `train.overfit`. There is no
+    /// augmentation and no test; it shows whether the model can memorise them.
     #[arg(long, value_name = "BATCHES", conflicts_with = "limit_train")]
     overfit: Option<usize>,
 }
 
 impl FirstLook {
-    /// What these options set in the manifest, after what `--set` does.
+    /// Values that these options set in the manifest, after those of `--set`.
     pub(super) fn overrides(&self, set: &[String]) -> Vec<String> {
         let mut all = set.to_vec();
         if self.dry_run {

@@ -1,4 +1,4 @@
-//! The order of hooks at each mount point, as text.
+//! Order of hooks at each mount point, as text.
 
 use std::fmt::Write;
 
@@ -6,14 +6,14 @@ use sconce_plugin_api::{Phase, Point};
 
 use crate::dispatch::{Hook, HookSpec, order};
 
-/// The order of created hooks.
+/// Lists created hooks in call order, per mount point.
 pub(super) fn text(hooks: &[Hook]) -> String {
     let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
     of_specs(&specs)
 }
 
-/// For each mount point that a hook overrides: the hooks in the order in which they will run, with
-/// the phases where these differ.
+/// Lists the hooks in call order for each mount point that one of them overrides. Phases are named
+/// if the order depends on them.
 pub(super) fn of_specs(specs: &[&HookSpec]) -> String {
     let mut text = String::from("hooks, in the order of their calls:");
     if specs.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn of_specs(specs: &[&HookSpec]) -> String {
             } else {
                 String::new()
             };
-            // Writing to a text can't fail.
+            // Writing to a string can't fail.
             let _ = write!(text, "\n  {point}{phases}: {}", names.join(", "));
         }
     }

@@ -1,4 +1,4 @@
-//! `sconce inspect`: what one library is and has. Runs none of its code.
+//! `sconce inspect`: describes one library. Runs none of its code.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use super::output;
 use crate::exit;
 use crate::plugin::{Inspected, inspect};
 
-/// The arguments of `sconce inspect`.
+/// Arguments of `sconce inspect`.
 #[derive(Debug, Args)]
 pub(super) struct InspectArgs {
-    /// The library.
+    /// Library to describe.
     library: PathBuf,
     /// Prints one JSON object.
     #[arg(long)]
@@ -42,7 +42,7 @@ pub(super) fn inspect_library(arguments: &InspectArgs) -> u8 {
     }
 }
 
-/// A plugin for scripts.
+/// Describes a plugin as JSON.
 pub(super) fn object(plugin: &Inspected) -> Value {
     let mut object = json!(plugin.metadata);
     object["file"] = json!(plugin.path);

@@ -1,4 +1,4 @@
-//! `sconce install-plugins`: puts plugins where every run finds them. Runs none of their code.
+//! `sconce install-plugins`: installs plugins where every run finds them. Runs none of their code.
 
 use std::path::{Path, PathBuf};
 
@@ -12,20 +12,20 @@ use crate::plugin::install::{self, Plan, Step};
 use crate::plugin::{Inspected, search};
 use crate::session::Failure;
 
-/// The arguments of `sconce install-plugins`.
+/// Arguments of `sconce install-plugins`.
 #[derive(Debug, Args)]
 pub(super) struct InstallPluginsArgs {
-    /// A directory with plugins, or one library. Default: the standard plugins that lie beside this
+    /// Directory with plugins, or a single library. Default: the standard plugins next to this
     /// program.
     #[arg(long, value_name = "PATH")]
     from: Vec<PathBuf>,
-    /// Where they go. Default: the user's directory of plugins, where every run looks for them.
+    /// Target directory. Default: the user's plugin directory, which every run searches.
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-    /// Removes these plugins from there instead, by their names: `sconce-plugin-csv`.
+    /// Removes these plugins from there instead, by name: `sconce-plugin-csv`.
     #[arg(long, value_name = "PLUGIN", num_args = 1.., conflicts_with = "from")]
     remove: Vec<String>,
-    /// Says what would be done, and does nothing.
+    /// Says what would be done, without doing it.
     #[arg(long)]
     dry_run: bool,
     /// Prints one JSON object.
@@ -33,7 +33,7 @@ pub(super) struct InstallPluginsArgs {
     json: bool,
 }
 
-/// What the names of the standard plugins begin with: other libraries beside this program stay there.
+/// Prefix of the standard plugins' names: other libraries next to this program are not installed.
 const STANDARD: &str = "sconce-plugin-";
 
 pub(super) fn install_plugins(arguments: &InstallPluginsArgs) -> Result<u8, Failure> {
@@ -92,7 +92,7 @@ fn install(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
     })
 }
 
-/// This program's directory, and the libraries of the standard plugins in it.
+/// Directory of this program, and the libraries of the standard plugins in it.
 fn standard() -> (PathBuf, Vec<PathBuf>) {
     let program = std::env::current_exe().and_then(std::fs::canonicalize);
     let program = program.unwrap_or_default();
@@ -106,7 +106,7 @@ fn standard_in(directory: &Path) -> impl Iterator<Item = Inspected> {
     plugins.filter(|plugin| plugin.metadata.name.starts_with(STANDARD))
 }
 
-/// Nothing to install is well where the plugins came with the program, as in an archive.
+/// Having nothing to install is fine if the plugins came with the program, as in an archive.
 fn none_beside(beside: &Path) -> Result<u8, Failure> {
     let users = search::user_directory();
     let came = search::installed_directories()
@@ -130,7 +130,7 @@ fn none_beside(beside: &Path) -> Result<u8, Failure> {
     Err(Failure::plugin(vec![problem]))
 }
 
-/// The libraries that are named, and those in directories that are.
+/// The named libraries, and all libraries in the named directories.
 fn named(places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut libraries = Vec::new();
     for place in places {
@@ -147,7 +147,7 @@ fn named(places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(libraries)
 }
 
-/// What was done with a plugin, in a word, and the versions that were there before.
+/// What was done with a plugin, in a word, and the versions that were installed before.
 fn outcome(step: &Step) -> (&'static str, Vec<&str>) {
     let versions = step.previous.iter();
     let versions: Vec<&str> = versions
@@ -212,7 +212,7 @@ fn object(steps: &[Step], to: &Path, is_dry: bool) -> Value {
     json!({"to": to, "dry_run": is_dry, "plugins": plugins})
 }
 
-/// What keeps the plugins from being found in the new place.
+/// Warnings about why plugins won't be found in the target directory.
 fn notes(steps: &[Step], to: &Path) -> Vec<Diagnostic> {
     let same = |place: &Path| {
         place == to

@@ -1,8 +1,9 @@
-//! A manifest as people write it: keys in their usual order, what is short on one line.
+//! Formatting of a manifest as people write it: keys in their usual order, short values on one
+//! line.
 
 use serde_json::{Map, Value};
 
-/// The order of keys, wherever they stand; others come behind, as they are.
+/// Order of keys at every level; others follow in their original order.
 const ORDER: [&str; 14] = [
     "$schema",
     "name",
@@ -20,10 +21,10 @@ const ORDER: [&str; 14] = [
     "config",
 ];
 
-/// The longest line that holds a whole list or object.
+/// Maximum width of a line that holds a complete list or object.
 const WIDTH: usize = 88;
 
-/// The manifest's text, with a line end.
+/// Returns the manifest's text, with a final line break.
 pub(super) fn text(manifest: &Value) -> String {
     let mut text = String::from("{\n");
     let entries = manifest.as_object().map(ordered).unwrap_or_default();
@@ -36,7 +37,7 @@ pub(super) fn text(manifest: &Value) -> String {
     text
 }
 
-/// A value on one line, or its entries on one each where that gets too long.
+/// Formats a value on one line, or one entry per line if that would be too long.
 fn broken(value: &Value, before: usize) -> String {
     let line = on_one_line(value);
     if before + line.len() <= WIDTH {
@@ -80,7 +81,7 @@ fn ordered(map: &Map<String, Value>) -> Vec<(&str, &Value)> {
         .iter()
         .map(|(key, value)| (key.as_str(), value))
         .collect();
-    // Stable: the others keep their order.
+    // The sort is stable: other keys keep their order.
     entries.sort_by_key(|(key, _)| {
         ORDER
             .iter()

@@ -1,6 +1,6 @@
-//! The command line: one subcommand, one file.
+//! The command line, one file per subcommand.
 //!
-//! A program with a task of its own calls [`main_with`] and has all of it.
+//! A program with its own task calls [`main_with`] and has every command.
 
 mod check;
 mod compare;
@@ -62,42 +62,42 @@ struct Cli {
 enum Command {
     /// Writes a crate with a hook, its tests, and a manifest that uses it.
     NewPlugin(new_plugin::NewPluginArgs),
-    /// Writes a manifest to begin with, by questions or arguments.
+    /// Writes an initial manifest, from questions or arguments.
     NewRun(new_run::NewRunArgs),
-    /// Trains what a manifest says.
+    /// Trains a model as described by a manifest.
     Run(run::RunArgs),
     /// Checks a manifest, its plugins and its data without training, and prints the order of hooks.
     Check(check::CheckArgs),
     /// Prints the model's layers with their shapes, parameters and operations.
     Summary(summary::SummaryArgs),
-    /// Computes loss and metrics of a trained model over the manifest's data.
+    /// Computes loss and metrics of a trained model on the manifest's data.
     Eval(eval::EvalArgs),
-    /// Prints what a trained model says of samples, as JSON lines or CSV.
+    /// Prints a trained model's predictions for samples, as JSON lines or CSV.
     Predict(predict::PredictArgs),
     /// Lists the plugins in directories, with their hooks.
     Plugins(plugins::PluginsArgs),
-    /// Shows what one library is and has.
+    /// Describes one library.
     Inspect(inspect::InspectArgs),
-    /// Puts plugins where every run finds them: the standard ones, or others.
+    /// Installs plugins where every run finds them: the standard ones, or others.
     InstallPlugins(install_plugins::InstallPluginsArgs),
     /// Prints the manifest's JSON Schema with the hooks of the plugins found, for editors.
     Schema(schema::SchemaArgs),
     /// Lists the runs in a directory, with their states, best metrics and checkpoints.
     Runs(runs::RunsArgs),
-    /// Puts runs side by side: metrics, curves, and where their manifests differ.
+    /// Compares runs: metrics, curves, and differences between their manifests.
     Compare(compare::CompareArgs),
-    /// Prints what a report of a fault needs to say of program, machine and plugins.
+    /// Prints what a bug report needs to say about program, machine and plugins.
     Env(env::EnvArgs),
-    /// Prints a script that lets a shell complete this program's arguments.
+    /// Prints a completion script for a shell.
     Completions(shell::CompletionsArgs),
-    /// Writes the manual's pages.
+    /// Writes the manual pages.
     Man(shell::ManArgs),
-    /// Runs the conformance suite on a plugin: for its author.
+    /// Runs the conformance suite on a plugin, for its author.
     Validate(validate::ValidateArgs),
-    /// Opens libraries and says so: for trial loads, see [`crate::plugin::trial`].
+    /// Opens libraries and reports success: for trial loads, see [`crate::plugin::trial`].
     #[command(name = trial::COMMAND, hide = true)]
     TrialLoad {
-        /// The libraries.
+        /// Libraries to open.
         libraries: Vec<PathBuf>,
     },
     /// Creates hooks in this process, for `check`: see [`crate::session::rehearse`].
@@ -108,32 +108,33 @@ enum Command {
     ValidateTest,
 }
 
-/// The arguments of every command that reads a manifest.
+/// Arguments of every command that reads a manifest.
 #[derive(Debug, Args)]
 struct ManifestArgs {
-    /// The run manifest, a JSON file.
+    /// Run manifest, a JSON file.
     file: PathBuf,
-    /// A manifest that is laid over the first, as are those after it: objects are merged, everything
-    /// else is replaced. Relative paths in it start at the first one's directory.
+    /// Manifest merged over the first one and earlier layers: objects are merged, everything else is
+    /// replaced. Relative paths in it start at the first manifest's directory.
     #[arg(long = "layer", value_name = "FILE")]
     layers: Vec<PathBuf>,
-    /// Sets a value of the manifest, after what `SCONCE_SET` and the variables `SCONCE_SET_…` set: `train.epochs=3`, `hooks[0].config.every=5`.
+    /// Sets a value of the manifest, after `SCONCE_SET` and the variables `SCONCE_SET_…`: `train.epochs=3`,
+    /// `hooks[0].config.every=5`.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// A directory to look for plugins in, before the manifest's, those of `SCONCE_PLUGIN_PATH`, and
+    /// Directory to search for plugins, before the manifest's, those of `SCONCE_PLUGIN_PATH`, and
     /// those where plugins are installed.
     #[arg(long = "plugins", value_name = "DIR")]
     plugins: Vec<PathBuf>,
 }
 
 impl ManifestArgs {
-    /// What is laid over the manifest.
+    /// Returns the layers and settings to apply to the manifest.
     fn overlay(&self) -> Overlay {
         Overlay::new(&self.layers, &self.set)
     }
 }
 
-/// The arguments of this process.
+/// Parses the arguments of this process.
 fn arguments() -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     command.build();
@@ -142,14 +143,14 @@ fn arguments() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// Runs the command line of this process, whose task is the manifest's model over its data, and gives
-/// back its exit code (see [`crate::exit`]).
+/// Runs the command line of this process and returns its exit code (see [`crate::exit`]). The task is
+/// the manifest's model on its data.
 pub fn main() -> ExitCode {
     main_with(&FromManifest)
 }
 
-/// Runs the command line of a program with a task of its own: every command, hooks, checkpoints, as
-/// in the `sconce` binary.
+/// Runs the command line of a program with its own task. It has all commands, hooks and checkpoints
+/// of the `sconce` binary.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -180,10 +181,10 @@ pub fn main_with(tasks: &dyn TaskBuilder) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Prints help, the version, or what is wrong with the command line.
+/// Prints help, the version, or an error of the command line.
 fn tell(answer: &clap::Error) -> u8 {
     if answer.use_stderr() {
-        // A closed standard error is no reason for more.
+        // A closed standard error is ignored.
         drop(answer.print());
         return exit::USAGE;
     }
@@ -197,10 +198,10 @@ fn tell(answer: &clap::Error) -> u8 {
     exit::DONE
 }
 
-/// Runs a command; its exit code.
+/// Runs a command and returns its exit code.
 fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
     if let Command::ValidateTest = command {
-        // In a process of its own already: no further one for a trial load.
+        // This process is already isolated: no further one for a trial load.
         return suite::answer();
     }
     if let Command::CreateHooks = command {

@@ -18,32 +18,32 @@ use crate::plugin::search;
 use crate::session::Failure;
 use api::Api;
 
-/// The arguments of `sconce new-plugin`.
+/// Arguments of `sconce new-plugin`.
 #[derive(Debug, Args)]
 pub(super) struct NewPluginArgs {
-    /// The crate's name, as `best-epoch`.
+    /// Name of the crate, such as `best-epoch`.
     name: String,
-    /// The directory to write. Default: the name, below the present directory.
+    /// Directory to write. Default: the name, in the current directory.
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
-    /// The hook's name in manifests. Default: the crate's.
+    /// Name of the hook in manifests. Default: the crate's name.
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// The directory of `sconce-plugin-api`, or a version of it. Default: the checkout's in which this
-    /// program lies, else as `--vendor`.
+    /// Directory of `sconce-plugin-api`, or a version of it. Default: the checkout that contains this
+    /// program, otherwise as `--vendor`.
     #[arg(long, value_name = "DIR|VERSION")]
     api: Option<String>,
-    /// Copies the sources of `sconce-plugin-api` that this program carries into the crate, which then needs
-    /// neither a checkout nor this program to build.
+    /// Copies the sources of `sconce-plugin-api` embedded in this program into the crate. Building it then
+    /// needs neither a checkout nor this program.
     #[arg(long, conflicts_with = "api")]
     vendor: bool,
     /// As `--vendor`, with the sources of all other crates that it needs: `cargo` then builds it without a
-    /// network. Archives of Sconce have them.
+    /// network. Archives of Sconce contain them.
     #[arg(long, conflicts_with = "api")]
     offline: bool,
 }
 
-/// Where each template goes.
+/// Target file of each template.
 const FILES: [(&str, &str); 5] = [
     (
         "Cargo.toml",
@@ -116,7 +116,7 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// The templates with the crate's words in them.
+/// Fills in the templates.
 fn from_templates(name: &str, hook: &str, api: &Api) -> Vec<(&'static str, String)> {
     let library = name.replace('-', "_");
     let words = [
@@ -139,7 +139,7 @@ fn from_templates(name: &str, hook: &str, api: &Api) -> Vec<(&'static str, Strin
     FILES.map(fill).into()
 }
 
-/// Writes the crate, and beside it the sources of others that it is to carry.
+/// Writes the crate, and the sources of other crates that it should contain.
 fn write_all(
     directory: &Path,
     files: &[(&str, String)],
@@ -164,7 +164,7 @@ fn write_all(
     Ok(())
 }
 
-/// A manifest with the hook, and with one that shows a run where there is one.
+/// Returns a manifest with the hook, and with the hook `console` if it is available.
 fn manifest(hook: &str, plugins: Option<&Path>, has_console: bool) -> Value {
     let mut directories = vec![json!("target/release")];
     let mut hooks = vec![json!({"hook": hook, "config": {"metric": "accuracy", "patience": 2}})];
@@ -186,7 +186,7 @@ fn manifest(hook: &str, plugins: Option<&Path>, has_console: bool) -> Value {
     })
 }
 
-/// The directory of the standard plugins, where they lie beside this program and are not installed with it.
+/// Directory of the standard plugins, if they are next to this program and not installed with it.
 pub(super) fn standard_plugins() -> Option<PathBuf> {
     let program = std::env::current_exe()
         .and_then(std::fs::canonicalize)
@@ -195,7 +195,7 @@ pub(super) fn standard_plugins() -> Option<PathBuf> {
     has_standard(beside).then(|| beside.to_owned())
 }
 
-/// Whether the standard plugins are found without being asked for.
+/// Whether the standard plugins are found without naming their directory.
 fn are_installed() -> bool {
     let places = search::installed_directories();
     places.iter().any(|place| has_standard(place))
@@ -206,7 +206,7 @@ fn has_standard(directory: &Path) -> bool {
     directory.join(console).is_file()
 }
 
-/// How this program is called: by its name where it is on the path, else by its file.
+/// How to call this program: by name if it is on the path, otherwise by its file.
 pub(super) fn this_program() -> String {
     let name = "sconce".to_owned();
     let Ok(program) = std::env::current_exe() else {
@@ -226,7 +226,7 @@ pub(super) fn this_program() -> String {
     }
 }
 
-/// Refuses a directory with something in it.
+/// Refuses a directory that is not empty.
 fn check_empty(directory: &Path) -> Result<(), Diagnostic> {
     let problem = match std::fs::read_dir(directory) {
         Ok(mut entries) => match entries.next() {

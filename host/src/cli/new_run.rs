@@ -1,4 +1,4 @@
-//! `sconce new-run`: a manifest to begin with, by questions or arguments.
+//! `sconce new-run`: writes an initial manifest, from questions or arguments.
 
 mod arguments;
 mod explain;
@@ -22,10 +22,10 @@ pub(super) use arguments::NewRunArgs;
 use questions::Questions;
 use start::Start;
 
-/// The hooks that a run begins with, as far as their plugins are there.
+/// Hooks of a new run, if their plugins are found.
 const HOOKS: [&str; 3] = ["console", "csv", "checkpoint"];
 
-/// Writes the manifest, its schema and what its keys mean.
+/// Writes the manifest, its schema and an explanation of its keys.
 pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, Failure> {
     let usage = |problem| Failure::usage(vec![problem]);
     let file = &arguments.file;
@@ -88,7 +88,7 @@ pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, Failure> {
             ))])
         })?;
     }
-    // What is written is right, or this says where it is not.
+    // Checks that the written manifest is valid.
     manifest::load(file, &manifest::Overlay::default(), TaskSource::Manifest)
         .map_err(Failure::usage)?;
 
@@ -111,7 +111,7 @@ pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// A run's name, made of the file's.
+/// Derives the run's name from the file's.
 fn name_of(stem: &str) -> String {
     let plain = |c: char| {
         if c.is_alphanumeric() || "-_.".contains(c) {
@@ -123,7 +123,7 @@ fn name_of(stem: &str) -> String {
     stem.chars().map(plain).collect()
 }
 
-/// A path as the manifest has to say it: relative ones start at its directory.
+/// Path as the manifest must name it: relative paths start at its directory.
 fn from(base: &Path, path: &Path) -> PathBuf {
     if base.as_os_str().is_empty() || path.is_absolute() {
         return path.to_owned();

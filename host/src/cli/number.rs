@@ -1,19 +1,20 @@
-//! Measured numbers as people read them.
+//! Measured values formatted for people.
 
-/// A number with so many decimal places; in scientific notation where fewer than two digits of it would be
-/// left, and from a million on: a small loss is not `0.0000`, a diverged one not 36 digits.
+/// Formats a value with `digits` decimal places. Scientific notation is used where fewer than two
+/// significant digits would be left, and from a million on: a small loss is not `0.0000`, a diverged one
+/// not 36 digits.
 pub(super) fn shown(value: f64, digits: usize) -> String {
     let size = value.abs();
     let least = 10_f64.powi(1 - i32::try_from(digits).unwrap_or(i32::MAX));
     if size.is_finite() && size != 0.0 && (size < least || size >= 1e6) {
         format!("{value:.digits$e}")
     } else {
-        // Without the sign of a zero that has one.
+        // Adding zero removes the sign of a negative zero.
         format!("{:.digits$}", value + 0.0)
     }
 }
 
-/// A number with all its digits, but not with the zeros of a large or a small one.
+/// Formats a value with all its digits, in scientific notation if very large or small.
 pub(super) fn exact(value: f64) -> String {
     let size = value.abs();
     if size.is_finite() && size != 0.0 && !(1e-5..1e16).contains(&size) {

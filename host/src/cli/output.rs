@@ -1,6 +1,6 @@
 //! Printing: results to standard output, everything else to standard error.
 //!
-//! Names and texts in what is printed come from plugins, data and checkpoints: all of it is made
+//! Printed names and texts may come from plugins, data and checkpoints, so all of them are made
 //! [printable](crate::printable) here. Writes are checked in [`stdout`](super::stdout); [`finish`] turns a
 //! failure into the exit code.
 
@@ -13,17 +13,17 @@ use super::stdout;
 use crate::diagnostic::{Diagnostic, render};
 use crate::{exit, printable};
 
-/// Prints a line of results. What would break the line is escaped.
+/// Prints a line of results. Characters that would break the line are escaped.
 pub(super) fn line(text: &str) {
     stdout::write(&format!("{}\n", printable::one_line(text)));
 }
 
-/// Prints a text of several lines that the program itself has put together.
+/// Prints a multi-line text that the program composed.
 pub(super) fn block(text: &str) {
     stdout::write(&format!("{}\n", printable::lines(text)));
 }
 
-/// Prints a text with colours, the program's own; what comes from outside in it is printable already.
+/// Prints a text with the program's own colour codes; untrusted text in it must already be printable.
 pub(super) fn styled(text: &str) {
     stdout::write(&format!("{text}\n"));
 }
@@ -41,23 +41,23 @@ pub(super) fn json(value: &impl Serialize) {
 fn json_text(text: serde_json::Result<String>) {
     match text {
         Ok(text) => stdout::write(&format!("{}\n", printable::json(&text))),
-        // Our values have texts as keys: it doesn't happen.
+        // All maps have strings as keys, so this does not happen.
         Err(error) => diagnostics(&[Diagnostic::new(error.to_string())]),
     }
 }
 
-/// Whether colours are wanted on standard output.
+/// Whether to use colours on standard output.
 pub(super) fn has_colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Whether what is printed from now on arrives.
+/// Whether standard output can still be written.
 pub(super) fn is_open() -> bool {
     stdout::is_open()
 }
 
-/// The exit code, where all that was printed has arrived; otherwise that of results that can't be
-/// written, after a message.
+/// Returns `code` if everything printed was written; otherwise prints an error and returns the exit
+/// code for results that can't be written.
 pub(super) fn finish(code: u8) -> u8 {
     let Some(reason) = stdout::failure() else {
         return code;
@@ -78,11 +78,11 @@ pub(super) fn diagnostics(diagnostics: &[Diagnostic]) {
     let diagnostics: Vec<Diagnostic> = diagnostics.iter().map(with_limit).collect();
     let mut stderr = std::io::stderr().lock();
     let colour = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    // A closed standard error is no reason to end the command.
+    // A closed standard error must not end the command.
     drop(stderr.write_all(render::text(&diagnostics, colour).as_bytes()));
 }
 
-/// With the limit of open files, where that is the reason.
+/// Adds a hint if the reason is the limit of open files.
 fn with_limit(diagnostic: &Diagnostic) -> Diagnostic {
     let diagnostic = diagnostic.clone();
     match crate::files::open_limit_hint(&diagnostic.message) {
@@ -91,7 +91,7 @@ fn with_limit(diagnostic: &Diagnostic) -> Diagnostic {
     }
 }
 
-/// How many columns the terminal behind standard output has; nothing where there is none.
+/// Width in columns of the terminal on standard output; `None` if there is none.
 #[cfg(unix)]
 fn columns_of_terminal() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
@@ -103,10 +103,11 @@ fn columns_of_terminal() -> Option<usize> {
     None
 }
 
-/// Below this the last column is not broken: lines of a few letters are no help.
+/// If less room than this is left, the last column is not wrapped: lines of a few letters don't
+/// help.
 const NARROWEST: usize = 20;
 
-/// Breaks a text between words, into lines of so many columns.
+/// Wraps a text between words into lines of at most `width` columns.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -123,8 +124,8 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Prints rows as columns, each as wide as its widest cell. The last one is broken where a terminal is
-/// too narrow for it; into a file or a pipe each row is one line.
+/// Prints rows as columns, each as wide as its widest cell. The last one is wrapped if a terminal is
+/// too narrow for it; in a file or a pipe each row is one line.
 pub(super) fn table(rows: &[Vec<String>]) {
     let rows: Vec<Vec<_>> = rows
         .iter()
@@ -140,18 +141,18 @@ pub(super) fn table(rows: &[Vec<String>]) {
     stdout::write(&laid_out(&rows, &widths, columns_of_terminal()));
 }
 
-/// The rows as lines, for a terminal of so many columns.
+/// Lays out the rows as lines, for a terminal of `terminal` columns.
 fn laid_out(rows: &[Vec<Cow<'_, str>>], widths: &[usize], terminal: Option<usize>) -> String {
     let (_, before) = widths.split_last().unwrap_or((&0, &[]));
     let indent = before.iter().map(|width| width + 2).sum::<usize>();
-    // The last column of a terminal stays free: some begin the next line as soon as it is filled.
+    // The last column of a terminal stays free: some wrap as soon as it is filled.
     let room = terminal.map(|columns| columns.saturating_sub(indent + 1));
     let room = room.filter(|room| *room >= NARROWEST);
     let mut text = String::new();
     for row in rows {
         for (cell, width) in row.iter().zip(before) {
             text.push_str(cell);
-            // Not by a format's width, which has a limit of 65,535 and then panics.
+            // Not with a format width, which has a limit of 65,535 and panics above it.
             let blanks = width.saturating_sub(cell.chars().count()) + 2;
             text.extend(std::iter::repeat_n(' ', blanks));
         }

@@ -1,4 +1,4 @@
-//! What the directory of a run says of it: for `sconce runs` and `sconce compare`.
+//! A run as recorded in its directory, for `sconce runs` and `sconce compare`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,30 @@ use crate::checkpoint::Store;
 use crate::session;
 use sconce_data::regular_file::{open_regular, read_regular};
 
-/// The metrics of a pass over a phase's data.
+/// Metrics of a pass over a phase's data.
 type Metrics = BTreeMap<String, f64>;
 
-/// A run as its directory shows it.
+/// A run as recorded in its directory.
 #[derive(Debug)]
 pub(super) struct PastRun {
     /// Its directory.
     pub(super) directory: PathBuf,
     /// The manifest, with all defaults.
     pub(super) manifest: Value,
-    /// Whether it goes on, or how it ended.
+    /// Whether it is running, or how it ended.
     pub(super) state: String,
-    /// The record of its end; empty without one.
+    /// Record of its end; empty without one.
     pub(super) record: Map<String, Value>,
-    /// The tags of its checkpoints.
+    /// Tags of its checkpoints.
     pub(super) checkpoints: Vec<String>,
-    /// The tag of the last one.
+    /// Tag of the last checkpoint.
     pub(super) last_checkpoint: Option<String>,
-    /// The metrics of each epoch by phase, where the hook `csv` wrote them.
+    /// Metrics of each epoch by phase, if the hook `csv` wrote them.
     pub(super) curves: BTreeMap<String, Vec<(u64, Metrics)>>,
 }
 
 impl PastRun {
-    /// Reads what lies in a directory; nothing where no run was.
+    /// Reads a run's directory; `None` if it has no run.
     pub(super) fn read(directory: &Path) -> Option<PastRun> {
         let manifest = json(&directory.join("manifest.json"))?;
         let record = match json(&directory.join("run.json")) {
@@ -57,20 +57,20 @@ impl PastRun {
         })
     }
 
-    /// The run's name.
+    /// Name of the run.
     pub(super) fn name(&self) -> &str {
         self.manifest["name"].as_str().unwrap_or_default()
     }
 
-    /// Epochs finished: of the record, or of the training's rows.
+    /// Number of epochs finished, from the record or the rows of the training metrics.
     pub(super) fn epochs(&self) -> u64 {
         let recorded = self.record.get("epochs").and_then(Value::as_u64);
         let last = self.curves.get("train").and_then(|rows| rows.last());
         recorded.or(last.map(|(epoch, _)| *epoch)).unwrap_or(0)
     }
 
-    /// The kind of the loss, as `cross-entropy`: what the manifest says, or what goes with the metrics of its
-    /// default; nothing where that is not known.
+    /// Kind of the loss, such as `cross-entropy`: from the manifest, or inferred from the default metrics;
+    /// `None` if unknown.
     pub(super) fn loss_kind(&self) -> Option<&str> {
         if let Some(kind) = self.manifest["loss"]["kind"].as_str() {
             return Some(kind);
@@ -86,7 +86,7 @@ impl PastRun {
         has(&["mae", "rmse"]).then_some("mse")
     }
 
-    /// The last values of each phase's metrics, by `phase/metric`.
+    /// Last values of each phase's metrics, by `phase/metric`.
     pub(super) fn metrics(&self) -> Metrics {
         let mut metrics = Metrics::new();
         for (phase, rows) in &self.curves {
@@ -108,7 +108,7 @@ impl PastRun {
         metrics
     }
 
-    /// A metric's values by epochs.
+    /// Values of a metric by epoch.
     pub(super) fn values(&self, metric: &str) -> Vec<f64> {
         let Some((phase, name)) = metric.split_once('/') else {
             return Vec::new();
@@ -118,7 +118,7 @@ impl PastRun {
             .collect()
     }
 
-    /// A metric's best value and the epoch that it is of; the last value where there is no curve.
+    /// Best value of a metric and its epoch; the last value if there is no curve.
     pub(super) fn best(&self, metric: &str) -> Option<(f64, Option<u64>)> {
         let (phase, name) = metric.split_once('/')?;
         let rule = Rule::of_metric(name)?;
@@ -135,8 +135,8 @@ impl PastRun {
         best.or_else(|| Some((*self.metrics().get(metric)?, None)))
     }
 
-    /// The metric that says most of how good the run is: the validation's accuracy, or else its loss,
-    /// or else the training's.
+    /// Most informative metric of the run: validation accuracy, else validation loss, else those of
+    /// training.
     pub(super) fn main_metric(&self) -> Option<String> {
         let metrics = self.metrics();
         ["val/accuracy", "val/loss", "train/accuracy", "train/loss"]
@@ -146,7 +146,7 @@ impl PastRun {
     }
 }
 
-/// How the run is, in a word.
+/// State of the run, in a word or two.
 fn state(directory: &Path, record: &Map<String, Value>) -> String {
     if let Some(outcome) = record.get("outcome").and_then(Value::as_str) {
         return outcome.to_owned();
@@ -165,7 +165,7 @@ fn json(path: &Path) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// The rows of a table of the hook `csv`; cells that are no numbers are left out.
+/// Reads the rows of a table of the hook `csv`; non-numeric cells are left out.
 fn curve(path: &Path) -> Option<Vec<(u64, Metrics)>> {
     let mut reader = csv::ReaderBuilder::new()
         .flexible(true)
@@ -178,7 +178,7 @@ fn curve(path: &Path) -> Option<Vec<(u64, Metrics)>> {
             .map(|(name, value)| (spreadsheet::unescaped(name).to_owned(), value))
             .collect();
         let epoch = metrics.remove("epoch").unwrap_or(0.0) as u64;
-        // Columns of the table that are no metrics.
+        // Columns of the table that are not metrics.
         for counter in ["iteration", "update", "learning_rate"] {
             metrics.remove(counter);
         }

@@ -1,5 +1,5 @@
-//! Paths on the command line. A shell replaces `~` and `$VAR` in most places, but not in quotes, and `~` not
-//! behind `=`, as in `--output=~/runs`: then a directory called `~` would be made.
+//! Checks of paths on the command line. A shell expands `~` and `$VAR` in most places, but not in quotes,
+//! and not `~` after `=`, as in `--output=~/runs`: a directory called `~` would be created.
 
 use std::any::TypeId;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use sconce_plugin_api::ext::check_path;
 
-/// The first path that a shell was meant to replace something in, as an error of the command line.
+/// Returns an error for the first path that contains something a shell should have expanded.
 pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
     for argument in command.get_arguments() {
         let id = argument.get_id().as_str();

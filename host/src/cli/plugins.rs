@@ -1,4 +1,4 @@
-//! `sconce plugins`: the plugins in directories. Runs none of their code.
+//! `sconce plugins`: lists the plugins in directories. Runs none of their code.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use crate::exit;
 use crate::plugin::Inspected;
 use crate::plugin::search::{self, Inventory};
 
-/// The arguments of `sconce plugins`.
+/// Arguments of `sconce plugins`.
 #[derive(Debug, Args)]
 pub(super) struct PluginsArgs {
     /// Directories with plugins, before those of `SCONCE_PLUGIN_PATH`. Default: the current one, and
     /// those where plugins are installed.
     directories: Vec<PathBuf>,
-    /// Prints one JSON object: `plugins`, and those that were `refused`.
+    /// Prints one JSON object with `plugins` and those `refused`.
     #[arg(long)]
     json: bool,
 }
@@ -63,7 +63,7 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
     code(&inventory)
 }
 
-/// The hooks of a plugin.
+/// Rows for the hooks of a plugin.
 fn rows(plugin: &Inspected) -> Vec<Vec<String>> {
     let hooks = plugin.metadata.hooks.iter();
     hooks

@@ -1,4 +1,4 @@
-//! `sconce predict`: what a trained model says of samples.
+//! `sconce predict`: predictions of a trained model.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use crate::predict::{Prediction, Sample, known, predictions};
 use crate::session::{Failure, TaskBuilder};
 use crate::task::Task;
 
-/// The arguments of `sconce predict`.
+/// Arguments of `sconce predict`.
 #[derive(Debug, Args)]
 pub(super) struct PredictArgs {
     #[command(flatten)]
     trained: TrainedArgs,
-    /// A file of samples, or a directory of images, in the form of the manifest's data; targets need
-    /// not be in it. Default: the manifest's test data, or its validation data.
+    /// File of samples, or directory of images, in the format of the manifest's data; it needs no
+    /// targets. Default: the manifest's test data, or its validation data.
     #[arg(long, value_name = "FILE", conflicts_with = "phase")]
     input: Option<PathBuf>,
-    /// The part of the manifest's data to predict.
+    /// Part of the manifest's data to predict.
     #[arg(long, value_enum)]
     phase: Option<DataPhase>,
-    /// The form of the predictions.
+    /// Output format of the predictions.
     #[arg(long, value_enum, default_value_t = Form::Jsonl)]
     format: Form,
 }
 
-/// A form of predictions.
+/// Output format of predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// A JSON object a line.
+    /// One JSON object per line.
     Jsonl,
-    /// A table with a header.
+    /// Table with a header.
     Csv,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Resul
     let mut index = 0;
     for indices in order::natural(data.len()).chunks(size) {
         if !output::is_open() {
-            // The reader has seen enough, or can't be reached.
+            // The reader has closed the pipe, or output has failed.
             break;
         }
         let batch = data.gather(indices, 0)?;
@@ -88,7 +88,7 @@ pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Resul
     Ok(exit::DONE)
 }
 
-/// The samples to predict.
+/// Returns the samples to predict.
 fn data(arguments: &PredictArgs, task: &dyn Task) -> Result<Arc<dyn Dataset>, Failure> {
     let none = || Failure::usage(vec![Diagnostic::new("the task has no data to go by")]);
     let Some(file) = &arguments.input else {
@@ -101,7 +101,8 @@ fn data(arguments: &PredictArgs, task: &dyn Task) -> Result<Arc<dyn Dataset>, Fa
         .map_err(|error| Failure::usage(vec![Diagnostic::new(error.to_string())]))
 }
 
-/// A line of CSV, as RFC 4180 has it; texts that a spreadsheet would run as formulas are marked.
+/// Formats a line of CSV according to RFC 4180; texts that a spreadsheet would run as formulas are
+/// escaped.
 fn csv_line(cells: &[String]) -> String {
     let quoted = cells.iter().map(|cell| {
         let cell = spreadsheet::escaped(cell);

@@ -1,4 +1,4 @@
-//! What commands on a model have in common: its task, without hooks.
+//! Setup shared by commands that need a model's task but no hooks.
 
 use super::{ManifestArgs, output};
 use crate::diagnostic::Diagnostic;
@@ -7,7 +7,7 @@ use crate::manifest::{self, Manifest};
 use crate::session::{self, Failure, TaskBuilder};
 use crate::task::Task;
 
-/// The task of a manifest, without its hooks.
+/// Builds the task of a manifest file, without its hooks.
 pub(super) fn task(
     arguments: &ManifestArgs,
     tasks: &dyn TaskBuilder,
@@ -16,7 +16,7 @@ pub(super) fn task(
     build(manifest.map_err(Failure::usage)?, tasks)
 }
 
-/// A manifest with its task, without its hooks.
+/// Builds the task of a manifest, without its hooks.
 pub(super) fn build(
     manifest: Manifest,
     tasks: &dyn TaskBuilder,
@@ -27,7 +27,7 @@ pub(super) fn build(
     Ok((manifest, task))
 }
 
-/// Sets how many threads compute, and warns where they are more than the processors that this process may use.
+/// Sets the number of compute threads, with a warning if it exceeds the available processors.
 pub(super) fn set_threads(threads: Option<usize>) {
     if let Some(count) = threads {
         threads::ask(count);
@@ -36,22 +36,25 @@ pub(super) fn set_threads(threads: Option<usize>) {
     if chosen.asked > chosen.usable {
         output::diagnostics(&[too_many(chosen)]);
     }
-    // candle's own pools, which read the environment at their first use. They change no bit, and threads that spin
-    // for long keep others from the processors.
+    // candle's own thread pools, which read the environment when first used. They don't affect results, and
+    // threads that spin for long keep others from the processors.
     let count = chosen.started().to_string();
     let variables = threads::VARIABLES.map(|name| (name, count.as_str()));
     for (name, value) in variables {
-        // SAFETY: no thread of ours runs yet: the pools start with the first tensor operation,
-        // and libraries opened so far have only been asked for their description.
+        // SAFETY: no other thread of this program runs yet, so none reads the environment
+        // meanwhile: the pools start with the first tensor operation, and libraries opened so far
+        // have only been asked for their description.
         unsafe { std::env::set_var(name, value) };
     }
     if std::env::var_os(threads::SPIN_LIMIT).is_none() {
-        // SAFETY: as above.
+        // SAFETY: no other thread of this program runs yet, for the same reasons, so none reads the
+        // environment meanwhile.
         unsafe { std::env::set_var(threads::SPIN_LIMIT, SPINS) };
     }
 }
 
-/// Of candle's own default, 25,000, a thirteenth: quiet steps take as long, and beside busy processes a fifth.
+/// A thirteenth of candle's default of 25,000: steps on an idle machine take just as long, and next to busy
+/// processes a fifth of the time.
 const SPINS: &str = "2000";
 
 fn too_many(chosen: Threads) -> Diagnostic {
@@ -68,7 +71,7 @@ fn too_many(chosen: Threads) -> Diagnostic {
     ))
 }
 
-/// An optimizer for a trainer that never steps.
+/// Returns an optimizer for a trainer that never updates.
 pub(super) fn idle() -> crate::optim::Sgd {
     crate::optim::Sgd::new(0.0)
 }

@@ -1,4 +1,4 @@
-//! `run.json` in the output directory: how a run ended, what came out, where the time went.
+//! `run.json` in the output directory: how a run ended, its results, and where the time went.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::files;
 use crate::run::{Outcome, Report};
 use crate::version::HOST_VERSION;
 
-/// Writes the record: whoever reads it finds all or nothing.
+/// Writes the record atomically.
 pub(super) fn write(directory: &Path, report: &Report) -> std::io::Result<()> {
     let text = format!("{:#}\n", record(report));
     files::write_whole(&directory.join("run.json"), text.as_bytes())
@@ -18,7 +18,7 @@ fn record(report: &Report) -> Value {
     let (outcome, reason, hook) = match &report.outcome {
         Outcome::Completed => ("completed", None, None),
         Outcome::Stopped { reason, hook } => {
-            // The user has no hook's name.
+            // A stop by the user has no hook's name.
             let hook = (!hook.is_empty()).then(|| hook.clone());
             ("stopped", Some(reason.clone()), hook)
         }
@@ -31,7 +31,7 @@ fn record(report: &Report) -> Value {
     let faults: Vec<String> = report.late_faults.iter().map(ToString::to_string).collect();
     let mut metrics = Map::new();
     for (phase, values) in &report.metrics {
-        // JSON has no infinity and no not-a-number: these become null.
+        // JSON has no infinities or NaN: these become null.
         let values: Map<String, Value> = values
             .iter()
             .map(|(name, value)| (name.clone(), json!(value)))

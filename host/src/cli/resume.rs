@@ -1,4 +1,4 @@
-//! `--resume`: which checkpoint a run goes on from, and whether it still is the same run.
+//! `--resume`: the choice of a checkpoint, and the check that it belongs to the same run.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,23 +14,23 @@ use crate::run::Resume;
 use crate::session::{self, Failure, HookPlan};
 use crate::task::{DataFacts, Task};
 
-/// How a run begins.
+/// How a run starts.
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
-    /// Goes on from a checkpoint of the output directory, by its tag, or of another place, by its
-    /// path. Without either: from the one that was saved last.
+    /// Resumes from a checkpoint of the output directory, by its tag, or of another place, by its
+    /// path. Without either: from the one saved last.
     #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, default_missing_value = LATEST)]
     pub(super) resume: Option<String>,
-    /// Goes on although the run is not quite the one that the checkpoint was saved of; then it does
-    /// not go on bit for bit.
+    /// Resumes even if the run has changed since the checkpoint was saved; the result is then not
+    /// bit-identical.
     #[arg(long, requires = "resume")]
     pub(super) allow_changes: bool,
-    /// Begins anew in a directory with an earlier run's checkpoints, which are removed.
+    /// Starts over in a directory with an earlier run's checkpoints, which are removed.
     #[arg(long, conflicts_with = "resume")]
     pub(super) overwrite: bool,
 }
 
-/// A checkpoint to go on from, and what is another by now.
+/// Checkpoint to resume from, with everything that has changed since.
 pub(super) struct Found {
     path: PathBuf,
     pub(super) checkpoint: Checkpoint,
@@ -38,8 +38,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Reads the checkpoint that is meant and compares its run with this one, as far as can be told
-    /// before the task is made.
+    /// Reads the requested checkpoint and compares its run with this one. Data and parameters are
+    /// compared later, once the task exists.
     pub(super) fn find(
         what: &str,
         store: &Store,
@@ -62,12 +62,11 @@ impl Found {
         })
     }
 
-    /// What the trainer goes on from.
+    /// Returns the state for the trainer to resume from.
     ///
     /// # Errors
     ///
-    /// Where something is another by now and the user has not allowed that; where the model's
-    /// parameters are others.
+    /// If something has changed without the user allowing it, or if the model's parameters differ.
     pub(super) fn resume(mut self, task: &dyn Task, allowed: bool) -> Result<Resume, Failure> {
         let is = DataFacts::of(task);
         self.changes.extend(session::data_changes(
@@ -110,15 +109,15 @@ impl Found {
     }
 }
 
-/// Which checkpoint is meant.
+/// Which checkpoint was requested.
 enum Meant {
-    /// The one in this directory and no other.
+    /// Exactly the one in this directory.
     This(PathBuf),
-    /// The one that a run has saved last.
+    /// The last one saved by a run.
     Latest(Store),
 }
 
-/// The checkpoint that was saved last: the one that `latest` leads to or, where that is missing or damaged, the newest
+/// Reads the last saved checkpoint: the one that `latest` points to or, if that is missing or damaged, the newest
 /// complete one, with a warning.
 fn newest(store: &Store) -> Result<(PathBuf, Checkpoint), Failure> {
     let latest = store.latest();
@@ -173,7 +172,7 @@ fn nothing(store: &Store) -> Failure {
     Failure::usage(vec![Diagnostic::new(problem).hint(hint)])
 }
 
-/// The checkpoint that is meant by a tag, a path, or nothing.
+/// Resolves a tag, a path, or nothing to a checkpoint.
 fn meant(what: &str, store: &Store) -> Result<Meant, Failure> {
     if what == LATEST {
         return Ok(Meant::Latest(store.clone()));
@@ -185,7 +184,7 @@ fn meant(what: &str, store: &Store) -> Result<Meant, Failure> {
     }
     if path.is_dir() {
         let path = fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        // A run's output directory stands for its latest checkpoint.
+        // A run's output directory means its latest checkpoint.
         let other = Store::of(&path);
         return Ok(if other.directory().is_dir() {
             Meant::Latest(other)
@@ -210,7 +209,7 @@ fn meant(what: &str, store: &Store) -> Result<Meant, Failure> {
     Err(Failure::usage(vec![Diagnostic::new(problem).hint(hint)]))
 }
 
-/// How the model's parameters differ from those of a checkpoint.
+/// Describes how the model's parameters differ from those of a checkpoint.
 fn parameter_changes(checkpoint: &Checkpoint, task: &dyn Task) -> Vec<String> {
     const MOST: usize = 8;
     let mut found = Vec::new();
@@ -250,7 +249,7 @@ fn quoted(tags: &[&String]) -> String {
     tags.join(", ")
 }
 
-/// The command line that goes on with this process's run, from its checkpoint at `path`.
+/// Returns the command line that resumes this process's run from its checkpoint at `path`.
 pub(super) fn command(path: &Path, store: &Store) -> String {
     let name = match path.strip_prefix(store.directory()) {
         Ok(tag)
@@ -271,11 +270,11 @@ pub(super) fn command(path: &Path, store: &Store) -> String {
     words.join(" ")
 }
 
-/// The words of a command line without those of [`ResumeArgs`].
+/// Removes the words of [`ResumeArgs`] from a command line.
 fn without_resume(arguments: impl Iterator<Item = String>) -> Vec<String> {
     let mut words = Vec::new();
     let mut arguments = arguments.peekable();
-    // The program, the command and the manifest are no options' values.
+    // The program, the command and the manifest are never values of an option.
     while let Some(word) = arguments.next() {
         match word.as_str() {
             "--resume" => {
@@ -289,7 +288,7 @@ fn without_resume(arguments: impl Iterator<Item = String>) -> Vec<String> {
     words
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell if necessary.
 fn shell_word(word: String) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! `sconce run`: trains what a manifest says.
+//! `sconce run`: trains a model as described by a manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -25,12 +25,12 @@ use crate::task::Task;
 use crate::ui::View;
 use crate::weights;
 
-/// The arguments of `sconce run`.
+/// Arguments of `sconce run`.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     #[command(flatten)]
     manifest: ManifestArgs,
-    /// The run's output directory, instead of the manifest's; relative to the current directory.
+    /// Output directory of the run, instead of the manifest's; relative to the current directory.
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -41,8 +41,8 @@ pub(super) struct RunArgs {
     look: FirstLook,
     #[command(flatten)]
     verbosity: Verbosity,
-    /// Shows the run on the whole terminal: curves, metrics, times, log. Keys stop it, save a
-    /// checkpoint, validate; `?` lists them. Where there is no terminal: lines, as without it.
+    /// Shows the run on the full terminal: curves, metrics, times, log. Keys stop it, save a
+    /// checkpoint or validate; `?` lists them. Without a terminal: plain lines.
     #[arg(long)]
     ui: bool,
 }
@@ -72,11 +72,11 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Fa
     Ok(code)
 }
 
-/// A run that has ended.
+/// A finished run.
 struct Ended {
     report: Report,
     store: Store,
-    /// Whether its results are in the output directory.
+    /// Whether its results were written to the output directory.
     is_written: bool,
 }
 
@@ -121,7 +121,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
     } = &arguments.resume;
     let found = match resume {
         Some(what) => {
-            // Nothing is made where nothing is.
+            // Resuming must not create a directory.
             let output = Output::open_existing(directory)?;
             let found = Found::find(what, &output.store, &resolved, &hooks)?;
             Some((output, found))
@@ -136,13 +136,15 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
     }
     let mut optimizer = session::optimizer(&manifest, task.parameters())?;
     let foreseen = session::foresee(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref())?;
-    // A dry run is too short for most of what the manifest says, and is meant to be.
+    // A dry run is deliberately too short for most of the manifest's settings, so their warnings
+    // are skipped.
     let is_dry = arguments.look.dry_run;
     if !is_dry {
         output::diagnostics(&foreseen.warnings);
     }
     if *overwrite && !Output::look(directory)?.is_empty() {
-        // Before anything of the earlier run is removed; the warnings come when the hooks are created.
+        // Checked before anything of the earlier run is removed; warnings are printed when the hooks
+        // are created.
         session::rehearse(&hooks, &manifest, &foreseen.plan)?;
     }
     let (output, resume) = if let Some((output, found)) = found {
@@ -158,7 +160,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
     source::save(&output.path, &manifest.base)?;
     output::diagnostics(Vec::from_iter(faults::of_the_run_before(&output.path)).as_slice());
 
-    // Until everything of the run is written.
+    // Kept until everything of the run is written.
     let guard = watch(&output.path, &manifest, &hooks, task.as_ref());
     let lines = arguments.verbosity.log();
     let view = arguments.view(&manifest.name, lines);
@@ -203,7 +205,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
 }
 
 impl RunArgs {
-    /// The live view, where it is wanted and can be had; why it can't is told.
+    /// Returns the live view if requested and possible; the reason why not is logged.
     fn view(&self, name: &str, log: StderrLog) -> Option<View> {
         let view = self.ui.then(|| View::of(name, log))?;
         match view {
@@ -216,7 +218,7 @@ impl RunArgs {
     }
 }
 
-/// Runs while the view has the terminal, from here to the run's end.
+/// Runs the training with the view on the terminal.
 fn run_in_view<'run>(trainer: Trainer<'run>, view: &'run View, log: &dyn Log) -> Report {
     let trainer = trainer.asked_by(view.remote()).watched_by(view.observer());
     let drawing = view.begin();
@@ -229,7 +231,7 @@ fn run_in_view<'run>(trainer: Trainer<'run>, view: &'run View, log: &dyn Log) ->
     report
 }
 
-/// Where a dry run writes; removed with the value.
+/// Temporary directory for a dry run; removed when the value is dropped.
 fn passing_directory(look: &FirstLook) -> Result<Option<tempfile::TempDir>, Failure> {
     if !look.dry_run {
         return Ok(None);
@@ -241,7 +243,7 @@ fn passing_directory(look: &FirstLook) -> Result<Option<tempfile::TempDir>, Fail
     })
 }
 
-/// Watches over the run, so that a crash or a hang is told.
+/// Starts monitoring the run, so that crashes and hangs are reported.
 fn watch(directory: &Path, manifest: &Manifest, hooks: &[HookPlan], task: &dyn Task) -> Guard {
     let mut warnings = Vec::new();
     let suspects = hooks.iter().map(HookPlan::suspect).collect();
@@ -255,14 +257,14 @@ fn watch(directory: &Path, manifest: &Manifest, hooks: &[HookPlan], task: &dyn T
     guard
 }
 
-/// The manifest with all defaults filled in, as it is once written and read again: the shortest
-/// decimals of numbers need not lead back to their last bit.
+/// Returns the manifest with all defaults, as it is after writing and reading it back: floats in
+/// their shortest decimal form need not round-trip to the last bit.
 fn resolved(manifest: &Manifest) -> Result<Value, Failure> {
     let text = manifest.resolved().to_string();
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Writes the run's record and, where it came to an end, its weights; whether they are there.
+/// Writes the run's record and, if it finished, its weights; returns whether they were written.
 fn write_results(directory: &Path, report: &Report, task: &dyn Task) -> bool {
     let mut problems = Vec::new();
     if let Err(error) = record::write(directory, report) {
@@ -320,7 +322,7 @@ fn announce(log: &dyn Log, name: &str, directory: &Path, task: &dyn Task) {
     log.log(Level::Info, "sconce", &text);
 }
 
-/// Prints how the run ended, with the reason where its directory is gone; its exit code.
+/// Prints how the run ended, and whether its directory is gone; returns the exit code.
 fn conclude(report: &Report, vanished: Option<String>) -> u8 {
     let mut problems = Vec::new();
     let code = match &report.outcome {
@@ -388,7 +390,7 @@ fn conclude(report: &Report, vanished: Option<String>) -> u8 {
     code
 }
 
-/// The warning of a training that has diverged: its exit code is that of any other run.
+/// Warning for a training that has diverged; the exit code is not affected.
 fn diverged(divergence: &Divergence) -> Diagnostic {
     let began = divergence.first.map_or_else(String::new, |first| {
         format!("; it began at {}", number::shown(first, 4))
@@ -403,10 +405,10 @@ fn diverged(divergence: &Divergence) -> Diagnostic {
     )
 }
 
-/// Where the time went, in parts of a hundred.
+/// Formats where the time went, in per cent.
 fn shares(profile: &Profile) -> String {
     let hooks: f64 = profile.hooks.iter().map(|hook| hook.seconds).sum();
-    // The sum of no hooks is -0.0.
+    // The sum of no hooks is -0.0; adding zero removes the sign.
     let share = |seconds: f64| 100.0 * seconds / profile.total.max(f64::MIN_POSITIVE) + 0.0;
     format!(
         "{:.2} s: data {:.1} %, forward {:.1} %, loss {:.1} %, backward {:.1} %, update {:.1} %, \

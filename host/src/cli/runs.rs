@@ -1,4 +1,4 @@
-//! `sconce runs`: the runs in a directory, with their states.
+//! `sconce runs`: lists the runs in a directory, with their states.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use super::past_run::PastRun;
 use super::{number, output};
 use crate::exit;
 
-/// How deep below the given directory runs are looked for.
+/// How many levels of subdirectories are searched for runs.
 const DEPTH: usize = 4;
 
-/// The arguments of `sconce runs`.
+/// Arguments of `sconce runs`.
 #[derive(Debug, Args)]
 pub(super) struct RunsArgs {
-    /// Where to look, some levels deep.
+    /// Directory to search, several levels deep.
     #[arg(default_value = "runs")]
     directory: PathBuf,
-    /// The metric to show the best value of, as `val/accuracy`. Default: the validation's accuracy,
-    /// or else its loss. Of a run without the tables of the hook `csv` its last value is shown.
+    /// Metric whose best value is shown, such as `val/accuracy`. Default: the validation accuracy,
+    /// or else loss. For a run without the tables of the hook `csv` the last value is shown.
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
     /// Prints one JSON array.
@@ -66,7 +66,7 @@ pub(super) fn runs(arguments: &RunsArgs) -> u8 {
     exit::DONE
 }
 
-/// The runs in a directory and those below it, in the order of their names.
+/// Collects the runs in a directory and below it, sorted by path.
 fn search(directory: &Path, depth: usize, found: &mut Vec<PastRun>) {
     if let Some(run) = PastRun::read(directory) {
         found.push(run);

@@ -1,4 +1,5 @@
-//! `sconce schema`: the manifest's JSON Schema with the hooks of the plugins found, for editors.
+//! `sconce schema`: the manifest's JSON Schema, including the hooks of the plugins found, for
+//! editors.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,15 +15,15 @@ use crate::plugin::catalogue::{self, Described};
 use crate::plugin::search::{self, Inventory};
 use crate::session::Failure;
 
-/// The arguments of `sconce schema`.
+/// Arguments of `sconce schema`.
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
-    /// A manifest, whose plugin directories are searched too.
+    /// Manifest whose plugin directories are searched too.
     file: Option<PathBuf>,
-    /// A directory to look for plugins in, before the manifest's and those of `SCONCE_PLUGIN_PATH`.
+    /// Directory to search for plugins, before the manifest's and those of `SCONCE_PLUGIN_PATH`.
     #[arg(long = "plugins", value_name = "DIR")]
     plugins: Vec<PathBuf>,
-    /// The configuration of this hook alone.
+    /// Prints only the configuration schema of this hook.
     #[arg(long, value_name = "HOOK")]
     hook: Option<String>,
 }
@@ -52,7 +53,8 @@ pub(super) fn schema(arguments: &SchemaArgs, tasks: TaskSource) -> Result<u8, Fa
     Ok(exit::DONE)
 }
 
-/// The manifest's schema with the hooks of the plugins found, and what is wrong with some of these.
+/// Returns the manifest's schema with the hooks of the plugins found, and problems with some of
+/// these.
 pub(super) fn with_hooks(inventory: &Inventory, tasks: TaskSource) -> (Value, Vec<Diagnostic>) {
     let (hooks, problems) = hooks_of(inventory);
     (with(&hooks, tasks), problems)
@@ -70,8 +72,8 @@ fn hooks_of(inventory: &Inventory) -> (Vec<KnownHook>, Vec<Diagnostic>) {
     (known(described), problems)
 }
 
-/// The hooks as manifests name them: those of two plugins by their plugins too. What is installed only fills
-/// gaps.
+/// Hooks as manifests name them, qualified with their plugin if two plugins have the same name. Installed
+/// plugins yield to named ones.
 fn known(described: Vec<Described>) -> Vec<KnownHook> {
     let mut named: BTreeMap<String, usize> = BTreeMap::new();
     let mut installed = named.clone();

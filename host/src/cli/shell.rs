@@ -1,4 +1,4 @@
-//! `sconce completions` and `sconce man`: what shells and readers of manuals want.
+//! `sconce completions` and `sconce man`: shell completions and manual pages.
 
 use std::path::PathBuf;
 
@@ -10,21 +10,21 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::session::Failure;
 
-/// The arguments of `sconce completions`.
+/// Arguments of `sconce completions`.
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
     /// The shell.
     shell: Shell,
 }
 
-/// The arguments of `sconce man`.
+/// Arguments of `sconce man`.
 #[derive(Debug, Args)]
 pub(super) struct ManArgs {
-    /// Where the pages are written: `sconce.1`, and `sconce-run.1` and so on.
+    /// Directory to write the pages to: `sconce.1`, `sconce-run.1` and so on.
     directory: PathBuf,
 }
 
-/// Prints a shell's script.
+/// Prints the completion script of a shell.
 pub(super) fn completions(arguments: &CompletionsArgs) -> u8 {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "sconce", &mut script);
@@ -32,7 +32,7 @@ pub(super) fn completions(arguments: &CompletionsArgs) -> u8 {
     exit::DONE
 }
 
-/// Writes the manual's pages.
+/// Writes the manual pages.
 pub(super) fn manual(arguments: &ManArgs) -> Result<u8, Failure> {
     let written = fs_err::create_dir_all(&arguments.directory)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), &arguments.directory));

@@ -1,9 +1,10 @@
-//! Signals: the first asks the run to end soon, a later one ends it at once.
+//! Signal handlers: the first signal requests a stop, a later one ends the run immediately.
 
 use crate::exit;
 use crate::run::{Interrupt, Signal};
 
-/// Lets signals raise a flag. A `SIGHUP` that this process was started to ignore, as by `nohup`, stays ignored.
+/// Installs the handlers. A `SIGHUP` that was ignored when this process started, as with `nohup`, stays
+/// ignored.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "a handler that says something")]
 pub(super) fn install() -> Interrupt {
@@ -22,16 +23,16 @@ pub(super) fn install() -> Interrupt {
         }
         let flag = interrupt.clone();
         let handler = move || heed(&flag, signal);
-        // SAFETY: the handler looks at atomics and the clock, writes to file descriptors, sets the terminal's modes
-        // and may end the process at once: all of it may be done in a handler of signals.
+        // SAFETY: the handler only accesses atomics and the clock, writes to file descriptors, sets the terminal's
+        // modes and may end the process: all of this is async-signal-safe.
         let registered = unsafe { low_level::register(number, handler) };
-        // A system that lets none be registered ends the process, as without us.
+        // If the system refuses, the signal keeps its default action and ends the process.
         drop(registered);
     }
     interrupt
 }
 
-/// What a signal comes to; called in its handler.
+/// Handles a signal; runs in the signal handler.
 #[cfg(unix)]
 fn heed(interrupt: &Interrupt, signal: crate::run::Signal) {
     use crate::run::Meaning;
@@ -58,39 +59,39 @@ fn heed(interrupt: &Interrupt, signal: crate::run::Signal) {
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "asks the system")]
 fn is_ignored(signal: i32) -> bool {
-    // SAFETY: numbers and pointers, for which zeros are good.
+    // SAFETY: `sigaction` consists of integers and pointers, for which all zeros are valid.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only reads, to a place that is ours.
+    // SAFETY: with a null new action the call only reads, and it writes the old one to `action`,
+    // which is ours.
     let read = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
     read == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Writing more than the file-size limit allows becomes an error of the write, rather than the
-/// process's end.
+/// Makes a write beyond the file-size limit fail with an error instead of ending the process.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "a handler that does nothing")]
 pub(super) fn let_writes_fail() {
-    // SAFETY: the handler does nothing.
+    // SAFETY: the handler does nothing, so it is async-signal-safe.
     drop(unsafe { signal_hook::low_level::register(signal_hook::consts::SIGXFSZ, || {}) });
 }
 
-/// There is no such limit.
+/// Does nothing: this system has no such limit.
 #[cfg(not(unix))]
 pub(super) fn let_writes_fail() {}
 
-/// Says something from within a handler of signals. A closed standard error is no reason for more.
+/// Writes a message from a signal handler. A closed standard error is ignored.
 #[cfg(unix)]
 fn say(text: &[u8]) {
     let _ = rustix::io::write(rustix::stdio::stderr(), text);
 }
 
-/// A flag that nothing raises.
+/// Returns a flag that is never raised.
 #[cfg(not(unix))]
 pub(super) fn install() -> Interrupt {
     Interrupt::default()
 }
 
-/// The exit code of a run that a signal ended.
+/// Exit code of a run that a signal ended.
 pub(super) fn code_of(signal: Signal) -> u8 {
     match signal {
         Signal::Interrupt => exit::INTERRUPTED,

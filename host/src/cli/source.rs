@@ -1,4 +1,5 @@
-//! `source.json` in the output directory: where the run's manifest was, at which relative paths of data start.
+//! `source.json` in the output directory: the directory of the run's manifest, to which relative paths of data
+//! refer.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +13,11 @@ const NAME: &str = "source.json";
 
 #[derive(Serialize, Deserialize)]
 struct Source {
-    /// Absolute.
+    /// Absolute path.
     directory: PathBuf,
 }
 
-/// Notes the directory of a run's manifest.
+/// Saves the directory of a run's manifest.
 pub(super) fn save(output: &Path, base: &Path) -> Result<(), Failure> {
     let base = if base.as_os_str().is_empty() {
         Path::new(".")
@@ -31,7 +32,7 @@ pub(super) fn save(output: &Path, base: &Path) -> Result<(), Failure> {
     })
 }
 
-/// The directory of the manifest of the run in a directory; nothing where an older host has written it.
+/// Reads the directory of a run's manifest; `None` for a run by an older host.
 pub(super) fn read(output: &Path) -> Option<PathBuf> {
     let text = fs_err::read(output.join(NAME)).ok()?;
     let source: Source = serde_json::from_slice(&text).ok()?;

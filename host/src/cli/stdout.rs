@@ -1,20 +1,20 @@
-//! Standard output, every write of which is checked.
+//! Standard output with checked writes.
 //!
-//! Subcommands print and go on; the first failure is kept here, and [`failure`] reports it at the end,
-//! when it becomes the exit code. So a training whose last lines can't be printed is still saved, and
-//! no subcommand can forget to look. A closed pipe is the reader's way to say "enough": not a failure,
-//! but nothing more is written.
+//! Subcommands print and continue; the first failure is kept here, and [`failure`] reports it at the
+//! end, when it becomes the exit code. This way a training whose last lines can't be printed is still
+//! saved, and no subcommand can forget to check. A closed pipe means that the reader has seen enough:
+//! it is not a failure, but nothing more is written.
 //!
-//! std's own standard output does not serve: it takes a closed or read-only descriptor for a place
-//! where everything may go.
+//! std's own standard output is unsuitable: it silently discards writes to a closed or read-only
+//! descriptor.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Whether what is printed still arrives.
+/// State of standard output.
 enum State {
     Open,
-    /// The reader has closed its end.
+    /// The reader has closed the pipe.
     Closed,
     /// A write failed, for this reason.
     Failed(String),
@@ -36,12 +36,12 @@ pub(super) fn write(text: &str) {
     }
 }
 
-/// Whether anything more that is written arrives: a long work for the reader alone can end here.
+/// Whether output can still be written: long work that only produces output can stop otherwise.
 pub(super) fn is_open() -> bool {
     matches!(*lock(), State::Open)
 }
 
-/// Why something could not be written.
+/// Reason why something could not be written.
 pub(super) fn failure() -> Option<String> {
     match &*lock() {
         State::Failed(reason) => Some(reason.clone()),
@@ -53,21 +53,21 @@ fn lock() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A copy of the descriptor, from before a hook could close it; what is opened next would get its number,
+/// Copy of the descriptor, made before a hook could close it: the next file opened would take its number,
 /// and the results would go there.
 #[cfg(unix)]
 static COPY: std::sync::OnceLock<std::os::fd::OwnedFd> = std::sync::OnceLock::new();
 
-/// Takes standard output as it is now; called before any code of a plugin runs.
+/// Copies the current standard output; called before any code of a plugin runs.
 #[cfg(unix)]
 pub(super) fn keep() {
     if let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3) {
-        // A second call would keep the same.
+        // A second call would store the same descriptor.
         drop(COPY.set(copy));
     }
 }
 
-/// There is nothing to keep.
+/// Does nothing on this system.
 #[cfg(not(unix))]
 pub(super) fn keep() {}
 
@@ -95,7 +95,7 @@ fn write_all(bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// How long a reader that is behind is waited for, where the descriptor itself doesn't wait.
+/// Interval of retries when the reader is slow and the descriptor is non-blocking.
 #[cfg(unix)]
 const WAIT: std::time::Duration = std::time::Duration::from_millis(5);
 
@@ -108,22 +108,23 @@ fn write_all(bytes: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// std opens `/dev/null` in the place of a closed standard stream before `main` begins, so that must be
-/// looked at earlier.
+/// Check that runs before `main`, because std has replaced a closed standard stream by `/dev/null` by
+/// then.
 #[cfg(target_os = "linux")]
 mod at_start {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-    /// Called by the loader, before std's own preparations.
+    /// Called by the loader, before std's own initialisation.
     extern "C" fn look() {
-        // SAFETY: asks for the flags of a descriptor, which changes nothing.
+        // SAFETY: `F_GETFD` only reads a descriptor's flags, and is valid for a closed descriptor,
+        // too.
         let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
         WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
     }
 
-    // SAFETY: the section holds pointers to functions of this type, which the loader calls once.
+    // SAFETY: `.init_array` holds pointers to functions with this ABI, which the loader calls once.
     #[used]
     #[unsafe(link_section = ".init_array")]
     static LOOK: extern "C" fn() = look;
@@ -135,7 +136,7 @@ mod at_start {
 
 #[cfg(all(unix, not(target_os = "linux")))]
 mod at_start {
-    /// Not known on this system.
+    /// Always false: not detected on this system.
     pub(super) fn was_closed() -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! `sconce summary`: the model's layers.
+//! `sconce summary`: lists the model's layers.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use crate::nn::Summary;
 use crate::session::{Failure, TaskBuilder};
 use crate::thousands::grouped;
 
-/// The arguments of `sconce summary`.
+/// Arguments of `sconce summary`.
 #[derive(Debug, Args)]
 pub(super) struct SummaryArgs {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What `eval` and `predict` are about: a run's task, and which of its weights.
+//! Arguments of `eval` and `predict`: a run's task, and which of its weights to use.
 
 use std::path::{Path, PathBuf};
 
@@ -14,33 +14,33 @@ use crate::weights;
 /// A trained model: a manifest, and weights.
 #[derive(Debug, clap::Args)]
 pub(super) struct TrainedArgs {
-    /// The run manifest, a JSON file; or a run's directory, where its manifest and its weights are.
+    /// Run manifest, a JSON file; or the directory of a run, with its manifest and weights.
     #[arg(value_name = "FILE|RUN")]
     file: PathBuf,
-    /// A manifest that is laid over the first, as are those after it: objects are merged, everything
-    /// else is replaced. Relative paths in it start at the first one's directory.
+    /// Manifest merged over the first one and earlier layers: objects are merged, everything else is
+    /// replaced. Relative paths in it start at the first manifest's directory.
     #[arg(long = "layer", value_name = "FILE")]
     layers: Vec<PathBuf>,
-    /// `NAME` takes the weights of this name: `parameters`, the training's own, or averages by the name of
-    /// their set, as `ema`. Default: what the run's last evaluation measured. `PATH=VALUE` sets a value of the
-    /// manifest, as everywhere.
+    /// `NAME` selects a set of weights: `parameters`, the trained ones, or averages by the name of their set,
+    /// such as `ema`. Default: the set measured by the run's last evaluation. `PATH=VALUE` sets a value of the
+    /// manifest, as in other commands.
     #[arg(long = "set", value_name = "NAME|PATH=VALUE")]
     set: Vec<String>,
-    /// Has no effect: no hook takes part. Every command that reads a manifest has it.
+    /// Has no effect, since no hooks are called. Every command that reads a manifest accepts it.
     #[arg(long = "plugins", value_name = "DIR", hide = true)]
     _plugins: Vec<PathBuf>,
-    /// The trained weights: a run's directory (its best checkpoint, else what it ended with, else its last
+    /// Trained weights: a run's directory (its best checkpoint, else the final weights, else the last
     /// checkpoint), a checkpoint's directory, or any safetensors file with the model's names. Default: the
-    /// run's directory that is given in the manifest's place.
+    /// run's directory, if given instead of a manifest.
     #[arg(long, value_name = "PATH")]
     checkpoint: Option<PathBuf>,
-    /// Takes the weights that fit and warns of the others.
+    /// Loads the weights that match and warns about the others.
     #[arg(long)]
     lenient: bool,
 }
 
 impl TrainedArgs {
-    /// The manifest, and its task with the weights that were asked for.
+    /// Builds the manifest's task and loads the requested weights into it.
     pub(super) fn task(
         &self,
         tasks: &dyn TaskBuilder,
@@ -84,7 +84,7 @@ impl TrainedArgs {
         Ok((manifest, task))
     }
 
-    /// The name of a set, where one is given, and the assignments to the manifest.
+    /// Splits `--set` into the name of a set, if given, and assignments to the manifest.
     fn set(&self) -> Result<(Option<&str>, Vec<String>), Failure> {
         let (assignments, names): (Vec<_>, Vec<_>) =
             self.set.iter().partition(|text| text.contains('='));
@@ -102,7 +102,8 @@ impl TrainedArgs {
         Ok((name, assignments.into_iter().cloned().collect()))
     }
 
-    /// Sets the task's parameters, and says to which weights where that isn't plain from the arguments.
+    /// Loads the task's parameters, and logs which weights they are if the arguments don't make that
+    /// clear.
     fn load(&self, task: &dyn Task, place: &Path, set: Option<&str>) -> Result<(), Failure> {
         let Chosen { path, why } = choose(place)?;
         let failed = |error: weights::Error| {
@@ -143,14 +144,14 @@ impl TrainedArgs {
     }
 }
 
-/// Where weights are, and why there, where it was not said.
+/// Location of weights, and why it was chosen if the user did not name it.
 struct Chosen {
     path: PathBuf,
     why: Option<String>,
 }
 
-/// The weights at a place: itself, or of a run its best checkpoint, else what it ended with, else its last
-/// checkpoint.
+/// Finds the weights at a path: the path itself, or for a run its best checkpoint, else the final weights,
+/// else the last checkpoint.
 fn choose(place: &Path) -> Result<Chosen, Failure> {
     let store = Store::of(place);
     let results = place.join(weights::RESULTS);
@@ -197,7 +198,7 @@ fn choose(place: &Path) -> Result<Chosen, Failure> {
     }
 }
 
-/// Whether a run came to its end, so that the weights in its directory are of that.
+/// Whether a run finished, so that the weights in its directory are the final ones.
 fn has_ended(directory: &Path) -> bool {
     let record = fs_err::read(directory.join("run.json")).ok();
     let record: Option<serde_json::Value> =

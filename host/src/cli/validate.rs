@@ -15,46 +15,47 @@ use crate::patterns::Patterns;
 use crate::printable;
 use crate::validate::{Level, Options, Suite, Test, TestRun, Verdict, tests};
 
-/// The arguments of `sconce validate`.
+/// Arguments of `sconce validate`.
 #[derive(Debug, Args)]
 pub(super) struct ValidateArgs {
-    /// The plugin's library.
+    /// Library of the plugin.
     #[arg(required_unless_present = "list")]
     library: Option<PathBuf>,
-    /// How strict: 1 to 10, or `basic` (3), `normal` (6), `strict` (10).
+    /// Strictness: 1 to 10, or `basic` (3), `normal` (6), `strict` (10).
     #[arg(long, default_value = "normal", value_parser = Level::parse)]
     level: Level,
-    /// Only tests whose names match, whatever their level: `state.*`. May be given several times.
+    /// Runs only tests whose names match, whatever their level: `state.*`. May be given several
+    /// times.
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
-    /// Not the tests whose names match. May be given several times.
+    /// Skips the tests whose names match. May be given several times.
     #[arg(long, value_name = "PATTERN")]
     skip: Vec<String>,
-    /// Only this hook of the plugin.
+    /// Tests only this hook of the plugin.
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// The configuration of the hooks, as JSON or the path of a JSON file. Without it: the least that
-    /// the schema wants.
+    /// Configuration of the hooks, as JSON or the path of a JSON file. Default: the minimum that the
+    /// schema requires.
     #[arg(long, value_name = "JSON")]
     config: Option<String>,
-    /// The seed of everything random. Without it: another one each time.
+    /// Seed of all random numbers. Default: a different one each time.
     #[arg(long)]
     seed: Option<u64>,
-    /// How long a test may take.
+    /// Time limit of a test.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     timeout: f64,
-    /// Lists the tests of the level and runs none.
+    /// Lists the tests of the level without running any.
     #[arg(long)]
     list: bool,
     /// Prints one JSON object.
     #[arg(long)]
     json: bool,
-    /// Prints the facts of tests that passed too.
+    /// Prints the facts of passed tests, too.
     #[arg(short, long)]
     verbose: bool,
 }
 
-/// The exit code where a test has failed.
+/// Exit code if a test has failed.
 const FAILED: u8 = exit::PLUGIN;
 
 pub(super) fn validate(arguments: &ValidateArgs) -> u8 {
@@ -142,7 +143,7 @@ fn options(arguments: &ValidateArgs) -> Result<Options, Diagnostic> {
     })
 }
 
-/// A short seed of chance: one that can be typed again.
+/// Returns a random seed, short enough to type again.
 fn chance() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -164,7 +165,7 @@ fn patterns(flag: &str, written: &[String]) -> Result<Option<Patterns>, Diagnost
     })
 }
 
-/// JSON text, or a file of it.
+/// Parses JSON text, or a file of it.
 fn config(text: &str) -> Result<Value, Diagnostic> {
     let told = |problem: String| Diagnostic::new(problem).hint("write an object: `{\"key\": 1}`");
     let content = if text.trim_start().starts_with('{') {
@@ -200,7 +201,7 @@ fn list(options: &Options, as_json: bool) {
     output::table(&taken.iter().map(row).collect::<Vec<_>>());
 }
 
-/// Everything for scripts.
+/// Returns all results as JSON.
 fn object(suite: &Suite, seed: u64, runs: &[TestRun]) -> Value {
     let plugin = match suite.inspected() {
         Ok(plugin) => super::inspect::object(plugin),
@@ -224,12 +225,12 @@ fn count(runs: &[TestRun], verdict: Verdict) -> usize {
     runs.iter().filter(is_of).count()
 }
 
-/// Prints results as they come.
+/// Prints results as they arrive.
 struct Printer {
     is_quiet: bool,
     is_verbose: bool,
     has_colour: bool,
-    /// Whose results are printed.
+    /// Hook whose results are being printed.
     hook: Option<String>,
 }
 
@@ -290,7 +291,7 @@ impl Printer {
         format!("\x1b[{colour}m{text}\x1b[0m")
     }
 
-    /// The sums, and what to do about what is not in order.
+    /// Prints the totals, and advice about failures and warnings.
     fn end(&self, library: &std::path::Path, seed: u64, config: Option<&str>, runs: &[TestRun]) {
         let sums: Vec<String> = Verdict::ALL
             .into_iter()

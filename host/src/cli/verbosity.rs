@@ -1,24 +1,24 @@
-//! How much a command says while it works, and in which form.
+//! Options for the amount and format of log messages.
 
 use clap::{Args, ValueEnum};
 
 use crate::log::{Form, Level, StderrLog};
 
-/// How much is said, and in which form.
+/// How much is logged, and in which format.
 #[derive(Debug, Default, Args)]
 pub(super) struct Verbosity {
-    /// Says nothing but warnings, errors and results.
+    /// Prints only warnings, errors and results.
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Says more, for finding faults.
+    /// Prints more, for debugging.
     #[arg(short, long)]
     verbose: bool,
-    /// The form of what is said to standard error while the run goes on.
+    /// Format of the log on standard error during the run.
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     log_format: LogFormat,
 }
 
-/// The form of messages.
+/// Format of messages.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum LogFormat {
     /// Lines for people.
@@ -29,7 +29,7 @@ enum LogFormat {
 }
 
 impl Verbosity {
-    /// Where the command's words go.
+    /// Returns the log for these options.
     pub(super) fn log(&self) -> StderrLog {
         let level = match (self.quiet, self.verbose) {
             (true, _) => Level::Warn,

@@ -1,7 +1,7 @@
-//! Messages for people: what failed, where, and what to do.
+//! Diagnostics: messages that say what failed, where, and what to do.
 //!
-//! Every part of the host that can refuse something the user wrote says so with a
-//! [`Diagnostic`]; the command line renders them, all at once.
+//! Every part of the host that can reject user input does so with a [`Diagnostic`]; the command
+//! line renders them all at once.
 
 mod quote;
 pub mod render;
@@ -12,38 +12,38 @@ use std::sync::Arc;
 
 pub(crate) use quote::shortened;
 
-/// One problem, told to the person who can mend it.
+/// One problem, addressed to the person who can fix it.
 ///
-/// The message is a lower-case fragment without a period; values stand in backticks.
+/// The message is a lower-case fragment without a period; values are in backticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// What failed.
     pub message: String,
-    /// Where in a text that the user wrote, if there.
+    /// Location in a text that the user wrote, if it is in one.
     pub place: Option<Place>,
-    /// Facts that explain it, a line each: `host: 1.2, plugin: 2.0`.
+    /// Facts that explain it, one per line: `host: 1.2, plugin: 2.0`.
     pub notes: Vec<String>,
-    /// What to do about it, a line each.
+    /// What to do about it, one step per line.
     pub hints: Vec<String>,
-    /// Whether the run goes on all the same.
+    /// Whether it is only a warning, so that the command continues.
     pub is_warning: bool,
 }
 
-/// A place in a text file.
+/// A location in a text file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The file, as the user wrote its path.
     pub file: PathBuf,
-    /// The whole text of the file.
+    /// Full text of the file.
     pub text: Arc<str>,
-    /// The path inside a JSON document, as `hooks[1].config.every`; empty for the document.
+    /// Path inside a JSON document, such as `hooks[1].config.every`; empty for the document itself.
     pub json_path: String,
-    /// Which bytes of the text are meant, if known.
+    /// Byte range that the problem refers to, if known.
     pub span: Option<Range<usize>>,
 }
 
 impl Diagnostic {
-    /// A problem with neither place nor hint yet.
+    /// Returns an error without a location or hints.
     pub fn new(message: impl Into<String>) -> Self {
         Diagnostic {
             message: message.into(),
@@ -54,7 +54,7 @@ impl Diagnostic {
         }
     }
 
-    /// Something that the user should know but need not mend.
+    /// Returns a warning: something that the user should know but need not fix.
     pub fn warning(message: impl Into<String>) -> Self {
         Diagnostic {
             is_warning: true,
@@ -62,7 +62,7 @@ impl Diagnostic {
         }
     }
 
-    /// Says where.
+    /// Sets the location.
     pub fn at(mut self, place: Place) -> Self {
         self.place = Some(place);
         self
@@ -74,7 +74,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds what to do.
+    /// Adds advice.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

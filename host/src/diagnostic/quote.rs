@@ -1,11 +1,11 @@
-//! What the user wrote, as a message shows it: without characters that steer a terminal, and short.
+//! User input as shown in messages: shortened, and without terminal control characters.
 
 use crate::printable::{breaks_line, push, steers};
 
-/// How many characters of a name or value a message shows.
+/// Number of characters of a name or value that a message shows.
 const LONGEST: usize = 60;
 
-/// A name or value in one line of about sixty characters.
+/// Shortens a name or value to one line of about sixty characters.
 pub(crate) fn shortened(text: &str) -> String {
     let mut left = text.chars();
     let mut shown = String::new();
@@ -18,8 +18,8 @@ pub(crate) fn shortened(text: &str) -> String {
     shown
 }
 
-/// A text of several lines, without what steers a terminal; of more than `longest` characters the
-/// first and the last.
+/// Escapes terminal control characters in a multi-line text. If it has more than `longest`
+/// characters, the middle is cut out.
 pub(super) fn tamed(text: &str, longest: usize) -> String {
     let count = text.chars().count();
     let mut shown = String::with_capacity(text.len().min(4 * longest));

@@ -1,4 +1,4 @@
-//! Diagnostics as text: the message, the place with an excerpt, notes and hints.
+//! Rendering of diagnostics as text: message, location with an excerpt, notes and hints.
 
 use std::ops::Range;
 
@@ -10,20 +10,20 @@ use super::{Diagnostic, Place};
 use crate::printable::steers;
 use crate::screen;
 
-/// A line longer than this is cut around what is meant: a manifest may be one line of a megabyte.
+/// Longer lines are cut around the reported span: a manifest may be a single line of a megabyte.
 const LONGEST_LINE: usize = 160;
 
-/// Excerpts of lines are cut to so many columns at the most, and at the least.
+/// Maximum and minimum width of excerpts, in columns.
 const WIDEST_EXCERPT: usize = 140;
 const NARROWEST_EXCERPT: usize = 40;
 
-/// A message, note or hint has at most so many characters.
+/// Maximum length of a message, note or hint, in characters.
 const LONGEST_TEXT: usize = 4000;
 
-/// A path has at most so many characters.
+/// Maximum length of a path, in characters.
 const LONGEST_PATH: usize = 160;
 
-/// All diagnostics, one after the other.
+/// Renders all diagnostics, one after the other.
 pub fn text(diagnostics: &[Diagnostic], colour: bool) -> String {
     let renderer = if colour {
         Renderer::styled()
@@ -41,7 +41,7 @@ pub fn text(diagnostics: &[Diagnostic], colour: bool) -> String {
     text
 }
 
-/// How wide excerpts may be: as the terminal, where there is one.
+/// Width of excerpts: the terminal's, if there is one.
 fn excerpt_width() -> usize {
     match screen::columns() {
         0 => WIDEST_EXCERPT,
@@ -78,7 +78,7 @@ fn group(diagnostic: &Diagnostic) -> Group<'_> {
     group
 }
 
-/// The line with what is meant, and its place.
+/// Returns the line that contains the span, with the span marked.
 fn snippet(
     place: &Place,
     span: &Range<usize>,
@@ -94,7 +94,7 @@ fn snippet(
     let meant = visible(&place.text, from..to);
     let after = visible(&place.text, to..shown.end);
     let annotation = AnnotationKind::Primary.span(before.len()..before.len() + meant.len());
-    // The column of a cut line would be that of the cut: the path says the true one.
+    // The column within a cut line would be misleading, so the path gives the true one.
     let path = if shown.start == start {
         file(place)
     } else {
@@ -108,13 +108,13 @@ fn snippet(
         .annotation(annotation)
 }
 
-/// The name of the file.
+/// Returns the name of the file.
 fn file(place: &Place) -> String {
     tamed(&place.file.display().to_string(), LONGEST_TEXT)
 }
 
-/// A part of a line, with a sign for each character that would steer the terminal; what is cut off
-/// in the middle of a character is left out.
+/// Returns part of a line, with a symbol for each terminal control character; a range that splits a
+/// character gives an empty text.
 fn visible(text: &str, range: Range<usize>) -> String {
     let part = text.get(range).unwrap_or_default();
     let part = part.strip_suffix('\r').unwrap_or(part);
@@ -128,14 +128,14 @@ fn visible(text: &str, range: Range<usize>) -> String {
         .collect()
 }
 
-/// The number of the line with the byte at `offset`, from 1, and where that line starts.
+/// Line number, from 1, of the byte at `offset`, and the offset at which that line starts.
 fn line_at(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, start)
 }
 
-/// The part of a line that is shown: all of a short one.
+/// Part of a line that is shown: all of a short one.
 fn window(text: &str, line: Range<usize>, span: &Range<usize>) -> Range<usize> {
     if line.len() <= LONGEST_LINE {
         return line;
@@ -145,7 +145,7 @@ fn window(text: &str, line: Range<usize>, span: &Range<usize>) -> Range<usize> {
     boundary(text, from)..boundary(text, to)
 }
 
-/// The character boundary at or before `offset`.
+/// Returns the character boundary at or before `offset`.
 fn boundary(text: &str, offset: usize) -> usize {
     (0..=offset)
         .rev()

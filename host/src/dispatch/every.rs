@@ -1,38 +1,38 @@
-//! The filter `every`: a hook that is called in some iterations, updates or epochs alone.
+//! The filter `every`: calls a hook only in some iterations, updates or epochs.
 
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
 use super::points::is_outside;
 
-/// Calls a hook in every n-th iteration, update or epoch: in those whose number, counted from 1,
-/// less `offset` is a multiple of n.
+/// Filter that calls a hook in every n-th iteration, update or epoch: in those whose number,
+/// counted from 1, minus `offset` is a multiple of n.
 ///
-/// It concerns the points within an iteration, an update's batches, an epoch; at all others the
-/// hook is called as ever.
+/// It applies to the points within an iteration, the batches of an update, or an epoch; at all
+/// other points the hook is always called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Every {
-    /// What is counted.
+    /// Unit that is counted.
     pub unit: Unit,
-    /// Every so many; at least 1.
+    /// Interval n; at least 1.
     pub count: u64,
-    /// Which of them: 0 for the n-th, 2n-th and so on.
+    /// Offset: 0 selects the n-th, the 2n-th and so on.
     pub offset: u64,
 }
 
-/// What [`Every`] counts.
+/// Unit counted by [`Every`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Batches: of the whole training, or of the pass in another phase.
+    /// Batches: of the whole training, or of the current pass in other phases.
     Iterations,
-    /// Steps of the optimizer; the batches of a step are called or left out together.
+    /// Optimizer steps; a hook is called for all of a step's batches or for none.
     Updates,
-    /// Training epochs, each with its validation.
+    /// Training epochs, each including its validation.
     Epochs,
 }
 
 impl Every {
-    /// Whether a hook with this filter is called at this moment.
+    /// Whether a hook with this filter is called at this point of the run.
     pub(super) fn is_due(self, point: Point, view: &ViewAbi) -> bool {
         match self.number(point, view) {
             Some(number) => number % self.count.max(1) == self.offset % self.count.max(1),
@@ -40,7 +40,7 @@ impl Every {
         }
     }
 
-    /// The number, from 1, of what is under way; nothing outside of it.
+    /// Number, from 1, of the current unit; `None` outside of one.
     fn number(self, point: Point, view: &ViewAbi) -> Option<u64> {
         let is_training = view.phase == Phase::Train.number();
         match self.unit {
@@ -53,7 +53,8 @@ impl Every {
     }
 }
 
-/// `finished` counts what is finished; at `after_iter` the batch under way is.
+/// Number of the current batch, given how many are finished; at `after_iter` the current one counts
+/// as finished.
 fn iteration(point: Point, finished: u64) -> Option<u64> {
     match point {
         Point::AfterIter => Some(finished),
@@ -85,7 +86,7 @@ fn epoch(point: Point, view: &ViewAbi, is_training: bool) -> Option<u64> {
         _ if is_outside(point) => None,
         _ if is_validation && !is_initial => Some(view.epoch),
         Point::AfterEpoch | Point::EpochProfile | Point::AfterCycle if is_training => {
-            // An epoch that a stop has broken off is not counted, but it is under way.
+            // An epoch cut short by a stop is not counted as finished, but it is the current one.
             Some(view.epoch + u64::from(view.batch != view.batches))
         }
         Point::BeforeLoop | Point::AfterLoop => None,

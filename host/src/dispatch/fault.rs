@@ -1,4 +1,4 @@
-//! A hook's fault, told with everything that leads to it.
+//! A hook's failure, with everything needed to find its cause.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use super::{HookSpec, Moment};
 use crate::plugin::entry_error::EntryError;
 
-/// A hook failed.
+/// Failure of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookFault {
-    /// The hook's name in the run.
+    /// Name of the hook in the run.
     pub hook: String,
-    /// The hook kind.
+    /// Hook kind.
     pub kind: String,
-    /// The plugin's file.
+    /// File of the plugin.
     pub library: PathBuf,
-    /// When.
+    /// Event during which it failed.
     pub moment: Moment,
-    /// What the plugin said.
+    /// The plugin's error.
     pub error: EntryError,
 }
 
@@ -34,9 +34,9 @@ impl HookFault {
 }
 
 impl HookFault {
-    /// Whether the line of the plugin's source helps whoever reads the message. A hook that refuses to be
-    /// created says what is wrong with its surroundings: where in its source it does so tells its user
-    /// nothing, and its author can ask for it.
+    /// Whether the source line in the plugin helps the reader of the message. A hook that refuses to be
+    /// created reports a problem in its environment: its line in the source tells the user nothing, and
+    /// its author can ask for it with `RUST_BACKTRACE`.
     fn has_telling_place(&self) -> bool {
         self.error.is_panic()
             || self.moment != Moment::Create
@@ -52,7 +52,8 @@ impl fmt::Display for HookFault {
             "failed"
         };
         write!(f, "hook `{}` {how} {}", self.hook, self.moment)?;
-        // A further line says whose it is: it can't pass for a message of the host.
+        // Continuation lines are prefixed with the hook's name, so they can't pass for a message of
+        // the host.
         for (index, line) in self.error.message.split('\n').enumerate() {
             match index {
                 0 => write!(f, ": {line}")?,

@@ -1,4 +1,4 @@
-//! A hook as the host knows it: its manifest entry, its plugin, its instance.
+//! A hook as the host knows it: manifest entry, plugin and instance.
 
 use std::path::PathBuf;
 
@@ -11,51 +11,51 @@ use crate::checkpoint::HookRecord;
 use crate::patterns::Patterns;
 use crate::plugin::instance::Instance;
 
-/// What happens when a hook fails.
+/// Policy when a hook fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// The run ends, through `on_exception` and `after_run`.
+    /// The run ends, calling `on_exception` and `after_run`.
     #[default]
     Fail,
-    /// The hook is off from then on.
+    /// The hook is switched off for the rest of the run.
     Disable,
-    /// The fault is reported, and the hook goes on.
+    /// The fault is reported, and the hook stays on.
     Ignore,
 }
 
-/// A hook's place in the run.
+/// Everything about a hook except its instance: manifest entry, plugin, mount points and filters.
 #[derive(Clone, Debug, Default)]
 pub struct HookSpec {
-    /// The manifest entry's unique name.
+    /// Unique name of the manifest entry.
     pub name: String,
-    /// The hook kind.
+    /// Hook kind.
     pub kind: String,
-    /// The plugin's name.
+    /// Name of the plugin.
     pub plugin: String,
-    /// The plugin's version.
+    /// Version of the plugin.
     pub version: String,
-    /// The plugin's file.
+    /// File of the plugin.
     pub library: PathBuf,
-    /// The SHA-256 of the plugin's file.
+    /// SHA-256 of the plugin's file.
     pub sha256: String,
-    /// The priority in force.
+    /// Effective priority.
     pub priority: Priority,
-    /// What happens when it fails.
+    /// Policy when the hook fails.
     pub on_error: OnError,
-    /// The mount points that it overrides, without those that this host doesn't know.
+    /// Mount points that it overrides, except those unknown to this host.
     pub points: Vec<Point>,
-    /// The phases in which it is called; `None` for all.
+    /// Phases in which it is called; `None` for all.
     pub phases: Option<Vec<Phase>>,
-    /// In which iterations, updates or epochs it is called; `None` for all.
+    /// Iterations, updates or epochs in which it is called; `None` for all.
     pub every: Option<Every>,
-    /// The data sets over whose passes it is called; `None` for all.
+    /// Data sets during whose passes it is called; `None` for all.
     pub streams: Option<Vec<String>>,
-    /// The modules at which it listens; `None` for all.
+    /// Modules whose points it is called at; `None` for all.
     pub modules: Option<Patterns>,
 }
 
 impl HookSpec {
-    /// The hook as checkpoints know it, without a state.
+    /// Returns the hook's record for checkpoints, without a state.
     pub fn record(&self) -> HookRecord {
         HookRecord {
             name: self.name.clone(),
@@ -67,9 +67,9 @@ impl HookSpec {
         }
     }
 
-    /// Whether the hook is called at a point in a phase.
+    /// Whether the hook is called at a point in a phase, `every`, `streams` and `modules` aside.
     ///
-    /// Points outside every phase are always of interest, whatever the filter says.
+    /// At points outside every phase it is called regardless of the filter on phases.
     pub fn is_called_at(&self, point: Point, phase: Phase) -> bool {
         let in_phase = self
             .phases
@@ -78,7 +78,7 @@ impl HookSpec {
         self.points.contains(&point) && (is_outside(point) || in_phase)
     }
 
-    /// Whether a call at a point has to be asked about.
+    /// Whether a filter must be evaluated before each call at a point.
     pub(super) fn is_filtered_at(&self, point: Point) -> bool {
         !is_outside(point)
             && (self.every.is_some()
@@ -90,24 +90,24 @@ impl HookSpec {
 /// A created hook.
 #[derive(Debug)]
 pub struct Hook {
-    /// Its place in the run.
+    /// Manifest entry, plugin, mount points and filters.
     pub spec: HookSpec,
-    /// The object in the plugin.
+    /// The plugin's object.
     pub instance: Instance,
-    /// Switched off after a fault.
+    /// Whether it was switched off after a fault.
     pub(super) disabled: bool,
-    /// How often it has failed.
+    /// Number of its faults.
     pub(super) faults: u64,
-    /// How often it has changed what belongs to the whole process.
+    /// How often it has changed process-wide state.
     pub(super) changes: u64,
-    /// At which of the task's modules it listens; empty for all.
+    /// Whether it is called at each of the task's modules; empty for all.
     pub(super) modules: Vec<bool>,
-    /// Whether it listens at modules now, as it has said; nothing where it has said nothing.
+    /// Whether it wants calls at modules, as it has set itself; `None` if it never has.
     pub(super) listens: Option<bool>,
 }
 
 impl Hook {
-    /// A hook that nothing has happened to yet.
+    /// Returns a hook without faults.
     pub fn new(spec: HookSpec, instance: Instance) -> Hook {
         Hook {
             spec,
@@ -120,38 +120,38 @@ impl Hook {
         }
     }
 
-    /// Whether a fault has switched it off.
+    /// Whether it was switched off.
     pub fn is_disabled(&self) -> bool {
         self.disabled
     }
 }
 
-/// When something happened, for messages.
+/// Event in a hook's life, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// At the creation of a hook.
+    /// Its creation.
     Create,
-    /// At a mount point.
+    /// A call at a mount point.
     Point {
-        /// Which, if this host knows it.
+        /// The point, if this host knows it.
         point: Option<Point>,
-        /// The phase.
+        /// Phase of the call.
         phase: Phase,
         /// Training epochs finished.
         epoch: u64,
         /// Training iterations finished.
         iteration: u64,
     },
-    /// While its state was saved.
+    /// Saving its state.
     Save,
-    /// While its state was restored.
+    /// Restoring its state.
     Load,
-    /// When it was dropped.
+    /// Dropping it.
     Drop,
 }
 
 impl Moment {
-    /// The moment that a view shows.
+    /// Returns the call that a view describes.
     pub fn of(view: &ViewAbi) -> Moment {
         Moment::Point {
             point: Point::from_number(view.point),

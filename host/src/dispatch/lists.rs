@@ -1,4 +1,4 @@
-//! The order of calls, worked out once: a list per mount point and phase.
+//! Order of calls, computed once: a list per mount point and phase.
 
 use std::ffi::c_void;
 
@@ -8,25 +8,25 @@ use super::points::is_module;
 use super::{Hook, HookSpec};
 use crate::plugin::instance::CallEntry;
 
-/// What a call needs of a hook, side by side in memory.
+/// What a call needs of a hook, contiguous in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) call: CallEntry,
     pub(super) instance: *mut c_void,
-    /// The hook's index in the manifest's order.
+    /// Index of the hook in the manifest's order.
     pub(super) hook: usize,
-    /// Whether the hook's filter must be asked.
+    /// Whether the hook's filters must be evaluated.
     pub(super) is_filtered: bool,
 }
 
-/// The lists of all points and phases.
+/// Lists of all points and phases.
 #[derive(Debug)]
 pub(super) struct Lists {
     lists: Vec<Vec<Slot>>,
 }
 
 impl Lists {
-    /// The lists over `hooks`, which stand in the manifest's order; disabled ones are in none.
+    /// Builds the lists for `hooks`, which are in the manifest's order; disabled hooks are in none.
     pub(super) fn new(hooks: &[Hook]) -> Lists {
         let lists = Point::ALL
             .iter()
@@ -36,7 +36,7 @@ impl Lists {
         Lists { lists }
     }
 
-    /// Takes a hook out of all lists; the others stay in their order.
+    /// Removes a hook from all lists; the others keep their order.
     pub(super) fn remove(&mut self, hook: usize) {
         for list in &mut self.lists {
             list.retain(|slot| slot.hook != hook);
@@ -48,21 +48,21 @@ impl Lists {
         self.list(Lists::index(point, phase))
     }
 
-    /// The number of the list of a point and a phase.
+    /// Index of the list of a point and a phase.
     #[inline]
     pub(super) fn index(point: Point, phase: Phase) -> usize {
         point.number() as usize * Phase::ALL.len() + phase.number() as usize
     }
 
-    /// The list of this number.
+    /// Returns the list with this index.
     #[inline]
     pub(super) fn list(&self, index: usize) -> &[Slot] {
         self.lists.get(index).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The indices of the hooks that are called at a point in a phase, in the order of their calls:
-/// by priority, equal ones as they stand in the manifest.
+/// Indices of the hooks that are called at a point in a phase, in the order of their calls: by
+/// priority, then in the manifest's order.
 pub fn order<'a>(
     specs: impl IntoIterator<Item = &'a HookSpec>,
     point: Point,

@@ -1,23 +1,23 @@
-//! How much memory plugins hold: what the C library's allocator has given out.
+//! Memory held by plugins: bytes allocated by the C library's allocator.
 //!
-//! Plugins take memory there; the host's binary has an allocator of its own, so that what changes
-//! around a call is the plugin's doing.
+//! Plugins allocate there, while the host's binary has its own allocator, so changes around a call
+//! are the plugin's.
 
-/// The bytes that the C library's allocator has given out and not got back, where it tells.
+/// Bytes that the C library's allocator has handed out and not got back, if it says.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(super) fn in_use() -> Option<i64> {
     use std::sync::OnceLock;
 
     use libloading::os::unix::Library;
 
-    /// Not linked to: C libraries before 2.33 lack it.
+    /// Looked up at run time, not linked: C libraries before 2.33 lack it.
     static TELL: OnceLock<Option<unsafe extern "C" fn() -> libc::mallinfo2>> = OnceLock::new();
     let tell = (*TELL.get_or_init(|| {
-        // SAFETY: the function's type is that of the C library's documentation.
+        // SAFETY: the function's type is the one that the C library documents for this symbol.
         let found = unsafe { Library::this().get(b"mallinfo2\0") };
         found.ok().map(|function| *function)
     }))?;
-    // SAFETY: takes nothing and only reads.
+    // SAFETY: `mallinfo2` takes no arguments and only reads the allocator's statistics.
     let told = unsafe { tell() };
     i64::try_from(told.uordblks + told.hblkhd).ok()
 }

@@ -7,6 +7,7 @@ mod fault;
 mod hooks;
 mod lists;
 mod memory;
+mod payload;
 mod points;
 mod process;
 mod states;
@@ -20,6 +21,7 @@ pub use fault::HookFault;
 pub use hooks::{Hook, HookSpec, Moment, OnError};
 pub use lists::order;
 use lists::{Lists, Slot};
+pub use payload::Payload;
 use points::is_module;
 use process::Process;
 use times::Begin;
@@ -244,18 +246,6 @@ impl Dispatcher {
         let list = self.lists.at(point, phase_of(view));
         list.iter()
             .any(|&slot| !slot.is_filtered || self.is_due(slot, point, view))
-    }
-
-    /// Calls the hooks of a point for the task's module of this number.
-    pub fn call_module(
-        &mut self,
-        point: Point,
-        module: usize,
-        view: &mut ViewAbi,
-        shared: &Shared<'_>,
-    ) -> Result<(), Box<HookFault>> {
-        self.module = module;
-        self.call(point, view, shared)
     }
 
     /// A call that is timed is over; it is also looked at more thoroughly.

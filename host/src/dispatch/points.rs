@@ -2,7 +2,7 @@
 
 use sconce_plugin_api::Point;
 
-/// Whether a point belongs to no phase, so that no filter concerns it.
+/// Whether a point belongs to no phase, so that no filter applies.
 pub(super) fn is_outside(point: Point) -> bool {
     matches!(
         point,

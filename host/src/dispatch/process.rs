@@ -1,9 +1,9 @@
-//! What belongs to the whole process and a hook's call has no business with: the floating-point
-//! mode, which every calculation of the run depends on, and the current directory.
+//! Process-wide state that a hook's call must not change: the floating-point mode, which affects
+//! every computation of the run, and the current directory.
 
 use crate::plugin::float_state::FloatState;
 
-/// The state that a call is to leave as it was.
+/// Process-wide state to which every call must return.
 #[derive(Debug)]
 pub(super) struct Process {
     floats: FloatState,
@@ -11,7 +11,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// The state now.
+    /// Reads the current state.
     pub(super) fn look() -> Process {
         Process {
             floats: FloatState::read(),
@@ -19,18 +19,18 @@ impl Process {
         }
     }
 
-    /// Whether the last call has changed the floating-point mode.
+    /// Whether the last call changed the floating-point mode.
     #[inline]
     pub(super) fn has_other_floats(&self) -> bool {
         FloatState::read() != self.floats
     }
 
-    /// Whether the current directory is another one; asks the system.
+    /// Whether the current directory has changed; makes a system call.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.directory.is_changed()
     }
 
-    /// Puts everything back, and says what had changed.
+    /// Restores everything, and describes what had changed.
     #[cold]
     pub(super) fn restore(&self) -> Vec<&'static str> {
         let mut changes = Vec::new();
@@ -51,7 +51,7 @@ mod directory {
     use rustix::fs::{CWD, Mode, OFlags, Stat, fstat, openat, stat};
     use rustix::process::fchdir;
 
-    /// The current directory.
+    /// Current directory, kept open.
     #[derive(Debug)]
     pub(super) struct Directory {
         kept: Option<(OwnedFd, (u64, u64))>,
@@ -88,7 +88,7 @@ mod directory {
 
 #[cfg(not(target_os = "linux"))]
 mod directory {
-    /// The current directory, which is not looked at on this system.
+    /// Current directory, which is not checked on this system.
     #[derive(Debug)]
     pub(super) struct Directory;
 

@@ -1,4 +1,4 @@
-//! What hooks keep beyond a call: their states for checkpoints, and their end.
+//! Hooks' states, for checkpoints, and the dropping of hooks.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use crate::faults::Entry;
 use crate::plugin::entry_error::EntryError;
 
 impl Dispatcher {
-    /// The states of all hooks, in the manifest's order; none of those that are off. A fault is judged
-    /// by the hook's policy.
+    /// Saves the states of all hooks, in the manifest's order; `None` for hooks that are off. A fault
+    /// is handled by the hook's policy.
     pub fn save_states(
         &mut self,
         shared: &Shared<'_>,
@@ -28,8 +28,8 @@ impl Dispatcher {
         Ok(states)
     }
 
-    /// The states of all hooks after a failure: of those that fail again there is none, and their
-    /// faults are given back.
+    /// Saves the states of all hooks after a failure: `None` for those that fail, and their faults
+    /// are returned.
     pub fn save_states_of_all(
         &mut self,
         shared: &Shared<'_>,
@@ -60,7 +60,7 @@ impl Dispatcher {
         Some(shared.trail.around(index, Entry::Save, save))
     }
 
-    /// Gives the hooks back the states of their names; a hook without one stays as it is.
+    /// Restores the hooks' states by name; a hook without a saved state is left as it is.
     pub fn load_states(
         &mut self,
         states: &[(String, Vec<u8>)],
@@ -85,7 +85,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Drops the hooks in reverse order; the faults of doing so.
+    /// Drops the hooks in reverse order and returns the faults that end a run.
     pub fn close(self, shared: &Shared<'_>) -> Vec<HookFault> {
         let mut faults = Vec::new();
         for (index, hook) in self.hooks.into_iter().enumerate().rev() {

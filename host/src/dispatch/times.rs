@@ -1,36 +1,36 @@
-//! How long hooks take, at next to no cost: calls that turn out to be short are timed in samples.
+//! Times of hooks' calls at almost no cost: short calls are timed by sampling.
 
 use std::time::{Duration, Instant};
 
 use super::memory;
 
-/// The first calls of each pass are all timed.
+/// How many calls at the start of each pass are all timed.
 const FIRST: u64 = 16;
 
-/// Then one in so many, as long as calls are short.
+/// After that, one in this many is timed while calls are short.
 const SAMPLE: u64 = 128;
 
-/// A call of this length is not short: reading the clock is nothing beside it.
+/// Calls at least this long are not short: reading the clock costs nothing in comparison.
 const SHORT: Duration = Duration::from_micros(50);
 
-/// The times of a hook in one pass over a phase's data.
+/// Times of a hook in one pass over a phase's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HookTimes {
-    /// How often it was called.
+    /// Number of calls.
     pub calls: u64,
-    /// The next call that is timed, counted from 0.
+    /// Index of the next call to time, from 0.
     next: u64,
     timed: u32,
     sum: Duration,
-    /// The longest of the calls that were timed.
+    /// Longest of the timed calls.
     pub longest: Duration,
-    /// How many calls were weighed: the first ones of each pass.
+    /// Number of calls whose memory was measured: the first ones of each pass.
     weighed: u32,
-    /// How much more memory they have kept than given back, in bytes.
+    /// Net growth of memory in those calls, in bytes.
     growth: i64,
 }
 
-/// What is read when a call begins that is timed.
+/// What is read at the start of a timed call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin {
     time: Instant,
@@ -38,7 +38,7 @@ pub(super) struct Begin {
 }
 
 impl HookTimes {
-    /// A call begins; whether this one is timed.
+    /// Counts a call; returns whether it is timed.
     #[inline]
     pub(super) fn begin(&mut self) -> bool {
         let is_timed = self.calls == self.next;
@@ -46,12 +46,12 @@ impl HookTimes {
         is_timed
     }
 
-    /// Whether the call that begins is weighed too, if it is timed.
+    /// Whether the memory of the current call is measured too, if it is timed.
     pub(super) fn is_first(&self) -> bool {
         self.calls <= FIRST
     }
 
-    /// A call that is timed is over.
+    /// Ends a timed call.
     pub(super) fn end(&mut self, begin: Begin) {
         self.add(begin.time.elapsed());
         if let Some(before) = begin.memory
@@ -66,7 +66,7 @@ impl HookTimes {
         self.timed += 1;
         self.sum += time;
         self.longest = self.longest.max(time);
-        // By the mean: a single interruption by the system makes no long hook.
+        // By the mean: a single interruption by the system does not make a hook's calls long.
         let is_long = self.sum >= SHORT.saturating_mul(self.timed);
         let step = if is_long || self.calls < FIRST {
             1
@@ -76,7 +76,8 @@ impl HookTimes {
         self.next = self.calls - 1 + step;
     }
 
-    /// All calls together, in seconds: the mean of those that were timed, for all.
+    /// Estimated total of all calls, in seconds: the mean of the timed ones times the number of
+    /// calls.
     pub fn seconds(&self) -> f64 {
         if self.timed == 0 {
             return 0.0;
@@ -84,8 +85,8 @@ impl HookTimes {
         self.sum.as_secs_f64() / f64::from(self.timed) * self.calls as f64
     }
 
-    /// How much more memory all calls together have kept than given back, in bytes: the mean of
-    /// the first ones, for all.
+    /// Estimated net growth of memory in all calls, in bytes: the mean of the measured ones times
+    /// the number of calls.
     pub fn growth(&self) -> f64 {
         if self.weighed == 0 {
             return 0.0;
@@ -95,7 +96,7 @@ impl HookTimes {
 }
 
 impl Begin {
-    /// What is to be read now.
+    /// Reads the clock.
     #[cold]
     pub(super) fn read() -> Begin {
         Begin {
@@ -104,7 +105,7 @@ impl Begin {
         }
     }
 
-    /// The same with the memory in use, which takes a microsecond or more to tell.
+    /// Reads the clock and the memory in use, which takes a microsecond or more.
     #[cold]
     pub(super) fn read_all() -> Begin {
         Begin {
@@ -118,7 +119,7 @@ impl Begin {
 mod tests {
     use super::*;
 
-    /// How many of the next calls are timed, if each takes so long.
+    /// How many of the next calls are timed if each takes `each`.
     fn timed(times: &mut HookTimes, calls: u64, each: Duration) -> u64 {
         let mut count = 0;
         for _ in 0..calls {

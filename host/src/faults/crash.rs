@@ -1,5 +1,5 @@
-//! Signals that end the process, and `exit` in the middle of a run: told with the hook that was
-//! called, and then ended with the exit code 5.
+//! Handlers for fatal signals and for `exit` during a run: they report the hook being called and
+//! end the process with exit code 5.
 
 use std::ffi::{CString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -13,10 +13,10 @@ use super::trail::Trail;
 use crate::exit;
 use crate::signals;
 
-/// The environment variable that asks for a core file beside the report.
+/// Environment variable that requests a core file in addition to the report.
 pub(crate) const CORE: &str = "SCONCE_CORE";
 
-/// The signals of crashes.
+/// Signals that mean a crash.
 const SIGNALS: [c_int; 5] = [
     libc::SIGSEGV,
     libc::SIGBUS,
@@ -25,38 +25,39 @@ const SIGNALS: [c_int; 5] = [
     libc::SIGABRT,
 ];
 
-/// Room for handlers on a stack that has overflown: a report, and some.
+/// Size in bytes of the handlers' stack, used after a stack overflow: room for a report and more.
 const STACK: usize = 128 * 1024;
 
 /// Everything that a handler needs; never freed.
 struct Context {
     pid: libc::pid_t,
-    /// The thread that hooks are called on.
+    /// Thread on which hooks are called.
     thread: libc::pid_t,
     trail: &'static Trail,
     suspects: Suspects,
-    /// The report's file, and its name until it is whole.
+    /// Path of the report, and its temporary path until it is complete.
     report: CString,
     part: CString,
-    /// The code of the plugins: from, to, the first hook of that plugin.
+    /// Code of the plugins: start address, end address, index of the plugin's first hook.
     code: Vec<(usize, usize, usize)>,
     wants_core: bool,
 }
 
-/// So much of a stack is looked through for a plugin's code, in pieces.
+/// The stack is searched for a plugin's code in at most `PIECES` chunks of `PIECE` bytes.
 const PIECE: usize = 4096;
 const PIECES: usize = 16;
 
 impl Context {
-    /// The plugin whose code is at an address, by its first hook.
+    /// Plugin whose code contains an address, as the index of its first hook.
     fn plugin_at(&self, address: usize) -> Option<usize> {
         let mut code = self.code.iter();
         let found = code.find(|(from, to, _)| (*from..*to).contains(&address));
         found.map(|(_, _, hook)| *hook)
     }
 
-    /// The plugin whose code called what crashed: the innermost address on the stack that leads to a plugin's code.
-    /// The stack may be damaged, or end, so the system copies it, which answers with an error then.
+    /// Plugin whose code called the function that crashed: the innermost address on the stack that lies in a
+    /// plugin's code. The stack may be damaged or end here, so the kernel copies it, which then fails with an
+    /// error.
     fn caller(&self, stack: usize) -> Option<usize> {
         const WORD: usize = size_of::<usize>();
         let mut words = [0_usize; PIECE / WORD];
@@ -71,7 +72,8 @@ impl Context {
                 iov_base: from as *mut c_void,
                 iov_len: wanted,
             };
-            // SAFETY: the system writes to the words, which have room, and asks nothing of the other place.
+            // SAFETY: the kernel writes at most `wanted` bytes to `words`, which is that large; it reports
+            // an unreadable source address as an error.
             let read = unsafe {
                 libc::process_vm_readv(self.pid, &raw const here, 1, &raw const there, 1, 0)
             };
@@ -91,10 +93,10 @@ impl Context {
 
 static CONTEXT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
 
-/// Whether a report is being written: what goes wrong then is not told again.
+/// Whether a report is being written; further failures are not reported.
 static IS_TOLD: AtomicBool = AtomicBool::new(false);
 
-/// From now on crashes and exits are told. To be called on the thread that calls the hooks.
+/// Installs the handlers for crashes and exits. Must be called on the thread that calls the hooks.
 pub(super) fn install(
     trail: &'static Trail,
     suspects: Suspects,
@@ -103,7 +105,7 @@ pub(super) fn install(
     let report = directory.join("crash.json");
     let part = directory.join(".crash.json.part");
     let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
-    // SAFETY: asks the system for two numbers.
+    // SAFETY: `getpid` and `gettid` have no preconditions.
     let (pid, thread) = unsafe { (libc::getpid(), libc::gettid()) };
     let context = Context {
         pid,
@@ -121,17 +123,18 @@ pub(super) fn install(
         .is_null();
     alternate_stack()?;
     for signal in SIGNALS {
-        // SAFETY: numbers and pointers, for which zeros are good.
+        // SAFETY: `sigaction` consists of integers and pointers, for which all zeros are valid.
         let mut action: libc::sigaction = unsafe { mem::zeroed() };
         action.sa_sigaction = on_signal as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-        // SAFETY: the handler has the signature that `SA_SIGINFO` asks for.
+        // SAFETY: the handler has the signature that `SA_SIGINFO` requires, and `action` is
+        // initialised.
         if unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) } != 0 {
             return Err(io::Error::last_os_error());
         }
     }
     if is_first {
-        // SAFETY: functions that stay as long as the process.
+        // SAFETY: `on_exit` belongs to this program's code, which is never unloaded.
         let failed = unsafe { libc::atexit(on_exit) != 0 || at_quick_exit(on_exit) != 0 };
         if failed {
             return Err(io::Error::other("`atexit` has no room"));
@@ -141,14 +144,15 @@ pub(super) fn install(
 }
 
 unsafe extern "C" {
-    /// C11's.
+    /// The C11 function.
     fn at_quick_exit(function: extern "C" fn()) -> c_int;
 }
 
-/// A stack for the handlers, since the thread's own may be what has overflown.
+/// Sets up a stack for the handlers, since the thread's own may have overflowed.
 fn alternate_stack() -> io::Result<()> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-    // SAFETY: a fresh mapping of its own, which is never unmapped, becomes the handlers' stack.
+    // SAFETY: the handlers' stack is a new mapping of `STACK` bytes, which nothing else uses and
+    // which is never unmapped.
     unsafe {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         let stack = libc::stack_t {
@@ -163,7 +167,7 @@ fn alternate_stack() -> io::Result<()> {
     Ok(())
 }
 
-/// Where the plugins' code lies in memory.
+/// Address ranges of the plugins' code.
 fn code_of(suspects: &Suspects) -> Vec<(usize, usize, usize)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut code = Vec::new();
@@ -173,8 +177,8 @@ fn code_of(suspects: &Suspects) -> Vec<(usize, usize, usize)> {
             continue;
         }
         seen.push(&suspect.loaded);
-        // The name of a file in memory is `/memfd:NAME (deleted)`, and two may have the same: the
-        // number of the file tells them apart.
+        // A file in memory is listed as `/memfd:NAME (deleted)`, and two may have the same name;
+        // the inode tells them apart.
         let Ok(file) = rustix::fs::stat(&suspect.loaded) else {
             continue;
         };
@@ -199,34 +203,36 @@ fn code_of(suspects: &Suspects) -> Vec<(usize, usize, usize)> {
     code
 }
 
-/// The handler of [`SIGNALS`].
+/// Handler of [`SIGNALS`].
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut c_void) {
-    // SAFETY: leaked when it was installed, and only read.
+    // SAFETY: the context was leaked when it was installed and is only read, so the pointer is null
+    // or valid.
     let Some(context) = (unsafe { CONTEXT.load(Ordering::SeqCst).as_ref() }) else {
         default_action(signal)
     };
-    // A forked process has nothing to do with the run any more.
-    // SAFETY: asks the system for a number.
+    // A forked process is not part of the run.
+    // SAFETY: `getpid` has no preconditions and is async-signal-safe.
     if unsafe { libc::getpid() } != context.pid {
         default_action(signal);
     }
     if IS_TOLD.swap(true, Ordering::SeqCst) {
-        // A crash while a crash is told: another thread's, or the telling's own.
-        // SAFETY: asks the system for a number.
+        // A crash during a report: in another thread, or in the reporting itself.
+        // SAFETY: `gettid` has no preconditions and is async-signal-safe.
         if unsafe { libc::gettid() } == context.thread {
             end();
         }
         loop {
-            // SAFETY: waits for the other one to end the process.
+            // SAFETY: `pause` has no preconditions; the reporting thread ends the process.
             unsafe { libc::pause() };
         }
     }
-    // SAFETY: the system's own for this signal.
+    // SAFETY: `info` and `machine` are what the system passed to this handler.
     let (address, place) = unsafe { (address_of(info), Place::read(machine)) };
-    // SAFETY: asks the system for a number.
+    // SAFETY: `gettid` has no preconditions and is async-signal-safe.
     let on_training_thread = unsafe { libc::gettid() } == context.thread;
     let library = place.and_then(|place| context.plugin_at(place.instruction));
-    // Where a hook is being called it is named anyway; elsewhere nothing else says whose work it was.
+    // During a hook's call the report names the hook anyway; otherwise only the stack shows whose
+    // code it was.
     let is_unnamed = !on_training_thread || !context.trail.is_calling();
     let caller = place
         .filter(|_| library.is_none() && is_unnamed)
@@ -250,13 +256,14 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut
     end()
 }
 
-/// Called when the process exits in an orderly way.
+/// Runs when the process exits through `exit` or `quick_exit`.
 extern "C" fn on_exit() {
-    // SAFETY: leaked when it was installed, and only read.
+    // SAFETY: the context was leaked when it was installed and is only read, so the pointer is null
+    // or valid.
     let Some(context) = (unsafe { CONTEXT.load(Ordering::SeqCst).as_ref() }) else {
         return;
     };
-    // SAFETY: asks the system for a number.
+    // SAFETY: `getpid` has no preconditions.
     let is_own = unsafe { libc::getpid() } == context.pid;
     if !is_own || !context.trail.is_running() || IS_TOLD.swap(true, Ordering::SeqCst) {
         return;
@@ -267,7 +274,7 @@ extern "C" fn on_exit() {
             kind: Kind::Exit,
             signal: None,
             stack_overflow: false,
-            // SAFETY: asks the system for a number.
+            // SAFETY: `gettid` has no preconditions.
             on_training_thread: unsafe { libc::gettid() } == context.thread,
             library: None,
             is_called: false,
@@ -277,9 +284,10 @@ extern "C" fn on_exit() {
     end()
 }
 
-/// A call that took too long, told by the watchdog; false where something else is told already.
+/// Reports a hang found by the watchdog; false if another report is already being written.
 pub(super) fn tell_hang(seconds: u64) -> bool {
-    // SAFETY: leaked when it was installed, and only read.
+    // SAFETY: the context was leaked when it was installed and is only read, so the pointer is null
+    // or valid.
     let Some(context) = (unsafe { CONTEXT.load(Ordering::SeqCst).as_ref() }) else {
         return false;
     };
@@ -303,24 +311,25 @@ pub(super) fn tell_hang(seconds: u64) -> bool {
 
 /// Prints the message and writes the report.
 fn tell(context: &Context, end: &End) {
-    // Words are for the terminal as it was.
+    // Restores the terminal for the message.
     super::terminal::give_back();
     let mut text = Text::new();
     report::message(&mut text, end, context.trail, &context.suspects);
-    // SAFETY: standard error may be closed, which is no reason to do otherwise.
+    // SAFETY: `write_all` accepts any descriptor; if standard error is closed, the message is lost.
     unsafe { write_all(2, text.bytes()) };
     let is_written = write_report(context, end);
     let mut text = Text::new();
     report::message_end(&mut text, end, context.trail, &context.suspects, is_written);
-    // SAFETY: as above.
+    // SAFETY: `write_all` accepts any descriptor; if standard error is closed, the message is lost.
     unsafe { write_all(2, text.bytes()) };
 }
 
-/// Writes `crash.json`; whether it is there.
+/// Writes `crash.json`; returns whether it is in place.
 fn write_report(context: &Context, end: &End) -> bool {
     let mut text = Text::new();
     report::json(&mut text, end, context.trail, &context.suspects);
-    // SAFETY: paths that end with a zero, and calls that are allowed in a signal handler.
+    // SAFETY: the paths are null-terminated and live as long as the context, and all calls are
+    // async-signal-safe.
     unsafe {
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
         let file = libc::open(context.part.as_ptr(), flags, 0o644);
@@ -335,11 +344,11 @@ fn write_report(context: &Context, end: &End) -> bool {
 
 /// # Safety
 ///
-/// Any number is good; a closed one is answered with false.
+/// None: any descriptor is allowed, and a closed one gives false.
 unsafe fn write_all(file: c_int, bytes: &[u8]) -> bool {
     let mut rest = bytes;
     while !rest.is_empty() {
-        // SAFETY: the bytes are there.
+        // SAFETY: pointer and length describe `rest`.
         let written = unsafe { libc::write(file, rest.as_ptr().cast(), rest.len()) };
         match usize::try_from(written) {
             Ok(count) if count > 0 => rest = rest.get(count..).unwrap_or_default(),
@@ -349,15 +358,16 @@ unsafe fn write_all(file: c_int, bytes: &[u8]) -> bool {
     true
 }
 
-/// Ends the process; nothing of it runs any more, destructors neither.
+/// Ends the process at once, without running destructors or exit handlers.
 fn end() -> ! {
-    // SAFETY: that is all it does.
+    // SAFETY: `_exit` has no preconditions and is async-signal-safe.
     unsafe { libc::_exit(i32::from(exit::CRASH)) }
 }
 
-/// What the signal does to a process that says nothing of it.
+/// Applies the signal's default action.
 fn default_action(signal: c_int) -> ! {
-    // SAFETY: calls that are allowed in a signal handler; the signal is not blocked.
+    // SAFETY: these calls are async-signal-safe and take no pointers; the signal is not blocked, so
+    // `raise` delivers it.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
@@ -365,10 +375,11 @@ fn default_action(signal: c_int) -> ! {
     }
 }
 
-/// A core file by a forked process, which has the same memory: this one keeps its exit code.
+/// Writes a core file from a forked process with the same memory, so that this one keeps its exit
+/// code.
 fn leave_core(signal: c_int) {
-    // SAFETY: not by way of `fork`, which runs handlers and takes locks. The child runs nothing but
-    // its end.
+    // SAFETY: `clone` is called directly because `fork` runs handlers and takes locks. The child
+    // only ends itself.
     unsafe {
         let child = libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
         if child == 0 {
@@ -384,16 +395,18 @@ fn leave_core(signal: c_int) {
 
 /// # Safety
 ///
-/// `info` must be what the system gave a handler.
+/// `info` must be what the system passed to a signal handler.
 unsafe fn address_of(info: *mut libc::siginfo_t) -> usize {
-    // SAFETY: passed on.
+    // SAFETY: the caller promises that `info` is what the system passed to a signal handler, so it
+    // is null or valid.
     unsafe { info.as_ref() }.map_or(0, |info| {
-        // SAFETY: an address for all faults; a number of something else where a process sent it.
+        // SAFETY: the field is an address for all faults, and some other number if a process sent
+        // the signal; both are valid.
         unsafe { info.si_addr() as usize }
     })
 }
 
-/// Where the thread was.
+/// Instruction and stack pointer of the thread when the signal arrived.
 #[derive(Clone, Copy)]
 struct Place {
     instruction: usize,
@@ -403,10 +416,11 @@ struct Place {
 impl Place {
     /// # Safety
     ///
-    /// `machine` must be what the system gave a handler.
+    /// `machine` must be what the system passed to a signal handler.
     #[cfg(target_arch = "x86_64")]
     unsafe fn read(machine: *mut c_void) -> Option<Place> {
-        // SAFETY: passed on.
+        // SAFETY: the caller promises that `machine` is what the system passed to a signal handler:
+        // null or a `ucontext_t`.
         let machine = unsafe { machine.cast::<libc::ucontext_t>().as_ref() }?;
         let registers = &machine.uc_mcontext.gregs;
         let register = |number: c_int| registers.get(number as usize).map(|value| *value as usize);
@@ -418,10 +432,11 @@ impl Place {
 
     /// # Safety
     ///
-    /// `machine` must be what the system gave a handler.
+    /// `machine` must be what the system passed to a signal handler.
     #[cfg(target_arch = "aarch64")]
     unsafe fn read(machine: *mut c_void) -> Option<Place> {
-        // SAFETY: passed on.
+        // SAFETY: the caller promises that `machine` is what the system passed to a signal handler:
+        // null or a `ucontext_t`.
         let machine = unsafe { machine.cast::<libc::ucontext_t>().as_ref() }?;
         Some(Place {
             instruction: machine.uc_mcontext.pc as usize,
@@ -431,14 +446,14 @@ impl Place {
 
     /// # Safety
     ///
-    /// None.
+    /// None: the pointer is not used.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     unsafe fn read(_machine: *mut c_void) -> Option<Place> {
         None
     }
 
-    /// Whether a fault at an address is a stack that has no more room: at its end or, with a large
-    /// frame, somewhat behind it.
+    /// Whether a fault at an address is a stack overflow: at the end of the stack or, with a large
+    /// frame, somewhat beyond it.
     fn is_overflow(self, address: usize) -> bool {
         let below = self.stack.saturating_sub(256 * 1024);
         (below..=self.stack.saturating_add(4096)).contains(&address)

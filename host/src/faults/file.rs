@@ -1,4 +1,4 @@
-//! The breadcrumbs' file in a run's directory: the numbers, then the names of the hooks.
+//! File of the breadcrumbs in a run's directory: the [`Trail`], then the names of the hooks.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use super::suspects::Suspect;
 use super::trail::{Crumb, MAGIC, Trail};
 
-/// Its name; it is there while a run is under way.
+/// Name of the file, which exists only during a run.
 const NAME: &str = ".breadcrumbs";
 
-/// The numbers' part of the file, in whole pages.
+/// Size in bytes of the part that holds the [`Trail`], in whole pages.
 const SIZE: usize = 4096;
 
 const _: () = assert!(size_of::<Trail>() <= SIZE);
@@ -19,10 +19,11 @@ pub(super) fn path(directory: &Path) -> PathBuf {
     directory.join(NAME)
 }
 
-/// Makes the file and the numbers in it, which stay as long as this process.
+/// Creates the file and maps its [`Trail`] for the lifetime of this process.
 pub(super) fn create(directory: &Path, hooks: &[Suspect]) -> io::Result<&'static Trail> {
     let path = path(directory);
-    // A file of its own: an earlier process, or a forked one, may still have the last one.
+    // Always a new file: an earlier process, or a forked copy, may still have the previous one
+    // mapped.
     if let Err(error) = std::fs::remove_file(&path)
         && error.kind() != io::ErrorKind::NotFound
     {
@@ -33,7 +34,7 @@ pub(super) fn create(directory: &Path, hooks: &[Suspect]) -> io::Result<&'static
         .write(true)
         .create_new(true)
         .open(&path)?;
-    // Written rather than left out: where the disk is full it is an error here and no signal later.
+    // Written rather than left sparse: a full disk is then an error here instead of a signal later.
     file.write_all(&[0; SIZE])?;
     for hook in hooks {
         let one_line = |text: &str| text.replace(['\n', '\t'], " ");
@@ -51,8 +52,8 @@ pub(super) fn create(directory: &Path, hooks: &[Suspect]) -> io::Result<&'static
 #[cfg(target_os = "linux")]
 fn map(file: &std::fs::File) -> io::Result<&'static Trail> {
     use rustix::mm::{MapFlags, ProtFlags, mmap};
-    // SAFETY: a fresh mapping, which is never unmapped, of a file that has this size. Others may
-    // write to the file, which the atomic numbers allow; all bits are good for them.
+    // SAFETY: a new mapping, never unmapped, of a file that is at least this large. Other processes
+    // may write to the file, which atomics tolerate, and every bit pattern is valid for them.
     unsafe {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         let place = mmap(std::ptr::null_mut(), SIZE, flags, MapFlags::SHARED, file, 0)?;
@@ -65,17 +66,17 @@ fn map(_file: &std::fs::File) -> io::Result<&'static Trail> {
     Err(io::Error::other("Sconce keeps breadcrumbs on Linux alone"))
 }
 
-/// What a run that did not come to its end has left.
+/// What a run left behind that did not finish.
 pub(super) struct Left {
     pub(super) pid: u64,
     pub(super) crumb: Crumb,
-    /// The hook that was being called.
+    /// Hook that was being called.
     pub(super) hook: Option<Suspect>,
     pub(super) checkpoint: Option<String>,
 }
 
-/// Reads the file of a run that did not come to its end; nothing where there is none, or where it
-/// is another's.
+/// Reads the file of a run that did not finish; `None` if there is none, or it is not a breadcrumbs
+/// file.
 pub(super) fn read(directory: &Path) -> Option<Left> {
     let bytes = std::fs::read(path(directory)).ok()?;
     let (numbers, names) = bytes.split_at_checked(SIZE)?;

@@ -1,8 +1,9 @@
-//! Copies of this process: a plugin may fork, but a copy never goes on with the host's code.
+//! Detection of forked copies of this process: a plugin may fork, but a copy must not continue with the host's
+//! code.
 //!
-//! It would write to the same files as the run itself. The kernel empties the marked page in every
-//! child, whichever way it was forked, so one look at it tells the two apart: cheap enough for every call of a
-//! hook. Where libraries are opened, which may be long before a run, the process's number is compared.
+//! It would write to the same files as the run itself. The kernel clears the marked page in every child,
+//! however it was forked, so one read of it tells the two apart: cheap enough for every call of a hook. Where
+//! libraries are opened, which may be long before a run, process IDs are compared instead.
 
 #[cfg(target_os = "linux")]
 mod imp {
@@ -11,39 +12,39 @@ mod imp {
 
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-    /// What is there where there is no marked page.
+    /// Stands in for the marked page until there is one.
     static HERE: AtomicU8 = AtomicU8::new(1);
 
-    /// 1 in this process, 0 in a forked one.
+    /// Points to 1 in this process and to 0 in a forked one.
     static MARK: AtomicPtr<AtomicU8> = AtomicPtr::new(ptr::from_ref(&HERE).cast_mut());
 
-    /// One page is enough, and the smallest that there is.
+    /// Smallest size of a page.
     const PAGE: usize = 4096;
 
     pub(crate) fn watch() -> std::io::Result<()> {
         if MARK.load(Ordering::Acquire) != ptr::from_ref(&HERE).cast_mut() {
             return Ok(());
         }
-        // SAFETY: a fresh mapping of its own, which is never unmapped.
+        // SAFETY: a new mapping that nothing else uses, and which is never unmapped.
         let page = unsafe {
             let flags = ProtFlags::READ | ProtFlags::WRITE;
             let page = mmap_anonymous(ptr::null_mut(), PAGE, flags, MapFlags::PRIVATE)?;
             madvise(page, PAGE, Advice::LinuxWipeOnFork)?;
             page.cast::<AtomicU8>()
         };
-        // SAFETY: the page is there, and a byte has no alignment.
+        // SAFETY: the page was just mapped as writable, and an `AtomicU8` needs no alignment.
         unsafe { (*page).store(1, Ordering::Relaxed) };
         MARK.store(page, Ordering::Release);
         Ok(())
     }
 
-    /// Tells this process from its forked copies.
+    /// Distinguishes this process from its forked copies.
     #[derive(Clone, Copy)]
     pub(crate) struct Mark(&'static AtomicU8);
 
     #[inline]
     pub(crate) fn mark() -> Mark {
-        // SAFETY: leads to the static or to the page, both of which stay.
+        // SAFETY: points to the static or to the page, and both live as long as the process.
         Mark(unsafe { &*MARK.load(Ordering::Relaxed) })
     }
 
@@ -57,7 +58,7 @@ mod imp {
         }
     }
 
-    /// The process that is about to run a plugin's code.
+    /// ID of the process that is about to run a plugin's code.
     #[derive(Clone, Copy)]
     pub(crate) struct Origin(u32);
 
@@ -66,7 +67,7 @@ mod imp {
             Origin(std::process::id())
         }
 
-        /// Ends this process if it is a copy of that one.
+        /// Ends this process if it is a copy of the recorded one.
         pub(crate) fn check(self) {
             if std::process::id() != self.0 {
                 stop();
@@ -74,14 +75,14 @@ mod imp {
         }
     }
 
-    /// Ends a forked process that came back from a plugin's code.
+    /// Ends a forked process that returned from a plugin's code.
     #[cold]
     #[inline(never)]
     fn stop() -> ! {
         let words = "sconce: a process that a plugin forked came back from the plugin's code: it ends \
                      here, the host continues without it\n";
-        // Not by way of std, whose locks another thread may have held at the fork.
-        // SAFETY: writes bytes that are there; ends this process without running anything more of it.
+        // Not through std, whose locks another thread may have held when the process was forked.
+        // SAFETY: `write` gets the pointer and length of a live string; `_exit` has no preconditions.
         unsafe {
             libc::write(2, words.as_ptr().cast(), words.len());
             libc::_exit(i32::from(crate::exit::CRASH))
@@ -95,7 +96,7 @@ mod imp {
         Ok(())
     }
 
-    /// Forked copies are not told from this process on this system.
+    /// Forked copies are not detected on this system.
     #[derive(Clone, Copy)]
     pub(crate) struct Mark;
 
@@ -104,7 +105,7 @@ mod imp {
         Mark
     }
 
-    /// The process that is about to run a plugin's code.
+    /// Forked copies are not detected on this system.
     #[derive(Clone, Copy)]
     pub(crate) struct Origin;
 

@@ -1,20 +1,20 @@
-//! The end of the process: exit handlers and destructors of plugins that don't come back.
+//! Time limit for the process's exit: plugins' exit handlers and destructors that never return.
 //!
-//! Everything of the run is written by then, and its watchdog is gone. What a library registers in a hook's call
-//! (`atexit`, destructors of thread-locals) no trial has seen.
+//! By then everything of the run is written, and its watchdog is gone. Handlers that a library registers during
+//! a hook's call (`atexit`, destructors of thread-locals) have not been seen by any trial.
 
 use std::thread;
 use std::time::Duration;
 
 use crate::exit;
 
-/// The process is ended at this multiple of the time after which a hang is reported.
+/// Multiple of the hang limit after which the process is ended.
 const PATIENCE: u32 = 3;
 
-/// From now on this process exits: where that takes longer than the limit it is reported, and in the end done without
-/// the plugins' say.
+/// Limits the time that this process takes to exit: after `limit` a warning is printed, and after [`PATIENCE`] times
+/// that the process is ended without running the plugins' remaining handlers.
 pub(crate) fn leave(limit: Duration) {
-    // Where the system gives no thread there is no watch, which is no reason not to exit.
+    // Without a thread there is no limit, but the process can still exit.
     drop(thread::Builder::new().name("exit".to_owned()).spawn(move || {
         thread::sleep(limit);
         say(&format!(
@@ -32,7 +32,7 @@ pub(crate) fn leave(limit: Duration) {
 }
 
 fn say(text: &str) {
-    // Not by way of std, whose standard error another thread may have locked.
+    // Not through std, since another thread may have locked its standard error.
     #[cfg(unix)]
     let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
     #[cfg(not(unix))]
@@ -41,7 +41,7 @@ fn say(text: &str) {
 
 #[cfg(unix)]
 fn quit() {
-    // SAFETY: ends this process without running anything more of it.
+    // SAFETY: `_exit` has no preconditions; it runs no handlers or destructors.
     unsafe { libc::_exit(i32::from(exit::HANG)) }
 }
 

@@ -1,10 +1,20 @@
-//! What a hook can do to the whole process, and what is done about it: crashes, exits, hangs.
+//! Faults that affect the whole process: crashes, exits and hangs caused by hooks.
 //!
-//! While a run is under way the dispatcher leaves breadcrumbs ([`Trail`]): which hook is called
-//! where. Who reads them: the handlers of signals and of `exit`, which write `crash.json` and end
-//! the process with the exit code 5; a watchdog, which ends a run that hangs with 6; and the next
-//! start in the same directory, which says of a run that left nothing else where it was.
-//! `docs/faults.md` has a line for each fault and what becomes of it.
+//! **Parts.** [`Trail`] (`trail`) records which hook is being called where: the breadcrumbs, in
+//! memory backed by a `file` in the run's directory. `crash` holds the handlers for signals and
+//! `exit`, `watchdog` the thread that notices hangs, `report` the message and `crash.json`,
+//! `suspects` the hooks' names for them. `previous` reports how the last run in a directory ended,
+//! `fork` ends forked copies of the process, `leaving` limits the time of the process's exit, and
+//! `terminal` restores the terminal before a report.
+//!
+//! **Flow.** `watch` sets everything up before hooks are created, if there are any. The dispatcher
+//! updates the [`Trail`] around every call. On a crash or `exit` the handlers write `crash.json`
+//! and end the process with exit code 5; on a hang the watchdog does so with 6, after trying to
+//! save the parameters. If nothing could be written (`SIGKILL`), the next start in the same
+//! directory reads the breadcrumbs and reports where that run was.
+//!
+//! **States.** A trail is at `Stage::Running` from `watch` until its `Guard` is dropped, then at
+//! `Stage::Ended`. `docs/faults.md` lists how each fault is handled.
 
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "signals and exits")]
@@ -55,7 +65,7 @@ use trail::Stage;
 pub use trail::Trail;
 use watchdog::{Parameters, Watch, Watchdog};
 
-/// The watch over a run, from before the creation of its hooks until after their end.
+/// Active monitoring of a run, from before the creation of its hooks until after they are dropped.
 pub(crate) struct Guard {
     trail: &'static Trail,
     file: Option<PathBuf>,
@@ -63,7 +73,8 @@ pub(crate) struct Guard {
     parameters: Parameters,
 }
 
-/// Begins the watch over a run whose hooks are called on this thread. What can't be had is told.
+/// Starts monitoring a run whose hooks are called on this thread. What can't be set up is added to
+/// `warnings`.
 pub(crate) fn watch(
     directory: &Path,
     hooks: Vec<Suspect>,
@@ -76,7 +87,7 @@ pub(crate) fn watch(
         watchdog: None,
         parameters: Arc::default(),
     };
-    // Without hooks nobody can be named, and the system's own words are as good.
+    // Without hooks there is none to name, and the system's own message is as good.
     if hooks.is_empty() {
         return guard;
     }
@@ -123,12 +134,13 @@ pub(crate) fn watch(
 }
 
 impl Guard {
-    /// Where the dispatcher leaves its breadcrumbs.
+    /// Where the dispatcher records the hooks' calls.
     pub(crate) fn trail(&self) -> &'static Trail {
         self.trail
     }
 
-    /// The parameters to save if a hook hangs: tensors that share their memory with the task's.
+    /// Sets the parameters to save if a hook hangs: tensors that share their memory with the
+    /// task's.
     pub(crate) fn rescue(&self, parameters: Vec<(String, Tensor)>) {
         let mut kept = match self.parameters.lock() {
             Ok(kept) => kept,
@@ -143,7 +155,7 @@ impl Drop for Guard {
         drop(self.watchdog.take());
         self.trail.enter(Stage::Ended);
         if let Some(file) = self.file.take() {
-            // Its end mark is set, whether it goes or not.
+            // The file carries an end mark, whether or not it can be removed.
             drop(std::fs::remove_file(file));
         }
     }

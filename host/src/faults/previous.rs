@@ -1,23 +1,24 @@
-//! What the run before in the same directory left: how it ended, if it did not come to its end.
+//! The previous run in the same directory: how it ended, if it did not finish.
 
 use std::path::{Path, PathBuf};
 
 use super::file::{self, Left};
 use crate::diagnostic::Diagnostic;
 
-/// What is to be said of the run before, if it did not come to its end. Its report is kept beside
-/// the place of the next one.
+/// Warning about the previous run, if it did not finish. Its report is renamed to make room for the
+/// next one.
 pub(crate) fn warning(directory: &Path) -> Option<Diagnostic> {
     let report = directory.join("crash.json");
     let Some(left) = file::read(directory) else {
-        // Of a run that came to its end and crashed only at the process's exit, which has been said then.
+        // A report here is of a run that finished and crashed only at the process's exit, which was
+        // reported then.
         drop(keep(&report, directory));
         return None;
     };
     let known = std::fs::read(&report).ok();
     let known: Option<serde_json::Value> =
         known.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    // Of an earlier process, if it has another number.
+    // Another process ID means an earlier process.
     let known = known.filter(|known| known["pid"].as_u64() == Some(left.pid));
     let how = match known.as_ref().and_then(|known| known["kind"].as_str()) {
         Some("crash") => {
@@ -54,7 +55,7 @@ pub(crate) fn warning(directory: &Path) -> Option<Diagnostic> {
     }
 }
 
-/// Keeps a report beside the place of the next one.
+/// Renames a report to make room for the next one.
 fn keep(report: &Path, directory: &Path) -> std::io::Result<PathBuf> {
     let kept = directory.join("crash.previous.json");
     std::fs::rename(report, &kept)?;

@@ -1,16 +1,16 @@
-//! What is said of a process that a hook has brought to its end: a message, and `crash.json`.
+//! Report of a process that a hook has ended: a message, and `crash.json`.
 //!
-//! All of it can be said from a signal handler: texts were prepared before, numbers are written by
-//! hand, nothing is allocated, nothing is locked.
+//! All of it can run in a signal handler: texts were prepared before, numbers are formatted by
+//! hand, nothing is allocated or locked.
 
 use super::suspects::Suspects;
 use super::trail::{Crumb, Trail};
 use crate::printable::breaks_line;
 
-/// The longest report, in bytes; what is more is cut off.
+/// Maximum length of a report in bytes; the rest is cut off.
 const LONGEST: usize = 16 * 1024;
 
-/// What has brought the process to its end.
+/// Cause of the process's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A signal.
@@ -21,24 +21,25 @@ pub(super) enum Kind {
     Hang,
 }
 
-/// What is known of the end.
+/// Known facts about the end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
     pub(super) kind: Kind,
-    /// The signal's name.
+    /// Name of the signal.
     pub(super) signal: Option<&'static str>,
     pub(super) stack_overflow: bool,
-    /// Whether it happened on the thread that hooks are called on.
+    /// Whether it happened on the thread on which hooks are called.
     pub(super) on_training_thread: bool,
-    /// The plugin in whose code it happened, by its number.
+    /// Plugin in whose code it happened, as the index of its first hook.
     pub(super) library: Option<usize>,
-    /// Whether it happened in what that plugin's code called, rather than in the code itself.
+    /// Whether it happened in a function called by that plugin's code, rather than in the code
+    /// itself.
     pub(super) is_called: bool,
-    /// How long the call has taken.
+    /// Duration of the call.
     pub(super) seconds: Option<u64>,
 }
 
-/// Text in a place of a fixed size.
+/// Text in a buffer of fixed size.
 pub(super) struct Text {
     bytes: [u8; LONGEST],
     length: usize,
@@ -86,7 +87,7 @@ impl Text {
         self.put_bytes(digits.get(first..).unwrap_or_default())
     }
 
-    /// A JSON text of bytes from outside; what is no ASCII is left as it is.
+    /// Appends untrusted bytes as a JSON string; non-ASCII bytes are left as they are.
     fn put_quoted(&mut self, bytes: &[u8]) -> &mut Text {
         self.put("\"");
         for byte in bytes {
@@ -100,7 +101,7 @@ impl Text {
         self.put("\"")
     }
 
-    /// A text from outside for people: what would steer the terminal is replaced.
+    /// Appends untrusted text for people; terminal control characters are replaced.
     fn put_shown(&mut self, text: &str) -> &mut Text {
         for c in text.chars() {
             let shown = if breaks_line(c) { '?' } else { c };
@@ -117,7 +118,7 @@ impl Text {
     }
 }
 
-/// What is said to people.
+/// Writes the message for the user.
 pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Suspects) {
     let crumb = trail.read();
     let suspect = crumb.hook.and_then(|hook| suspects.hooks.get(hook));
@@ -197,7 +198,7 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
     text.put("\n");
 }
 
-/// What is said to people once the report was to be written.
+/// Writes the end of the message, after the attempt to write the report.
 pub(super) fn message_end(
     text: &mut Text,
     end: &End,
@@ -246,7 +247,7 @@ fn put_moment(text: &mut Text, crumb: &Crumb) {
     };
 }
 
-/// `crash.json`.
+/// Writes the contents of `crash.json`.
 pub(super) fn json(text: &mut Text, end: &End, trail: &Trail, suspects: &Suspects) {
     let crumb = trail.read();
     let suspect = crumb.hook.and_then(|hook| suspects.hooks.get(hook));

@@ -1,4 +1,4 @@
-//! Reports of crashes and hangs, on systems that have them.
+//! Reporting of crashes and hangs, with stand-ins for systems without handlers.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::trail::Trail;
 ///
 /// # Errors
 ///
-/// The system's, or that this one has no such handlers.
+/// If the system refuses, or has no such handlers.
 #[cfg(target_os = "linux")]
 pub(super) fn install(
     trail: &'static Trail,
@@ -19,19 +19,19 @@ pub(super) fn install(
     super::crash::install(trail, suspects, directory)
 }
 
-/// Only Linux has them so far.
+/// Fails: the handlers exist only on Linux.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn install(_: &'static Trail, _: Suspects, _: &Path) -> std::io::Result<()> {
     Err(std::io::Error::other("Sconce does so on Linux alone"))
 }
 
-/// Reports a call that has lasted for this many seconds; whether it was the first report of this process.
+/// Reports a call that has lasted for `seconds`; false if another report is already being written.
 #[cfg(target_os = "linux")]
 pub(super) fn tell_hang(seconds: u64) -> bool {
     super::crash::tell_hang(seconds)
 }
 
-/// There is no report.
+/// Writes no report.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn tell_hang(_seconds: u64) -> bool {
     true

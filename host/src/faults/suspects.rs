@@ -1,28 +1,28 @@
-//! The hooks as reports name them, prepared before anything can go wrong.
+//! Names of the hooks for reports, prepared in advance.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A hook.
+/// A hook that may be at fault.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Suspect {
-    /// Its name in the run.
+    /// Name of the hook in the run.
     pub(crate) name: String,
-    /// The plugin's name.
+    /// Name of the plugin.
     pub(crate) plugin: String,
-    /// The plugin's file.
+    /// File of the plugin.
     pub(crate) file: String,
-    /// The file that was loaded, the plugin's private copy.
+    /// The file that was loaded: a private copy of the plugin.
     pub(crate) loaded: PathBuf,
-    /// How long one of its calls may take.
+    /// Time limit of one of its calls.
     pub(crate) time_limit: Option<Duration>,
 }
 
-/// The hooks of a run, and where a report goes.
+/// Hooks of a run, and the path of a report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Suspects {
     /// In the manifest's order.
     pub(crate) hooks: Vec<Suspect>,
-    /// The report's path for people.
+    /// Path of the report, for display.
     pub(crate) report_shown: String,
 }

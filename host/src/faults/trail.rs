@@ -1,7 +1,7 @@
-//! The breadcrumbs: which call of a hook is under way, in memory that is a file.
+//! Breadcrumbs: the current call of a hook, recorded in memory backed by a file.
 //!
-//! The pages belong to the kernel: whatever ends the process, `SIGKILL` too, the file says where it
-//! was. Signal handlers, the watchdog and the next start read the same numbers.
+//! The pages belong to the kernel, so the file shows the last position however the process ends,
+//! even by `SIGKILL`. Signal handlers, the watchdog and the next start read the same fields.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -11,48 +11,49 @@ use sconce_plugin_api::{Phase, Point};
 
 use super::fork;
 
-/// The first word of the file.
+/// First word of the file.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"sconce 1");
 
-/// The longest path of a checkpoint that is kept, in bytes.
+/// Maximum length in bytes of a checkpoint's path; longer ones are not recorded.
 const LONGEST: usize = 2048;
 
-/// No hook.
+/// Value of `hook` outside of calls.
 const NOBODY: u64 = u64::MAX;
 
-/// How far the run has come.
+/// Whether the run is still in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Stage {
     /// From before the creation of the hooks until they are dropped.
     Running = 1,
-    /// It came to its end, whichever.
+    /// The run is over, successfully or not.
     Ended = 2,
 }
 
-/// A plugin's entry: a mount point's number, or one of these.
+/// Function of a plugin that is called: the number of a mount point, or one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Entry {
-    /// The creation.
+    /// Creation of a hook.
     New = 1001,
     /// `save_state`.
     Save = 1002,
     /// `load_state`.
     Load = 1003,
-    /// The drop.
+    /// Dropping of a hook.
     Drop = 1004,
 }
 
-/// The numbers. All stores are plain ones: one thread writes, and nobody waits.
+/// Fields of the breadcrumbs. All stores but the stage's are relaxed or release: one thread writes,
+/// and no reader waits.
 #[repr(C)]
 pub struct Trail {
     pub(super) magic: AtomicU64,
     pub(super) pid: AtomicU64,
     stage: AtomicU64,
-    /// The hook that is called, in the manifest's order; [`NOBODY`] outside of calls.
+    /// Hook being called, in the manifest's order; [`NOBODY`] outside of calls.
     hook: AtomicU64,
-    /// How many mount points and other entries have begun.
+    /// Number of mount points and other entries begun so far.
     entries: AtomicU64,
     entry: AtomicU64,
     phase: AtomicU64,
@@ -62,7 +63,7 @@ pub struct Trail {
     checkpoint: [AtomicU8; LONGEST],
 }
 
-/// For runs that nobody watches.
+/// Trail of runs that are not monitored.
 static NOWHERE: Trail = Trail::new();
 
 impl fmt::Debug for Trail {
@@ -90,12 +91,12 @@ impl Trail {
         }
     }
 
-    /// A trail that nobody reads.
+    /// Returns a trail that is never read.
     pub fn nowhere() -> &'static Trail {
         &NOWHERE
     }
 
-    /// The numbers of a file.
+    /// Reads the fields from a file's contents.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Trail> {
         let mut words = bytes.chunks_exact(8);
         let mut word = || {
@@ -122,7 +123,7 @@ impl Trail {
         (*trail.magic.get_mut() == MAGIC).then_some(trail)
     }
 
-    /// The calls of a mount point begin.
+    /// Records the start of a mount point's calls.
     #[inline]
     pub(crate) fn at(&self, point: Point, view: &ViewAbi) {
         self.enter_entry(u64::from(point.number()));
@@ -138,19 +139,19 @@ impl Trail {
         self.entry.store(entry, Ordering::Relaxed);
     }
 
-    /// A call of a hook begins; it lasts until the next one, or the end of all.
+    /// Records the start of a hook's call; it ends with the next call or with [`end`](Trail::end).
     #[inline]
     pub(crate) fn begin(&self, hook: usize) {
         self.hook.store(hook as u64, Ordering::Relaxed);
     }
 
-    /// The calls have come back.
+    /// Records that all calls have returned.
     #[inline]
     pub(crate) fn end(&self) {
         self.hook.store(NOBODY, Ordering::Relaxed);
     }
 
-    /// Calls one of a hook's other entries.
+    /// Calls one of a hook's other entries and records it.
     pub(crate) fn around<T>(&self, hook: usize, entry: Entry, call: impl FnOnce() -> T) -> T {
         let before = self.entry.load(Ordering::Relaxed);
         self.enter_entry(entry as u64);
@@ -162,7 +163,7 @@ impl Trail {
         result
     }
 
-    /// The last checkpoint that is whole on the disk.
+    /// Records the path of the last complete checkpoint.
     pub(crate) fn set_checkpoint(&self, path: &str) {
         let bytes = path.as_bytes();
         let length = if bytes.len() <= LONGEST {
@@ -170,7 +171,7 @@ impl Trail {
         } else {
             0
         };
-        // In between there is none, rather than half of each.
+        // No path is visible in between, rather than a mixture of two.
         self.checkpoint_length.store(0, Ordering::Release);
         for (to, from) in self.checkpoint.iter().zip(bytes) {
             to.store(*from, Ordering::Relaxed);
@@ -179,7 +180,8 @@ impl Trail {
             .store(length as u64, Ordering::Release);
     }
 
-    /// Writes the last checkpoint's path to `to`; how many bytes. Safe in a signal handler.
+    /// Copies the last checkpoint's path to `to`; returns its length in bytes. Safe in a signal
+    /// handler.
     pub(super) fn checkpoint(&self, to: &mut [u8]) -> usize {
         let length = self.checkpoint_length.load(Ordering::Acquire) as usize;
         if length > to.len() {
@@ -199,17 +201,17 @@ impl Trail {
         self.stage.load(Ordering::SeqCst) == Stage::Running as u64
     }
 
-    /// Whether a hook's call is under way.
+    /// Whether a hook is being called.
     pub(super) fn is_calling(&self) -> bool {
         self.hook.load(Ordering::Relaxed) != NOBODY
     }
 
-    /// Whether the run came to its end.
+    /// Whether the run is over.
     pub(super) fn has_ended(&self) -> bool {
         self.stage.load(Ordering::SeqCst) == Stage::Ended as u64
     }
 
-    /// What the numbers say.
+    /// Returns the recorded call.
     pub(super) fn read(&self) -> Crumb {
         let hook = self.hook.load(Ordering::Relaxed);
         Crumb {
@@ -223,10 +225,10 @@ impl Trail {
     }
 }
 
-/// The call under way, or the last one.
+/// The current call, or the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Crumb {
-    /// The hook that is called, in the manifest's order; none outside of calls.
+    /// Hook being called, in the manifest's order; `None` outside of calls.
     pub(super) hook: Option<usize>,
     pub(super) entries: u64,
     pub(super) entry: u64,
@@ -236,7 +238,7 @@ pub(super) struct Crumb {
 }
 
 impl Crumb {
-    /// The entry's name: a mount point's, or `new`, `save_state`, `load_state`, `drop`.
+    /// Name of the entry: a mount point's, or `new`, `save_state`, `load_state`, `drop`.
     pub(super) fn entry(&self) -> &'static str {
         match self.entry {
             number if number == Entry::New as u64 => "new",
@@ -250,7 +252,7 @@ impl Crumb {
         }
     }
 
-    /// The phase's name.
+    /// Name of the phase.
     pub(super) fn phase(&self) -> &'static str {
         let phase = u32::try_from(self.phase).ok().and_then(Phase::from_number);
         phase.map_or("no phase", Phase::name)

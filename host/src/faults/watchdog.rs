@@ -1,11 +1,11 @@
-//! A thread that looks at the breadcrumbs: whether a hook's call comes back.
+//! Watchdog thread: checks the breadcrumbs for hooks' calls that don't return.
 //!
-//! A call that hangs can't be ended from outside: it holds the training thread. After a soft limit
-//! it is told; after a hard one the process is ended, with its report and, where they can be had,
-//! the parameters.
+//! A hanging call can't be stopped from outside: it holds the training thread. After a soft limit a
+//! warning is printed; after a hard one the process is ended, with its report and, if possible, the
+//! parameters.
 //!
-//! It counts its own ticks rather than a clock's time: while the process is stopped or the machine
-//! sleeps there are none.
+//! Time is counted in ticks rather than read from a clock: while the process is stopped or the
+//! machine sleeps there are none.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -19,37 +19,37 @@ use super::suspects::Suspect;
 use super::trail::{Crumb, Trail};
 use crate::{exit, files, printable};
 
-/// How long the parameters may take to be saved.
+/// Time limit for saving the parameters.
 const RESCUE: Duration = Duration::from_secs(5);
 
-/// The file of the parameters in the run's directory.
+/// File of the saved parameters in the run's directory.
 pub(crate) const RESCUED: &str = "rescue.safetensors";
 
-/// The parameters' tensors, which share their memory with the task's.
+/// Tensors of the parameters, which share their memory with the task's.
 pub(super) type Parameters = Arc<Mutex<Vec<(String, Tensor)>>>;
 
-/// What the watchdog looks at.
+/// Inputs of the watchdog.
 pub(super) struct Watch {
     pub(super) trail: &'static Trail,
     pub(super) hooks: Vec<Suspect>,
-    /// A call that takes longer is told.
+    /// Time after which a slow call is reported.
     pub(super) slow: Duration,
     pub(super) directory: PathBuf,
     pub(super) parameters: Parameters,
 }
 
-/// The running thread; it ends when this is dropped.
+/// The running thread; it ends when this value is dropped.
 pub(super) struct Watchdog {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watchdog {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
     ///
-    /// Where the system gives no thread.
+    /// If the system refuses to start a thread.
     pub(super) fn start(watch: Watch) -> std::io::Result<Watchdog> {
         let (stop, stopped) = mpsc::channel();
         let tick = tick(&watch);
@@ -72,29 +72,29 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say.
+            // The thread returns nothing, so its result is ignored.
             drop(thread.join());
         }
     }
 }
 
-/// A small part of the shortest limit.
+/// Interval of the checks: a small fraction of the shortest limit.
 fn tick(watch: &Watch) -> Duration {
     let limits = watch.hooks.iter().filter_map(|hook| hook.time_limit);
     let shortest = limits.fold(watch.slow, Duration::min);
     (shortest / 5).clamp(Duration::from_millis(5), Duration::from_millis(500))
 }
 
-/// The call under way, as seen by the ticks.
+/// The current call, as seen by the ticks.
 #[derive(Default)]
 struct Call {
     number: (u64, usize),
     time: Duration,
-    /// When it is told next.
+    /// Time at which it is reported next.
     told: Duration,
 }
 
-/// One tick.
+/// Runs one tick.
 fn look(watch: &Watch, call: &mut Call, tick: Duration) {
     let crumb = watch.trail.read();
     let index = crumb.hook.unwrap_or(usize::MAX);
@@ -115,7 +115,7 @@ fn look(watch: &Watch, call: &mut Call, tick: Duration) {
         end(watch, call.time);
     }
     if call.time >= call.told {
-        // At one, two, four times the limit.
+        // At one, two, four times the limit, and so on.
         call.told *= 2;
         warn(hook, &crumb, call.time, hook.time_limit);
     }
@@ -137,7 +137,7 @@ fn warn(hook: &Suspect, crumb: &Crumb, time: Duration, limit: Option<Duration>) 
     ));
 }
 
-/// Ends the process, if nothing else does so already.
+/// Ends the process, unless another report is already doing so.
 fn end(watch: &Watch, time: Duration) {
     if !super::reports::tell_hang(time.as_secs()) {
         return;
@@ -157,12 +157,12 @@ fn end(watch: &Watch, time: Duration) {
     quit();
 }
 
-/// Saves the parameters on a thread of its own: the hook may hold them.
+/// Saves the parameters on another thread, because the hook may hold them locked.
 fn rescue(parameters: &Parameters, path: PathBuf) -> Result<(), String> {
     let (done, result) = mpsc::channel();
     let parameters = Arc::clone(parameters);
     let spawned = thread::Builder::new().spawn(move || {
-        // Whoever listened may have given up.
+        // The receiver may have given up waiting.
         drop(done.send(save(&parameters, &path)));
     });
     spawned.map_err(|error| error.to_string())?;
@@ -190,10 +190,10 @@ fn save(parameters: &Parameters, path: &Path) -> Result<(), String> {
     files::write_whole(path, &bytes).map_err(|error| error.to_string())
 }
 
-/// Says something on standard error, which may be closed.
+/// Writes to standard error, which may be closed.
 fn say(text: &str) {
     use std::io::Write;
-    // Not std's standard error: the training thread may hold its lock.
+    // Not through std's standard error: the training thread may hold its lock.
     #[cfg(unix)]
     {
         use std::os::fd::AsFd;
@@ -207,7 +207,7 @@ fn say(text: &str) {
 
 #[cfg(target_os = "linux")]
 fn quit() -> ! {
-    // SAFETY: ends this process without running anything more of it: what hangs would be waited for.
+    // SAFETY: `_exit` has no preconditions; it runs nothing that would wait for the hanging call.
     unsafe { libc::_exit(i32::from(exit::HANG)) }
 }
 

@@ -1,4 +1,4 @@
-//! A value that may have one of several forms: which was meant, or which there are.
+//! Values that may take one of several forms: picks the form that was meant, or lists the possible ones.
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
@@ -9,8 +9,8 @@ use super::wording::{did_you_mean, in_words, key_of, missing_key, one_of, shorte
 use super::{json_path, right_form};
 use crate::nearest::nearest;
 
-/// Of several forms that a value may have, the problems of the one that was meant: by its tag, by
-/// its type, or by the keys that it has.
+/// Of the several forms a value may take, returns the problems of the one that was meant, judged by its tag,
+/// its type, or its keys.
 pub(super) fn meant<'a>(
     branches: &'a [Vec<ValidationError<'static>>],
     error: &ValidationError<'_>,
@@ -48,8 +48,8 @@ pub(super) fn meant<'a>(
     }
 }
 
-/// Whether a problem says that another form was meant: a wrong tag one level down, or a wrong type
-/// of the value itself.
+/// Whether a problem shows that another form was meant: a wrong tag one level down, or a wrong type of the
+/// value itself.
 fn is_other_form(problem: &ValidationError<'_>, here: &str) -> bool {
     let at = problem.instance_path().as_str();
     match problem.kind() {
@@ -59,7 +59,7 @@ fn is_other_form(problem: &ValidationError<'_>, here: &str) -> bool {
     }
 }
 
-/// Whether a problem says that each of several forms within this one is of another type.
+/// Whether a problem says that every nested form of this one expects another type.
 fn is_none_of_its_forms(problem: &ValidationError<'_>, here: &str) -> bool {
     match problem.kind() {
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
@@ -73,13 +73,13 @@ fn is_none_of_its_forms(problem: &ValidationError<'_>, here: &str) -> bool {
     }
 }
 
-/// The member of the value at `here` that the pointer `at` leads to.
+/// The member of the value at `here` that the JSON pointer `at` refers to.
 fn tag<'a>(at: &'a str, here: &str) -> Option<&'a str> {
     let rest = at.strip_prefix(here)?.strip_prefix('/')?;
     (!rest.contains('/')).then_some(rest)
 }
 
-/// A value that has none of its possible forms.
+/// The problem of a value that matches none of its possible forms.
 pub(super) fn no_form(
     branches: &[Vec<ValidationError<'static>>],
     error: &ValidationError<'_>,
@@ -96,7 +96,7 @@ pub(super) fn no_form(
         }
     }
     if !tags.is_empty() {
-        // The tag's value, or the value itself where it is one of several texts.
+        // The tag's value, or the value itself if it is one of several strings.
         let (path, found) = match key {
             Some(key) => (json_path::member(&path, key), error.instance().get(key)),
             None => (path, Some(&**error.instance())),
@@ -124,20 +124,20 @@ pub(super) fn no_form(
     Problem::new(path, message, hint)
 }
 
-/// A form that a value may have.
+/// A possible form of a value.
 #[derive(Debug, PartialEq)]
 enum Form {
-    /// One of these values.
+    /// One of these literal values.
     Values(Vec<String>),
     /// An object whose member `key` is `value`.
     Tagged { key: String, value: String },
-    /// An object with these keys, at the least.
+    /// An object with at least these keys.
     Object(Vec<String>),
-    /// A value of a type, or anything else.
+    /// A value of some type, described in words; also the fallback for everything else.
     Other(String),
 }
 
-/// The forms of an `anyOf` or `oneOf`; without `null`, which is what a key has that is left out.
+/// The forms in an `anyOf` or `oneOf`, without `null`, which stands for an omitted key.
 fn forms(schema: Option<&Value>) -> Vec<Form> {
     let branches = schema.and_then(Value::as_array);
     branches.into_iter().flatten().filter_map(form).collect()
@@ -171,7 +171,7 @@ fn form(schema: &Value) -> Option<Form> {
     }
 }
 
-/// All forms: single values first, and objects that differ in a tag alone once.
+/// Lists all forms: literal values first, and objects that differ only in their tag merged into one.
 fn forms_in_words(forms: &[Form]) -> String {
     let mut values = Vec::new();
     let mut words = Vec::new();
@@ -200,7 +200,7 @@ fn forms_in_words(forms: &[Form]) -> String {
     words.join(" or ")
 }
 
-/// What was meant by a mistyped text or key, or by a tag without its object.
+/// A suggestion for a mistyped string or key, or for a tag given without its object.
 fn forms_hint(forms: &[Form], schema: Option<&Value>, found: &Value) -> Option<String> {
     match found {
         Value::String(found) => {
@@ -239,7 +239,7 @@ fn forms_hint(forms: &[Form], schema: Option<&Value>, found: &Value) -> Option<S
     }
 }
 
-/// The keys that a tagged form needs beside its tag.
+/// The keys that a tagged form requires besides its tag.
 fn others_needed<'a>(schema: Option<&'a Value>, key: &str, value: &str) -> Vec<&'a str> {
     let branches = schema.and_then(Value::as_array).into_iter().flatten();
     let is_meant = |branch: &&Value| {
@@ -255,7 +255,7 @@ fn others_needed<'a>(schema: Option<&'a Value>, key: &str, value: &str) -> Vec<&
     keys.filter(|other| *other != key).collect()
 }
 
-/// The key that every form needs and the value lacks.
+/// The key that every form requires and the value lacks.
 fn missing_tag(branches: &[Vec<ValidationError<'static>>]) -> Option<String> {
     let missing = |branch: &Vec<ValidationError<'static>>| -> Vec<String> {
         branch

@@ -1,4 +1,4 @@
-//! A hook in the manifest: its name, or an object.
+//! An entry of the manifest's `hooks`: a hook's name, or an object.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,11 +17,11 @@ use super::priority::WrittenPriority;
 use crate::dispatch::{Every, OnError, Unit};
 use crate::patterns::Patterns;
 
-/// What is wrong with an `every` that says nothing, or two things.
+/// The message for an `every` with no unit, or with more than one.
 pub(super) const ONE_UNIT: &str =
     "`every` must have exactly one of `iterations`, `updates`, `epochs`";
 
-/// The keys of an entry that are the host's and not the hook's.
+/// The keys of an entry that belong to the host, not to the hook's configuration.
 pub(crate) const ENTRY_KEYS: [&str; 11] = [
     "hook",
     "name",
@@ -39,16 +39,16 @@ pub(crate) const ENTRY_KEYS: [&str; 11] = [
 /// An entry of `hooks`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HookEntry {
-    /// The entry's own name, unique: the key of the hook's state, times and messages.
+    /// Unique name of the entry: the key of the hook's state, timings and messages.
     pub name: String,
-    /// The hook's name, or `plugin/hook`.
+    /// Name of the hook, or `plugin/hook`.
     pub hook: String,
-    /// Where it stands among the others; by default where its author put it.
+    /// Priority among the hooks; by default the one its author chose.
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<WrittenPriority>,
-    /// What happens when it fails.
+    /// What happens when the hook fails.
     on_error: Policy,
-    /// The seconds after which one of its calls is a hang; `None` for the limit of all hooks.
+    /// Seconds after which one of its calls counts as a hang; `None` for the limit of all hooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     time_limit: Option<f64>,
     /// The phases in which it is called; `None` for all.
@@ -57,27 +57,27 @@ pub struct HookEntry {
     /// In which iterations, updates or epochs it is called; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     every: Option<EveryConfig>,
-    /// The data sets over whose passes it is called; `None` for all.
+    /// The data sets for whose passes it is called; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<Vec<String>>,
-    /// The modules at which it listens; `None` for all.
+    /// Patterns of the modules it is attached to; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     modules: Option<Vec<String>>,
-    /// This file and no other.
+    /// Path of the library to load instead of searching for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<PathBuf>,
-    /// The SHA-256 of the file's bytes: these and no others.
+    /// Required SHA-256 of the library file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// The hook's own configuration.
     pub config: Map<String, Value>,
-    /// Where it stands in the manifest's list, of which some may be left out.
+    /// Index in the manifest's list, from which some entries may have been left out.
     #[serde(skip)]
     pub(crate) index: usize,
 }
 
 impl HookEntry {
-    /// Where the manifest puts the hook, if it says.
+    /// The priority given in the manifest, if any.
     pub fn priority(&self) -> Option<Priority> {
         self.priority.map(|written| written.0)
     }
@@ -91,7 +91,7 @@ impl HookEntry {
         }
     }
 
-    /// How long one of the hook's calls may take, if the entry says.
+    /// Time limit for one of the hook's calls, if the entry has one.
     pub fn time_limit(&self) -> Option<Duration> {
         self.time_limit.map(seconds)
     }
@@ -100,16 +100,16 @@ impl HookEntry {
     ///
     /// # Errors
     ///
-    /// Where the manifest does not say exactly one of them.
+    /// If the manifest does not give exactly one of them.
     pub fn every(&self) -> Result<Option<Every>, String> {
         self.every.as_ref().map(EveryConfig::every).transpose()
     }
 
-    /// The patterns of the modules at which the hook listens; `None` for all.
+    /// Patterns of the modules at which the hook is called; `None` for all.
     ///
     /// # Errors
     ///
-    /// Where one of them is no pattern.
+    /// If one of them is not a valid pattern.
     pub fn modules(&self) -> Result<Option<Patterns>, String> {
         self.modules.as_deref().map(Patterns::new).transpose()
     }
@@ -125,16 +125,16 @@ impl HookEntry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Policy {
-    /// The run ends, through `on_exception` and `after_run`.
+    /// End the run, calling `on_exception` and `after_run`.
     #[default]
     Fail,
-    /// The hook is off from then on, and the run goes on.
+    /// Disable the hook for the rest of the run, which continues.
     Disable,
-    /// The fault is reported, and the run goes on with the hook.
+    /// Report the fault and continue the run with the hook.
     Ignore,
 }
 
-/// A phase by its name.
+/// A phase, by its name in the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhaseName {
@@ -142,14 +142,14 @@ pub enum PhaseName {
     Train,
     /// Validation.
     Val,
-    /// The test.
+    /// Test.
     Test,
     /// Prediction.
     Predict,
 }
 
 impl PhaseName {
-    /// The phase.
+    /// The phase with this name.
     pub fn phase(self) -> Phase {
         match self {
             PhaseName::Train => Phase::Train,
@@ -164,20 +164,20 @@ impl PhaseName {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct EveryConfig {
-    /// In every so many batches.
+    /// Every n batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     iterations: Option<u64>,
-    /// In every so many updates of the parameters.
+    /// Every n updates of the parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     updates: Option<u64>,
-    /// In every so many training epochs, with their validations.
+    /// Every n training epochs, with their validations.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     epochs: Option<u64>,
-    /// Which of them: 0 (default) for the n-th, 2n-th and so on, 1 for the first, the one n after it
-    /// and so on.
+    /// Which of every n is selected: with 0 (default) the n-th, the 2n-th and so on; with 1 the first, the
+    /// (n+1)-th and so on.
     offset: u64,
 }
 
@@ -203,10 +203,10 @@ impl EveryConfig {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Object {
-    /// The hook's name, or `plugin/hook` where two plugins have it.
+    /// Name of the hook, or `plugin/hook` if two plugins provide it.
     #[schemars(length(min = 1))]
     hook: String,
-    /// The entry's own name, unique. Default: the hook's, then `hook-2`, and so on.
+    /// Unique name of the entry. Default: the hook's name, then `hook-2`, and so on.
     #[serde(default)]
     #[schemars(length(min = 1))]
     name: Option<String>,
@@ -217,7 +217,7 @@ struct Object {
     /// What happens when the hook fails.
     #[serde(default)]
     on_error: Policy,
-    /// The seconds after which one of the hook's calls is a hang, which ends the process. Default:
+    /// Seconds after which one of the hook's calls counts as a hang, which ends the process. Default:
     /// `limits.call`.
     #[serde(default)]
     #[schemars(range(min = 0.01, max = 864_000.0))]
@@ -229,20 +229,20 @@ struct Object {
     /// In which iterations, updates or epochs the hook is called. Default: in all.
     #[serde(default)]
     every: Option<EveryConfig>,
-    /// The data sets over whose passes the hook is called: `train`, `val`, `test`, or what the task
-    /// calls them. Default: all.
+    /// The data sets for whose passes the hook is called: `train`, `val`, `test`, or the task's own names.
+    /// Default: all.
     #[serde(default)]
     #[schemars(length(min = 1))]
     streams: Option<Vec<String>>,
-    /// The modules at which `module_forward` and `module_backward` are called: names in which `*`
-    /// stands for any characters and `?` for one. Default: all.
+    /// The modules at which `module_forward` and `module_backward` are called: names in which `*` matches any
+    /// characters and `?` a single one. Default: all.
     #[serde(default)]
     #[schemars(length(min = 1))]
     modules: Option<Vec<String>>,
-    /// The library's file, rather than the one that is found in the directories.
+    /// Path of the library, instead of the one found in the plugin directories.
     #[serde(default)]
     library: Option<PathBuf>,
-    /// The SHA-256 of the library's bytes, in 64 hexadecimal digits.
+    /// SHA-256 of the library file, as 64 hexadecimal digits.
     #[serde(default)]
     #[schemars(regex(pattern = r"^[0-9a-fA-F]{64}$"))]
     sha256: Option<String>,
@@ -254,7 +254,7 @@ struct Object {
 impl From<Object> for HookEntry {
     fn from(object: Object) -> Self {
         HookEntry {
-            // An empty name is filled in once all entries are known.
+            // Empty names are filled in once all entries are known.
             name: object.name.unwrap_or_default(),
             hook: object.hook,
             priority: object.priority,

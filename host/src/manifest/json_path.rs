@@ -1,11 +1,11 @@
 //! Paths into a JSON document as people write them: `hooks[1].config.every`.
 //!
-//! A key that would be taken for something else stands in brackets and quotes, as in
-//! `config["a.b"]` or `config["0"]`: so no two places have the same path.
+//! A key that would be ambiguous is written in brackets and quotes, as in `config["a.b"]` or `config["0"]`,
+//! so no two values have the same path.
 
 use serde_json::Value;
 
-/// A path has at most so many steps: more than any document that is read is deep.
+/// Maximum number of steps in a path, more than the depth of any document that is accepted.
 const MOST_STEPS: usize = 100;
 
 /// A step of a path.
@@ -31,7 +31,7 @@ pub(crate) fn element(path: &str, index: usize) -> String {
     format!("{path}[{index}]")
 }
 
-/// The path `rest`, which begins at the value at `path`, from where `path` begins.
+/// Prepends `path` to `rest`, a path relative to the value at `path`.
 pub(crate) fn below(path: &str, rest: &str) -> String {
     if path.is_empty() || rest.is_empty() || rest.starts_with('[') {
         format!("{path}{rest}")
@@ -40,13 +40,13 @@ pub(crate) fn below(path: &str, rest: &str) -> String {
     }
 }
 
-/// The path around a path; `None` for the document's own.
+/// The path of the enclosing value; `None` for the document itself.
 pub(super) fn parent(path: &str) -> Option<&str> {
     if path.is_empty() {
         return None;
     }
     let end = match path.strip_suffix("\"]") {
-        // Behind the last quote that no key can contain: inside a key a quote is escaped.
+        // After the last `["` that can't be part of a key: inside a key, quotes are escaped.
         Some(quoted) => quoted
             .rmatch_indices("[\"")
             .map(|(at, _)| at)
@@ -57,7 +57,7 @@ pub(super) fn parent(path: &str) -> Option<&str> {
     path.get(..end)
 }
 
-/// Whether `path` is that of the value at `around`, or of one inside it.
+/// Whether `path` is `around` itself or the path of a value inside it.
 pub(super) fn is_inside(path: &str, around: &str) -> bool {
     let mut path = Some(path);
     while let Some(here) = path {
@@ -69,7 +69,7 @@ pub(super) fn is_inside(path: &str, around: &str) -> bool {
     false
 }
 
-/// From a JSON pointer into `document` to a path: `/hooks/1/config` to `hooks[1].config`.
+/// Converts a JSON pointer into `document` to a path: `/hooks/1/config` to `hooks[1].config`.
 pub(super) fn from_pointer(pointer: &str, document: &Value) -> String {
     let mut path = String::new();
     let mut here = Some(document);
@@ -90,11 +90,11 @@ pub(super) fn from_pointer(pointer: &str, document: &Value) -> String {
     path
 }
 
-/// The steps of a path.
+/// Splits a path into its steps.
 ///
 /// # Errors
 ///
-/// Where it is none, with the reason.
+/// If it is not a valid path, with the reason.
 pub(super) fn steps(path: &str) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     let mut rest = path;
@@ -112,7 +112,7 @@ pub(super) fn steps(path: &str) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// The step at the start of `rest`: a key without quotes.
+/// Parses the step at the start of `rest`, a key without quotes.
 fn key<'a>(rest: &'a str, path: &str, is_first: bool) -> Result<(Step, &'a str), String> {
     let none = || format!("`{path}` is no path");
     let rest = if is_first {
@@ -128,7 +128,7 @@ fn key<'a>(rest: &'a str, path: &str, is_first: bool) -> Result<(Step, &'a str),
     Ok((Step::Key(key.to_owned()), rest))
 }
 
-/// The step behind a `[`: a number or a quoted key.
+/// Parses the step after a `[`: a number or a quoted key.
 fn bracket<'a>(inside: &'a str, path: &str) -> Result<(Step, &'a str), String> {
     let open = || format!("`{path}` is no path: a `]` is missing");
     if inside.starts_with('"') {
@@ -145,7 +145,7 @@ fn bracket<'a>(inside: &'a str, path: &str) -> Result<(Step, &'a str), String> {
     Ok((Step::Index(index), rest))
 }
 
-/// Whether a key can stand in a path as it is.
+/// Whether a key can be written in a path without quotes.
 fn is_plain(key: &str) -> bool {
     let is_odd = |c: char| ".[]\"=".contains(c) || c.is_control();
     !key.is_empty() && !key.contains(is_odd) && !key.bytes().all(|byte| byte.is_ascii_digit())

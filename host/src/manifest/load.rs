@@ -1,4 +1,4 @@
-//! From a file to a manifest, or to everything that is wrong with it.
+//! Loads a manifest from a file, or reports everything that is wrong with it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -15,15 +15,15 @@ use super::{
 };
 use crate::diagnostic::Diagnostic;
 
-/// At most so many problems are told at once.
+/// Maximum number of problems reported at once.
 const MOST_TOLD: usize = 50;
 
-/// Reads and checks a manifest with what is laid over it. Relative paths start at its own directory,
-/// wherever they were written.
+/// Reads and checks a manifest with its overlay applied. Relative paths are resolved against the manifest's
+/// own directory, wherever they were written.
 ///
 /// # Errors
 ///
-/// All problems at once: of the JSON's syntax the first, of its contents all.
+/// For invalid JSON, the first syntax error; otherwise all problems at once.
 pub fn load(
     path: &Path,
     overlay: &Overlay,
@@ -52,8 +52,8 @@ pub fn load(
     Ok(manifest)
 }
 
-/// Problems as they stand in the file; those that were set on the command line come last. Of very
-/// many the first.
+/// Sorts problems by their position in the file, with those from the command line last, and truncates a long
+/// list.
 fn ordered(mut problems: Vec<Diagnostic>, path: &Path) -> Vec<Diagnostic> {
     problems.sort_by_key(|problem| {
         let place = problem.place.as_ref()?;
@@ -67,7 +67,7 @@ fn ordered(mut problems: Vec<Diagnostic>, path: &Path) -> Vec<Diagnostic> {
     problems
 }
 
-/// A problem with its place in the text, or on the command line.
+/// Turns a problem into a diagnostic with its place in the text or on the command line.
 fn told(problem: Problem, source: &Source) -> Diagnostic {
     let place = if problem.is_key {
         source.key_place(&problem.path)
@@ -81,7 +81,7 @@ fn told(problem: Problem, source: &Source) -> Diagnostic {
     }
 }
 
-/// What the schema lets through, the types do too; should they not, the message says where.
+/// Deserializes a document that has passed the schema check; a remaining error names the path.
 fn deserialize(document: Value, source: &Source) -> Result<Manifest, Diagnostic> {
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(document, &mut track);
@@ -111,7 +111,7 @@ fn complete(manifest: &mut Manifest, path: &Path) {
     if manifest.output.as_os_str().is_empty() {
         manifest.output = Path::new("runs").join(&manifest.name);
     }
-    // Everything is relative to the manifest's directory.
+    // Relative paths start at the manifest's directory.
     manifest.output = parent.join(&manifest.output);
     for directory in &mut manifest.plugins {
         *directory = parent.join(&*directory);
@@ -125,10 +125,10 @@ fn complete(manifest: &mut Manifest, path: &Path) {
     name_hooks(&mut manifest.hooks);
 }
 
-/// Gives every hook entry its name: the written ones first, so that they stay as they are.
+/// Gives every hook entry a unique name: names written in the manifest are kept as they are.
 fn name_hooks(hooks: &mut [HookEntry]) {
     let mut taken: BTreeSet<String> = hooks.iter().map(|hook| hook.name.clone()).collect();
-    // The last number that each kind has got: those below it stay taken.
+    // The last number given out for each hook; numbers below it stay taken.
     let mut numbers: HashMap<String, u64> = HashMap::new();
     for (index, hook) in hooks.iter_mut().enumerate() {
         hook.index = index;
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn so_many_hooks_that_none_may_try_all_numbers() {
-        // Counted from 2 for each: 10^10 names.
+        // With numbers counted from 2 for each entry, this would try 10^10 names.
         let mut hooks = vec![entry("\"console\""); 200_000];
         name_hooks(&mut hooks);
         let last = hooks.last().map(|hook| hook.name.as_str());

@@ -1,4 +1,4 @@
-//! Keys at the wrong place or under another system's name: where they belong, and in which form.
+//! Keys in the wrong place or named as in another framework: suggests where they belong, and in which form.
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,11 @@ use super::problem::Problem;
 use super::wording::did_you_mean;
 use crate::nearest::{nearest, ours};
 
-/// The sections of a manifest in which a key is looked for that stands elsewhere.
+/// The sections of a manifest that are searched for a misplaced key.
 const SECTIONS: [&str; 4] = ["train", "optimizer", "limits", ""];
 
-/// Improves problems of one document by what they mean together: a missing key and an unknown one that was
-/// meant for it are one problem, and a key that is known elsewhere is sent there.
+/// Improves a document's problems by combining them: a missing key and an unknown one meant for it become one
+/// problem, and a key that belongs to another section gets a hint naming it.
 pub(super) fn improve(problems: &mut Vec<Problem>, document: &Value, schema: &Value) {
     join_missing(problems, document);
     for problem in problems
@@ -26,7 +26,8 @@ pub(super) fn improve(problems: &mut Vec<Problem>, document: &Value, schema: &Va
     }
 }
 
-/// A missing key beside an unknown one that is near it, or the only unknown one beside the only missing one.
+/// Joins a missing key with an unknown one of a similar name, or with the only unknown one if it is the only
+/// missing key.
 fn join_missing(problems: &mut Vec<Problem>, document: &Value) {
     let mut joined = Vec::new();
     for (index, missing) in problems.iter().enumerate() {
@@ -55,7 +56,7 @@ fn join_missing(problems: &mut Vec<Problem>, document: &Value) {
             joined.push((index, json_path::member(&missing.path, meant), key.clone()));
             continue;
         }
-        // A tag that is missing: nothing else of the object could be judged.
+        // Without its tag, the rest of the object could not be checked.
         let members = value_at(document, &missing.path).and_then(Value::as_object);
         let keys = members.into_iter().flatten().map(|(key, _)| key.as_str());
         if missing.is_tag
@@ -69,7 +70,8 @@ fn join_missing(problems: &mut Vec<Problem>, document: &Value) {
             .iter_mut()
             .find(|p| p.unknown.is_some() && p.path == *path)
         {
-            // What is missing is said where the names are not alike: the unknown key may be a mere addition.
+            // If the names are not similar, the hint also names the missing key: the unknown one may simply
+            // be superfluous.
             problem.hint = Some(
                 match nearest(
                     problem.unknown.as_deref().unwrap_or_default(),
@@ -79,7 +81,7 @@ fn join_missing(problems: &mut Vec<Problem>, document: &Value) {
                     None => format!("the key `{key}` is missing; {}", did_you_mean(key)),
                 },
             );
-            // It is not to be sent elsewhere.
+            // No other section is suggested for it.
             problem.unknown = None;
         }
     }
@@ -100,11 +102,11 @@ fn join_missing(problems: &mut Vec<Problem>, document: &Value) {
     }
 }
 
-/// Where a key belongs that is not known at its place.
+/// Where an unknown key belongs, as a hint.
 fn place_of(problem: &Problem, key: &str, value: Option<&Value>, schema: &Value) -> Option<String> {
     let parent = json_path::parent(&problem.path)?;
     if is_hook_entry(parent) {
-        // A slip of the pen is nearer than the hook's own configuration.
+        // A typo is more likely than a key of the hook's own configuration.
         if problem.is_slip {
             return None;
         }
@@ -131,7 +133,7 @@ fn place_of(problem: &Problem, key: &str, value: Option<&Value>, schema: &Value)
     })
 }
 
-/// `"section": {"key": value}`.
+/// Formats `"section": {"key": value}`.
 fn shown(section: &str, key: &str, value: Option<&Value>) -> String {
     let value = value.map_or_else(
         || "…".to_owned(),
@@ -149,7 +151,7 @@ fn is_hook_entry(path: &str) -> bool {
     index.is_some_and(|index| index.parse::<usize>().is_ok())
 }
 
-/// The keys of a section, those of all its kinds.
+/// The keys of a section, over all its kinds.
 fn keys_of<'a>(schema: &'a Value, section: &str) -> Vec<&'a str> {
     let properties = schema.get("properties");
     let part = match section {

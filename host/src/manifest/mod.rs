@@ -1,8 +1,8 @@
-//! The run manifest: strict JSON, checked as a whole before anything else happens.
+//! The run manifest: strict JSON, checked completely before anything else happens.
 //!
-//! Its parts: [`TrainConfig`], [`HookEntry`], and those that stand beside what they describe,
-//! [`DataConfig`], [`ModelConfig`], [`OptimizerConfig`]. The types give the JSON Schema
-//! ([`json_schema`]), and the schema gives the errors ([`schema_check`]).
+//! [`TrainConfig`] and [`HookEntry`] are defined here; [`DataConfig`], [`ModelConfig`] and
+//! [`OptimizerConfig`] next to what they configure. The types yield the JSON Schema ([`json_schema`]), and
+//! checking a manifest against it yields the error messages ([`schema_check`]).
 
 mod forms;
 mod hook_entry;
@@ -55,74 +55,73 @@ use crate::weights::WeightsConfig;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The JSON Schema, for editors; not read.
+    /// Reference to the JSON Schema, for editors; ignored.
     #[serde(rename = "$schema", default, skip_serializing)]
     pub schema: Option<String>,
-    /// The run's name. Default: the file's name without its ending.
+    /// Name of the run. Default: the file's name without its extension.
     #[serde(default)]
     pub name: String,
-    /// The seed of everything random.
+    /// Seed of everything random.
     #[serde(default)]
     pub seed: u64,
-    /// How many threads compute. Default: as many as the process may use processors. More than those are not started, but
-    /// the results are the same bits as with that many.
+    /// Number of compute threads. Default: as many as the processors that the process may use. No more
+    /// threads than that are started, but the results are bit-identical to those of the given number.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1024))]
     pub threads: Option<usize>,
-    /// The run's output directory. Default: `runs/` and the run's name.
+    /// Output directory of the run. Default: `runs/` and the run's name.
     #[serde(default)]
     pub output: PathBuf,
-    /// Directories with plugins, in the order in which they are searched; those where plugins are installed
-    /// come after them.
+    /// Directories with plugins, in search order; the directories of installed plugins come after them.
     #[serde(default)]
     pub plugins: Vec<PathBuf>,
-    /// The model. A program with a task of its own may do without.
+    /// The model. Optional for a program with its own task.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     pub model: Option<ModelConfig>,
-    /// The data. A program with a task of its own may do without.
+    /// The data. Optional for a program with its own task.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(required)]
     pub data: Option<DataConfig>,
-    /// The loss. Default: cross entropy for classes, mean squared error for numbers.
+    /// The loss. Default: cross entropy for classes, mean squared error for numeric targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<LossConfig>,
-    /// The metrics of every phase. Default: accuracy for classes, perplexity too for text, and mean
-    /// absolute and root mean squared errors for numbers.
+    /// The metrics of every phase. Default: accuracy for classes, also perplexity for text, and mean absolute
+    /// and root mean squared errors for numeric targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Vec<MetricConfig>>,
     /// The configuration of a program's own task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Value>,
-    /// The weights that the training begins with. Default: drawn from the seed.
+    /// The initial weights. Default: drawn from the seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<WeightsConfig>,
     /// The optimizer.
     pub optimizer: OptimizerConfig,
-    /// How long and in which steps to train.
+    /// How long to train, and in which steps.
     pub train: TrainConfig,
-    /// The hooks. At each mount point they run by priority, equal ones in this order.
+    /// The hooks. At each mount point they run by priority; those of equal priority in this order.
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub hooks: Vec<HookEntry>,
-    /// How much time plugins get.
+    /// Time limits for plugins.
     #[serde(default)]
     pub limits: LimitsConfig,
-    /// The directory of the manifest's file: relative paths start there.
+    /// The directory of the manifest's file, against which relative paths are resolved.
     #[serde(skip)]
     pub base: PathBuf,
-    /// The text that it was read from.
+    /// The text of the manifest, with the position of each value.
     #[serde(skip)]
     pub source: Source,
 }
 
 impl Manifest {
-    /// The manifest with all defaults filled in.
+    /// Returns the manifest as JSON, with all defaults filled in.
     pub fn resolved(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// The place of a part of the manifest, as `hooks[1].config`.
+    /// The place in the text of a part of the manifest, such as `hooks[1].config`.
     pub fn place(&self, json_path: &str) -> Place {
         self.source.place(json_path)
     }
@@ -133,11 +132,11 @@ impl Manifest {
 pub enum TaskSource {
     /// The manifest's `model` and `data`, which it must have.
     Manifest,
-    /// The program itself, which reads `task`, and what it likes of `model` and `data`.
+    /// The program itself, which reads `task`, and may use `model` and `data`.
     Program,
 }
 
-/// The manifest's JSON Schema, without references where they can be done without.
+/// The manifest's JSON Schema, with subschemas inlined where possible.
 pub fn json_schema(source: TaskSource) -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);

@@ -1,10 +1,10 @@
-//! Where an assignment was written.
+//! Origin of an assignment.
 
 /// Where an assignment was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// With `--set`.
     CommandLine,
-    /// In the environment variable of this name.
+    /// In the environment variable with this name.
     Environment(String),
 }

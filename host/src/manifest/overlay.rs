@@ -1,4 +1,4 @@
-//! What is laid over a manifest: other manifests, the environment's assignments, the command line's.
+//! Overlays on a manifest: other manifests, and assignments from the environment and the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,20 @@ use super::origin::Origin;
 use super::{Source, json_path, read, syntax};
 use crate::diagnostic::Diagnostic;
 
-/// The environment variables with assignments: this one, and those whose names begin with it and `_`.
+/// Environment variables with assignments: this one, and those whose names begin with it and `_`.
 pub const VARIABLE: &str = "SCONCE_SET";
 
-/// What is laid over a manifest, in the order in which it is.
+/// What is applied on top of a manifest, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Overlay {
-    /// Manifests, of which each may have any part: objects are merged, everything else is replaced.
+    /// Manifest files, each with any subset of a manifest's keys: objects are merged, everything else is
+    /// replaced.
     pub layers: Vec<PathBuf>,
-    /// Values set one by one.
+    /// Values set individually.
     pub assignments: Vec<Assignment>,
 }
 
-/// A value that is set: `train.epochs=3`.
+/// A single assignment, such as `train.epochs=3`.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     /// Where it was written.
@@ -30,8 +31,8 @@ pub struct Assignment {
 }
 
 impl Overlay {
-    /// Layers, the environment's assignments in the order of their variables' names, and those of the
-    /// command line.
+    /// Collects the layers, the environment's assignments in the order of their variables' names, and then
+    /// those of the command line.
     pub fn new(layers: &[PathBuf], set: &[String]) -> Overlay {
         let prefix = format!("{VARIABLE}_");
         let mut from_environment: Vec<(String, String)> = std::env::vars_os()
@@ -54,7 +55,7 @@ impl Overlay {
     }
 }
 
-/// Lays a manifest's file over a document, and notes in `source` what came from it.
+/// Merges a manifest file into a document, and records in `source` which values came from it.
 pub(super) fn lay(
     document: &mut Value,
     source: &mut Source,

@@ -1,4 +1,4 @@
-//! Values set one by one: `train.epochs=3`, `hooks[0].config.every=5`.
+//! Values set individually: `train.epochs=3`, `hooks[0].config.every=5`.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use super::overlay::Assignment;
 use super::{Source, wording};
 use crate::diagnostic::Diagnostic;
 
-/// Sets values, and notes in `source` where they came from. What can't be set changes nothing.
+/// Applies assignments, and records in `source` where the values came from. Invalid ones change nothing.
 pub(super) fn apply(
     document: &mut Value,
     source: &mut Source,
@@ -31,17 +31,17 @@ pub(super) fn apply(
     problems
 }
 
-/// What was set.
+/// The effect of one assignment.
 #[derive(Debug)]
 struct Set {
-    /// The path of the value that came from the command line: the one written, or the outermost
-    /// one that was made for it.
+    /// The path of the value that came from the command line: the one written, or the outermost object
+    /// created for it.
     path: String,
-    /// Where the value begins in what was written.
+    /// Byte offset of the value in the assignment's text.
     value_at: usize,
 }
 
-/// Sets one value.
+/// Applies one assignment.
 fn set(document: &mut Value, written: &str) -> Result<Set, String> {
     let at = split(written).filter(|at| *at > 0);
     let at = at.ok_or("it needs a path, `=` and a value, as `train.epochs=3`")?;
@@ -83,7 +83,7 @@ fn set(document: &mut Value, written: &str) -> Result<Set, String> {
     })
 }
 
-/// Where the `=` between path and value is: the first that is not inside a quoted key.
+/// Byte offset of the `=` between path and value: the first one outside a quoted key.
 fn split(written: &str) -> Option<usize> {
     let mut is_quoted = false;
     let mut is_escaped = false;
@@ -98,8 +98,8 @@ fn split(written: &str) -> Option<usize> {
     })
 }
 
-/// Whether the steps lead somewhere: members may be missing, as the check of the whole manifest
-/// tells unknown ones, but elements may not.
+/// Checks that a path exists: members may be missing, since the check of the manifest reports unknown ones,
+/// but list elements must exist.
 fn possible(document: &Value, steps: &[Step]) -> Result<(), String> {
     let mut place = Some(document);
     for (depth, step) in steps.iter().enumerate() {
@@ -129,7 +129,7 @@ fn possible(document: &Value, steps: &[Step]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the steps so far lead to an entry of `hooks`, and the next one into it.
+/// Whether the steps before `depth` lead to an entry of `hooks`, and the next one into it.
 fn is_hook(steps: &[Step], depth: usize) -> bool {
     match steps {
         [Step::Key(hooks), Step::Index(_), Step::Key(_), ..] => depth == 2 && hooks == "hooks",
@@ -137,7 +137,7 @@ fn is_hook(steps: &[Step], depth: usize) -> bool {
     }
 }
 
-/// Makes the object of a hook that the manifest lists by its name alone.
+/// Turns a hook entry that is just a name into its object form.
 fn lengthen(entry: &mut Value) {
     if let Value::String(hook) = entry {
         let hook = Value::String(std::mem::take(hook));

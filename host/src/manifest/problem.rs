@@ -1,29 +1,29 @@
-//! What is wrong in a document.
+//! A problem found in a document.
 
-/// Something wrong with a value.
+/// A problem with a value or a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The path of the value inside the one that was checked, as `train.epochs`; for an unknown
-    /// key, the path of that key.
+    /// The path of the value within the checked document, such as `train.epochs`; for an unknown key, the
+    /// path of that key.
     pub path: String,
-    /// Whether the key is meant rather than its value.
+    /// Whether the problem is the key rather than its value.
     pub is_key: bool,
-    /// What is wrong.
+    /// States the problem.
     pub message: String,
-    /// What to do about it.
+    /// Suggests a remedy.
     pub hint: Option<String>,
-    /// The key, where one is unknown.
+    /// The key, if the problem is an unknown one.
     pub unknown: Option<String>,
-    /// The key, where one is missing.
+    /// The key, if the problem is a missing one.
     pub missing: Option<String>,
-    /// Whether a missing key is the one that says of which kind the object is.
+    /// Whether the missing key is the tag that selects the kind of the object.
     pub is_tag: bool,
-    /// Whether an unknown key is a known one with a letter or two changed.
+    /// Whether the unknown key looks like a typo of a known one.
     pub is_slip: bool,
 }
 
 impl Problem {
-    /// Something wrong with the value at a path.
+    /// A problem with the value at a path.
     pub(super) fn new(path: String, message: String, hint: Option<String>) -> Problem {
         Problem {
             path,

@@ -1,4 +1,4 @@
-//! The manifest's file as text.
+//! Reads the text of a manifest file.
 
 use std::fs::{File, Metadata};
 use std::io::{IsTerminal, Read};
@@ -7,14 +7,14 @@ use std::path::Path;
 use crate::diagnostic::Diagnostic;
 use sconce_data::regular_file::is_given;
 
-/// No manifest is longer, in bytes; whatever is was not meant as one.
+/// Maximum length of a manifest in bytes; a longer file was not meant as one.
 const LONGEST: u64 = 16 * 1024 * 1024;
 
 /// Reads a file, or a pipe to its end.
 ///
 /// # Errors
 ///
-/// Where it can't be read, is too long, or no UTF-8.
+/// If it can't be read, is too long, or is not UTF-8.
 pub(super) fn text(path: &Path) -> Result<String, Diagnostic> {
     bytes(path).and_then(decoded).map_err(|reason| {
         let message = format!("can't read the manifest `{}`: {reason}", path.display());
@@ -33,7 +33,7 @@ pub(super) fn text(path: &Path) -> Result<String, Diagnostic> {
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    // Asked for before it is opened: to open a device may do something.
+    // Checked before opening, since opening a device may have side effects.
     let data = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if data.is_dir() {
         return Err("it is a directory".to_owned());
@@ -57,7 +57,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     }
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    // A pipe's length is not known, and a file may grow.
+    // Read with a limit: a pipe's length is unknown, and a file may grow.
     file.take(LONGEST + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| error.to_string())?;
@@ -67,7 +67,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Whether the path is that of an input which somebody types.
+/// Whether the path is a terminal's input.
 fn is_terminal(path: &Path) -> bool {
     path == Path::new("/dev/stdin") && std::io::stdin().is_terminal()
 }
@@ -87,7 +87,7 @@ fn decoded(bytes: Vec<u8>) -> Result<String, String> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         return Err("it begins with a byte order mark; save it without one".to_owned());
     }
-    // JSON begins with a character of ASCII: in UTF-16 one of the first two bytes is zero.
+    // JSON begins with an ASCII character, so in UTF-16 one of the first two bytes is zero.
     let is_wide = |start: &[u8]| matches!(start, [0xff, 0xfe] | [0xfe, 0xff] | [0, _] | [_, 0]);
     if bytes.get(..2).is_some_and(is_wide) {
         return Err("it is UTF-16; save it as UTF-8, without a byte order mark".to_owned());

@@ -1,11 +1,12 @@
-//! The right form of a value that was written in another one: `[64]` for `64`, `{"fraction": 0.2}` for `0.2`.
+//! Suggests the right form of a value written in a wrong one: `[64]` for `64`, `{"fraction": 0.2}` for `0.2`.
 
 use serde_json::{Value, json};
 
-/// At most this many forms are shown.
+/// Maximum number of suggested forms.
 const SHOWN: usize = 3;
 
-/// How the value should have been written, after `schema`; nothing where that can't be told from the value.
+/// Suggests how the value should have been written according to `schema`; `None` if that can't be derived
+/// from it.
 pub(super) fn hint(found: &Value, schema: &Value, key: Option<&str>) -> Option<String> {
     let mut forms = Vec::new();
     for form in written(found, schema) {
@@ -28,7 +29,7 @@ pub(super) fn hint(found: &Value, schema: &Value, key: Option<&str>) -> Option<S
     }
 }
 
-/// The forms that the schema has for what is meant by the value.
+/// The forms, valid under the schema, that the value may have been meant as.
 fn written(found: &Value, schema: &Value) -> Vec<Value> {
     let branches = ["anyOf", "oneOf"]
         .into_iter()
@@ -54,7 +55,7 @@ fn written(found: &Value, schema: &Value) -> Vec<Value> {
     }
 }
 
-/// A text that is a number, or true or false, in quotes; a whole number written with a fraction.
+/// A number or boolean written as a string; an integer written with a fraction.
 fn scalar(found: &Value, schema: &Value) -> Option<Value> {
     let read: Value = match found {
         Value::String(text) => {
@@ -77,7 +78,7 @@ fn scalar(found: &Value, schema: &Value) -> Option<Value> {
     takes(schema, &read).then_some(read)
 }
 
-/// A list of the value alone.
+/// A list that contains only the value.
 fn list(found: &Value, schema: &Value) -> Option<Value> {
     let items = has_type(schema, "array")
         .then(|| schema.get("items"))
@@ -85,7 +86,7 @@ fn list(found: &Value, schema: &Value) -> Option<Value> {
     if takes(items, found) {
         return Some(json!([found]));
     }
-    // One step more, as `[{"monitor": "val/loss"}]` for a text.
+    // One level deeper, such as `[{"monitor": "val/loss"}]` for a string.
     let inner = written(found, items);
     match inner.as_slice() {
         [only] => Some(json!([only])),
@@ -93,7 +94,7 @@ fn list(found: &Value, schema: &Value) -> Option<Value> {
     }
 }
 
-/// Objects with one key that takes the value: the only one that is needed, or any where none is.
+/// Objects with one key that accepts the value: the only required key, or any if none is required.
 fn object(found: &Value, schema: &Value) -> Vec<Value> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Vec::new();
@@ -119,7 +120,7 @@ fn object(found: &Value, schema: &Value) -> Vec<Value> {
     };
     match required.as_slice() {
         [] => {
-            // An `offset` alone says nothing.
+            // An `offset` alone is not valid.
             let keys = properties
                 .keys()
                 .filter(|key| fits(key) && *key != "offset");
@@ -130,7 +131,7 @@ fn object(found: &Value, schema: &Value) -> Vec<Value> {
     }
 }
 
-/// Whether a schema takes a value.
+/// Whether a schema accepts a value.
 fn takes(schema: &Value, value: &Value) -> bool {
     jsonschema::options()
         .build(schema)

@@ -1,7 +1,6 @@
-//! A JSON value against a JSON Schema, with all problems in words for people.
+//! Checks a JSON value against a JSON Schema and describes all problems in words.
 //!
-//! The same for the manifest and for the configurations of hooks, whose schemas come from their
-//! plugins.
+//! Used for the manifest and for the configurations of hooks, whose schemas come from their plugins.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -13,24 +12,24 @@ use super::wording::{did_you_mean, in_words, key_of, missing_key, one_of, shorte
 use super::{json_path, misplaced, right_form, whole_number};
 use crate::nearest::{nearest, ours};
 
-/// Beyond this many problems they are no longer looked at for what was meant, which takes time for each.
+/// Number of problems beyond which no more hints are computed, since each takes time.
 const MOST_HINTS: usize = 200;
 
-/// All problems of `value` against `schema`; none where the schema itself is no valid one.
+/// All problems of `value` under `schema`; none if the schema itself is invalid.
 pub fn check(value: &Value, schema: &Value) -> Vec<Problem> {
     Checker::new(schema).check(value)
 }
 
-/// A schema made ready to check many values against it.
+/// A compiled schema, for checking many values.
 #[derive(Debug)]
 pub struct Checker {
     schema: Value,
-    /// Nothing where the schema is no valid one: then all values pass.
+    /// `None` if the schema is invalid: then all values pass.
     validator: Option<jsonschema::Validator>,
 }
 
 impl Checker {
-    /// Makes a schema ready.
+    /// Compiles a schema.
     pub fn new(schema: &Value) -> Checker {
         let validator = jsonschema::options()
             .with_keyword(whole_number::KEYWORD, |parent, format, _| {
@@ -60,18 +59,18 @@ impl Checker {
     }
 }
 
-/// The place of a value.
+/// The path of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValuePath {
     /// As a JSON pointer.
     pub pointer: String,
-    /// As people write it.
+    /// In the form used in messages, such as `hooks[1].config`.
     pub pretty: String,
 }
 
-/// The texts in `value` whose `format` in `schema` is this one.
+/// Paths of the strings in `value` whose schema has this `format`.
 pub fn of_format(value: &Value, schema: &Value, format: &'static str) -> Vec<ValuePath> {
-    // A format that no text has: so every text of the format is found.
+    // A validator that rejects every string of this format, so that each is reported.
     let validator = jsonschema::options()
         .with_format(format, |_: &str| false)
         .should_validate_formats(true)
@@ -96,7 +95,7 @@ fn formats(error: &ValidationError<'_>, wanted: &str, value: &Value, paths: &mut
                 paths.push(path);
             }
         }
-        // An optional or one-of-several field: the branch that its value is meant for.
+        // An optional or multi-form field: look into all branches.
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             for error in context.iter().flatten() {
                 formats(error, wanted, value, paths);
@@ -106,7 +105,7 @@ fn formats(error: &ValidationError<'_>, wanted: &str, value: &Value, paths: &mut
     }
 }
 
-/// The problems of a value, as they are found.
+/// Collects the problems of a value as they are found.
 struct Told<'a> {
     value: &'a Value,
     schema: &'a Value,
@@ -122,7 +121,7 @@ impl Told<'_> {
                 let unknown = unexpected.iter().map(|key| unknown_key(&path, key, &known));
                 self.problems.extend(unknown);
             }
-            // Where the schema knows no key at all.
+            // A schema that allows no keys at all.
             ValidationErrorKind::FalseSchema
                 if error
                     .schema_path()
@@ -156,7 +155,7 @@ impl Told<'_> {
     }
 }
 
-/// How a value of a wrong type should have been written.
+/// A suggestion for writing a value that has the wrong type.
 fn right_form(error: &ValidationError<'_>, schema: &Value) -> Option<String> {
     if !matches!(error.kind(), ValidationErrorKind::Type { .. }) {
         return None;
@@ -214,13 +213,13 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
     Problem::new(path, message, hint)
 }
 
-/// A limit as people write it: without the point that tells a schema that a number need not be whole.
+/// Formats a limit without the decimal point that a schema writes for numbers that need not be integers.
 fn bound(limit: &Value) -> String {
     let text = limit.to_string();
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// What a percentage is as a fraction, where one of at most 1 is wanted.
+/// Suggests a fraction for a percentage given where at most 1 is allowed.
 fn percent(limit: &Value, found: &Value) -> Option<String> {
     let found = found
         .as_f64()
@@ -250,13 +249,13 @@ fn unknown_key(path: &str, key: &str, known: &[String]) -> Problem {
     }
 }
 
-/// Whether a key is another one with a letter or two changed, or another system's word for it.
+/// Whether a key looks like a typo of `near`, or is another framework's term for it.
 fn is_slip(key: &str, near: &str) -> bool {
     let (key, near) = (key.to_lowercase(), near.to_lowercase());
     ours(&key) == Some(near.as_str()) || strsim::damerau_levenshtein(&key, &near) <= 2
 }
 
-/// The keys that the schema knows at the place of an unknown one.
+/// The keys that the schema allows next to an unknown one.
 fn known_keys(error: &ValidationError<'_>, schema: &Value) -> Vec<String> {
     let pointer = error.schema_path().as_str();
     let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -273,7 +272,7 @@ fn types(kind: &TypeKind) -> String {
         TypeKind::Single(kind) => vec![kind.to_string()],
         TypeKind::Multiple(set) => set.iter().map(|kind| kind.to_string()).collect(),
     };
-    // What may be null may be left out as well.
+    // A value that may be null may also be omitted.
     let or_null = names.len() > 1;
     let names: Vec<&str> = names
         .iter()

@@ -1,4 +1,4 @@
-//! What the schema can't say about a manifest: told together with what it can.
+//! Checks of a manifest that a schema can't express; reported together with the schema's problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,15 @@ use super::hook_entry::ONE_UNIT;
 use super::json_path;
 use super::problem::Problem;
 
-/// The units of `every`, of which an entry has exactly one.
+/// The units of `every`; an entry has exactly one.
 const UNITS: [&str; 3] = ["iterations", "updates", "epochs"];
 
-/// The longest name of a run or a hook, in bytes: directories are called by it, and no file system has
-/// longer names than 255.
+/// Maximum length in bytes of the name of a run or a hook: directories are named after it, and file systems
+/// allow at most 255.
 const LONGEST_NAME: usize = 200;
 
-/// What is wrong with the names and hooks of a document, but for parts with which the schema found fault.
+/// Problems with the names and hooks of a document, except in parts where the schema check already found
+/// some.
 pub(super) fn check(document: &Value, found: &[Problem]) -> Vec<Problem> {
     let hooks = document.get("hooks").and_then(Value::as_array);
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
@@ -71,10 +72,10 @@ fn too_long(name: Option<&Value>, path: &str, what: &str) -> Option<Problem> {
     })
 }
 
-/// The keys of `data` whose texts are paths, at any depth.
+/// The keys of `data` whose strings are paths, at any depth.
 const PATHS_OF_DATA: [&str; 6] = ["directory", "file", "images", "inputs", "labels", "targets"];
 
-/// Paths in which a shell would replace something.
+/// Paths with something that a shell would expand.
 fn wrong_paths(document: &Value) -> Vec<Problem> {
     let mut paths = Vec::new();
     let mut add = |path: &str, value: Option<&Value>| {
@@ -110,7 +111,7 @@ fn wrong_paths(document: &Value) -> Vec<Problem> {
     paths.into_iter().filter_map(problem).collect()
 }
 
-/// Whether an `every` says nothing, or two things.
+/// Whether an `every` has no unit, or more than one.
 fn has_wrong_filter(hook: &Value) -> bool {
     let Some(every) = hook.get("every").and_then(Value::as_object) else {
         return false;
@@ -119,7 +120,7 @@ fn has_wrong_filter(hook: &Value) -> bool {
     UNITS.iter().filter(is_said).count() != 1
 }
 
-/// Patterns of modules that are none.
+/// Invalid module patterns.
 fn wrong_modules(hook: &Value, path: &str) -> Option<Problem> {
     let modules = hook.get("modules")?.as_array()?;
     let patterns = modules.iter().map(|name| name.as_str().map(str::to_owned));

@@ -1,4 +1,4 @@
-//! The manifest's text, and where in it each value stands.
+//! The manifest's text, and the position of each value in it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,32 +12,32 @@ use super::json_path;
 use super::origin::Origin;
 use crate::diagnostic::{Diagnostic, Place};
 
-/// The file of what was written on the command line.
+/// File name shown for values set on the command line.
 const COMMAND_LINE: &str = "command line";
 
-/// The file of what was written in the environment.
+/// File name shown for values set in the environment.
 const ENVIRONMENT: &str = "environment";
 
-/// What is inside the value of a longer key, in bytes, has the place of the value around: no known
-/// key is as long, and each path repeats it.
+/// Maximum length of a key in bytes: values under a longer key are given the position of the enclosing value.
+/// No known key is this long, and every path repeats its keys.
 const LONGEST_KEY: usize = 1000;
 
-/// A JSON text with the places of its values.
+/// A JSON text with the positions of its values.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     file: PathBuf,
     text: Arc<str>,
-    /// The bytes of each value by its path, as `hooks[1].config`; see [`json_path`].
+    /// The byte range of each value by its path, such as `hooks[1].config`; see [`json_path`].
     values: BTreeMap<String, Range<usize>>,
-    /// The bytes of each key by its value's path.
+    /// The byte range of each key, by its value's path.
     keys: BTreeMap<String, Range<usize>>,
-    /// The paths of keys that an object has twice, with both places.
+    /// Duplicate keys, with both positions.
     doubled: Vec<Doubled>,
-    /// The paths that were set elsewhere, with what was written there.
+    /// Paths of values set elsewhere, with the text that set them.
     overridden: BTreeMap<String, Written>,
 }
 
-/// A key that an object has twice.
+/// A key that occurs twice in an object.
 #[derive(Clone, Debug)]
 struct Doubled {
     path: String,
@@ -45,20 +45,20 @@ struct Doubled {
     second: Range<usize>,
 }
 
-/// What was written on the command line, in the environment, or in a file that is laid over this one.
+/// Text from the command line, the environment, or an overlay file.
 #[derive(Clone, Debug)]
 struct Written {
-    /// The file, or what stands for one.
+    /// The file, or a name that stands for the command line or the environment.
     file: PathBuf,
     text: Arc<str>,
-    /// The bytes of the path.
+    /// The byte range of the path.
     path: Range<usize>,
-    /// The bytes of the value.
+    /// The byte range of the value.
     value: Range<usize>,
 }
 
 impl Source {
-    /// Finds the values of a text that is valid JSON.
+    /// Records the positions of all values in a text that is valid JSON.
     pub(super) fn new(file: &Path, text: &str) -> Source {
         let mut source = Source::unparsed(file, text);
         let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
@@ -68,7 +68,7 @@ impl Source {
         source
     }
 
-    /// A text of which nothing is known.
+    /// A source without any positions.
     pub(super) fn unparsed(file: &Path, text: &str) -> Source {
         Source {
             file: file.to_owned(),
@@ -77,8 +77,8 @@ impl Source {
         }
     }
 
-    /// The place of the value at `json_path`: on the command line where it was set there, else in
-    /// the file; of the nearest value around it that there is.
+    /// The place of the value at `json_path`: on the command line if it was set there, else in the file. If
+    /// there is no such value, the nearest enclosing one is used.
     pub fn place(&self, json_path: &str) -> Place {
         if let Some(written) = self.written(json_path) {
             return written.place(json_path, &written.value);
@@ -86,7 +86,7 @@ impl Source {
         self.at(json_path, Self::around(&self.values, json_path))
     }
 
-    /// The place of the key in front of the value at `json_path`.
+    /// The place of the key before the value at `json_path`.
     pub fn key_place(&self, json_path: &str) -> Place {
         if let Some(written) = self.written(json_path) {
             return written.place(json_path, &written.path);
@@ -96,7 +96,7 @@ impl Source {
         self.at(json_path, span)
     }
 
-    /// The place of some bytes.
+    /// The place of a byte range.
     pub(super) fn span_place(&self, json_path: &str, span: Range<usize>) -> Place {
         self.at(json_path, Some(span))
     }
@@ -106,7 +106,7 @@ impl Source {
         &self.file
     }
 
-    /// The keys that an object has twice: the second one's place, and the first one's line.
+    /// Duplicate keys: the place of the second occurrence, and the line of the first.
     pub(super) fn doubled(&self) -> impl Iterator<Item = (Place, usize)> {
         let newlines = self.text.match_indices('\n').map(|(place, _)| place);
         let newlines: Vec<usize> = if self.doubled.is_empty() {
@@ -120,7 +120,7 @@ impl Source {
         })
     }
 
-    /// An object's keys that come twice, in words.
+    /// Duplicate keys of objects, as diagnostics.
     pub(super) fn doubled_keys(&self) -> Vec<Diagnostic> {
         self.doubled()
             .map(|(place, line)| {
@@ -131,7 +131,7 @@ impl Source {
             .collect()
     }
 
-    /// Notes that the value at `json_path` came from another file.
+    /// Records that the value at `json_path` came from another file.
     pub(super) fn take_over(&mut self, json_path: &str, other: &Source) {
         self.overridden
             .retain(|path, _| path != json_path && !json_path::is_inside(path, json_path));
@@ -148,8 +148,8 @@ impl Source {
         }
     }
 
-    /// Notes that the value at `json_path` came from the command line or the environment, where `text`
-    /// was written: a path and `=`, together of so many bytes, and the value.
+    /// Records that the value at `json_path` came from the command line or the environment: from `text`, in
+    /// which it starts at byte `value_at`, after a path and `=`.
     pub(super) fn set_override(
         &mut self,
         json_path: String,
@@ -157,7 +157,7 @@ impl Source {
         text: &str,
         value_at: usize,
     ) {
-        // A later value takes the place of earlier ones inside it.
+        // A later assignment replaces earlier ones inside its value.
         self.overridden
             .retain(|path, _| !json_path::is_inside(path, &json_path));
         let (file, option) = match origin {
@@ -173,7 +173,7 @@ impl Source {
         self.overridden.insert(json_path, written);
     }
 
-    /// What was written on the command line for the value at `json_path` or around it.
+    /// The text that set the value at `json_path`, or an enclosing one, outside the file.
     fn written(&self, json_path: &str) -> Option<&Written> {
         let mut path = json_path;
         loop {

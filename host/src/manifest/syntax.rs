@@ -1,4 +1,4 @@
-//! From a text to JSON, or to what is wrong with its syntax.
+//! Parses a text as JSON, or describes its syntax error.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 ///
 /// # Errors
 ///
-/// The first place that is no JSON.
+/// The first syntax error.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
     if text.trim().is_empty() {
         let message = format!("the manifest `{}` is empty", path.display());
@@ -26,7 +26,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
         let found = rest.chars().next();
         let end = start + found.map_or(0, char::len_utf8);
         let message = error.to_string();
-        // The place says line and column.
+        // The place already gives line and column.
         let message = message
             .rsplit_once(" at line ")
             .map_or(message.as_str(), |(message, _)| message);
@@ -40,7 +40,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
     })
 }
 
-/// A file in another language than JSON, by its name or its first line.
+/// Detects a file in another language than JSON, by its extension or its first line.
 fn other_language(path: &Path, text: &str) -> Option<Diagnostic> {
     let ending = path
         .extension()
@@ -64,7 +64,7 @@ fn other_language(path: &Path, text: &str) -> Option<Diagnostic> {
         _ if is_section || is_pair('=') => TOML,
         _ => return None,
     };
-    // A file of that name that begins as JSON is one with a mistake in it.
+    // A file with that extension that begins like JSON is JSON with a syntax error.
     if first.trim_start().starts_with('{') {
         return None;
     }
@@ -89,7 +89,7 @@ const TOML: (&str, &str) = (
     "python3 -c 'import json, sys, tomllib; print(json.dumps(tomllib.load(open(sys.argv[1], \"rb\")), indent=2))'",
 );
 
-/// What `serde_json` says, in words for people.
+/// Rewords a `serde_json` message.
 fn in_words(message: &str) -> &str {
     match message {
         "EOF while parsing a list" => "the file ends inside a list",
@@ -115,7 +115,7 @@ fn in_words(message: &str) -> &str {
     }
 }
 
-/// What to do, by what is wrong and what stands there.
+/// Suggests a remedy, from the message and the text at the error.
 fn hint(message: &str, found: &str) -> Option<&'static str> {
     let is_word = found.starts_with(|c: char| c.is_alphabetic());
     match message {
@@ -138,7 +138,7 @@ fn hint(message: &str, found: &str) -> Option<&'static str> {
     }
 }
 
-/// The byte at a line and column of `serde_json`, both from 1, columns in bytes.
+/// The byte offset of a `serde_json` line and column, both counted from 1, columns in bytes.
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let start: usize = text
         .split_inclusive('\n')

@@ -1,4 +1,4 @@
-//! How long and in which steps to train.
+//! How long to train, and in which steps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use crate::data::Preparation;
 use crate::task::DataLimits;
 
-/// How long and in which steps to train.
+/// How long to train, and in which steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
-    /// Passes over the training data.
+    /// Number of passes over the training data.
     pub epochs: u64,
     /// Samples per training batch.
     #[serde(default = "default_batch_size")]
@@ -20,57 +20,57 @@ pub struct TrainConfig {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub eval_batch_size: Option<usize>,
-    /// Batches per update of the parameters; what is left at an epoch's end is an update too.
+    /// Batches per update of the parameters; remaining batches at the end of an epoch make an update too.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub accumulate: usize,
-    /// Validate after every so many epochs, and after the last; 0 never.
+    /// Validate after every `validate_every` epochs, and after the last one; 0 means never.
     #[serde(default = "one_epoch")]
     pub validate_every: u64,
-    /// Validate before the first epoch too.
+    /// Also validate before the first epoch.
     #[serde(default)]
     pub initial_validation: bool,
-    /// Test after the training, where there is test data.
+    /// Test after training, if there is test data.
     #[serde(default = "yes")]
     pub test: bool,
-    /// Train on so many batches' samples alone, the data's first. Default: all.
+    /// Train only on the samples of the first `limit_train` batches of the data. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub limit_train: Option<usize>,
-    /// Validate on so many batches' samples alone. Default: all.
+    /// Validate only on the samples of the first `limit_val` batches. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub limit_val: Option<usize>,
-    /// Test on so many batches' samples alone. Default: all.
+    /// Test only on the samples of the first `limit_test` batches. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub limit_test: Option<usize>,
-    /// Train and validate on the samples of so many training batches, without augmentation and without
-    /// a test: whoever can't learn these by heart has a fault somewhere. Default: the whole data.
+    /// Train and validate on the samples of this many training batches, without augmentation and without a
+    /// test: a model that can't memorise them points to a bug. Default: all the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub overfit: Option<usize>,
-    /// Threads that prepare batches in the background, in the same order whatever their number; with
-    /// 0 the training waits for each.
+    /// Number of threads that prepare batches in the background; their number does not affect the order. With
+    /// 0, training waits for each batch.
     #[serde(default = "one")]
     #[schemars(range(max = 256))]
     pub loader_threads: usize,
-    /// How many prepared batches wait at most. Default: two for each thread.
+    /// Maximum number of prepared batches waiting. Default: two per thread.
     #[serde(default)]
     #[schemars(range(min = 1, max = 100_000))]
     pub prefetch: Option<usize>,
     /// End the run at the first training loss or gradient that is NaN or infinite, before it reaches a
-    /// parameter, and say in which module it began. Costs one pass over the gradients.
+    /// parameter, and report the module where it arose. Costs one pass over the gradients.
     #[serde(default)]
     pub check_finite: bool,
-    /// The names of parameters that may go without a gradient; any other without one ends the run
-    /// in its first iteration.
+    /// Names of parameters that may have no gradient; any other parameter without one ends the run in its
+    /// first iteration.
     #[serde(default)]
     pub allow_missing_gradients: Vec<String>,
 }
 
 impl TrainConfig {
-    /// How much of the data takes part, in samples; none where all of it does.
+    /// The limits on how much of the data is used, in samples; none if all of it is.
     pub fn data_limits(&self) -> Option<DataLimits> {
         let batch = self.batch_size;
         let eval = self.eval_batch_size.unwrap_or(batch);
@@ -84,7 +84,7 @@ impl TrainConfig {
         (limits != DataLimits::default()).then_some(limits)
     }
 
-    /// How batches are prepared.
+    /// How batches are prepared: in the background or on demand.
     pub fn preparation(&self) -> Preparation {
         let threads = self.loader_threads;
         Preparation {

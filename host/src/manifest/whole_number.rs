@@ -1,26 +1,25 @@
-//! Whole numbers as the types read them: JSON Schema lets through `3.0`, and what no type holds.
+//! Range checks of integers: JSON Schema accepts `3.0`, and integers that the Rust types can't represent.
 
 use jsonschema::{Keyword, ValidationError};
 use serde_json::{Map, Value};
 
 use super::wording::shortened;
 
-/// The keyword that says of which type a whole number is: `schemars` writes it, JSON Schema itself
-/// does nothing with it.
+/// The keyword with an integer's type: written by `schemars`, without effect in JSON Schema itself.
 pub(super) const KEYWORD: &str = "format";
 
-/// The check of a number against the type that its `format` names.
+/// Builds the check of a number against the type that its `format` names.
 ///
 /// # Errors
 ///
-/// None: a format that is no number's has nothing to check.
+/// None: formats that don't name an integer type are accepted without a check.
 #[expect(clippy::unnecessary_wraps, reason = "the crate wants it")]
 pub(super) fn keyword<'a>(
     parent: &'a Map<String, Value>,
     format: &'a Value,
 ) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>> {
     let bounds = format.as_str().and_then(bounds);
-    // The schema's own bounds are told by themselves.
+    // Violations of the schema's own bounds are reported separately.
     let own = |key: &str| parent.get(key).and_then(Value::as_f64);
     Ok(Box::new(WholeNumber {
         bounds,
@@ -29,7 +28,7 @@ pub(super) fn keyword<'a>(
     }))
 }
 
-/// The least and the greatest number of a type.
+/// Minimum and maximum of a type.
 fn bounds(format: &str) -> Option<(i128, i128)> {
     Some(match format {
         "uint8" => (0, i128::from(u8::MAX)),
@@ -54,7 +53,7 @@ impl WholeNumber {
     fn problem(&self, value: &Value) -> Option<String> {
         let (least, most) = self.bounds?;
         let number = value.as_f64()?;
-        // Told already: beyond the schema's bounds, or no whole number at all.
+        // Already reported: outside the schema's bounds, or not an integer at all.
         let is_told = self.above.is_some_and(|most| number > most)
             || self.below.is_some_and(|least| number < least)
             || number.fract() != 0.0;

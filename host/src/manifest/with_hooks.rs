@@ -1,4 +1,4 @@
-//! The manifest's JSON Schema with the hooks that there are: so that editors complete their names and
+//! The manifest's JSON Schema extended with the available hooks, so that editors complete their names and
 //! check their configurations.
 
 use serde_json::{Map, Value, json};
@@ -6,16 +6,16 @@ use serde_json::{Map, Value, json};
 /// A hook that a manifest can list.
 #[derive(Clone, Debug)]
 pub struct KnownHook {
-    /// As the manifest names it: `csv`, or `plugin/csv` where two plugins have it.
+    /// The name to use in a manifest: `csv`, or `plugin/csv` if two plugins provide it.
     pub name: String,
-    /// What it does, in a line.
+    /// A one-line description.
     pub about: String,
     /// The JSON Schema of its configuration.
     pub config: Option<Value>,
 }
 
-/// Adds hooks to the manifest's schema: their names, and for each its configuration. Other names
-/// stay allowed, for plugins that come later.
+/// Adds hooks to the manifest's schema: their names, and each one's configuration. Other names remain
+/// allowed, for plugins installed later.
 pub fn add_hooks(schema: &mut Value, hooks: &[KnownHook]) {
     let mut definitions = Map::new();
     let mut conditions = Vec::new();
@@ -62,20 +62,20 @@ pub fn add_hooks(schema: &mut Value, hooks: &[KnownHook]) {
     }
 }
 
-/// Offers names where any text is right.
+/// Suggests names where any string is allowed.
 fn suggest(text: &mut Value, named: &[Value]) {
     let any = json!({"type": "string", "minLength": 1});
     let all: Vec<Value> = named.iter().cloned().chain([any]).collect();
     text["anyOf"] = Value::Array(all);
 }
 
-/// A key inside a JSON pointer inside a URI's fragment.
+/// Escapes a key for a JSON pointer in a URI fragment.
 fn escaped(key: &str) -> String {
     let pointer = key.replace('~', "~0").replace('/', "~1");
     pointer.replace(' ', "%20")
 }
 
-/// Lets a schema's references to its own parts lead to where they are now.
+/// Rewrites a schema's references to its own parts to their new location under `root`.
 fn move_references(schema: &mut Value, root: &str) {
     match schema {
         Value::Object(members) => {

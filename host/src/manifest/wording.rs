@@ -6,14 +6,14 @@ use serde_json::Value;
 use super::problem::Problem;
 use crate::nearest::nearest;
 
-/// The key of the value that an error is about; nothing for an element of a list.
+/// The key of the value that an error is about; `None` for an element of a list.
 pub(super) fn key_of<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {
     let (_, key) = error.instance_path().as_str().rsplit_once('/')?;
     let is_plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     is_plain.then_some(key)
 }
 
-/// A key that is missing.
+/// The problem of a missing key.
 pub(super) fn missing_key(path: String, key: &str) -> Problem {
     Problem {
         missing: Some(key.to_owned()),
@@ -48,7 +48,7 @@ pub(super) fn did_you_mean(name: &str) -> String {
     format!("did you mean `{name}`?")
 }
 
-/// The name of a type in words for people.
+/// The name of a type as used in messages.
 pub(super) fn in_words(name: &str) -> &str {
     match name {
         "integer" => "a whole number",

@@ -3,23 +3,10 @@
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
+use super::evaluation::Outer;
 use super::{RunError, Trainer};
-use crate::checkpoint::{EpochStart, PassState, Stage};
+use crate::checkpoint::{PassState, Stage};
 use crate::data::{Loader, order};
-use crate::exact::Exact;
-
-/// A validation or test, as far as checkpoints must know of it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Evaluation {
-    /// Its pass over the data is not over: saves wait for its end.
-    pub(super) is_under_way: bool,
-    /// A hook has asked for it.
-    pub(super) is_asked_for: bool,
-    /// It is over, and the epoch's ordinal does not count it yet.
-    pub(super) is_uncounted: bool,
-    /// What the view shows of the training pass around it, while the view shows the evaluation's.
-    pub(super) outer: Option<Outer>,
-}
 
 impl Trainer<'_> {
     /// What the view shows of the training pass, or would if no evaluation were under way.
@@ -41,7 +28,7 @@ impl Trainer<'_> {
             self.view.flags |= ViewAbi::UPDATES;
         }
         self.view.batch_size = state.batch_size;
-        self.begun = state.begun;
+        self.position.begun = state.begun;
     }
 
     /// One pass over the data of `phase`, in its natural order.
@@ -87,11 +74,11 @@ impl Trainer<'_> {
             self.show();
         }
         self.end_pass(phase)?;
-        self.measured = (self.swapped.as_ref()).map(|swapped| swapped.set().to_owned());
+        self.sets.measured = (self.sets.swapped.as_ref()).map(|swapped| swapped.set().to_owned());
         self.evaluation.is_under_way = false;
         self.count_validation(phase, initial);
         self.call(Point::AfterLoop)?;
-        for (tag, hook, manner) in std::mem::take(&mut self.waiting) {
+        for (tag, hook, manner) in std::mem::take(&mut self.saver.waiting) {
             self.save(&tag, &hook, manner)?;
         }
         self.view.flags &= !ViewAbi::INITIAL;
@@ -107,62 +94,11 @@ impl Trainer<'_> {
             return;
         }
         self.evaluation.is_uncounted = !initial;
-        self.stage = match self.stage {
+        self.position.stage = match self.position.stage {
             Stage::Start if initial => Stage::Epoch,
             // One that a hook has asked for in the midst of an epoch is no stage of it.
             Stage::Validation if !self.evaluation.is_asked_for => Stage::Cycle,
             other => other,
         };
-    }
-}
-
-/// What the view shows of the training pass, which an evaluation interrupts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Outer {
-    batch: u64,
-    batches: u64,
-    batch_size: u64,
-    loss: f64,
-    flags: u64,
-}
-
-impl Outer {
-    /// The flags that belong to a pass.
-    const FLAGS: u64 = ViewAbi::HAS_LOSS | ViewAbi::UPDATES;
-
-    pub(super) fn of(view: &ViewAbi) -> Outer {
-        Outer {
-            batch: view.batch,
-            batches: view.batches,
-            batch_size: view.batch_size,
-            loss: view.loss,
-            flags: view.flags & Self::FLAGS,
-        }
-    }
-
-    /// The part of it that a checkpoint keeps; the rest follows from the counters.
-    pub(super) fn state(self, begun: Option<EpochStart>) -> Option<PassState> {
-        let has = |flag| self.flags & flag != 0;
-        let state = PassState {
-            loss: has(ViewAbi::HAS_LOSS).then_some(Exact(self.loss)),
-            batch_size: self.batch_size,
-            updates: has(ViewAbi::UPDATES),
-            begun,
-        };
-        let is_as_at_the_beginning = state == PassState::default();
-        (!is_as_at_the_beginning).then_some(state)
-    }
-
-    /// Shows its last batch again, in a pass that has gone on from there.
-    pub(super) fn restore_flags(self, view: &mut ViewAbi) {
-        view.batch_size = self.batch_size;
-        view.loss = self.loss;
-        view.flags = view.flags & !Self::FLAGS | self.flags;
-    }
-
-    fn restore(self, view: &mut ViewAbi) {
-        view.batch = self.batch;
-        view.batches = self.batches;
-        self.restore_flags(view);
     }
 }

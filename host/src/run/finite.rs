@@ -9,7 +9,8 @@ use candle_core::{Result, Tensor};
 use sconce_plugin_api::Phase;
 
 use super::failure::moment;
-use super::modules::{Slot, content, watched};
+use super::modules::watched;
+use super::record::{Slot, content};
 use super::{Divergence, RunError, Trainer};
 use crate::data::Batch;
 use crate::gradients::Gradients;
@@ -19,14 +20,14 @@ impl Trainer<'_> {
     /// Refuses a training loss that is not finite, or warns of the first.
     pub(super) fn check_loss(&mut self, batch: &Batch) -> std::result::Result<(), RunError> {
         if self.view.loss.is_finite() {
-            if self.first_loss.is_none() {
-                self.first_loss = Some(self.view.loss);
+            if self.losses.first.is_none() {
+                self.losses.first = Some(self.view.loss);
             }
             return Ok(());
         }
         if !self.plan.check_finite {
-            if self.bad_loss.is_none() {
-                self.bad_loss = Some(self.view.iteration);
+            if self.losses.bad.is_none() {
+                self.losses.bad = Some(self.view.iteration);
                 self.shared.warn(&format!(
                     "{}: the loss is {}, and will hardly recover: `\"check_finite\": true` under `train` \
                      tells where that comes from, the hook `stop-on-nan` ends such runs; a lower \
@@ -44,7 +45,7 @@ impl Trainer<'_> {
     /// Whether the training has diverged, by its last epoch's loss.
     pub(super) fn divergence(&self) -> Option<Divergence> {
         let last = self.shared.metrics.borrow().of(Phase::Train).get("loss")?;
-        let first = self.first_loss;
+        let first = self.losses.first;
         // What begins near 0 may grow a lot and still be small.
         let most = 1000.0 * first.map_or(f64::INFINITY, |first| first.abs().max(1.0));
         (!last.is_finite() || last.abs() > most).then_some(Divergence { first, last })

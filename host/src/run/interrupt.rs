@@ -9,10 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::save::{INTERRUPTED, Manner};
-use super::{RunError, Trainer};
-use crate::log::Level;
-
 /// Signals that follow one within this time are copies of it.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -159,37 +155,8 @@ impl Interrupt {
     }
 
     /// Whether the checkpoint of an interrupted run is being written from now on.
-    fn set_saving(&self, is_saving: bool) {
+    pub(super) fn set_saving(&self, is_saving: bool) {
         self.0.is_saving.store(is_saving, Ordering::SeqCst);
-    }
-}
-
-impl Trainer<'_> {
-    /// A run that ends soon after `interrupt` is raised: the iteration, or the validation, under way
-    /// is finished, and a checkpoint saved.
-    pub fn interruptible(mut self, interrupt: &Interrupt) -> Self {
-        self.interrupt = interrupt.clone();
-        self
-    }
-
-    /// Whether the run is to be left here; then a checkpoint of this moment has been saved.
-    pub(super) fn is_interrupted(&mut self) -> Result<bool, RunError> {
-        if self.interrupted_by.is_some() {
-            return Ok(true);
-        }
-        let Some(signal) = self.interrupt.signal() else {
-            return Ok(false);
-        };
-        self.interrupted_by = Some(signal);
-        if self.store.is_some() {
-            let message = format!("{}: saving a checkpoint", signal.name());
-            self.shared.log.log(Level::Info, "sconce", &message);
-            self.interrupt.set_saving(true);
-            let saved = self.save(INTERRUPTED, "", Manner::WHOLE);
-            self.interrupt.set_saving(false);
-            saved?;
-        }
-        Ok(true)
     }
 }
 

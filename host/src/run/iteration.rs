@@ -8,7 +8,7 @@ use candle_core::backprop::GradStore;
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
-use super::save::Midst;
+use super::update::Midst;
 use super::{RunError, Trainer};
 use crate::data::{Batch, Loader};
 use crate::gradients::{Gradients, Wrong, wrong_operations};
@@ -42,7 +42,7 @@ impl Trainer<'_> {
         tensors.set_batch(&batch.inputs, &batch.targets, &batch.indices);
         self.call(Point::BeforeIter)?;
         self.expect_real_parameters()?;
-        self.midst = Midst::Batch;
+        self.update.midst = Midst::Batch;
         if !self.shared.requests.take_skip_batch() {
             let _recording = ops::record();
             // What is frozen may be another from one batch to the next.
@@ -55,7 +55,7 @@ impl Trainer<'_> {
             self.update()?;
         }
         self.count_iteration();
-        self.midst = Midst::Between;
+        self.update.midst = Midst::Between;
         self.call(Point::AfterIter)?;
         self.end_batch();
         Ok(())
@@ -65,7 +65,7 @@ impl Trainer<'_> {
     pub(super) fn count_iteration(&mut self) {
         self.view.iteration += 1;
         self.view.batch += 1;
-        self.trained = self.view.batch;
+        self.position.trained = self.view.batch;
         self.view.samples += self.view.batch_size;
         self.shared.clock.advance(self.view.iteration);
     }
@@ -80,7 +80,7 @@ impl Trainer<'_> {
     pub(super) fn next_batch(&mut self, loader: &mut Loader) -> Result<Option<Batch>, RunError> {
         let start = Instant::now();
         let batch = loader.next_batch().transpose();
-        self.times.data += start.elapsed();
+        self.timing.pass.data += start.elapsed();
         batch.map_err(|error| RunError::data(&self.view, error))
     }
 
@@ -91,7 +91,7 @@ impl Trainer<'_> {
         self.call(Point::AfterForward)?;
         let start = Instant::now();
         let loss = self.measure(batch, &outputs, phase);
-        self.times.loss += start.elapsed();
+        self.timing.pass.loss += start.elapsed();
         let loss = loss.map_err(|error| RunError::task("the loss", &self.view, error))?;
         self.call(Point::AfterLoss)?;
         Ok(loss)
@@ -139,7 +139,7 @@ impl Trainer<'_> {
         self.warn_of_wrong_gradients(batch, loss)?;
         let start = Instant::now();
         let store = self.differentiate(loss, share);
-        self.times.backward += start.elapsed();
+        self.timing.pass.backward += start.elapsed();
         let store =
             store.map_err(|error| RunError::task("the backward pass", &self.view, error))?;
         if !self.records.is_empty() {
@@ -155,9 +155,9 @@ impl Trainer<'_> {
             return Ok(());
         };
         // From here on the batch is a part of its update.
-        self.midst = Midst::Torn;
-        match &mut self.accumulated {
-            None => self.accumulated = Some(gradients),
+        self.update.midst = Midst::Torn;
+        match &mut self.update.accumulated {
+            None => self.update.accumulated = Some(gradients),
             Some(accumulated) => accumulated
                 .accumulate(&gradients)
                 .map_err(|error| RunError::task("adding gradients up", &self.view, error))?,
@@ -175,7 +175,7 @@ impl Trainer<'_> {
     /// The gradient audit's first part, once, before the first backward pass: candle's operations with
     /// wrong gradients.
     fn warn_of_wrong_gradients(&self, batch: &Batch, loss: &Tensor) -> Result<(), RunError> {
-        if self.audited {
+        if self.update.is_audited {
             return Ok(());
         }
         let found = wrong_operations(loss, &batch.inputs, &ops::recorded())
@@ -191,10 +191,10 @@ impl Trainer<'_> {
 
     /// The gradient audit: once, in the first iteration.
     fn audit(&mut self, gradients: &Gradients) -> Result<(), RunError> {
-        if self.audited {
+        if self.update.is_audited {
             return Ok(());
         }
-        self.audited = true;
+        self.update.is_audited = true;
         let audit = gradients
             .audit(self.task.parameters())
             .map_err(|error| RunError::task("the gradient audit", &self.view, error))?;
@@ -209,11 +209,11 @@ impl Trainer<'_> {
 
     /// Steps the parameters by the accumulated gradients, if there are any and no hook minds.
     fn update(&mut self) -> Result<(), RunError> {
-        let Some(gradients) = self.accumulated.take() else {
+        let Some(gradients) = self.update.accumulated.take() else {
             self.shared.requests.take_skip_update();
             return Ok(());
         };
-        self.midst = Midst::Torn;
+        self.update.midst = Midst::Torn;
         self.shared.tensors.set_gradients(gradients);
         self.call(Point::BeforeUpdate)?;
         let Some(gradients) = self.shared.tensors.take_gradients() else {
@@ -227,9 +227,9 @@ impl Trainer<'_> {
         drop(groups);
         let start = Instant::now();
         let step = self.optimizer.step(self.task.parameters(), &gradients);
-        self.times.update += start.elapsed();
+        self.timing.pass.update += start.elapsed();
         step.map_err(|error| RunError::optimizer(&self.view, error))?;
-        self.midst = Midst::Stepped;
+        self.update.midst = Midst::Stepped;
         self.view.update += 1;
         if self.optimizer.tensor_count() != self.shared.tensors.optimizer_count() {
             self.show_optimizer();

@@ -2,8 +2,8 @@
 
 use candle_core::Tensor;
 
+use super::exchange::exchange;
 use super::restore::known;
-use super::swap::exchange;
 use super::{RunError, Trainer};
 use crate::checkpoint::{self, Store, Weights};
 use crate::digest::fingerprint;
@@ -26,9 +26,9 @@ impl Trainer<'_> {
             let deleted = store.remove(tag);
             deleted.map_err(|error| error.to_string())
         });
-        if let Some(store) = &self.store {
+        if let Some(store) = &self.saver.store {
             let path = store.path_of(tag);
-            self.checkpoints.retain(|known| *known != path);
+            self.saver.checkpoints.retain(|known| *known != path);
         }
         self.judge(deleted, &format!("delete the checkpoint `{tag}`"), hook)
     }
@@ -47,8 +47,8 @@ impl Trainer<'_> {
             Ok(store.path_of(to))
         });
         let copied = copied.map(|path| {
-            if !self.checkpoints.contains(&path) {
-                self.checkpoints.push(path);
+            if !self.saver.checkpoints.contains(&path) {
+                self.saver.checkpoints.push(path);
             }
         });
         self.judge(
@@ -76,7 +76,7 @@ impl Trainer<'_> {
 
     fn set_all(&self, weights: &Weights) -> Result<(), String> {
         let tensors = &weights.tensors;
-        if let Some(swapped) = &self.swapped {
+        if let Some(swapped) = &self.sets.swapped {
             return Err(format!("they are swapped for `{}`", swapped.set()));
         }
         let parameters = self.task.parameters();
@@ -157,7 +157,7 @@ impl Trainer<'_> {
     }
 
     fn kept(&self) -> Result<Store, String> {
-        let store = self.store.clone();
+        let store = self.saver.store.clone();
         let store = store.ok_or_else(|| "the run has no output directory".to_owned())?;
         match store.vanished() {
             Some(reason) => Err(reason),

@@ -3,8 +3,7 @@
 //! Where a hook wants gradients, a module's input and output pass through an identity whose
 //! backward pass keeps the gradient. Where none does, nothing stands in the graph.
 
-use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use candle_core::backprop::GradStore;
@@ -12,27 +11,12 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, Var, bai
 use sconce_plugin_api::abi::{ModuleAbi, TextAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
 
+use super::record::{Record, Slot, content};
 use super::{RunError, Trainer};
 use crate::bridge::{ModuleTensors, Shared};
 use crate::data::Batch;
 use crate::dispatch::{Dispatcher, HookFault};
 use crate::nn::{ModuleInfo, Moment, Pass, Taps, ops};
-
-/// Where an identity leaves the gradient that went through it.
-pub(super) type Slot = Arc<Mutex<Option<Tensor>>>;
-
-pub(super) fn content(slot: &Slot) -> Option<Tensor> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// What the backward pass of a batch is to be told of a module.
-pub(super) struct Record {
-    module: usize,
-    input: Tensor,
-    /// Empty where the input is a variable of its own.
-    input_gradient: Slot,
-    output: Option<(Tensor, Slot)>,
-}
 
 /// The taps of one forward pass.
 struct ModuleTaps<'a, 'run> {
@@ -135,9 +119,7 @@ fn call(
         kind: TextAbi::new(module.kind),
     };
     shared.tensors.set_module(tensors);
-    view.payload = ptr::from_ref(&payload).cast();
-    let called = hooks.call_module(point, index, view, shared);
-    view.payload = ptr::null();
+    let called = hooks.call_module(point, (index, &payload), view, shared);
     shared.tensors.clear_module();
     called
 }
@@ -180,12 +162,12 @@ impl Trainer<'_> {
             let outputs = self.task.forward(batch, &mut pass.with_taps(&mut taps));
             let spent = taps.spent;
             fault = taps.fault.take();
-            self.times.forward += start.elapsed().saturating_sub(spent);
+            self.timing.pass.forward += start.elapsed().saturating_sub(spent);
             outputs
         } else {
             let mut pass = pass;
             let outputs = self.task.forward(batch, &mut pass);
-            self.times.forward += start.elapsed();
+            self.timing.pass.forward += start.elapsed();
             outputs
         };
         if let Some(fault) = fault {

@@ -1,9 +1,8 @@
 //! Somebody who watches a run from outside of it, as the live view does.
 
 use sconce_plugin_api::Phase;
-use sconce_plugin_api::abi::ViewAbi;
 
-use super::{Profile, Trainer};
+use super::Profile;
 use crate::metric_board::PhaseMetrics;
 
 /// Watches a run. It is called on the training's thread between iterations and changes nothing: what
@@ -45,52 +44,4 @@ pub struct Now {
     pub elapsed: f64,
     /// Seconds until the training's end, at the pace so far.
     pub remaining: Option<f64>,
-}
-
-impl<'run> Trainer<'run> {
-    /// A run that somebody watches.
-    pub fn watched_by(mut self, observer: &'run dyn Observer) -> Self {
-        self.observer = Some(observer);
-        self
-    }
-}
-
-impl Trainer<'_> {
-    /// Shows the observer where the run is.
-    #[inline]
-    pub(super) fn show(&self) {
-        let Some(observer) = self.observer else {
-            return;
-        };
-        let now = self.now();
-        if observer.sees(&now) {
-            let pass = Profile::of(&self.times, self.hooks.hooks(), self.hooks.times());
-            observer.sees_times(now.phase, &pass);
-        }
-    }
-
-    /// Shows the observer a pass that is over.
-    pub(super) fn show_end(&self, phase: Phase, pass: &Profile) {
-        if let Some(observer) = self.observer {
-            let board = self.shared.metrics.borrow();
-            observer.sees_end(&self.now(), board.of(phase), pass);
-        }
-    }
-
-    fn now(&self) -> Now {
-        let view = &self.view;
-        Now {
-            phase: Phase::from_number(view.phase).unwrap_or(Phase::Train),
-            epoch: view.epoch,
-            epochs: view.epochs,
-            batch: view.batch,
-            batches: view.batches,
-            iteration: view.iteration,
-            samples: view.samples,
-            loss: (view.flags & ViewAbi::HAS_LOSS != 0).then_some(view.loss),
-            learning_rate: self.shared.learning_rate.get(),
-            elapsed: self.shared.clock.elapsed_seconds(),
-            remaining: self.shared.clock.remaining_seconds(),
-        }
-    }
 }

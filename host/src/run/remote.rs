@@ -3,13 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-use sconce_plugin_api::Phase;
-
-use super::save::Manner;
-use super::{RunError, Trainer};
-use crate::bridge::Stop;
+use std::time::Duration;
 
 /// The tag of a checkpoint that was asked for from outside.
 pub(super) const BY_KEY: &str = "by-key";
@@ -71,11 +65,11 @@ impl Remote {
     }
 
     #[inline]
-    fn is_asked(&self) -> bool {
+    pub(super) fn is_asked(&self) -> bool {
         self.0.is_asked.load(Ordering::Acquire)
     }
 
-    fn next(&self) -> Option<Wish> {
+    pub(super) fn next(&self) -> Option<Wish> {
         let mut wishes = self.wishes();
         let next = wishes.pop_front();
         self.0.is_asked.store(!wishes.is_empty(), Ordering::Release);
@@ -83,7 +77,7 @@ impl Remote {
     }
 
     /// Waits until something is asked for, but not for long.
-    fn wait(&self) {
+    pub(super) fn wait(&self) {
         let wishes = self.wishes();
         if wishes.is_empty() {
             // Whichever it was: whoever waits looks again.
@@ -93,82 +87,6 @@ impl Remote {
 
     fn wishes(&self) -> MutexGuard<'_, VecDeque<Wish>> {
         self.0.wishes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Trainer<'_> {
-    /// A run of which things can be asked from outside.
-    pub fn asked_by(mut self, remote: &Remote) -> Self {
-        self.remote = remote.clone();
-        self
-    }
-
-    /// Does what was asked for from outside. To be called between two iterations alone.
-    #[inline]
-    pub(super) fn grant(&mut self) -> Result<(), RunError> {
-        if self.remote.is_asked() {
-            return self.grant_all();
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn grant_all(&mut self) -> Result<(), RunError> {
-        let mut is_paused = false;
-        loop {
-            match self.remote.next() {
-                Some(Wish::Checkpoint) => self.save_by_key()?,
-                Some(Wish::Validate) => self.validate_by_key()?,
-                Some(Wish::Pause) => is_paused = true,
-                Some(Wish::GoOn) => is_paused = false,
-                Some(Wish::Stop) => {
-                    self.shared.requests.ask_stop(Stop {
-                        reason: "asked for at the terminal".to_owned(),
-                        after_epoch: false,
-                        hook: String::new(),
-                    });
-                    return Ok(());
-                }
-                None if !is_paused || self.interrupt.signal().is_some() => return Ok(()),
-                None => self.pause(),
-            }
-            if self.jumped {
-                // A hook has rolled back in the validation: the rest after the jump.
-                return Ok(());
-            }
-        }
-    }
-
-    fn save_by_key(&mut self) -> Result<(), RunError> {
-        if self.store.is_none() {
-            let warning = "no checkpoint: the run has no output directory";
-            self.shared.warn(warning);
-            return Ok(());
-        }
-        let iteration = self.view.iteration;
-        let message = format!("saving the checkpoint `{BY_KEY}` after iteration {iteration}");
-        self.shared.info(&message);
-        self.save(BY_KEY, "", Manner::WHOLE)
-    }
-
-    fn validate_by_key(&mut self) -> Result<(), RunError> {
-        if self.task.data(Phase::Val).is_none() {
-            self.shared.warn("no validation: there is no data for one");
-            return Ok(());
-        }
-        let iteration = self.view.iteration;
-        self.shared
-            .info(&format!("validating after iteration {iteration}"));
-        self.validate_now()
-    }
-
-    /// Waits a while, which is no part of the pass's time and of the training's pace.
-    fn pause(&mut self) {
-        let begin = Instant::now();
-        self.remote.wait();
-        let waited = begin.elapsed();
-        self.times.begin += waited;
-        self.shared.clock.pause(waited);
     }
 }
 

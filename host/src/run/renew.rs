@@ -52,7 +52,7 @@ impl Trainer<'_> {
             moment.iteration += 1;
         }
         // Its time is no part of the pass around it.
-        self.times.begin += start.elapsed();
+        self.timing.pass.begin += start.elapsed();
         Ok(())
     }
 }

@@ -9,7 +9,7 @@
 use candle_core::Tensor;
 use sconce_plugin_api::{Keep, Point};
 
-use super::evaluate::Outer;
+use super::evaluation::Outer;
 use super::{RunError, Trainer};
 use crate::bridge::Value;
 use crate::checkpoint::{EpochStart, PhaseState, Progress};
@@ -35,9 +35,9 @@ impl Trainer<'_> {
         let failed = |error| RunError::task("resuming an epoch", &self.view, error);
         let kept = self.changeable().map_err(failed)?;
         self.show_start(start);
-        self.is_reopening = true;
+        self.position.is_reopening = true;
         let called = self.call(Point::BeforeEpoch);
-        self.is_reopening = false;
+        self.position.is_reopening = false;
         // Also where a hook failed, as a checkpoint of the failed run comes next.
         let restored = self.put_back(kept);
         pass.restore_flags(&mut self.view);

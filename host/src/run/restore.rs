@@ -6,7 +6,9 @@ use std::time::Instant;
 use candle_core::Tensor;
 use sconce_plugin_api::{Keep, Point};
 
-use super::save::{Midst, TensorResult, Told};
+use super::manner::Told;
+use super::tensor_result::TensorResult;
+use super::update::Midst;
 use super::{RunError, Trainer};
 use crate::bridge::Value;
 use crate::checkpoint::{
@@ -17,7 +19,7 @@ use crate::gradients::Gradients;
 impl Trainer<'_> {
     /// Goes back to a checkpoint of this run.
     pub(super) fn roll_back(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
-        let Some(store) = self.store.clone() else {
+        let Some(store) = self.saver.store.clone() else {
             return self.blame(hook, "can't roll back: the run has no output directory");
         };
         self.settle()?;
@@ -33,7 +35,7 @@ impl Trainer<'_> {
         self.restore_swapped()?;
         self.restore(&content)?;
         self.tell_of_load(&store.path_of(tag), tag, hook, start)?;
-        self.jumped = true;
+        self.position.jumped = true;
         Ok(())
     }
 
@@ -60,7 +62,7 @@ impl Trainer<'_> {
 
     /// Puts everything back where a checkpoint says it was.
     pub(super) fn restore(&mut self, content: &Checkpoint) -> Result<(), RunError> {
-        self.midst = Midst::Torn;
+        self.update.midst = Midst::Torn;
         let restored = self.restore_tensors(content);
         restored.map_err(|error| RunError::task("restoring a checkpoint", &self.view, error))?;
         self.restore_optimizer(content)?;
@@ -71,7 +73,7 @@ impl Trainer<'_> {
             pass,
             ..
         } = &content.header;
-        self.measured.clone_from(measured);
+        self.sets.measured.clone_from(measured);
         self.shared.metrics.borrow_mut().restore(metrics);
         self.restore_counters(progress);
         self.restore_settings(&content.header.settings);
@@ -82,7 +84,7 @@ impl Trainer<'_> {
             .filter_map(|hook| Some((hook.name.clone(), hook.state.clone()?)))
             .collect();
         self.hooks.load_states(&states, self.shared)?;
-        self.midst = Midst::Between;
+        self.update.midst = Midst::Between;
         Ok(())
     }
 
@@ -94,8 +96,8 @@ impl Trainer<'_> {
         self.view.samples = progress.samples;
         self.view.batch = progress.batch;
         self.view.ordinal = progress.ordinal;
-        self.trained = progress.batch;
-        self.stage = progress.stage;
+        self.position.trained = progress.batch;
+        self.position.stage = progress.stage;
     }
 
     /// What hooks have changed of how the training goes; all else is as the manifest says.
@@ -116,7 +118,7 @@ impl Trainer<'_> {
             .accumulation
             .set(accumulation.map(|accumulation| accumulation.batches));
         let (begin, end) = accumulation.map_or((0, 0), |accumulation| accumulation.update);
-        self.update_of = begin..end;
+        self.update.batches = begin..end;
     }
 
     /// The optimizer's state and the learning rates. A state of another optimizer, which the user has
@@ -128,7 +130,7 @@ impl Trainer<'_> {
             .collect();
         let loaded = self.optimizer.load_state(self.task.parameters(), &state);
         if let Err(error) = loaded {
-            if !self.is_changed {
+            if !self.resumption.is_changed {
                 return Err(RunError::optimizer(&self.view, error));
             }
             let warning = format!("the optimizer begins anew, its state does not fit: {error}");
@@ -183,7 +185,7 @@ impl Trainer<'_> {
                 any = true;
             }
         }
-        self.accumulated = any.then_some(accumulated);
+        self.update.accumulated = any.then_some(accumulated);
         Ok(())
     }
 

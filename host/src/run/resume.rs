@@ -4,22 +4,11 @@
 //! there has happened in the run's first part already: it is undone by the restoring, which comes
 //! next, and not served. From `after_load_checkpoint` on the run is the one that was left.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
+use super::resumption::Resume;
 use super::{RunError, Trainer};
-use crate::checkpoint::{Checkpoint, HookRecord, Stage};
-
-/// What a run goes on from.
-#[derive(Debug)]
-pub struct Resume {
-    /// The checkpoint, read.
-    pub checkpoint: Checkpoint,
-    /// Its directory.
-    pub path: PathBuf,
-    /// Whether the user has allowed the run to be another than the checkpoint's.
-    pub is_changed: bool,
-}
+use crate::checkpoint::{HookRecord, Stage};
 
 impl<'run> Trainer<'run> {
     /// A run that goes on from a checkpoint.
@@ -30,13 +19,13 @@ impl<'run> Trainer<'run> {
         };
         let hooks = resume.checkpoint.hooks.iter();
         let absent = hooks.filter(|hook| !is_here(&hook.name));
-        self.absent = absent
+        self.resumption.absent = absent
             .map(|hook| HookRecord {
                 absent: true,
                 ..hook.clone()
             })
             .collect();
-        for hook in &self.absent {
+        for hook in &self.resumption.absent {
             // What they have published goes on under their names.
             self.shared.register(&hook.name);
         }
@@ -48,39 +37,46 @@ impl<'run> Trainer<'run> {
             }
         }
         let header = &resume.checkpoint.header;
-        self.resumed_at = Some(header.progress.iteration);
-        self.audited = header.progress.iteration > 0;
-        self.is_changed = resume.is_changed;
+        self.resumption.at = Some(header.progress.iteration);
+        self.update.is_audited = header.progress.iteration > 0;
+        self.resumption.is_changed = resume.is_changed;
         self.shared.clock.count_in(header.seconds);
         self.restore_counters(&resume.checkpoint.header.progress);
-        if let Some(store) = &self.store {
+        if let Some(store) = &self.saver.store {
             let paths = store.tags().into_iter().map(|tag| store.path_of(&tag));
-            self.checkpoints = paths.collect();
+            self.saver.checkpoints = paths.collect();
         }
-        self.last_checkpoint = Some(resume.path.clone());
-        self.resume = Some(resume);
+        self.saver.last_checkpoint = Some(resume.path.clone());
+        self.resumption.from = Some(resume);
         self
     }
 
     /// Restores everything, once hooks have begun.
     pub(super) fn go_on(&mut self, batches: u64) -> Result<(), RunError> {
-        let Some(resume) = self.resume.take() else {
+        let Some(resume) = self.resumption.from.take() else {
             return Ok(());
         };
         let start = Instant::now();
         self.restore(&resume.checkpoint)?;
-        if self.is_changed && self.stage == Stage::Epoch && self.trained >= batches {
+        if self.resumption.is_changed
+            && self.position.stage == Stage::Epoch
+            && self.position.trained >= batches
+        {
             // The epoch has become shorter than what is done of it.
-            self.trained = 0;
-            self.begun = None;
+            self.position.trained = 0;
+            self.position.begun = None;
             self.view.batch = 0;
             self.view.epoch += 1;
-            self.stage = Stage::Validation;
+            self.position.stage = Stage::Validation;
         }
         // So may the update under way have.
-        self.update_of.end = self.update_of.end.min(batches);
+        self.update.batches.end = self.update.batches.end.min(batches);
         let is_over = self.view.epoch > 0 && self.view.epoch >= self.plan.epochs;
-        if self.stage == Stage::Epoch && self.trained == 0 && self.begun.is_none() && is_over {
+        if self.position.stage == Stage::Epoch
+            && self.position.trained == 0
+            && self.position.begun.is_none()
+            && is_over
+        {
             // No pass begins any more: hooks see the end of the last one.
             self.view.batch = batches;
             self.view.batches = batches;

@@ -1,7 +1,6 @@
 //! Checkpoints of a run: what goes into one.
 
 use std::path::Path;
-use std::ptr;
 use std::time::Instant;
 
 use candle_core::Tensor;
@@ -9,102 +8,26 @@ use sconce_plugin_api::abi::{CheckpointAbi, TextAbi};
 use sconce_plugin_api::{Keep, Point};
 use serde_json::value::RawValue;
 
+use super::manner::{Extent, FAILED, Manner, Told};
+use super::tensor_result::TensorResult;
+use super::update::Midst;
 use super::{RunError, Trainer};
 use crate::bridge::Value;
 use crate::checkpoint::{
     Accumulation, Checkpoint, Error, FORMAT, FORMAT_WITH_MEASURED, Facts, Files, Header,
     HookRecord, Lifetime, Progress, PublishedValue, Publisher, Section, Settings,
 };
-use crate::dispatch::HookFault;
+use crate::dispatch::{HookFault, Payload};
 use crate::exact::Exact;
 use crate::optim::Group;
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
 
-pub(super) type TensorResult<T> = candle_core::Result<T>;
-
-/// The tag of the checkpoint of a run that a signal ended.
-pub(super) const INTERRUPTED: &str = "interrupted";
-/// The tag of the checkpoint of a run that an error ended.
-pub(super) const FAILED: &str = "failed";
-
-/// How much goes into a checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// Everything that a run needs to go on.
-    Whole,
-    /// The parameters and buffers.
-    Parameters,
-}
-
-/// How a checkpoint is to be saved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Manner {
-    extent: Extent,
-    /// Whether the training goes on while it is written.
-    in_background: bool,
-}
-
-impl Manner {
-    pub(super) const WHOLE: Manner = Manner {
-        extent: Extent::Whole,
-        in_background: false,
-    };
-    pub(super) const PARAMETERS: Manner = Manner {
-        extent: Extent::Parameters,
-        in_background: false,
-    };
-
-    /// The same, written while the training goes on.
-    pub(super) const fn in_background(self) -> Manner {
-        Manner {
-            in_background: true,
-            ..self
-        }
-    }
-}
-
-/// How writing or reading a checkpoint went, as hooks are told.
-pub(super) struct Told<'a> {
-    pub(super) path: &'a Path,
-    pub(super) tag: &'a str,
-    pub(super) hook: &'a str,
-    pub(super) error: &'a str,
-    pub(super) bytes: u64,
-    pub(super) seconds: f64,
-}
-
-impl<'a> Told<'a> {
-    pub(super) fn new(path: &'a Path, tag: &'a str, hook: &'a str) -> Told<'a> {
-        Told {
-            path,
-            tag,
-            hook,
-            error: "",
-            bytes: 0,
-            seconds: 0.0,
-        }
-    }
-}
-
-/// Where a failure has left an iteration, and so what a checkpoint of it would be worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Midst {
-    /// Between two iterations: everything is as a save asked for would find it.
-    Between,
-    /// Within an iteration that has changed no parameter: hooks and metrics have seen a part of it.
-    Batch,
-    /// The parameters are stepped, the counters are not: only they are missing.
-    Stepped,
-    /// Anything else: nothing to go on from.
-    Torn,
-}
-
 impl Trainer<'_> {
     /// Saves a checkpoint. That it can't be written does not end the run. One that is still being
     /// written comes to its end first.
     pub(super) fn save(&mut self, tag: &str, hook: &str, manner: Manner) -> Result<(), RunError> {
-        let Some(store) = self.store.clone() else {
+        let Some(store) = self.saver.store.clone() else {
             return self.blame(
                 hook,
                 "can't save a checkpoint: the run has no output directory",
@@ -138,16 +61,16 @@ impl Trainer<'_> {
     /// again come behind the first error.
     pub(super) fn save_failed(&mut self) -> Vec<HookFault> {
         let mut faults = Vec::new();
-        let is_new = self.resumed_at != Some(self.view.iteration) && self.view.iteration > 0;
-        let Some(store) = self.store.clone().filter(|_| is_new) else {
+        let is_new = self.resumption.at != Some(self.view.iteration) && self.view.iteration > 0;
+        let Some(store) = self.saver.store.clone().filter(|_| is_new) else {
             return faults;
         };
-        match self.midst {
+        match self.update.midst {
             Midst::Torn => return faults,
             Midst::Stepped => self.count_iteration(),
             Midst::Between | Midst::Batch => {}
         }
-        let is_exact = self.midst == Midst::Between && !self.evaluation.is_under_way;
+        let is_exact = self.update.midst == Midst::Between && !self.evaluation.is_under_way;
         let path = store.path_of(FAILED);
         let mut told = Told::new(&path, FAILED, "");
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
@@ -206,11 +129,11 @@ impl Trainer<'_> {
 
     fn saved(&mut self, path: &Path, extent: Extent) {
         if extent == Extent::Whole {
-            self.last_checkpoint = Some(path.to_owned());
+            self.saver.last_checkpoint = Some(path.to_owned());
             self.shared.trail.set_checkpoint(&path.to_string_lossy());
         }
-        if !self.checkpoints.iter().any(|known| known == path) {
-            self.checkpoints.push(path.to_owned());
+        if !self.saver.checkpoints.iter().any(|known| known == path) {
+            self.saver.checkpoints.push(path.to_owned());
         }
     }
 
@@ -218,20 +141,15 @@ impl Trainer<'_> {
     pub(super) fn tell(&mut self, point: Point, told: &Told<'_>) -> Result<(), RunError> {
         let path = told.path.to_string_lossy();
         let payload = payload(&path, told);
-        self.view.payload = ptr::from_ref(&payload).cast();
-        let result = self.call(point);
-        self.view.payload = ptr::null();
-        result
+        self.call_with(point, Payload::Checkpoint(&payload))
     }
 
     /// Calls a checkpoint's point for every hook, whatever happens.
     pub(super) fn tell_every(&mut self, point: Point, told: &Told<'_>) -> Vec<HookFault> {
         let path = told.path.to_string_lossy();
         let payload = payload(&path, told);
-        self.view.payload = ptr::from_ref(&payload).cast();
-        let faults = (self.hooks).call_every(point, &mut self.view, self.shared);
-        self.view.payload = ptr::null();
-        faults
+        let payload = Payload::Checkpoint(&payload);
+        (self.hooks).call_every_with(point, payload, &mut self.view, self.shared)
     }
 
     fn content(
@@ -258,12 +176,12 @@ impl Trainer<'_> {
             },
             host: HOST_VERSION.to_owned(),
             tag: tag.to_owned(),
-            run: self.name.clone(),
+            run: self.saver.name.clone(),
             exact,
             progress: self.progress(),
             seconds: self.shared.clock.elapsed_seconds(),
             measured,
-            pass: self.training_pass().state(self.begun),
+            pass: self.training_pass().state(self.position.begun),
             facts: self.data_facts(),
             learning_rates: groups
                 .iter()
@@ -278,7 +196,7 @@ impl Trainer<'_> {
         Ok(Checkpoint {
             header,
             hooks: self.hook_records(states),
-            manifest: self.manifest.clone(),
+            manifest: self.saver.manifest.clone(),
             tensors,
         })
     }
@@ -288,7 +206,11 @@ impl Trainer<'_> {
         let parameters = self.task.parameters();
         let mut tensors = Vec::new();
         for parameter in parameters.iter() {
-            let real = self.swapped.as_ref().and_then(|s| s.real(parameter.name()));
+            let real = self
+                .sets
+                .swapped
+                .as_ref()
+                .and_then(|s| s.real(parameter.name()));
             let tensor = real.unwrap_or_else(|| parameter.tensor()).clone();
             tensors.push((Section::Parameters.full_name(parameter.name()), tensor));
         }
@@ -299,7 +221,7 @@ impl Trainer<'_> {
                 .into_iter()
                 .map(|(name, t)| (Section::Optimizer.full_name(&name), t)),
         );
-        if let Some(accumulated) = &self.accumulated {
+        if let Some(accumulated) = &self.update.accumulated {
             for (index, parameter) in parameters.iter().enumerate() {
                 if let Some(gradient) = accumulated.at(index) {
                     let gradient = gradient.contiguous()?;
@@ -318,7 +240,9 @@ impl Trainer<'_> {
             state,
             ..hook.spec.record()
         });
-        records.chain(self.absent.iter().cloned()).collect()
+        records
+            .chain(self.resumption.absent.iter().cloned())
+            .collect()
     }
 
     /// What hooks keep for the run and the epoch: values, and the publishers of tensors, which go
@@ -340,7 +264,7 @@ impl Trainer<'_> {
                         keep,
                     }),
                     Value::Tensor(tensor) => {
-                        let real = self.swapped.as_ref().and_then(|s| s.published(&name));
+                        let real = self.sets.swapped.as_ref().and_then(|s| s.published(&name));
                         let tensor = real.cloned().unwrap_or(tensor);
                         tensors.push((Section::Published.full_name(&name), tensor));
                         publishers.push(Publisher {
@@ -361,9 +285,9 @@ impl Trainer<'_> {
             iteration: self.view.iteration,
             update: self.view.update,
             samples: self.view.samples,
-            batch: self.trained,
+            batch: self.position.trained,
             ordinal: self.view.ordinal + u64::from(self.evaluation.is_uncounted),
-            stage: self.stage,
+            stage: self.position.stage,
         }
     }
 
@@ -375,7 +299,7 @@ impl Trainer<'_> {
         let shares = parameters.map(|entry| (entry.name().to_owned(), Exact(entry.share())));
         let accumulation = |batches| Accumulation {
             batches,
-            update: (self.update_of.start, self.update_of.end),
+            update: (self.update.batches.start, self.update.batches.end),
         };
         Settings {
             momenta: groups.iter().filter_map(momentum).collect(),

@@ -3,8 +3,8 @@
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::ext::Asked;
 
+use super::manner::Manner;
 use super::profile::PassTimes;
-use super::save::Manner;
 use super::{RunError, Trainer};
 use crate::dispatch::Moment;
 
@@ -19,7 +19,7 @@ impl Trainer<'_> {
             }
             // A checkpoint that is no longer needed is no part of what was set back.
             let is_deletion = matches!(asked, Asked::Delete(_));
-            if self.resume.is_some() || (self.is_reopening && !is_deletion) {
+            if self.resumption.from.is_some() || (self.position.is_reopening && !is_deletion) {
                 // It was served in the run's first part, to which everything is set back.
                 continue;
             }
@@ -79,8 +79,8 @@ impl Trainer<'_> {
         if !self.evaluation.is_under_way {
             return self.save(&tag, &hook, manner);
         }
-        if !self.waiting.iter().any(|(known, _, _)| *known == tag) {
-            self.waiting.push((tag, hook, manner));
+        if !self.saver.waiting.iter().any(|(known, _, _)| *known == tag) {
+            self.saver.waiting.push((tag, hook, manner));
         }
         Ok(())
     }
@@ -90,14 +90,14 @@ impl Trainer<'_> {
         if self.task.data(Phase::Val).is_none() {
             return Ok(());
         }
-        let times = std::mem::replace(&mut self.times, PassTimes::begin());
+        let times = std::mem::replace(&mut self.timing.pass, PassTimes::begin());
         let hook_times = self.hooks.take_times();
         self.evaluation.is_asked_for = true;
         self.validate(false)?;
         self.evaluation.is_asked_for = false;
-        let validation = self.times.begin.elapsed();
-        self.times = times;
-        self.times.begin += validation;
+        let validation = self.timing.pass.begin.elapsed();
+        self.timing.pass = times;
+        self.timing.pass.begin += validation;
         self.hooks.set_times(hook_times);
         Ok(())
     }

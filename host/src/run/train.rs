@@ -8,7 +8,7 @@ use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::iteration::MicroBatch;
 use super::profile::PassTimes;
-use super::save::Midst;
+use super::update::Midst;
 use super::{RunError, Trainer};
 use crate::checkpoint::{EpochStart, Stage};
 use crate::data::{Dataset, Loader, order};
@@ -21,13 +21,13 @@ impl Trainer<'_> {
             .data(Phase::Train)
             .ok_or(RunError::NoTrainingData)?;
         let batches = data.len().div_ceil(self.plan.batch_size) as u64;
-        let done = self.resumed_at.unwrap_or(0);
+        let done = self.resumption.at.unwrap_or(0);
         let total = self.plan.epochs.saturating_mul(batches);
         self.shared.clock.begin_training(total, done);
         self.enter(Phase::Train);
         self.call(Point::BeforeLoop)?;
         self.go_on(batches)?;
-        self.midst = Midst::Between;
+        self.update.midst = Midst::Between;
         self.begin()?;
         self.grant()?;
         if self.is_interrupted()? {
@@ -35,7 +35,7 @@ impl Trainer<'_> {
         }
         while self.goes_on() {
             self.cycle(&data, batches)?;
-            self.jumped = false;
+            self.position.jumped = false;
             if self.is_interrupted()? {
                 return Ok(());
             }
@@ -46,19 +46,19 @@ impl Trainer<'_> {
 
     /// The initial validation, where it is wanted and has not been.
     fn begin(&mut self) -> Result<(), RunError> {
-        if self.stage != Stage::Start || self.shared.requests.stops() {
+        if self.position.stage != Stage::Start || self.shared.requests.stops() {
             return Ok(());
         }
         if self.plan.initial_validation {
             self.validate(true)?;
         }
-        self.stage = Stage::Epoch;
+        self.position.stage = Stage::Epoch;
         Ok(())
     }
 
     /// Whether there is something left to train, or to validate after a roll back or a resume.
     fn goes_on(&self) -> bool {
-        let is_left = match self.stage {
+        let is_left = match self.position.stage {
             Stage::Start | Stage::Epoch => self.view.epoch < self.plan.epochs,
             Stage::Validation | Stage::Cycle => true,
         };
@@ -69,7 +69,7 @@ impl Trainer<'_> {
     /// A roll back in the midst ends it.
     fn cycle(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<(), RunError> {
         self.begin()?;
-        match self.stage {
+        match self.position.stage {
             Stage::Start | Stage::Epoch => self.epoch(data, batches)?,
             Stage::Validation | Stage::Cycle => {
                 // The epoch was finished before a roll back or a resume.
@@ -80,23 +80,23 @@ impl Trainer<'_> {
         if self.is_left() {
             return Ok(());
         }
-        if self.stage == Stage::Validation && self.plan.validates_after(self.view.epoch) {
+        if self.position.stage == Stage::Validation && self.plan.validates_after(self.view.epoch) {
             self.validate(false)?;
             self.grant()?;
             if self.is_interrupted()? {
                 return Ok(());
             }
         }
-        self.stage = Stage::Epoch;
+        self.position.stage = Stage::Epoch;
         self.call(Point::AfterCycle)
     }
 
     /// One pass over the training data, behind the batches that are done. At its end the stage is
     /// the validation.
     fn epoch(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<(), RunError> {
-        let done = self.trained;
+        let done = self.position.trained;
         // A checkpoint of an earlier version says only how much of the epoch is done.
-        let begun = self.begun.or_else(|| {
+        let begun = self.position.begun.or_else(|| {
             (done > 0).then(|| EpochStart {
                 iteration: self.view.iteration.saturating_sub(done),
                 ..self.epoch_start()
@@ -111,12 +111,12 @@ impl Trainer<'_> {
         self.begin_pass(batches);
         self.view.batch = done;
         self.show();
-        self.begun = begun.or_else(|| Some(self.epoch_start()));
+        self.position.begun = begun.or_else(|| Some(self.epoch_start()));
         match begun {
             Some(start) => self.reopen(start, pass)?,
             None => self.call(Point::BeforeEpoch)?,
         }
-        if self.jumped {
+        if self.position.jumped {
             return Ok(());
         }
         let order = order::training(self.plan.seed, self.view.epoch, data.len());
@@ -134,16 +134,16 @@ impl Trainer<'_> {
             self.plan.preparation,
         );
         for batch in done..batches {
-            if !self.update_of.contains(&batch) {
-                self.update_of = self.update_from(batch, batches);
+            if !self.update.batches.contains(&batch) {
+                self.update.batches = self.update_from(batch, batches);
             }
-            let batch = cut.micro_batch(batch, &self.update_of);
+            let batch = cut.micro_batch(batch, &self.update.batches);
             self.iteration(&mut loader, &batch)?;
             self.show();
-            if !self.jumped {
+            if !self.position.jumped {
                 self.grant()?;
             }
-            if self.jumped || self.is_interrupted()? {
+            if self.position.jumped || self.is_interrupted()? {
                 return Ok(());
             }
             if self.shared.requests.stops_now() {
@@ -152,10 +152,10 @@ impl Trainer<'_> {
         }
         if self.view.batch >= batches {
             self.view.epoch += 1;
-            self.trained = 0;
-            self.update_of = 0..0;
-            self.begun = None;
-            self.stage = Stage::Validation;
+            self.position.trained = 0;
+            self.update.batches = 0..0;
+            self.position.begun = None;
+            self.position.stage = Stage::Validation;
         }
         self.end_pass(Phase::Train)
     }
@@ -182,7 +182,7 @@ impl Trainer<'_> {
 
     /// Whether the loops under way are left, by a roll back or a signal.
     fn is_left(&self) -> bool {
-        self.jumped || self.interrupted_by.is_some()
+        self.position.jumped || self.outside.interrupted_by.is_some()
     }
 
     /// A validation, where there is data for one.
@@ -199,7 +199,7 @@ impl Trainer<'_> {
     /// A pass over a phase's data begins.
     pub(super) fn begin_pass(&mut self, batches: u64) {
         self.hooks.take_times();
-        self.times = PassTimes::begin();
+        self.timing.pass = PassTimes::begin();
         self.view.batch = 0;
         self.view.batches = batches;
         self.view.batch_size = 0;

@@ -1,35 +1,31 @@
 //! A run from `before_run` to `after_run`.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::ptr;
 
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
 use serde_json::{Value, json};
 
-use super::background::Writing;
-use super::costs::Costs;
-use super::evaluate::Evaluation;
-use super::modules::Record;
-use super::profile::{PassTimes, Profile};
-use super::resume::Resume;
-use super::save::{Manner, Midst};
-use super::swap::Swapped;
-use super::{Interrupt, Observer, Outcome, Plan, Remote, Report, RunError, Signal};
+use super::evaluation::Evaluation;
+use super::losses::Losses;
+use super::outside::Outside;
+use super::position::Position;
+use super::profile::Profile;
+use super::record::Record;
+use super::resumption::Resumption;
+use super::saver::Saver;
+use super::sets::Sets;
+use super::timing::Timing;
+use super::update::Update;
+use super::{Outcome, Plan, Report, RunError};
 use crate::bridge::Shared;
-use crate::checkpoint::{EpochStart, HookRecord, Stage, Store};
-use crate::dispatch::{Dispatcher, HookFault};
-use crate::gradients::Gradients;
+use crate::checkpoint::Store;
+use crate::dispatch::{Dispatcher, HookFault, Payload};
 use crate::nn::ModuleInfo;
 use crate::optim::Optimizer;
 use crate::task::Task;
 
-/// Trains a task, and calls hooks at the mount points.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "four independent facts about the training"
-)]
+/// Trains a task and calls hooks at the mount points.
 pub struct Trainer<'run> {
     pub(super) task: &'run mut dyn Task,
     pub(super) optimizer: &'run mut dyn Optimizer,
@@ -38,75 +34,22 @@ pub struct Trainer<'run> {
     pub(super) plan: Plan,
     /// The counters, and everything else that hooks read directly.
     pub(super) view: ViewAbi,
-    /// The gradients of the micro-batches since the last update.
-    pub(super) accumulated: Option<Gradients>,
-    /// A place for the values of the task's metrics.
+    /// Room for the values of the task's metrics.
     pub(super) values: Vec<f64>,
-    pub(super) audited: bool,
-    /// The iteration of the first training loss that was not finite, of which a warning told.
-    pub(super) bad_loss: Option<u64>,
-    /// The first training loss that this process saw and that was finite.
-    pub(super) first_loss: Option<f64>,
-    /// What the training does next, for checkpoints.
-    pub(super) stage: Stage,
-    /// The batches finished of the training epoch under way.
-    pub(super) trained: u64,
-    /// The batches of the training epoch under way that belong to the present update, or the last one.
-    pub(super) update_of: Range<u64>,
-    /// A roll back has set all counters: the loops under way are left.
-    pub(super) jumped: bool,
-    /// The parameters that are swapped for a published set.
-    pub(super) swapped: Option<Swapped>,
-    /// The published set that stood in the parameters' place in the last evaluation; none where they were in
-    /// it themselves.
-    pub(super) measured: Option<String>,
-    /// Where the training epoch under way began; none where `before_epoch` has not been called for it.
-    pub(super) begun: Option<EpochStart>,
-    /// `before_epoch` is called for an epoch that was begun before a resume or a roll back.
-    pub(super) is_reopening: bool,
-    /// The task's modules, and what the backward pass is to tell of them.
+    pub(super) position: Position,
+    pub(super) update: Update,
+    pub(super) losses: Losses,
+    pub(super) sets: Sets,
+    /// The task's modules.
     pub(super) modules: Vec<ModuleInfo>,
+    /// What the backward pass is to report of them.
     pub(super) records: Vec<Record>,
-    /// Where a failure would leave the iteration.
-    pub(super) midst: Midst,
-    /// The validation or test under way.
+    /// The validation or test in progress.
     pub(super) evaluation: Evaluation,
-    /// The saves that wait: tags, hooks and how.
-    pub(super) waiting: Vec<(String, String, Manner)>,
-    /// The checkpoint that is being written.
-    pub(super) writing: Option<Writing>,
-    /// The run's output directory.
-    directory: Option<PathBuf>,
-    /// Its checkpoints.
-    pub(super) store: Option<Store>,
-    pub(super) name: String,
-    /// The resolved manifest.
-    pub(super) manifest: Value,
-    /// The checkpoints saved so far.
-    pub(super) checkpoints: Vec<PathBuf>,
-    /// The last whole one.
-    pub(super) last_checkpoint: Option<PathBuf>,
-    /// What the run goes on from, until it does.
-    pub(super) resume: Option<Resume>,
-    /// The iteration from which it went on.
-    pub(super) resumed_at: Option<u64>,
-    /// The run is not quite the one that the checkpoint was saved of.
-    pub(super) is_changed: bool,
-    /// Asks the run to end soon.
-    pub(super) interrupt: Interrupt,
-    /// What has asked for it, once the run has heard.
-    pub(super) interrupted_by: Option<Signal>,
-    /// Asks other things of the run.
-    pub(super) remote: Remote,
-    /// Watches the run.
-    pub(super) observer: Option<&'run dyn Observer>,
-    /// The hooks of earlier parts of the run that are no more, with their states.
-    pub(super) absent: Vec<HookRecord>,
-    /// The clock readings of the pass under way.
-    pub(super) times: PassTimes,
-    /// The times of all passes of each phase that ran.
-    profiles: Vec<(Phase, Profile)>,
-    costs: Costs,
+    pub(super) saver: Saver,
+    pub(super) resumption: Resumption,
+    pub(super) outside: Outside<'run>,
+    pub(super) timing: Timing,
 }
 
 impl<'run> Trainer<'run> {
@@ -136,65 +79,41 @@ impl<'run> Trainer<'run> {
             shared,
             plan,
             view,
-            accumulated: None,
             values,
-            audited: false,
-            bad_loss: None,
-            first_loss: None,
-            stage: Stage::Start,
-            trained: 0,
-            update_of: 0..0,
-            jumped: false,
-            swapped: None,
-            measured: None,
-            begun: None,
-            is_reopening: false,
+            position: Position::default(),
+            update: Update::none(),
+            losses: Losses::default(),
+            sets: Sets::default(),
             modules,
             records: Vec::new(),
-            midst: Midst::Torn,
             evaluation: Evaluation::default(),
-            waiting: Vec::new(),
-            writing: None,
-            directory: None,
-            store: None,
-            name: "run".to_owned(),
-            manifest: Value::Null,
-            checkpoints: Vec::new(),
-            last_checkpoint: None,
-            resume: None,
-            resumed_at: None,
-            is_changed: false,
-            interrupt: Interrupt::default(),
-            interrupted_by: None,
-            remote: Remote::default(),
-            observer: None,
-            absent: Vec::new(),
-            times: PassTimes::begin(),
-            profiles: Vec::new(),
-            costs: Costs::default(),
+            saver: Saver::nowhere(),
+            resumption: Resumption::default(),
+            outside: Outside::default(),
+            timing: Timing::new(),
         }
     }
 
     /// Warns of a hook that takes more than this part of a pass, from 0 to 1, rather than of one
     /// that takes a quarter.
     pub fn with_hook_share(mut self, share: f64) -> Self {
-        self.costs.share = share;
+        self.timing.costs.share = share;
         self
     }
 
     /// With a name and an output directory, without which there are no checkpoints. The run makes it where it is
     /// missing when it begins.
     pub fn in_directory(mut self, name: &str, directory: impl Into<PathBuf>) -> Self {
-        name.clone_into(&mut self.name);
+        name.clone_into(&mut self.saver.name);
         let directory = directory.into();
-        self.store = Some(Store::of(&directory));
-        self.directory = Some(directory);
+        self.saver.store = Some(Store::of(&directory));
+        self.saver.directory = Some(directory);
         self
     }
 
     /// With the manifest that checkpoints are to have.
     pub fn with_manifest(mut self, manifest: Value) -> Self {
-        self.manifest = manifest;
+        self.saver.manifest = manifest;
         self
     }
 
@@ -219,7 +138,7 @@ impl<'run> Trainer<'run> {
     fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), RunError>) -> Report {
         // Set once; a second run over the same state keeps the first one's.
         drop(self.shared.facts.set(self.facts()));
-        if let Some(directory) = &self.directory {
+        if let Some(directory) = &self.saver.directory {
             // That it can't be made is the reason of the first file that can't be written.
             drop(std::fs::create_dir_all(directory));
         }
@@ -263,28 +182,33 @@ impl<'run> Trainer<'run> {
         Ok(())
     }
 
+    /// Calls the hooks of a mount point with a payload.
+    pub(super) fn call_with(&mut self, point: Point, payload: Payload<'_>) -> Result<(), RunError> {
+        self.hooks
+            .call_with(point, payload, &mut self.view, self.shared)?;
+        if self.shared.requests.is_pending() {
+            return self.serve();
+        }
+        Ok(())
+    }
+
     /// A pass over a phase's data is over: `after_epoch`, then `epoch_profile`.
     pub(super) fn end_pass(&mut self, phase: Phase) -> Result<(), RunError> {
         self.view.batch_size = 0;
         self.call(Point::AfterEpoch)?;
-        if self.jumped {
+        if self.position.jumped {
             return Ok(());
         }
         let times = self.hooks.take_times();
-        let pass = Profile::of(&self.times, self.hooks.hooks(), &times);
-        for warning in self.costs.warnings(phase, &pass, &times) {
+        let pass = Profile::of(&self.timing.pass, self.hooks.hooks(), &times);
+        for warning in self.timing.costs.warnings(phase, &pass, &times) {
             self.shared.warn(&warning);
         }
         self.show_end(phase, &pass);
         let entries = pass.hook_entries();
         let payload = pass.payload(&entries);
-        self.view.payload = ptr::from_ref(&payload).cast();
-        let result = self.call(Point::EpochProfile);
-        self.view.payload = ptr::null();
-        match self.profiles.iter_mut().find(|(known, _)| *known == phase) {
-            Some((_, profile)) => profile.add(&pass),
-            None => self.profiles.push((phase, pass)),
-        }
+        let result = self.call_with(Point::EpochProfile, Payload::Profile(&payload));
+        self.timing.add(phase, pass);
         result
     }
 
@@ -302,8 +226,8 @@ impl<'run> Trainer<'run> {
             .map(|module| json!({"name": module.name, "kind": module.kind}))
             .collect();
         json!({
-            "run": self.name,
-            "run_directory": self.directory.as_deref().unwrap_or(Path::new("")),
+            "run": self.saver.name,
+            "run_directory": self.saver.directory.as_deref().unwrap_or(Path::new("")),
             "seed": self.plan.seed,
             "rank": 0,
             "world_size": 1,
@@ -330,12 +254,8 @@ impl<'run> Trainer<'run> {
             message: TextAbi::new(&message),
             hook: TextAbi::new(error.hook().unwrap_or_default()),
         };
-        self.view.payload = ptr::from_ref(&payload).cast();
-        let faults = self
-            .hooks
-            .call_every(Point::OnException, &mut self.view, self.shared);
-        self.view.payload = ptr::null();
-        faults
+        let payload = Payload::Failure(&payload);
+        (self.hooks).call_every_with(Point::OnException, payload, &mut self.view, self.shared)
     }
 
     /// `after_run`.
@@ -351,16 +271,16 @@ impl<'run> Trainer<'run> {
             reason: TextAbi::new(&reason),
         };
         self.enter(Phase::Train);
-        self.view.payload = ptr::from_ref(&payload).cast();
-        let faults = self
-            .hooks
-            .call_every(Point::AfterRun, &mut self.view, self.shared);
-        self.view.payload = ptr::null();
-        faults
+        let payload = Payload::Outcome(&payload);
+        (self.hooks).call_every_with(Point::AfterRun, payload, &mut self.view, self.shared)
     }
 
     fn outcome(&self, result: Result<(), RunError>) -> Outcome {
-        match (result, self.interrupted_by, self.shared.requests.stop()) {
+        match (
+            result,
+            self.outside.interrupted_by,
+            self.shared.requests.stop(),
+        ) {
             (Err(error), _, _) => Outcome::Failed(error),
             (Ok(()), Some(signal), _) => Outcome::Interrupted(signal),
             (Ok(()), None, Some(stop)) => Outcome::Stopped {
@@ -388,9 +308,9 @@ impl<'run> Trainer<'run> {
             divergence,
             late_faults,
             metrics: Phase::ALL.into_iter().filter_map(of).collect(),
-            profiles: self.profiles,
-            checkpoints: self.checkpoints,
-            last_checkpoint: self.last_checkpoint,
+            profiles: self.timing.profiles,
+            checkpoints: self.saver.checkpoints,
+            last_checkpoint: self.saver.last_checkpoint,
             epochs: self.view.epoch,
             iterations: self.view.iteration,
             updates: self.view.update,

@@ -1,23 +1,23 @@
-//! What a run's data is, as checkpoints and comparisons have it.
+//! Properties of a run's data, as recorded in checkpoints and comparisons.
 
 use sconce_plugin_api::Phase;
 use serde::{Deserialize, Serialize};
 
 use super::Task;
 
-/// The data of a phase.
+/// Properties of the data of a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFacts {
-    /// The phase's name.
+    /// Name of the phase.
     pub phase: String,
-    /// How many samples there are.
+    /// Number of samples.
     pub samples: usize,
-    /// The shape of a sample's input.
+    /// Shape of a sample's input.
     pub sample_shape: Vec<usize>,
 }
 
 impl DataFacts {
-    /// The data of all phases that have any.
+    /// Returns the properties of the data of all phases that have any.
     pub fn of(task: &dyn Task) -> Vec<DataFacts> {
         let data = |phase: Phase| {
             let data = task.data(phase)?;

@@ -1,4 +1,4 @@
-//! A task on a part of its data: for a first look, and for learning one batch by heart.
+//! A task on part of its data, for quick trials and for overfitting a few samples.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use crate::data::{Batch, Dataset, First};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
-/// How much of its data a task sees, in samples; `None` for all.
+/// Limits on a task's data, in samples; `None` for no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataLimits {
-    /// Of the training data.
+    /// Limit on the training data.
     pub train: Option<usize>,
-    /// Of the validation data.
+    /// Limit on the validation data.
     pub val: Option<usize>,
-    /// Of the test data.
+    /// Limit on the test data.
     pub test: Option<usize>,
-    /// So many of the training samples, as they are without augmentation, are what is trained and
-    /// validated on, and there is no test. Goes before the others.
+    /// Number of training samples, without augmentation, to both train and validate on. There is no
+    /// test data then. Takes precedence over the other limits.
     pub overfit: Option<usize>,
 }
 
-/// A task that sees a part of its data.
+/// A task that sees part of its data.
 pub struct Limited {
     task: Box<dyn Task>,
     limits: DataLimits,
 }
 
 impl Limited {
-    /// `task` with so much of its data.
+    /// Limits the data of `task`.
     pub fn new(task: Box<dyn Task>, limits: DataLimits) -> Self {
         Limited { task, limits }
     }

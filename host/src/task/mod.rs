@@ -1,4 +1,4 @@
-//! What is trained: model, data, loss and metrics.
+//! Tasks: model, data, loss and metrics.
 
 mod data_facts;
 mod limited;
@@ -17,7 +17,7 @@ use crate::data::{Batch, Dataset, Splits};
 use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
-/// The data of a phase, or none where there is none.
+/// Returns the data of a phase, if there is any.
 pub fn split_of(splits: &Splits, phase: Phase) -> Option<Arc<dyn Dataset>> {
     match phase {
         Phase::Train => Some(Arc::clone(&splits.train)),
@@ -29,54 +29,55 @@ pub fn split_of(splits: &Splits, phase: Phase) -> Option<Arc<dyn Dataset>> {
 
 /// A task that the loop can train.
 ///
-/// The loop calls, for every batch: [`forward`](Task::forward), [`loss`](Task::loss),
-/// [`measure`](Task::measure), and in training `backward` on the loss. Nothing here knows of hooks.
+/// For every batch the loop calls [`forward`](Task::forward), [`loss`](Task::loss),
+/// [`measure`](Task::measure), and in training `backward` on the loss. A task knows nothing of
+/// hooks.
 pub trait Task {
-    /// The named parameters, which the optimizer steps and hooks see.
+    /// Named parameters, which the optimizer updates and hooks see.
     fn parameters(&self) -> &Parameters;
 
-    /// The data of a phase, or nothing where there is none.
+    /// Returns the data of a phase, if there is any.
     fn data(&self, phase: Phase) -> Option<Arc<dyn Dataset>>;
 
-    /// The names of the metrics beside `loss`, always the same.
+    /// Names of the metrics other than `loss`; they never change.
     fn metrics(&self) -> &[String];
 
-    /// The model's outputs for a batch. Random parts (dropout) are on in training alone.
+    /// Returns the model's outputs for a batch. Random parts (dropout) are active only in training.
     fn forward(&mut self, batch: &Batch, pass: &mut Pass<'_>) -> Result<Tensor>;
 
-    /// The loss: the mean over the batch's samples, a scalar with a gradient. It may read what hooks
-    /// have published for it ([`Pass::published`]).
+    /// Returns the loss: the mean over the batch's samples, a scalar with a gradient. It may use
+    /// values that hooks have published for it ([`Pass::published`]).
     fn loss(&mut self, batch: &Batch, outputs: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
 
-    /// What the loss of a batch counts in the mean over a pass: by default its samples. The sum of the
-    /// classes' weights, say, where the loss is a weighted mean.
+    /// Weight of a batch's loss in the mean over a pass; by default the number of samples. For a loss
+    /// that is a weighted mean, for example, the sum of the class weights.
     fn loss_weight(&self, batch: &Batch) -> Result<f64> {
         Ok(batch.len() as f64)
     }
 
-    /// Adds what a batch contributes to the sums behind the metrics: sums, so that batches of unequal
-    /// sizes count right and a checkpoint can keep them.
+    /// Adds a batch's contribution to the sums from which the metrics are computed: sums, so that
+    /// batches of unequal size are weighted correctly and a checkpoint can store them.
     fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()>;
 
-    /// How many sums there are behind the metrics; by default one for each.
+    /// Number of sums from which the metrics are computed; by default one per metric.
     fn sum_count(&self) -> usize {
         self.metrics().len()
     }
 
-    /// The metrics, in the order of their names, from the sums over so many samples; by default the
-    /// means.
+    /// Computes the metrics, in the order of their names, from the sums over `samples` samples; by
+    /// default the means.
     fn values(&self, sums: &[f64], samples: f64, values: &mut [f64]) {
         for (value, sum) in values.iter_mut().zip(sums) {
             *value = sum / samples;
         }
     }
 
-    /// The model's named modules, in the order in which they run: those at which hooks can listen.
+    /// The model's named modules in execution order, at which hooks can be called.
     fn modules(&self) -> Vec<ModuleInfo> {
         Vec::new()
     }
 
-    /// What the model is made of, for `sconce summary`; none where the task can't say.
+    /// Summary of the model's layers, for `sconce summary`; `None` if the task can't provide one.
     fn summary(&self) -> Option<Summary> {
         None
     }

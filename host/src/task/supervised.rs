@@ -1,4 +1,4 @@
-//! Learning from targets: a model, data, a loss and metrics.
+//! Supervised learning: a model, data, a loss and metrics.
 
 use std::sync::Arc;
 
@@ -12,35 +12,36 @@ use crate::metric::{self, Metric, MetricConfig};
 use crate::nn::{Model, ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 
-/// A model that learns the targets of its data.
+/// A model trained to predict the targets of its data.
 pub struct Supervised {
     model: Box<dyn Model>,
     parameters: Parameters,
     data: Splits,
     loss: Loss,
-    /// Each with how many values it has.
+    /// Each with its number of values.
     metrics: Vec<(Box<dyn Metric>, usize)>,
     names: Vec<String>,
 }
 
-/// Why loss and metrics don't fit the data.
+/// Reason why loss or metrics don't fit the data.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The loss does not.
+    /// The loss doesn't.
     #[error(transparent)]
     Loss(#[from] loss::Error),
-    /// A metric does not.
+    /// A metric doesn't.
     #[error(transparent)]
     Metric(#[from] metric::Error),
 }
 
 impl Supervised {
-    /// A task of `model`, whose parameters are in `parameters`, over `data`, with the usual loss and
-    /// metrics of such targets: cross entropy and accuracy of classes, squared errors of numbers.
+    /// Returns a task of `model`, whose parameters are in `parameters`, over `data`. Loss and
+    /// metrics are the defaults for the targets: cross entropy and accuracy for classes, squared
+    /// error for numbers.
     ///
     /// # Errors
     ///
-    /// None for targets that have names at all.
+    /// Only if the targets have no names.
     pub fn new(
         model: Box<dyn Model>,
         parameters: Parameters,
@@ -49,11 +50,11 @@ impl Supervised {
         Supervised::with(model, parameters, data, None, None)
     }
 
-    /// The same with a loss and metrics of one's own.
+    /// As [`new`](Supervised::new), with a custom loss and metrics.
     ///
     /// # Errors
     ///
-    /// Where they don't fit the data's targets.
+    /// If they don't fit the data's targets.
     pub fn with(
         model: Box<dyn Model>,
         parameters: Parameters,
@@ -145,7 +146,7 @@ impl Task for Supervised {
     }
 }
 
-/// The first so many, or all where there are fewer, and the rest.
+/// Splits off the first `count` elements, or all if there are fewer.
 fn parts(all: &mut [f64], count: usize) -> (&mut [f64], &mut [f64]) {
     let count = count.min(all.len());
     all.split_at_mut(count)

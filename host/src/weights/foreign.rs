@@ -1,6 +1,6 @@
-//! Files of weights in other formats than safetensors: what they are, and how they are converted.
+//! Files of weights in formats other than safetensors: detection and advice on conversion.
 //!
-//! None of them is read here. Those of PyTorch are pickles, which can run code when they are opened.
+//! None of them is read here. PyTorch's files are pickles, which can run code when opened.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ enum Foreign {
     Flax,
 }
 
-/// How far into an archive the name of its first file may be.
+/// How many bytes of an archive are searched for the name of its first file.
 const FIRST_NAME: usize = 256;
 
 impl Foreign {
@@ -29,7 +29,7 @@ impl Foreign {
         if bytes.starts_with(ZIP) && (ending == "npz" || has(b".npy")) {
             return Some(Foreign::NumpyArchive);
         }
-        // A pickle begins with its protocol, 2 to 5.
+        // A pickle starts with its protocol version, 2 to 5.
         let is_pickle = matches!(bytes, [0x80, 2..=5, ..]);
         if is_pickle || (bytes.starts_with(ZIP) && (has(b".pkl") || is_torch(&ending))) {
             return Some(Foreign::Torch);
@@ -61,7 +61,7 @@ impl Foreign {
         }
     }
 
-    /// A line for the shell.
+    /// Shell command that converts the file.
     fn command(self, from: &str, to: &str) -> String {
         let python = match self {
             Foreign::Torch => format!(
@@ -100,12 +100,13 @@ impl Foreign {
     }
 }
 
-/// Endings of PyTorch's files, and of those of libraries that are built on it.
+/// Whether an extension belongs to PyTorch or a library built on it.
 fn is_torch(ending: &str) -> bool {
     matches!(ending, "pt" | "pth" | "bin" | "ckpt" | "pkl" | "pickle")
 }
 
-/// What a file is that is no safetensors file, and how it is made one; nothing where that isn't known.
+/// Describes a file that is not a safetensors file, and how to convert it; `None` if its format is
+/// unknown.
 pub(super) fn conversion(path: &Path, bytes: &[u8]) -> Option<(String, String)> {
     let Some(foreign) = Foreign::of(path, bytes) else {
         let known = signature::of(bytes)?;
@@ -114,7 +115,7 @@ pub(super) fn conversion(path: &Path, bytes: &[u8]) -> Option<(String, String)> 
     };
     let target = path.with_extension("safetensors");
     let (from, to) = (path.display().to_string(), target.display().to_string());
-    // A name that needs quoting of its own is left to the reader.
+    // Quoting a name with special characters is left to the reader.
     let is_plain = !from.contains(['\'', '"', '\\', '$', '`']);
     let (from, to) = if is_plain {
         (from.as_str(), to.as_str())

@@ -1,4 +1,4 @@
-//! Other names for the weights of a file: prefixes that a model of another program has, or lacks.
+//! Renaming of a file's weights by prefix, for models written by other programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,15 +8,15 @@ use candle_core::Tensor;
 use super::{Comparison, Error};
 use crate::nearest::nearest;
 
-/// Prefixes of the file's names, each with what the model's names have instead; the longest that
-/// fits is the one that counts.
+/// Prefixes of the file's names, each with its replacement in the model's names; the longest
+/// matching prefix applies.
 pub type Renames = BTreeMap<String, String>;
 
-/// The weights under their new names.
+/// Renames the weights.
 ///
 /// # Errors
 ///
-/// Where a prefix is none of any name, or two weights get the same name.
+/// If a prefix matches no name, or two weights get the same name.
 pub(super) fn renamed(
     tensors: Vec<(String, Tensor)>,
     renames: &Renames,
@@ -77,7 +77,7 @@ fn no_such_prefix(prefix: &str, tensors: &[(String, Tensor)]) -> String {
     format!("no name of a weight begins with `{prefix}`; {hint}")
 }
 
-/// The renaming by which most of the weights would fit that don't, and how many these are.
+/// Renaming that would match most of the remaining weights, and their number.
 pub(super) fn suggestion(comparison: &Comparison) -> Option<(String, String, usize)> {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (missing, _) in &comparison.missing {

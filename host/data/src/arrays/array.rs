@@ -1,10 +1,10 @@
-//! An array of numbers, whatever file it comes from.
+//! A numeric array, whatever file it comes from.
 
 use half::{bf16, f16};
 
 use super::Error;
 
-/// What an array's elements are in its file.
+/// Element type of an array in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     F16,
@@ -23,7 +23,7 @@ pub(super) enum Element {
 }
 
 impl Element {
-    /// How many bytes one has.
+    /// Returns the size of an element in bytes.
     pub(super) fn size(self) -> usize {
         match self {
             Element::I8 | Element::U8 | Element::Bool => 1,
@@ -33,8 +33,8 @@ impl Element {
         }
     }
 
-    /// The elements in bytes of either order. Whole numbers above `i64`'s become its greatest:
-    /// nothing that is a class.
+    /// Reads elements from bytes of either byte order. Integers above `i64::MAX` become `i64::MAX`, which is
+    /// never a valid class.
     pub(super) fn read(self, bytes: &[u8], big_endian: bool) -> Elements {
         let chunks = bytes.chunks_exact(self.size()).map(|chunk| {
             let mut little = [0; 8];
@@ -78,24 +78,24 @@ impl Element {
     }
 }
 
-/// An array's elements, the last dimension's side by side.
+/// Elements of an array in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Elements {
     Floats(Vec<f32>),
     Integers(Vec<i64>),
 }
 
-/// An array of at least one dimension and one element.
+/// An array with at least one dimension and one element.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Array {
-    /// Where it is, for messages.
+    /// Source of the array, for messages.
     pub(super) place: String,
     pub(super) shape: Vec<usize>,
     pub(super) elements: Elements,
 }
 
 impl Array {
-    /// An array with as many elements as its shape says.
+    /// Creates an array with as many elements as its shape requires.
     pub(super) fn new(
         place: String,
         shape: Vec<usize>,
@@ -120,17 +120,17 @@ impl Array {
         })
     }
 
-    /// How many samples there are.
+    /// Returns the number of samples.
     pub(super) fn count(&self) -> usize {
         self.shape.first().copied().unwrap_or(0)
     }
 
-    /// The shape of one sample.
+    /// Returns the shape of one sample.
     pub(super) fn sample_shape(&self) -> &[usize] {
         self.shape.get(1..).unwrap_or_default()
     }
 
-    /// The elements as finite numbers.
+    /// Returns the elements as `f32`, or an error if one is not finite.
     pub(super) fn numbers(&self) -> Result<Vec<f32>, Error> {
         let numbers: Vec<f32> = match &self.elements {
             Elements::Floats(numbers) => numbers.clone(),

@@ -7,51 +7,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::Portion;
 
-/// Two files of NumPy: an array of inputs and one of targets.
+/// Two NumPy files: an array of inputs and one of targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NpyConfig {
-    /// The `.npy` file with the inputs: (samples, …).
+    /// Path of the `.npy` file with the inputs: (samples, …).
     pub inputs: PathBuf,
-    /// The `.npy` file with the targets: whole numbers are classes, (samples) or (samples,
-    /// positions); others are numbers, (samples) or (samples, numbers).
+    /// Path of the `.npy` file with the targets: integers are classes, (samples) or (samples,
+    /// positions); floats are numeric targets, (samples) or (samples, numbers).
     pub targets: PathBuf,
-    /// The classes' names. Default: as many numbers from 0 as the targets need.
+    /// Names of the classes. Default: the numbers from 0 up to the largest target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub classes: Option<Vec<String>>,
-    /// Whether inputs are brought to mean 0 and standard deviation 1 by the training samples alone:
-    /// each column of samples of rank 1, all numbers together of others.
+    /// Whether to standardise inputs to mean 0 and standard deviation 1 over the training samples:
+    /// per column if samples have rank 1, over all elements otherwise.
     #[serde(default)]
     pub standardise: bool,
-    /// What is validated on: a part of these files or files of its own.
+    /// Validation data: a part of these files or separate files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<NpySplit>,
-    /// What is tested on: a part of these files or files of its own.
+    /// Test data: a part of these files or separate files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<NpySplit>,
-    /// Whether a `count` or `fraction` has every class in the share that it has in the file.
+    /// Whether a `count` or `fraction` keeps the class proportions of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
 }
 
-/// Where the data of a phase comes from: exactly one of `count`, `fraction`, or `inputs` with
-/// `targets`.
+/// Source of a phase's data: exactly one of `count`, `fraction`, or `inputs` with `targets`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NpySplit {
-    /// So many samples, taken at random by the seed from the training files.
+    /// Number of samples to draw from the training files, at random from the seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub count: Option<usize>,
-    /// This share of the training files, taken at random by the seed; above 0 and below 1.
+    /// Fraction of the training files to draw, at random from the seed; above 0 and below 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub fraction: Option<f64>,
-    /// A file with inputs of its own.
+    /// Path of a separate file with inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<PathBuf>,
-    /// The file with their targets.
+    /// Path of the file with their targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub targets: Option<PathBuf>,
 }
@@ -60,31 +59,30 @@ pub struct NpySplit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SafetensorsConfig {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// The name of the tensor of inputs: (samples, …).
+    /// Name of the tensor of inputs: (samples, …).
     #[serde(default = "inputs")]
     pub inputs: String,
-    /// The name of the tensor of targets: whole numbers are classes, (samples) or (samples,
-    /// positions); others are numbers, (samples) or (samples, numbers).
+    /// Name of the tensor of targets: integers are classes, (samples) or (samples, positions); floats are
+    /// numeric targets, (samples) or (samples, numbers).
     #[serde(default = "targets")]
     pub targets: String,
-    /// The classes' names. Default: as many numbers from 0 as the targets need.
+    /// Names of the classes. Default: the numbers from 0 up to the largest target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub classes: Option<Vec<String>>,
-    /// Whether inputs are brought to mean 0 and standard deviation 1 by the training samples alone:
-    /// each column of samples of rank 1, all numbers together of others.
+    /// Whether to standardise inputs to mean 0 and standard deviation 1 over the training samples:
+    /// per column if samples have rank 1, over all elements otherwise.
     #[serde(default)]
     pub standardise: bool,
-    /// What is validated on: a part of this file or a file of its own, with tensors of the same
-    /// names.
+    /// Validation data: a part of this file or a separate file with tensors of the same names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<Portion>,
-    /// What is tested on: a part of this file or a file of its own, with tensors of the same names.
+    /// Test data: a part of this file or a separate file with tensors of the same names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Portion>,
-    /// Whether a `count` or `fraction` has every class in the share that it has in the file.
+    /// Whether a `count` or `fraction` keeps the class proportions of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
 }

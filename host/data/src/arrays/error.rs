@@ -1,155 +1,155 @@
-//! What can be wrong with arrays: every sentence of this part.
+//! Errors of arrays, with all their messages.
 
 use std::path::PathBuf;
 
-/// Why arrays can't be used.
+/// An array file that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file that does not begin as NumPy's do.
+    /// The file does not start like a `.npy` file.
     #[error(
         "`{}` is no .npy file: it begins with the bytes {found:02x?} ({looks_like}), a .npy file \
          with 93 4e 55 4d 50 59",
         file.display()
     )]
     NotNpy {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its first bytes.
+        /// First bytes of the file.
         found: Vec<u8>,
-        /// What it may be.
+        /// Format that it looks like.
         looks_like: &'static str,
     },
-    /// A version of the format that isn't known.
+    /// The version of the format is unknown.
     #[error("`{}` is of version {found} of the .npy format; 1 to 3 can be read", file.display())]
     Version {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The version in its header.
+        /// Version in the header.
         found: u8,
     },
-    /// A header that isn't NumPy's.
+    /// The header is not a NumPy header.
     #[error("the header of `{}` is damaged: {problem} in `{header}`", file.display())]
     Header {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The header's text.
+        /// Text of the header.
         header: String,
-        /// What is wrong with it.
+        /// What is wrong with the header.
         problem: &'static str,
     },
-    /// Elements that can't be read.
+    /// Elements of this type can't be read.
     #[error(
         "{place} has elements of type {found}; convert them to floats, whole numbers or booleans"
     )]
     ElementType {
-        /// The file, or the tensor and its file.
+        /// Path of the file, or the tensor's name and file.
         place: String,
-        /// The type.
+        /// Type of the elements.
         found: String,
     },
-    /// A safetensors file that can't be read.
+    /// The file is not a readable safetensors file.
     #[error("`{}` is no safetensors file, or a damaged one: {problem}", file.display())]
     NotSafetensors {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         problem: String,
     },
-    /// A tensor that isn't there.
+    /// The file has no such tensor.
     #[error("`{}` has no tensor `{name}`; {}", file.display(), hint(name, known))]
     UnknownTensor {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The name.
+        /// Requested name.
         name: String,
-        /// The tensors that there are.
+        /// Names of the file's tensors.
         known: Vec<String>,
     },
-    /// An array of a rank that its role can't have.
+    /// The array's rank does not fit its role.
     #[error("{place} has the shape {found:?}, {role} have {wanted}")]
     Rank {
-        /// The file, or the tensor and its file.
+        /// Path of the file, or the tensor's name and file.
         place: String,
-        /// `inputs` or `targets`.
+        /// Role, `inputs` or `targets`.
         role: &'static str,
-        /// Which shapes there may be.
+        /// Allowed shapes.
         wanted: &'static str,
-        /// The shape.
+        /// Shape found.
         found: Vec<usize>,
     },
-    /// No samples, or samples of nothing.
+    /// There are no samples, or samples without elements.
     #[error("{place} has the shape {found:?}: there is nothing in it")]
     Nothing {
-        /// The file, or the tensor and its file.
+        /// Path of the file, or the tensor's name and file.
         place: String,
-        /// The shape.
+        /// Shape found.
         found: Vec<usize>,
     },
-    /// Different numbers of inputs and targets.
+    /// The numbers of inputs and targets differ.
     #[error(
         "{inputs_place} has {inputs} samples, but {targets_place} has {targets}; are they of the \
          same set?"
     )]
     CountMismatch {
-        /// The inputs.
+        /// Source of the inputs.
         inputs_place: String,
-        /// The targets.
+        /// Source of the targets.
         targets_place: String,
-        /// How many inputs.
+        /// Number of inputs.
         inputs: usize,
-        /// How many targets.
+        /// Number of targets.
         targets: usize,
     },
-    /// A number that isn't one.
+    /// An element is infinite or NaN.
     #[error("sample {sample} in {place} has the number {found}: only finite ones can be used")]
     NotFinite {
-        /// The file, or the tensor and its file.
+        /// Path of the file, or the tensor's name and file.
         place: String,
-        /// Which sample, from 0.
+        /// Index of the sample, from 0.
         sample: usize,
-        /// The number.
+        /// Value of the element.
         found: f32,
     },
-    /// A whole number that is no class.
+    /// A target integer is not a class.
     #[error(
         "sample {sample} in {place} has the class {found}, but there are {classes} classes, 0 to \
          {}; name all of them in `data.classes`",
         classes.saturating_sub(1)
     )]
     Class {
-        /// The file, or the tensor and its file.
+        /// Path of the file, or the tensor's name and file.
         place: String,
-        /// Which sample, from 0.
+        /// Index of the sample, from 0.
         sample: usize,
-        /// The number.
+        /// Value of the target.
         found: i64,
-        /// How many classes there are.
+        /// Number of classes.
         classes: usize,
     },
-    /// Classes' names for numbers.
+    /// Class names are given, but the targets are floats.
     #[error("`data.classes` names classes, but {place} has no whole numbers: leave it out")]
     NamedNumbers {
-        /// The file, or the tensor and its file.
+        /// Path of the file, or the tensor's name and file.
         place: String,
     },
-    /// Samples of another shape than the training's.
+    /// Samples have a different shape than the training samples.
     #[error("{place} has samples of the shape {found:?}, the training of {wanted:?}")]
     OtherShape {
-        /// The file, or the tensor and its file.
+        /// Path of the file, or the tensor's name and file.
         place: String,
-        /// The training's.
+        /// Shape of the training samples.
         wanted: Vec<usize>,
-        /// What this has.
+        /// Shape of these samples.
         found: Vec<usize>,
     },
-    /// Targets that are others than the training's.
+    /// Targets are of a different kind than the training targets.
     #[error("{place} has {found} as targets, the training {wanted}")]
     OtherTargets {
-        /// The file, or the tensor and its file.
+        /// Path of the file, or the tensor's name and file.
         place: String,
-        /// What the training has.
+        /// Kind of the training targets.
         wanted: String,
-        /// What this has.
+        /// Kind of these targets.
         found: String,
     },
 }

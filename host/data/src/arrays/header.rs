@@ -1,4 +1,4 @@
-//! The header of a `.npy` file: a Python dictionary, as
+//! The header of a `.npy` file: a Python dictionary such as
 //! `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`.
 
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use super::Error;
 use super::array::Element;
 
-/// What a header says.
+/// Contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) element: Element,
     pub(super) big_endian: bool,
-    /// Whether the first dimension's elements lie side by side.
+    /// Whether elements along the first dimension are contiguous.
     pub(super) fortran_order: bool,
     pub(super) shape: Vec<usize>,
 }
 
-/// Reads a header's text.
+/// Parses the text of a header.
 pub(super) fn parse(text: &str, file: &Path) -> Result<Header, Error> {
     let damaged = |problem| Error::Header {
         file: file.to_owned(),
@@ -62,7 +62,7 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<Header, Error> {
     })
 }
 
-/// Where a value ends: at the comma that is in no bracket and no text.
+/// Returns the end of a value: the first comma outside brackets and strings.
 fn end_of_value(text: &str) -> usize {
     let mut depth = 0;
     let mut quote = None;
@@ -90,14 +90,14 @@ fn tuple(text: &str) -> Option<Vec<usize>> {
     if inside.is_empty() {
         return Some(Vec::new());
     }
-    // Python 2 wrote some numbers with an L.
+    // Python 2 wrote some numbers with a trailing L.
     let sizes = inside
         .split(',')
         .map(|size| size.trim().trim_end_matches('L'));
     sizes.map(|size| size.parse().ok()).collect()
 }
 
-/// The elements' type, and whether their most significant byte comes first.
+/// Returns the element type, and whether it is big-endian.
 fn element(descr: &str) -> Option<(Element, bool)> {
     let descr = unquoted(descr)?;
     let big_endian = match descr.chars().next()? {
@@ -124,7 +124,7 @@ fn element(descr: &str) -> Option<(Element, bool)> {
     Some((element, big_endian))
 }
 
-/// A type in words, where it is one that people come with.
+/// Describes an unsupported type in words, if it is a common one.
 fn type_name(descr: &str) -> String {
     let words = match unquoted(descr).and_then(|descr| descr.get(1..)) {
         _ if descr.starts_with('[') => "records of several fields",

@@ -1,4 +1,4 @@
-//! Arrays of inputs and targets, from NumPy's files or safetensors files.
+//! Arrays of inputs and targets, from NumPy or safetensors files.
 
 mod array;
 mod config;
@@ -91,10 +91,10 @@ fn npy_part<'a>(
     split::one_of(phase, total, split.count, split.fraction, own, keys)
 }
 
-/// Where a phase's samples come from.
+/// Source of a phase's samples.
 type Phase = Part<Pair>;
 
-/// Inputs and targets that belong together.
+/// An array of inputs with its targets.
 struct Pair {
     inputs: Array,
     targets: Array,
@@ -131,7 +131,7 @@ fn samples(inputs: &Array, values: Values) -> Result<Samples, Error> {
     })
 }
 
-/// How arrays become data.
+/// Common options for turning arrays into data sets.
 struct Recipe<'a> {
     classes: Option<&'a [String]>,
     standardise: bool,
@@ -190,7 +190,7 @@ impl Recipe<'_> {
     }
 }
 
-/// Reads files of inputs for predictions.
+/// Returns the reader of input files for predictions.
 fn opener(
     targets: Targets,
     scaling: Scaling,
@@ -213,7 +213,7 @@ fn opener(
     })
 }
 
-/// Whether a phase's own samples have the training's shapes.
+/// Checks that a phase's separate samples have the training samples' shapes.
 fn same_shape(training: &Pair, own: &Pair) -> Result<(), Error> {
     for (training, own) in [
         (&training.inputs, &own.inputs),

@@ -1,5 +1,5 @@
-//! NumPy's `.npy` files, versions 1 to 3: six bytes that name the format, the version, a header that
-//! is a Python dictionary, and the elements.
+//! NumPy's `.npy` files, versions 1 to 3: six magic bytes, the version, a header that is a Python
+//! dictionary, and the elements.
 //!
 //! The format is described in NumPy's enhancement proposal 1 (`numpy.lib.format`).
 
@@ -11,7 +11,7 @@ use super::header::{self, Header};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Reads a whole file.
+/// Reads a complete file.
 pub(super) fn read(file: &Path) -> Result<Array, crate::Error> {
     let bytes = crate::file::contents(file)?;
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
@@ -74,7 +74,7 @@ pub(super) fn read(file: &Path) -> Result<Array, crate::Error> {
     Ok(Array::new(place, header.shape, elements)?)
 }
 
-/// The elements of an array in Fortran's order (the first dimension's side by side) in C's.
+/// Reorders elements from Fortran order (first dimension contiguous) to C order.
 fn rows_first(header: &Header, elements: Elements) -> Elements {
     match elements {
         Elements::Floats(numbers) => Elements::Floats(reorder(&header.shape, &numbers)),
@@ -94,7 +94,7 @@ fn reorder<T: Copy>(shape: &[usize], elements: &[T]) -> Vec<T> {
     let mut reordered = Vec::with_capacity(elements.len());
     for _ in 0..elements.len() {
         reordered.extend(elements.get(offset));
-        // The next place in C's order: the last dimension moves first.
+        // Advance to the next index in C order: the last dimension moves first.
         for ((at, &size), &stride) in place.iter_mut().zip(shape).zip(&strides).rev() {
             *at += 1;
             offset += stride;

@@ -1,4 +1,4 @@
-//! Tensors of safetensors files.
+//! Reading of safetensors files.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use safetensors::{Dtype, SafeTensors};
 use super::Error;
 use super::array::{Array, Element};
 
-/// Reads the tensors of these names.
+/// Reads the tensors with these names.
 pub(super) fn read<const N: usize>(
     file: &Path,
     names: [&str; N],
@@ -21,7 +21,7 @@ pub(super) fn read<const N: usize>(
         .iter()
         .map(|name| tensor(file, &tensors, name))
         .collect::<Result<_, _>>()?;
-    // As many as there are names.
+    // There is one array per name.
     arrays.try_into().map_err(|_| {
         let problem = "its tensors can't be counted".to_owned();
         let file = file.to_owned();

@@ -1,21 +1,21 @@
-//! Inputs brought to mean 0 and standard deviation 1, by the training samples alone.
+//! Standardisation of inputs to mean 0 and standard deviation 1, from the training samples only.
 
-/// What is subtracted and then divided by: of each column, of all numbers together, or of nothing.
+/// Standardisation of each column, of all elements together, or none.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scaling {
-    /// A mean and a standard deviation (of the population) for each column, or one pair for all; no
-    /// pair where numbers are left as they are.
+    /// Mean and (population) standard deviation of each column, or one pair for all elements; empty if
+    /// inputs are left unchanged.
     pairs: Vec<(f64, f64)>,
 }
 
 impl Scaling {
-    /// Numbers as they are.
+    /// Leaves inputs unchanged.
     pub(super) fn none() -> Scaling {
         Scaling { pairs: Vec::new() }
     }
 
-    /// That of the `training` samples of these inputs, `size` numbers each: by columns, or by all
-    /// numbers together.
+    /// Fits the `training` samples of these inputs, `size` elements each: per column, or over all
+    /// elements.
     pub(super) fn of(inputs: &[f32], size: usize, training: &[u32], by_columns: bool) -> Scaling {
         let columns = if by_columns { size } else { 1 };
         let numbers = |column: usize| {
@@ -33,7 +33,7 @@ impl Scaling {
             let most = numbers(column).fold(f64::NEG_INFINITY, f64::max);
             let squares = numbers(column).map(|x| (x - mean) * (x - mean));
             let deviation = (squares.sum::<f64>() / count).sqrt();
-            // Numbers that are all the same have nothing to scale by.
+            // Constant values can't be scaled to standard deviation 1.
             (mean, if least < most { deviation } else { 1.0 })
         });
         Scaling {
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     #[expect(clippy::float_cmp, reason = "these numbers are exact")]
     fn columns_are_scaled_by_the_training_samples() {
-        // (0, 10), (2, 10) are trained on, (4, 30) is not.
+        // Training samples: (0, 10) and (2, 10), but not (4, 30).
         let mut inputs = [0.0, 10.0, 2.0, 10.0, 4.0, 30.0];
         let scaling = Scaling::of(&inputs, 2, &[0, 1], true);
         scaling.apply(&mut inputs);

@@ -1,14 +1,14 @@
-//! What the targets of an array are: whole numbers are classes, others numbers.
+//! Interpretation of target arrays: integers are classes, floats are numeric targets.
 
 use super::Error;
 use super::array::{Array, Elements};
 use crate::Targets;
 use crate::numbers::Values;
 
-/// More classes than this have to be named: a whole number so large is likelier no class.
+/// Number of classes above which they need names: a larger integer is unlikely to be a class.
 const MOST_UNNAMED: i64 = 65_536;
 
-/// Which targets the training's array has.
+/// Returns the kind of targets of the training array.
 pub(super) fn targets(array: &Array, classes: Option<&[String]>) -> Result<Targets, Error> {
     let width = width(array)?;
     let Elements::Integers(numbers) = &array.elements else {
@@ -36,7 +36,7 @@ pub(super) fn targets(array: &Array, classes: Option<&[String]>) -> Result<Targe
     })
 }
 
-/// The targets of an array, which must be those that the training has.
+/// Reads the targets of an array, which must be of the training targets' kind.
 pub(super) fn values(array: &Array, targets: &Targets) -> Result<Values, Error> {
     let own = self::targets(array, None)?;
     let same = match (targets, &own) {
@@ -74,7 +74,7 @@ fn classes(array: &Array, numbers: &[i64], count: usize) -> Result<Values, Error
     Ok(Values::Classes(classes.collect::<Result<_, _>>()?))
 }
 
-/// How many targets a sample has.
+/// Returns the number of targets per sample.
 fn width(array: &Array) -> Result<usize, Error> {
     match array.sample_shape() {
         [] => Ok(1),

@@ -1,4 +1,4 @@
-//! Arrays of every kind are read, split and scaled, and everything that can be wrong is told.
+//! Arrays of every kind are read, split and scaled, and every error is reported.
 
 mod npy_files;
 mod sources;
@@ -59,7 +59,7 @@ impl Place {
         std::fs::write(self.path(name), bytes).expect("written");
     }
 
-    /// Loads what `config` describes; `keys` overrides.
+    /// Loads what `config` describes; `keys` overrides options.
     fn load(&self, mut config: Value, keys: &Value) -> Result<Splits, crate::Error> {
         for (key, value) in keys.as_object().into_iter().flatten() {
             config[key] = value.clone();
@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// Inputs and targets of all samples.
+/// Returns inputs and targets of all samples.
 fn all(data: &Arc<dyn Dataset>) -> (Vec<f32>, Vec<f32>) {
     let indices: Vec<u32> = (0..data.len() as u32).collect();
     let batch = data.gather(&indices, 0).expect("all samples");

@@ -1,29 +1,29 @@
-//! What can be wrong with CIFAR's files.
+//! Errors of CIFAR's files.
 
 use std::path::PathBuf;
 
-/// Why CIFAR can't be used.
+/// A CIFAR archive that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CifarError {
-    /// A file that isn't in the directory.
+    /// A file is not in the directory.
     #[error(
         "`{}` has no file `{name}`: `data.directory` must be what `cifar-{version}-binary.tar.gz` \
          unpacks to, `{folder}` with {files} (the versions for Python and Matlab have others)",
         directory.display()
     )]
     Missing {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
-        /// The file.
+        /// Name of the missing file.
         name: String,
-        /// 10 or 100.
+        /// Version, 10 or 100.
         version: u16,
-        /// The directory's name in the archive.
+        /// Name of the directory in the archive.
         folder: &'static str,
-        /// The files that it has.
+        /// Names of the files in the archive.
         files: &'static str,
     },
-    /// A file that is cut off or of another kind.
+    /// A file is truncated or of another kind.
     #[error(
         "`{}` has {size} bytes, no multiple of the {record} that an image of CIFAR-{version} has: \
          {}", file.display(),
@@ -31,44 +31,44 @@ pub enum CifarError {
         else { "it is truncated or of another kind, fetch it again" }
     )]
     Size {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its size.
+        /// Size of the file in bytes.
         size: usize,
-        /// A record's size.
+        /// Size of a record in bytes.
         record: usize,
-        /// 10 or 100.
+        /// Version, 10 or 100.
         version: u16,
-        /// Whether records of the other version would fit.
+        /// Whether the size is a multiple of the other version's records.
         is_other: bool,
     },
-    /// A label that is no class.
+    /// A label is not a class.
     #[error(
         "record {record} in `{}` has the label {label}, but there are {classes} classes, 0 to {}; \
          is `data.version` right, and the file whole?",
         file.display(), classes.saturating_sub(1)
     )]
     Label {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Which record, from 0.
+        /// Index of the record, from 0.
         record: usize,
-        /// The label.
+        /// Value of the label.
         label: u8,
-        /// How many classes there are.
+        /// Number of classes.
         classes: usize,
     },
-    /// A list of names of another length.
+    /// The file with class names has the wrong number of names.
     #[error("`{}` has {found} names of classes, one a line, but there are {wanted}", file.display())]
     Names {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// How many there are.
+        /// Number of names in the file.
         found: usize,
-        /// How many classes there are.
+        /// Number of classes.
         wanted: usize,
     },
-    /// Coarse or fine labels of CIFAR-10.
+    /// `labels` is given for CIFAR-10, which has only one set of labels.
     #[error("`data.labels` is for CIFAR-100 alone: CIFAR-10 has one label for each image")]
     LabelsOfTen,
 }

@@ -1,35 +1,35 @@
-//! What the files of the two versions are called and hold.
+//! Names and layout of the files of both versions.
 //!
-//! A record is its labels, a byte each (CIFAR-100: first the coarse, then the fine one), and 3072
-//! bytes of pixels: red, green and blue, each row by row. After
+//! A record consists of its labels, one byte each (CIFAR-100: coarse, then fine), and 3072 bytes of
+//! pixels: red, green and blue planes, each in row-major order. Source:
 //! <https://www.cs.toronto.edu/~kriz/cifar.html>.
 
 use super::config::{CifarLabels, CifarVersion};
 use super::names;
 
-/// Channels, height, width.
+/// Shape of an image: channels, height, width.
 pub(super) const SHAPE: [usize; 3] = [3, 32, 32];
 
-/// The bytes of an image.
+/// Number of bytes of an image.
 pub(super) const PIXELS: usize = 3 * 32 * 32;
 
-/// A version, with the labels that are learned.
+/// Layout of a version's files, with the labels to learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) version: CifarVersion,
-    /// How many labels a record begins with.
+    /// Number of labels at the start of a record.
     pub(super) labels: usize,
-    /// Which of them is learned.
+    /// Index of the label to learn.
     pub(super) label: usize,
     pub(super) train: &'static [&'static str],
     pub(super) test: &'static str,
-    /// The file with the classes' names.
+    /// File with the class names.
     pub(super) names_file: &'static str,
-    /// The names, where that isn't there.
+    /// Class names if that file is missing.
     pub(super) names: &'static str,
-    /// What the archive unpacks to.
+    /// Name of the directory in the archive.
     pub(super) folder: &'static str,
-    /// Its files, in words.
+    /// Names of the files, for messages.
     pub(super) files: &'static str,
 }
 
@@ -74,17 +74,17 @@ impl Layout {
         }
     }
 
-    /// The bytes of a record.
+    /// Returns the size of a record in bytes.
     pub(super) fn record(&self) -> usize {
         self.labels + PIXELS
     }
 
-    /// The bytes of a record of the other version.
+    /// Returns the size of the other version's records in bytes.
     pub(super) fn other_record(&self) -> usize {
         PIXELS + 3 - self.labels
     }
 
-    /// How many classes there are.
+    /// Returns the number of classes.
     pub(super) fn classes(&self) -> usize {
         self.names.split_ascii_whitespace().count()
     }

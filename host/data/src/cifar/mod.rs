@@ -57,7 +57,7 @@ pub(super) fn load(config: &CifarConfig, base: &Path, seed: u64) -> Result<Split
     assembly.splits(images, parts, val.try_map(own)?, test)
 }
 
-/// The images of a file that the manifest or its user names.
+/// Reads the images of a file named by the manifest or the user.
 fn one(layout: Layout, file: &Path) -> Result<Own, Error> {
     let mut records = Records::new(layout);
     records.read(file, |file| Error::Missing {
@@ -66,7 +66,7 @@ fn one(layout: Layout, file: &Path) -> Result<Own, Error> {
     Ok(records.own(file))
 }
 
-/// A file of the set that isn't in its directory.
+/// Returns the error for a missing file of the archive.
 fn missing(layout: Layout, directory: &Path, file: &Path) -> Error {
     let name = file.file_name().unwrap_or_default();
     Error::Cifar(CifarError::Missing {
@@ -78,7 +78,7 @@ fn missing(layout: Layout, directory: &Path, file: &Path) -> Error {
     })
 }
 
-/// The records of some files, taken apart.
+/// Records of one or more files, split into labels and pixels.
 struct Records {
     layout: Layout,
     pixels: Vec<u8>,
@@ -146,7 +146,7 @@ impl Records {
     }
 }
 
-/// The names in the set's own file, or those that it is known to have.
+/// Returns the class names in the archive's file, or the built-in ones if it is missing.
 fn class_names(layout: Layout, directory: &Path) -> Result<Vec<String>, Error> {
     let file = directory.join(layout.names_file);
     let bytes = match file::contents(&file) {

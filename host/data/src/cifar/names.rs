@@ -1,9 +1,9 @@
-//! The classes' names, for archives from which the file with them is gone.
+//! Class names, for archives without the file that contains them.
 
-/// CIFAR-10, in the order of its labels.
+/// Classes of CIFAR-10, in label order.
 pub(super) const TEN: &str = "airplane automobile bird cat deer dog frog horse ship truck";
 
-/// CIFAR-100, in the order of its fine labels.
+/// Classes of CIFAR-100, in the order of the fine labels.
 pub(super) const FINE: &str = "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle \
     bowl boy bridge bus butterfly camel can castle caterpillar cattle chair chimpanzee clock cloud \
     cockroach couch crab crocodile cup dinosaur dolphin elephant flatfish forest fox girl hamster \
@@ -14,7 +14,7 @@ pub(super) const FINE: &str = "apple aquarium_fish baby bear beaver bed bee beet
     telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf \
     woman worm";
 
-/// CIFAR-100, in the order of its coarse labels.
+/// Groups of CIFAR-100, in the order of the coarse labels.
 pub(super) const COARSE: &str = "aquatic_mammals fish flowers food_containers \
     fruit_and_vegetables household_electrical_devices household_furniture insects large_carnivores \
     large_man-made_outdoor_things large_natural_outdoor_scenes large_omnivores_and_herbivores \

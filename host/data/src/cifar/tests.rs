@@ -1,4 +1,4 @@
-//! Records are taken apart as they were put together, and what can be wrong with files is told.
+//! Records are read as they were written, and errors in files are reported.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Dataset;
 
-/// Records with these labels; the pixels of each count up from its number.
+/// Records with these labels; the pixels of each count up from its index.
 fn records(labels: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (index, labels) in labels.iter().enumerate() {
@@ -31,7 +31,7 @@ fn ten() -> TempDir {
     directory
 }
 
-/// Four training images, two for the test: coarse and fine labels.
+/// Four training images and two test images, with coarse and fine labels.
 fn hundred() -> TempDir {
     let directory = TempDir::new().expect("a directory");
     let train = records(&[&[0, 99], &[19, 1], &[3, 50], &[4, 51]]);

@@ -1,21 +1,21 @@
-//! Which columns become inputs, and as what.
+//! Selection of the input columns, and their kinds.
 
 use super::scan::{Missing, Scan, why_no_number};
 use super::table::{Table, twice};
 use super::{CsvConfig, Error};
 
-/// What a column's values are.
+/// Kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Numeric,
     Categorical,
 }
 
-/// A column that becomes an input.
+/// An input column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// Where it stands in the training file.
+    /// Index in the training file.
     pub(super) place: usize,
     pub(super) kind: Kind,
 }
@@ -26,7 +26,7 @@ const NUMERIC: &str = "`data.numeric`";
 const CATEGORICAL: &str = "`data.categorical`";
 pub(super) const TARGET: &str = "`data.target`";
 
-/// The columns that become inputs, in their order.
+/// Returns the input columns, in their order.
 pub(super) fn inputs(
     table: &Table,
     config: &CsvConfig,
@@ -53,7 +53,7 @@ pub(super) fn inputs(
     Ok(columns)
 }
 
-/// Whether all names are columns, and each is said to be one thing.
+/// Checks that all names are columns, and that no column is given two kinds.
 fn check_names(table: &Table, config: &CsvConfig) -> Result<(), Error> {
     let columns = config.columns.as_deref().unwrap_or_default();
     let target = config.target.all();
@@ -133,7 +133,7 @@ fn kind(
     Ok(Kind::Categorical)
 }
 
-/// The field at a row and a column, as an error.
+/// Returns the error for a field that is not a number.
 pub(super) fn not_a_number(
     table: &Table,
     row: usize,
@@ -145,7 +145,7 @@ pub(super) fn not_a_number(
         file: table.file.clone(),
         line: table.line(row),
         name: table.names.get(column).cloned().unwrap_or_default(),
-        // What can't be seen is written as it would be in Rust.
+        // Control characters are escaped as in Rust.
         found: if found.chars().any(char::is_control) {
             found.escape_debug().to_string()
         } else {

@@ -7,55 +7,55 @@ use serde::{Deserialize, Serialize};
 
 use crate::Portion;
 
-/// A table of text: one line per sample, its columns numbers or categories.
+/// A CSV table: one line per sample, with numeric or categorical columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CsvConfig {
-    /// The file, plain or gzipped.
+    /// Path of the file, plain or gzipped.
     pub file: PathBuf,
-    /// The column that is to be predicted, or several of numbers.
+    /// Column to predict, or several numeric ones.
     pub target: Names,
-    /// Whether targets are classes or numbers. Default: numbers where the column has nothing else.
+    /// Whether targets are classes or numbers. Default: numbers if the column has only numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_kind: Option<TargetKind>,
-    /// The columns that become inputs, in this order. Default: all but the target.
+    /// Columns to use as inputs, in this order. Default: all except the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub columns: Option<Vec<String>>,
-    /// Columns that become no inputs.
+    /// Columns not to use as inputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
-    /// Columns of numbers, whatever their contents look like.
+    /// Columns to treat as numeric, whatever their contents look like.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numeric: Vec<String>,
-    /// Columns of categories, whatever their contents look like.
+    /// Columns to treat as categorical, whatever their contents look like.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categorical: Vec<String>,
-    /// What stands between two fields: one ASCII character.
+    /// Field delimiter: one ASCII character.
     #[serde(default = "comma")]
     pub delimiter: char,
     /// Whether the first line names the columns; without it they are `column1`, `column2`, ….
     #[serde(default = "yes")]
     pub header: bool,
-    /// The texts that mean that a value is missing. Spaces around a field never count.
+    /// Texts that mark a missing value. Spaces around a field are ignored.
     #[serde(default = "missing")]
     pub missing: Vec<String>,
-    /// What becomes of a missing input.
+    /// Handling of missing inputs.
     #[serde(default)]
     pub on_missing: OnMissing,
-    /// What becomes of a row whose target is missing.
+    /// Handling of rows whose target is missing.
     #[serde(default)]
     pub on_missing_target: OnMissingTarget,
-    /// Whether numbers are brought to mean 0 and standard deviation 1, by the training rows alone.
+    /// Whether to standardise numbers to mean 0 and standard deviation 1, from the training rows only.
     #[serde(default = "yes")]
     pub standardise: bool,
-    /// What is validated on: a part of this file or a file of its own.
+    /// Validation data: a part of this file or a separate file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<Portion>,
-    /// What is tested on: a part of this file or a file of its own.
+    /// Test data: a part of this file or a separate file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Portion>,
-    /// Whether a `count` or `fraction` has every class in the share that it has in the file.
+    /// Whether a `count` or `fraction` keeps the class proportions of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
 }
@@ -64,14 +64,14 @@ pub struct CsvConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Names {
-    /// A column.
+    /// One column.
     One(String),
-    /// Several.
+    /// Several columns.
     Several(#[schemars(length(min = 1))] Vec<String>),
 }
 
 impl Names {
-    /// The names, in their order.
+    /// Returns the names, in their order.
     pub fn all(&self) -> &[String] {
         match self {
             Names::One(name) => std::slice::from_ref(name),
@@ -80,41 +80,41 @@ impl Names {
     }
 }
 
-/// What targets are.
+/// Kind of the targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
-    /// The texts of the column are classes.
+    /// The column's texts are classes.
     Classes,
     /// The column has numbers.
     Numbers,
 }
 
-/// What becomes of a missing input.
+/// Handling of missing inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnMissing {
-    /// A number becomes the training rows' mean; a missing category is a category of its own, if
-    /// there are any among the training rows.
+    /// Replace a number by the training rows' mean; a missing category is a category of its own, if
+    /// the training rows have missing ones.
     #[default]
     Mean,
-    /// It becomes what is most frequent among the training rows; of equally frequent ones the
+    /// Replace it by the most frequent value in the training rows; of equally frequent ones, the
     /// first.
     MostFrequent,
-    /// Its row is left out.
+    /// Leave out its row.
     Drop,
-    /// It is an error.
+    /// Report an error.
     Error,
 }
 
-/// What becomes of a row whose target is missing.
+/// Handling of rows whose target is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnMissingTarget {
-    /// It is left out.
+    /// Leave out the row.
     #[default]
     Drop,
-    /// It is an error.
+    /// Report an error.
     Error,
 }
 

@@ -1,4 +1,4 @@
-//! How a record becomes inputs: learnt from the training rows, then the same for every other.
+//! Encoding of records as inputs: fitted to the training rows, then the same for all others.
 
 use std::collections::BTreeMap;
 
@@ -10,65 +10,65 @@ use super::table::Table;
 use super::{CsvConfig, Error, OnMissing};
 use crate::exact::Exact;
 
-/// How a record, a text for each column, becomes the inputs of a model.
+/// Encodes a record, a text for each column, as the inputs of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Encoder {
-    /// The columns, in the order of their inputs.
+    /// Columns, in the order of their inputs.
     pub columns: Vec<ColumnEncoder>,
-    /// The texts that mean that a value is missing.
+    /// Texts that mark a missing value.
     pub missing: Vec<String>,
 }
 
-/// How one column becomes inputs.
+/// Encodes one column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnEncoder {
-    /// The column's name.
+    /// Name of the column.
     pub name: String,
-    /// What becomes of its texts.
+    /// Encoding of the column's values.
     pub encoding: Encoding,
 }
 
-/// What becomes of a column's texts.
+/// Encoding of a column's values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Encoding {
     /// One input: (number − mean) / deviation.
     Number {
-        /// What is subtracted: the training rows' mean, 0 where numbers are left as they are.
+        /// Value to subtract: the training rows' mean, or 0 if numbers are not standardised.
         mean: Exact,
-        /// What is divided by: the training rows' standard deviation (of the population), 1 where
-        /// numbers are left as they are or all the same.
+        /// Divisor: the training rows' (population) standard deviation, or 1 if numbers are not
+        /// standardised or all equal.
         deviation: Exact,
-        /// The number in a missing one's place; none where that is an error.
+        /// Replacement for a missing number; none if that is an error.
         missing: Option<Exact>,
     },
-    /// One input for each category, 1 where it is the record's and 0 elsewhere; a category that the
-    /// training rows don't have is 0 everywhere.
+    /// One-hot encoding with an input for each category; all are 0 for a category that does not occur
+    /// in the training rows.
     Category {
-        /// The training rows' categories.
+        /// Categories in the training rows.
         categories: Vec<String>,
-        /// What becomes of a missing one.
+        /// Handling of a missing category.
         missing: MissingCategory,
     },
 }
 
-/// What becomes of a missing category.
+/// Handling of a missing category.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingCategory {
-    /// It has an input of its own, after the categories'.
+    /// It has its own input, after those of the categories.
     Own,
-    /// It is this category.
+    /// It is replaced by this category.
     As(String),
-    /// All inputs are 0, as for a category that the training rows don't have.
+    /// All inputs are 0, as for an unknown category.
     Unseen,
     /// It is an error.
     Refused,
 }
 
-/// Why a text can't be encoded.
+/// A reason why a text can't be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     NotANumber,
@@ -76,7 +76,7 @@ pub(super) enum Refusal {
 }
 
 impl Encoder {
-    /// Learns from the `training` rows.
+    /// Fits the encoding to the `training` rows.
     pub(super) fn fit(
         table: &Table,
         columns: &[Column],
@@ -100,24 +100,23 @@ impl Encoder {
         }
     }
 
-    /// How many inputs there are.
+    /// Returns the number of inputs.
     pub fn width(&self) -> usize {
         let columns = self.columns.iter();
         columns.map(|column| column.encoding.width()).sum()
     }
 
-    /// What each input is: a column, or `column=category`.
+    /// Returns the name of each input: a column, or `column=category`.
     pub fn input_names(&self) -> Vec<String> {
         let columns = self.columns.iter();
         columns.flat_map(ColumnEncoder::input_names).collect()
     }
 
-    /// The inputs of a record: a text for each column by its name; columns of other names don't
-    /// matter.
+    /// Encodes a record, given as a text for each column name; columns with other names are ignored.
     ///
     /// # Errors
     ///
-    /// A column that isn't there, a text that should be a number, or a missing value where the
+    /// A column is absent, a text in a numeric column is not a number, or a value is missing where the
     /// training rows had none.
     pub fn encode(&self, record: &BTreeMap<String, String>) -> Result<Vec<f32>, Error> {
         let missing = Missing::new(&self.missing);
@@ -173,7 +172,7 @@ impl Encoding {
         }
     }
 
-    /// Adds the inputs of a text.
+    /// Appends the inputs for a text.
     pub(super) fn encode(
         &self,
         text: &str,
@@ -241,9 +240,8 @@ fn of_numbers(scan: &Scan<'_>, config: &CsvConfig) -> Encoding {
     }
 }
 
-/// The standard deviation of the numbers themselves (their squares' mean, not the estimate for a
-/// larger population); 1 where all are the same. The sum is in the order of the texts, so that it
-/// depends on no order of rows.
+/// Returns the population standard deviation, or 1 if all numbers are equal. The sum runs in the
+/// order of the texts, so that it does not depend on the order of rows.
 fn deviation(scan: &Scan<'_>, mean: f64) -> f64 {
     if scan.numbers == 0 || scan.min >= scan.max {
         return 1.0;

@@ -1,252 +1,252 @@
-//! What can be wrong with a table: every sentence of this part.
+//! Errors of tables, with all their messages.
 
 use std::path::PathBuf;
 
-/// Why a table can't be used.
+/// A table that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A delimiter that the format can't have.
+    /// The delimiter is not allowed.
     #[error(
         "`data.delimiter` must be one ASCII character, no quote and no line end, found {found:?}"
     )]
     Delimiter {
-        /// What was given.
+        /// Value in the manifest.
         found: char,
     },
-    /// Bytes that are no text.
+    /// A field is not valid UTF-8.
     #[error(
         "line {line} of `{}` is no UTF-8 text (in the column `{name}`): convert the file to UTF-8, \
          or is it no table at all?",
         file.display()
     )]
     NotText {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The column.
+        /// Name of the column.
         name: String,
     },
-    /// A byte that no text has.
+    /// A field has a NUL byte.
     #[error(
         "line {line} of `{}`: the column `{name}` has a NUL byte (0x00), as damaged files, UTF-16 and \
          files that are no text have: write the file again as UTF-8",
         file.display()
     )]
     Nul {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The column.
+        /// Name of the column.
         name: String,
     },
-    /// A quoted field that has no end.
+    /// A quoted field is never closed.
     #[error(
         "line {line} of `{}`: the quote that opens field {field} is never closed; close it, or write \
          `\"\"\"\"` for a field that is a quote",
         file.display()
     )]
     UnclosedQuote {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The quote's line, from 1.
+        /// Line of the opening quote, from 1.
         line: u64,
-        /// Which field of its line, from 1.
+        /// Number of the field in its line, from 1.
         field: usize,
     },
-    /// Text after a quoted field's end.
+    /// There is text after a closing quote.
     #[error(
         "line {line} of `{}`: field {field} goes on after its closing quote{}; a quote within quotes is \
          written twice (`\"\"`)",
         file.display(), opened_at(*opened, *line)
     )]
     AfterQuote {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The line of the quote that opened the field.
+        /// Line of the opening quote.
         opened: u64,
-        /// Which field of its line, from 1.
+        /// Number of the field in its line, from 1.
         field: usize,
     },
-    /// A line with more or fewer fields than the first.
+    /// A line has more or fewer fields than the first.
     #[error(
         "line {line} of `{}` has {found} fields, the first line {wanted}: a text with a delimiter \
          in it needs quotes around it",
         file.display()
     )]
     Fields {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// How many fields the first line has.
+        /// Number of fields in the first line.
         wanted: usize,
-        /// How many this one has.
+        /// Number of fields in this line.
         found: usize,
     },
-    /// A column that isn't there.
+    /// There is no such column.
     #[error("{key} names the column `{name}`, but `{}` has none of that name; {}", file.display(), hint(name, *header, known))]
     UnknownColumn {
-        /// Where the name stands.
+        /// Option that names the column.
         key: &'static str,
-        /// The name.
+        /// Requested name.
         name: String,
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Whether the file's first line names its columns.
+        /// Whether the first line names the columns.
         header: bool,
-        /// The columns that there are.
+        /// Existing columns.
         known: Vec<String>,
     },
-    /// Two columns of one name.
+    /// Two columns have the same name.
     #[error("`{}` has two columns `{name}`: rename one", file.display())]
     TwoOfOneName {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The name.
+        /// Name of both columns.
         name: String,
     },
-    /// A column that is said to be two things, or one thing twice.
+    /// A column is named by two options, or twice by one.
     #[error("the column `{name}` is in {first} and in {second}: take it out of one")]
     Contradiction {
-        /// The column.
+        /// Name of the column.
         name: String,
-        /// A key that names it.
+        /// An option that names it.
         first: &'static str,
-        /// Another key that names it.
+        /// Another option that names it.
         second: &'static str,
     },
-    /// No columns for inputs.
+    /// No columns are left for inputs.
     #[error("no column of `{}` is left for inputs: shorten `data.ignore`", file.display())]
     NoInputs {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// A column without a single value.
+    /// A column has no values.
     #[error(
         "the column `{name}` of `{}` has no values at all: list it in `data.ignore`",
         file.display()
     )]
     NoValues {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The column.
+        /// Name of the column.
         name: String,
     },
-    /// A text among numbers.
+    /// A value in a numeric column is not a number.
     #[error(
         "line {line} of `{}`: the column `{name}` must have numbers, found `{found}`{reason}; correct \
          it, add it to `data.missing`, or {otherwise}",
         file.display()
     )]
     NotANumber {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The column.
+        /// Name of the column.
         name: String,
-        /// The text.
+        /// Text found.
         found: String,
-        /// Why it is none, where that can't be seen at once.
+        /// Why it is not a number, if that is not obvious.
         reason: &'static str,
-        /// What else there is to do.
+        /// Alternative remedy.
         otherwise: &'static str,
     },
-    /// A column of texts that hardly repeat.
+    /// A categorical column has almost as many different texts as rows.
     #[error(
         "the column `{name}` of `{}` has {found} different texts in {rows} rows: list it in \
          `data.ignore`, or in `data.categorical` if each is to become an input",
         file.display()
     )]
     TooManyCategories {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The column.
+        /// Name of the column.
         name: String,
-        /// How many texts.
+        /// Number of different texts.
         found: usize,
-        /// How many rows.
+        /// Number of rows.
         rows: usize,
     },
-    /// Classes from several columns.
+    /// Several target columns are not numeric.
     #[error("targets that are classes come from one column, `data.target` names {found}")]
     SeveralClasses {
-        /// How many columns.
+        /// Number of target columns.
         found: usize,
     },
-    /// A class that the training file doesn't have.
+    /// A class does not occur in the training file.
     #[error(
         "line {line} of `{}`: the column `{name}` has the class `{found}`, which the training file \
          doesn't have{}",
         file.display(), did_you_mean(found, classes)
     )]
     UnknownClass {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The column.
+        /// Name of the column.
         name: String,
-        /// The text.
+        /// Text found.
         found: String,
-        /// The classes that there are.
+        /// Classes in the training file.
         classes: Vec<String>,
     },
-    /// A missing value where none may be.
+    /// A value is missing although the options forbid it.
     #[error(
         "line {line} of `{}`: the column `{name}` is missing (`{found}`); \
          complete it, or set `{key}`",
         file.display()
     )]
     Missing {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The column.
+        /// Name of the column.
         name: String,
-        /// The text that means it.
+        /// Text that marks the missing value.
         found: String,
-        /// The key that says what is done with it.
+        /// Option that determines how missing values are handled.
         key: &'static str,
     },
-    /// Rows that are all left out.
+    /// All rows are left out.
     #[error("every row of `{}` has something missing: nothing is left of it", file.display())]
     NothingLeft {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// A record that lacks a column.
+    /// A record lacks a column.
     #[error("the column `{name}` isn't there{}", did_you_mean(name, known))]
     AbsentColumn {
-        /// The column.
+        /// Name of the column.
         name: String,
-        /// The columns that there are.
+        /// Existing columns.
         known: Vec<String>,
     },
-    /// A record with a text among its numbers.
+    /// A value of a record is not a number.
     #[error("the column `{name}` must have a number, found `{found}`")]
     RecordNumber {
-        /// The column.
+        /// Name of the column.
         name: String,
-        /// The text.
+        /// Text found.
         found: String,
     },
-    /// A record that lacks a value that the training's rows all had.
+    /// A record lacks a value that all training rows had.
     #[error("the column `{name}` is missing (`{found}`), and the training had no rows without it")]
     RecordMissing {
-        /// The column.
+        /// Name of the column.
         name: String,
-        /// The text that means it.
+        /// Text that marks the missing value.
         found: String,
     },
 }
 
-/// Where a field was opened, if that was on another line.
+/// Says where a field was opened, if that was on another line.
 fn opened_at(opened: u64, line: u64) -> String {
     if opened == line {
         return String::new();
@@ -259,7 +259,7 @@ fn did_you_mean(name: &str, known: &[String]) -> String {
     near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
-/// What to do about a column that isn't there.
+/// Suggests what to do about an unknown column.
 fn hint(name: &str, header: bool, known: &[String]) -> String {
     if let [only] = known
         && let Some(other) = [';', '\t', '|', ',']

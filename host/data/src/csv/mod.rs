@@ -1,9 +1,9 @@
-//! Tables of text (CSV and its relatives): columns of numbers and of categories become inputs, a
-//! column of classes or columns of numbers the targets.
+//! Tables (CSV and similar formats): numeric and categorical columns become inputs, a column of
+//! classes or numeric columns the targets.
 //!
-//! What is learnt from the data (means, deviations, categories) is learnt from the training rows
-//! alone; what a column *is* (numbers or categories, and the classes of the target) is read from
-//! the whole training file.
+//! Statistics (means, standard deviations, categories) come from the training rows only; the kind of
+//! a column (numeric or categorical) and the classes of the target come from the complete training
+//! file.
 
 mod columns;
 mod config;
@@ -33,16 +33,16 @@ use scan::Missing;
 use table::Table;
 use target::Target;
 
-/// Who asks for columns in files other than the training's.
+/// Source of the column names, in messages about other files.
 const TRAINING_FILE: &str = "the training file";
 
-/// A table that is read, split and encoded.
+/// A table after reading, splitting and encoding.
 pub struct CsvData {
-    /// The data of the phases.
+    /// Data sets of the phases.
     pub splits: Splits,
-    /// How records become inputs.
+    /// Encoder of records, fitted to the training rows.
     pub encoder: Encoder,
-    /// What the training file is found to be.
+    /// Description of the training file.
     pub report: Report,
 }
 
@@ -50,7 +50,7 @@ pub struct CsvData {
 ///
 /// # Errors
 ///
-/// Whatever is wrong with files, columns or splits.
+/// Errors in files, columns or splits.
 pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super::Error> {
     let missing = Missing::new(&config.missing);
     let table = Table::read(&base.join(&config.file), config)?;
@@ -116,7 +116,7 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     })
 }
 
-/// The data alone.
+/// Reads the data sets only.
 pub(super) fn load(config: &CsvConfig, base: &Path, seed: u64) -> Result<Splits, super::Error> {
     read(config, base, seed).map(|data| data.splits)
 }
@@ -130,7 +130,7 @@ fn samples(inputs: Vec<f32>, values: Values, count: usize, encoder: &Encoder) ->
     }
 }
 
-/// Where the encoder's columns stand in a file of its own.
+/// Returns the indices of the encoder's columns in another file.
 fn places(table: &Table, encoder: &Encoder) -> Result<Vec<usize>, Error> {
     let columns = encoder.columns.iter();
     columns
@@ -138,7 +138,7 @@ fn places(table: &Table, encoder: &Encoder) -> Result<Vec<usize>, Error> {
         .collect()
 }
 
-/// The samples of a phase's own file, and which of its rows they are.
+/// Returns the samples of a phase's separate file, and the rows that they come from.
 fn own_file(
     file: &Path,
     config: &CsvConfig,
@@ -155,8 +155,8 @@ fn own_file(
     Ok((samples, used.rows))
 }
 
-/// Reads files for predictions: all of their rows, targets or not. Targets are known where all rows have
-/// such as the training's.
+/// Returns the reader of files for predictions, which uses all rows, with or without targets. Targets
+/// are known if all rows have valid ones.
 fn opener(config: CsvConfig, target: Target, encoder: Arc<Encoder>) -> Opener {
     Arc::new(move |file: &Path| {
         let table = Table::read(file, &config)?;

@@ -1,25 +1,25 @@
-//! Quotes that do not match. The parser would take all up to the next quote, or to the file's end, for one
-//! field, and say nothing.
+//! Check for mismatched quotes. The parser would silently read everything up to the next quote, or to the
+//! end of the file, as one field.
 
 use std::path::Path;
 
 use super::Error;
 
-/// Where the reading of a table is, between two bytes.
+/// State of the scan between two bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     FieldStart,
     Unquoted,
     Quoted,
-    /// After a quote within quotes: the end of the field, or the first of two that mean one.
+    /// After a quote in a quoted field: the end of the field, or the first of a doubled quote.
     AfterQuote,
 }
 
-/// Checks that each quoted field ends with a quote, and that a delimiter or a line end comes after it.
+/// Checks that each quoted field is closed and followed by a delimiter or a line end.
 ///
 /// # Errors
 ///
-/// The line and the field in which it doesn't.
+/// The line and the field of the first mismatched quote.
 pub(super) fn check(text: &[u8], delimiter: u8, file: &Path) -> Result<(), Error> {
     if !text.contains(&b'"') {
         return Ok(());
@@ -44,7 +44,7 @@ pub(super) fn check(text: &[u8], delimiter: u8, file: &Path) -> Result<(), Error
                 field = 1;
                 State::FieldStart
             }
-            // Spaces around a field never count.
+            // Spaces around a field are ignored.
             (State::AfterQuote, b' ' | b'\t') => State::AfterQuote,
             (State::AfterQuote, _) => {
                 return Err(Error::AfterQuote {

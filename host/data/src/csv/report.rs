@@ -1,4 +1,4 @@
-//! What a table is found to be, for people to check.
+//! Description of a table as it was read, for users to check.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,54 +10,54 @@ use super::table::Table;
 use super::target::Target;
 use crate::Targets;
 
-/// What the training file is found to be; its [`Display`](fmt::Display) has a line for each column.
+/// Description of the training file; [`Display`](fmt::Display) prints a line for each column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: usize,
-    /// How many of them are left out because their target is missing.
+    /// Number of rows left out because their target is missing.
     pub without_target: usize,
-    /// How many of them are left out because an input is missing.
+    /// Number of rows left out because an input is missing.
     pub incomplete: usize,
-    /// The targets' columns.
+    /// Target columns.
     pub targets: Vec<ColumnReport>,
-    /// The inputs' columns.
+    /// Input columns.
     pub inputs: Vec<ColumnReport>,
 }
 
-/// What a column is found to be, over all rows of the file.
+/// Description of a column, over all rows of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnReport {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// In how many rows it is missing.
+    /// Number of rows in which it is missing.
     pub missing: usize,
-    /// What it has.
+    /// Summary of the values.
     pub contents: Contents,
-    /// Whether it is a target of a few whole numbers, which may be meant as classes.
+    /// Whether it is a target with a few distinct integers, which may be meant as classes.
     pub may_be_classes: bool,
 }
 
-/// What a column has.
+/// Summary of a column's values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Contents {
-    /// Numbers.
+    /// Numeric values.
     Numbers {
-        /// The least.
+        /// Minimum.
         min: f64,
-        /// The greatest.
+        /// Maximum.
         max: f64,
-        /// Their mean.
+        /// Mean.
         mean: f64,
     },
-    /// Categories with how many rows have them.
+    /// Categories with the number of rows for each.
     Categories(Vec<(String, usize)>),
 }
 
 impl Report {
-    /// `is_chosen`: whether the manifest says what the targets are.
+    /// `is_chosen`: whether the manifest specifies the kind of the targets.
     pub(super) fn new(
         table: &Table,
         columns: &[Column],
@@ -125,7 +125,7 @@ fn of_column(
     }
 }
 
-/// Whether a column has a few whole numbers, each several times.
+/// Whether a column has a few distinct integers, each several times.
 fn are_like_classes(table: &Table, place: usize, missing: &Missing) -> bool {
     const MOST: usize = 10;
     let scan = Scan::of(table, place, 0..table.rows.len(), missing);
@@ -156,7 +156,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// How many categories are written out.
+/// Number of categories that are listed.
 const SHOWN: usize = 8;
 
 impl fmt::Display for ColumnReport {
@@ -190,7 +190,7 @@ impl fmt::Display for ColumnReport {
     }
 }
 
-/// A number to five significant digits.
+/// Rounds a number to five significant digits.
 fn short(number: f64) -> f64 {
     format!("{number:.4e}").parse().unwrap_or(number)
 }

@@ -1,4 +1,4 @@
-//! Which rows are used, and their inputs.
+//! Selection of the rows to use, and encoding of their inputs.
 
 use super::columns::not_a_number;
 use super::encoder::{Encoder, Refusal};
@@ -6,18 +6,18 @@ use super::scan::Missing;
 use super::table::Table;
 use super::{CsvConfig, Error, OnMissing, OnMissingTarget};
 
-/// The rows that are used, in their order, and how many are not.
+/// Indices of the rows to use, in their order, and the numbers of rows left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Used {
     pub(super) rows: Vec<usize>,
-    /// Rows that are left out because their target is missing.
+    /// Number of rows left out because their target is missing.
     pub(super) without_target: usize,
-    /// Rows that are left out because an input is missing.
+    /// Number of rows left out because an input is missing.
     pub(super) incomplete: usize,
 }
 
 impl Used {
-    /// The rows whose targets are there, and their inputs, where these must be.
+    /// Selects the rows that have a target, and all inputs if these are required.
     pub(super) fn of(
         table: &Table,
         inputs: &[usize],
@@ -69,7 +69,7 @@ fn is_missing(table: &Table, row: usize, place: usize, key: &'static str) -> Err
     }
 }
 
-/// The inputs of these rows, one after the other; the encoder's columns stand at `places`.
+/// Encodes the inputs of these rows, in order; `places` are the indices of the encoder's columns.
 pub(super) fn encode(
     table: &Table,
     places: &[usize],

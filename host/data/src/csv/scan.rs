@@ -1,10 +1,10 @@
-//! What a column is made of: numbers or texts, and which.
+//! Contents of a column: counts of numbers and texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::table::Table;
 
-/// The texts that mean that a value is missing.
+/// Texts that mark a missing value.
 #[derive(Clone, Debug)]
 pub(super) struct Missing(BTreeSet<String>);
 
@@ -18,13 +18,13 @@ impl Missing {
     }
 }
 
-/// The number that a text stands for: a decimal one that an `f32` can hold.
+/// Parses a decimal number that fits an `f32`.
 pub(super) fn number(text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     (number as f32).is_finite().then_some(number)
 }
 
-/// Why a text that looks like a number is none; nothing where it is a text like any other.
+/// Explains why a text that looks like a number is not one; empty for any other text.
 pub(super) fn why_no_number(text: &str) -> &'static str {
     if text.chars().any(char::is_control) {
         return ", which has a control character";
@@ -42,26 +42,26 @@ pub(super) fn why_no_number(text: &str) -> &'static str {
     ""
 }
 
-/// Whether a text would be a number but for commas in it, as `1,5` and `1,234`.
+/// Whether a text would be a number without its commas, e.g. `1,5` or `1,234`.
 fn is_with_commas(text: &str) -> bool {
     text.contains(',') && number(&text.replace(',', "")).is_some()
 }
 
-/// A column, counted.
+/// Counts of a column's values.
 #[derive(Clone, Debug)]
 pub(super) struct Scan<'a> {
     pub(super) missing: usize,
-    /// How many fields are numbers.
+    /// Number of fields that are numbers.
     pub(super) numbers: usize,
-    /// How many fields are meant as numbers, but are none: infinite, too large, with commas.
+    /// Number of fields that look like numbers but are not: infinite, too large, with commas.
     meant: usize,
-    /// How many fields there are of each text that isn't missing.
+    /// Number of fields for each text, without missing ones.
     pub(super) texts: BTreeMap<&'a str, usize>,
-    /// The first row whose field is neither a number nor missing.
+    /// First row whose field is neither a number nor missing.
     pub(super) first_text: Option<usize>,
     pub(super) min: f64,
     pub(super) max: f64,
-    /// The numbers' sum.
+    /// Sum of the numbers.
     pub(super) sum: f64,
 }
 
@@ -103,23 +103,23 @@ impl<'a> Scan<'a> {
         scan
     }
 
-    /// How many fields have a value.
+    /// Returns the number of fields that have a value.
     pub(super) fn present(&self) -> usize {
         self.texts.values().sum()
     }
 
-    /// Whether more than half of the fields are numbers, or meant as such: the others are likelier
-    /// errors than categories.
+    /// Whether more than half of the fields are numbers or look like them: the others are then more
+    /// likely errors than categories.
     pub(super) fn is_mostly_numeric(&self) -> bool {
         (self.numbers + self.meant) * 2 > self.present()
     }
 
-    /// The numbers' mean; 0 where there are none.
+    /// Returns the mean of the numbers; 0 if there are none.
     pub(super) fn mean(&self) -> f64 {
         self.sum / self.numbers.max(1) as f64
     }
 
-    /// The texts in order: by their numbers where all are numbers.
+    /// Returns the texts in order, numerically if all are numbers.
     pub(super) fn sorted(&self) -> Vec<String> {
         let mut texts: Vec<(f64, &str)> = self
             .texts
@@ -127,13 +127,13 @@ impl<'a> Scan<'a> {
             .map(|text| (number(text).unwrap_or(0.0), *text))
             .collect();
         if self.first_text.is_none() {
-            // The sort is stable: `1` and `1.0` stay in the order of their texts.
+            // The sort is stable: `1` and `1.0` stay in text order.
             texts.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
         texts.iter().map(|(_, text)| (*text).to_owned()).collect()
     }
 
-    /// The most frequent text, the first of equally frequent ones in their order.
+    /// Returns the most frequent text; of equally frequent ones, the first in sorted order.
     pub(super) fn most_frequent(&self) -> Option<String> {
         let most = self.texts.values().max()?;
         let sorted = self.sorted();

@@ -1,4 +1,4 @@
-//! The text of a table: its columns' names and its rows.
+//! Reading of a table: column names and rows.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use csv::{ByteRecord, ReaderBuilder, StringRecord, Trim};
 use super::{CsvConfig, Error, quotes};
 use crate::signature;
 
-/// A table, as it stands in its file.
+/// A table as text.
 pub(super) struct Table {
     pub(super) file: PathBuf,
-    /// The columns' names, all different.
+    /// Names of the columns, all different.
     pub(super) names: Vec<String>,
-    /// As many fields in each as there are columns; without the spaces around them.
+    /// Rows with one field per column, without the spaces around fields.
     pub(super) rows: Vec<StringRecord>,
     header: bool,
 }
 
 impl Table {
-    /// Reads a whole file.
+    /// Reads a complete file.
     pub(super) fn read(file: &Path, config: &CsvConfig) -> Result<Table, crate::Error> {
         let delimiter = u8::try_from(config.delimiter)
             .ok()
@@ -72,7 +72,7 @@ impl Table {
         })
     }
 
-    /// Where the column of a name stands; `key` says who asks.
+    /// Returns the index of a column; `key` is the option that names it, for messages.
     pub(super) fn column(&self, name: &str, key: &'static str) -> Result<usize, Error> {
         let place = self.names.iter().position(|column| column == name);
         place.ok_or_else(|| Error::UnknownColumn {
@@ -84,20 +84,20 @@ impl Table {
         })
     }
 
-    /// The text of a field; every row has all columns.
+    /// Returns the text of a field; every row has all columns.
     pub(super) fn field(&self, row: usize, column: usize) -> &str {
         let row = self.rows.get(row);
         row.and_then(|row| row.get(column)).unwrap_or_default()
     }
 
-    /// The line of the file at which a row begins, from 1.
+    /// Returns the line of the file on which a row begins, from 1.
     pub(super) fn line(&self, row: usize) -> u64 {
         let position = self.rows.get(row).and_then(StringRecord::position);
         position.map_or(0, csv::Position::line)
     }
 }
 
-/// The lines of a file, all with as many fields.
+/// Parses the records of a file, which must all have the same number of fields.
 fn records(
     mut reader: csv::Reader<&[u8]>,
     file: &Path,
@@ -107,7 +107,7 @@ fn records(
     let mut bytes = ByteRecord::new();
     loop {
         let more = reader.read_byte_record(&mut bytes);
-        // A whole file in memory, of any lengths, as bytes: there is nothing left to fail.
+        // Reading bytes from memory with flexible record lengths cannot fail.
         let more = more.map_err(|error| crate::Error::Read {
             file: file.to_owned(),
             source: io::Error::other(error),
@@ -145,7 +145,7 @@ fn records(
     }
 }
 
-/// The name of the column at a place, once the first line has been read.
+/// Returns the name of the column at an index, once the first line has been read.
 fn name_at(first: Option<&StringRecord>, header: bool, place: usize) -> String {
     let names = first.map(|first| names(first, header)).unwrap_or_default();
     let name = names.get(place).cloned();
@@ -156,7 +156,7 @@ fn by_place(place: usize) -> String {
     format!("column{}", place + 1)
 }
 
-/// The names of the columns; one without a name is called by its place.
+/// Returns the names of the columns; one without a name is named by its position.
 fn names(first: &StringRecord, header: bool) -> Vec<String> {
     let fields = first.iter().enumerate();
     fields
@@ -167,7 +167,7 @@ fn names(first: &StringRecord, header: bool) -> Vec<String> {
         .collect()
 }
 
-/// A name that stands there twice.
+/// Returns a name that occurs twice.
 pub(super) fn twice(names: &[String]) -> Option<&str> {
     let mut sorted: Vec<&String> = names.iter().collect();
     sorted.sort_unstable();

@@ -1,4 +1,4 @@
-//! What is to be predicted: the classes of a column, or the numbers of one or several.
+//! Targets: the classes of one column, or the numbers of one or several.
 
 use super::columns::{TARGET, not_a_number};
 use super::scan::{Missing, Scan, number};
@@ -7,7 +7,7 @@ use super::{CsvConfig, Error, TargetKind};
 use crate::Targets;
 use crate::numbers::Values;
 
-/// The targets' columns and what they are.
+/// Target columns and their kind.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) names: Vec<String>,
@@ -15,7 +15,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Which targets a table has.
+    /// Determines the targets of a table.
     pub(super) fn of(
         table: &Table,
         config: &CsvConfig,
@@ -44,13 +44,13 @@ impl Target {
         })
     }
 
-    /// Where the targets' columns stand; `key` says who asks.
+    /// Returns the indices of the target columns; `key` is the option that names them, for messages.
     pub(super) fn places(&self, table: &Table, key: &'static str) -> Result<Vec<usize>, Error> {
         let names = self.names.iter();
         names.map(|name| table.column(name, key)).collect()
     }
 
-    /// The targets of these rows, which have them all.
+    /// Returns the targets of these rows, none of which is missing.
     pub(super) fn values(
         &self,
         table: &Table,
@@ -80,7 +80,7 @@ impl Target {
         }
     }
 
-    /// Targets that mean nothing, for so many rows.
+    /// Returns placeholder targets for this many rows.
     pub(super) fn nothing(&self, rows: usize) -> Values {
         match &self.targets {
             Targets::Class(_) | Targets::ClassPerPosition(_) => Values::Classes(vec![0; rows]),
@@ -89,7 +89,7 @@ impl Target {
     }
 }
 
-/// Numbers where the column has nothing else, classes otherwise.
+/// Returns numbers if the column has only numbers, otherwise classes.
 fn infer(table: &Table, name: &str, missing: &Missing) -> Result<TargetKind, Error> {
     let place = table.column(name, TARGET)?;
     let scan = Scan::of(table, place, 0..table.rows.len(), missing);

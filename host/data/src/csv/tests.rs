@@ -1,4 +1,4 @@
-//! From texts to inputs and targets, and every way in which a table can be wrong.
+//! From texts to inputs and targets, and every error of a table.
 
 mod encoding;
 mod errors;
@@ -34,7 +34,7 @@ impl Place {
         self.directory.path().join(name)
     }
 
-    /// Reads `table` with the target `y`; `keys` overrides.
+    /// Reads `table` with the target `y`; `keys` overrides options.
     fn read(&self, keys: &Value) -> Result<CsvData, crate::Error> {
         let mut config = json!({"file": "table", "target": "y"});
         for (key, value) in keys.as_object().into_iter().flatten() {
@@ -50,21 +50,21 @@ impl Place {
     }
 }
 
-/// All inputs of a data set.
+/// Returns all inputs of a data set.
 fn inputs(data: &Arc<dyn Dataset>) -> Vec<Vec<f32>> {
     let all: Vec<u32> = (0..data.len() as u32).collect();
     let batch = data.gather(&all, 0).expect("all samples");
     batch.inputs.to_vec2().expect("rows")
 }
 
-/// All classes of a data set.
+/// Returns all classes of a data set.
 fn classes(data: &Arc<dyn Dataset>) -> Vec<u32> {
     let all: Vec<u32> = (0..data.len() as u32).collect();
     let batch = data.gather(&all, 0).expect("all samples");
     batch.targets.to_vec1().expect("classes")
 }
 
-/// All numbers that are a data set's targets.
+/// Returns all numeric targets of a data set.
 fn numbers(data: &Arc<dyn Dataset>) -> Vec<Vec<f32>> {
     let all: Vec<u32> = (0..data.len() as u32).collect();
     let batch = data.gather(&all, 0).expect("all samples");

@@ -10,16 +10,16 @@ use crate::text;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GrammarConfig {
-    /// Training samples.
+    /// Number of training samples.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub train: usize,
-    /// Validation samples; 0 for no validation.
+    /// Number of validation samples; 0 for no validation.
     #[schemars(range(max = 10_000_000))]
     pub val: usize,
-    /// Test samples; 0 for no test.
+    /// Number of test samples; 0 for no test.
     #[schemars(range(max = 10_000_000))]
     pub test: usize,
-    /// How many characters a sample has.
+    /// Number of characters per sample.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub context: usize,
 }

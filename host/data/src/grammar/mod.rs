@@ -12,11 +12,11 @@ use super::text::{TextDataset, Tokens, Vocabulary};
 use super::{Dataset, Error, Splits};
 use sconce_ops::random;
 
-/// Draws the sentences. Sample i of a phase depends on (seed, phase, i) alone.
+/// Generates the sentences. Sample i of a phase depends only on (seed, phase, i).
 ///
 /// # Errors
 ///
-/// Where there is nothing to train on.
+/// If there is nothing to train on.
 pub(super) fn load(config: &GrammarConfig, seed: u64) -> Result<Splits, Error> {
     for (key, number) in [("train", config.train), ("context", config.context)] {
         if number == 0 {
@@ -29,7 +29,7 @@ pub(super) fn load(config: &GrammarConfig, seed: u64) -> Result<Splits, Error> {
     }
     let vocabulary = Arc::new(Vocabulary::of_characters(&sentence::characters()));
     let dataset = |phase: &str, count: usize| -> Arc<dyn Dataset> {
-        // A sample, and the target of its last position.
+        // The context, and the target of its last position.
         let length = config.context + 1;
         let purpose = format!("grammar/{phase}");
         let samples = (0..count).flat_map(|index| {
@@ -39,7 +39,7 @@ pub(super) fn load(config: &GrammarConfig, seed: u64) -> Result<Splits, Error> {
                 sentence::write(&mut stream, &mut text);
             }
             text.truncate(length);
-            // The vocabulary has all there is.
+            // The vocabulary has all characters of the grammar.
             vocabulary.encode(&text).unwrap_or_default()
         });
         let tokens = Tokens::new(samples.collect(), vocabulary.len());

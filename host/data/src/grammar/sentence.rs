@@ -1,4 +1,4 @@
-//! The grammar, and sentences of it.
+//! The grammar, and generation of its sentences.
 //!
 //! ```text
 //! sentence → subject verb-phrase "." newline
@@ -7,13 +7,13 @@
 //! object   → subject, of any number
 //! ```
 //!
-//! Articles, nouns and verbs agree in number, also where a bracket stands between. Brackets are
-//! round, square and curly by their depth, at most [`DEPTH`]. Every word and every choice is drawn
-//! from the stream.
+//! Articles, nouns and verbs agree in number, even across brackets. Brackets are round, square and
+//! curly depending on their depth, at most [`DEPTH`]. Every word and every choice is drawn from the
+//! stream.
 
 use sconce_ops::random::Stream;
 
-/// Singular and plural.
+/// Singular and plural form of a word.
 type Pair = [&'static str; 2];
 
 const ARTICLES: [Pair; 3] = [["the", "the"], ["a", "some"], ["this", "these"]];
@@ -39,10 +39,10 @@ const VERBS_WITH_OBJECTS: [Pair; 4] = [
 ];
 const BRACKETS: [Pair; DEPTH] = [["(", ")"], ["[", "]"], ["{", "}"]];
 
-/// How deep brackets go.
+/// Maximum nesting depth of brackets.
 const DEPTH: usize = 3;
 
-/// Every character that there can be, and some of them often.
+/// Returns every character that can occur, with repetitions.
 pub(super) fn characters() -> String {
     let words = [
         &ARTICLES[..],
@@ -109,14 +109,14 @@ mod tests {
         text
     }
 
-    /// What is left of `text` behind one of the pairs' words in a number.
+    /// Returns the rest of `text` after one of the pairs' words in a number.
     fn word<'a>(text: &'a str, pairs: &[Pair], number: usize) -> Option<&'a str> {
         let rest = |pair: &Pair| text.strip_prefix(pair[number]);
         let is_whole = |rest: &&str| !rest.starts_with(char::is_alphabetic);
         pairs.iter().filter_map(rest).find(is_whole)
     }
 
-    /// A parser that knows the grammar from its other side: what is left behind a noun phrase.
+    /// Returns the rest of `text` after a noun phrase; a parser written independently of the generator.
     fn parse_noun(text: &str, number: usize, depth: usize) -> Option<&str> {
         let rest = word(text, &ARTICLES, number)?.strip_prefix(' ')?;
         let rest = word(rest, &NOUNS, number)?;

@@ -20,7 +20,7 @@ fn config(train: usize, val: usize, context: usize) -> GrammarConfig {
     }
 }
 
-/// The text of a sample and of its targets.
+/// Returns the text of a sample and of its targets.
 fn text(dataset: &dyn Dataset, index: u32) -> [String; 2] {
     let vocabulary = dataset.vocabulary().expect("a vocabulary");
     let batch = dataset.gather(&[index], 0).expect("a batch");
@@ -45,7 +45,7 @@ fn samples_begin_with_a_sentence_and_share_nothing() {
         assert!(["the", "a", "some", "this", "these"].contains(&first));
         starts.push(inputs);
     }
-    // Each sample is what it is however many there are.
+    // A sample does not depend on the number of samples.
     let more = load(&config(30, 5, 40), 1).expect("data");
     assert_eq!(text(more.train.as_ref(), 7), text(train, 7));
     assert_ne!(text(train, 0), text(val.as_ref(), 0));
@@ -62,7 +62,7 @@ fn samples_begin_with_a_sentence_and_share_nothing() {
     );
 }
 
-/// The mean loss of a character in the validation data before and after some updates.
+/// Returns the mean loss per character on the validation data before and after some updates.
 #[test]
 fn a_small_transformer_learns_it() {
     let splits = load(&config(256, 32, 32), 1).expect("data");
@@ -104,6 +104,6 @@ fn a_small_transformer_learns_it() {
         }
     }
     let after = of_val();
-    // Of 28 characters; their frequencies alone give about 2.8.
+    // 28 characters; a model that only knows their frequencies has a loss of about 2.8.
     assert!(before > 3.0 && after < 1.5, "{before} {after}");
 }

@@ -1,4 +1,4 @@
-//! Right files are read, and everything that can be wrong with one is told.
+//! Valid files are read, and every error in invalid ones is reported.
 
 use std::io::Write;
 
@@ -55,7 +55,7 @@ fn every_truncation_is_told() {
     let packed = gzip(&plain);
     for length in 2..packed.len() {
         let text = error(&packed[..length], Role::Images);
-        // The checksum at the end may be cut off too.
+        // The trailing checksum may be missing.
         assert!(
             text.contains("truncated") || text.contains("damaged"),
             "{length}: {text}"
@@ -72,7 +72,7 @@ fn wrong_headers_are_told() {
     };
     let mut longer = images();
     longer.push(0);
-    // 2³² − 1 to the fourth is more than 64 bits hold.
+    // 2³² − 1 to the power of four exceeds 64 bits.
     let overflow = [&[0, 0, 8, 4][..], &[0xff; 16]].concat();
     for (bytes, role, words) in [
         (gzip(&gzip(&images())), Role::Images, "gzipped twice"),
@@ -153,13 +153,13 @@ fn a_gzip_of_several_members_is_one_file() {
     assert!(text.contains("gzipped but damaged"), "{text}");
 }
 
-/// Every tenth of a file, plain and gzipped, is too little; the whole is right.
+/// Truncation at every tenth of a file, plain and gzipped, is an error; the complete file is valid.
 fn check_tenths(plain: &[u8]) {
     for (packed, whole) in [(false, plain.to_vec()), (true, gzip(plain))] {
         for tenth in 0..10 {
             let text = error(&whole[..whole.len() * tenth / 10], Role::Images);
             let expected = plain.len();
-            // So little that not even the header is there.
+            // Too short even for the header.
             let of_header = text.contains("truncated: 4 bytes expected");
             let of_elements = text.contains(&format!("truncated: {expected} bytes expected"));
             assert!(of_elements || of_header && tenth == 0, "{tenth}: {text}");
@@ -172,7 +172,7 @@ fn check_tenths(plain: &[u8]) {
 #[test]
 fn every_tenth_of_many_images_is_too_little() {
     let mut plain = vec![0, 0, 8, 3, 0, 0, 1, 0, 0, 0, 0, 28, 0, 0, 0, 28];
-    // Rings of brightness, black around them.
+    // Rings of brightness, surrounded by black.
     for pixel in 0..256 * 28 * 28 {
         let (x, y) = (pixel % 28 - 14, pixel / 28 % 28 - 14);
         let square = x * x + y * y;

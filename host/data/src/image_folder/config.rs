@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::Portion;
 use crate::images::{AugmentConfig, NormaliseConfig};
 
-/// Image files, a directory for each class: PNG, JPEG, BMP, GIF, WebP or PNM.
+/// Image files in one directory per class: PNG, JPEG, BMP, GIF, WebP or PNM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageFolderConfig {
-    /// The directory with the classes' directories; their names are the classes', in sorted order.
+    /// Directory with a subdirectory per class; their names are the class names, in sorted order.
     pub directory: PathBuf,
     /// Height and width in pixels to which images are resized. Default: all must have one size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,37 +21,37 @@ pub struct ImageFolderConfig {
     /// Whether images have one channel or three.
     #[serde(default)]
     pub mode: ColourMode,
-    /// What is validated on: a part of these images or a directory of its own with the same classes.
+    /// Validation data: a part of these images or a separate directory with the same classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<Portion>,
-    /// What is tested on: a part of these images or a directory of its own with the same classes.
+    /// Test data: a part of these images or a separate directory with the same classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Portion>,
-    /// Whether a `count` or `fraction` has every class in the share that it has in the directory.
+    /// Whether a `count` or `fraction` keeps the class proportions of the directory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
-    /// What becomes of the pixels: `"computed"` from the training images, `"none"`, or `{"mean":
+    /// Normalisation of the pixels: `"computed"` from the training images, `"none"`, or `{"mean":
     /// […], "deviation": […]}`.
     #[serde(default, skip_serializing_if = "NormaliseConfig::is_default")]
     pub normalise: NormaliseConfig,
-    /// What happens at random to training images.
+    /// Random augmentation of training images.
     #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
     pub augment: AugmentConfig,
 }
 
-/// What an image's channels are; transparency is dropped.
+/// Channels of an image; transparency is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ColourMode {
-    /// One: the brightness.
+    /// One channel: the brightness.
     Grey,
-    /// Three: red, green and blue.
+    /// Three channels: red, green and blue.
     #[default]
     Rgb,
 }
 
 impl ColourMode {
-    /// How many channels there are.
+    /// Returns the number of channels.
     pub fn channels(self) -> usize {
         match self {
             ColourMode::Grey => 1,

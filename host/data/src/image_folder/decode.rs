@@ -1,7 +1,7 @@
-//! From files to bytes: each image is decoded once, resized, and kept channel by channel.
+//! Decoding: each image is decoded once, resized, and stored channel by channel.
 //!
-//! Every image has its place in memory before the first is decoded, so that the order does not
-//! depend on which of the threads is faster.
+//! Every image has a fixed position in memory before the first is decoded, so that the order does not
+//! depend on the threads' speed.
 
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
@@ -12,24 +12,24 @@ use image::{DynamicImage, ImageError, ImageFormat, ImageReader};
 use super::{ColourMode, ImageFolderError, Undecodable, jpeg};
 use crate::regular_file::read_regular;
 
-/// How many files that can't be decoded are named.
+/// Number of undecodable files that are listed in an error.
 const NAMED: usize = 10;
 
-/// How many threads decode.
+/// Number of decoding threads.
 const THREADS: usize = 2;
 
-/// How images are to be kept.
+/// Format in which images are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) mode: ColourMode,
     /// Height and width.
     pub(super) size: [usize; 2],
-    /// Whether images of another size are resized; otherwise they are errors.
+    /// Whether images of other sizes are resized; otherwise they are errors.
     pub(super) resizes: bool,
 }
 
 impl Form {
-    /// The bytes of an image.
+    /// Returns the number of bytes of an image.
     fn bytes(&self) -> Option<usize> {
         let [height, width] = self.size;
         let channels = self.mode.channels();
@@ -37,13 +37,13 @@ impl Form {
     }
 }
 
-/// Why a file can't be used.
+/// A reason why a file can't be used.
 enum Problem {
     Undecodable(Undecodable),
     OtherSize { file: PathBuf, found: [usize; 2] },
 }
 
-/// The height and width of the first file that can be decoded.
+/// Returns the height and width of the first file that can be decoded.
 pub(super) fn first_size(files: &[PathBuf]) -> Option<[usize; 2]> {
     files
         .iter()
@@ -51,7 +51,7 @@ pub(super) fn first_size(files: &[PathBuf]) -> Option<[usize; 2]> {
         .map(|image| size_of(&image))
 }
 
-/// The pixels of all files, one after the other; each channel by channel, row by row.
+/// Returns the pixels of all files, one after the other; each channel by channel in row-major order.
 pub(super) fn all(files: &[PathBuf], form: Form) -> Result<Vec<u8>, ImageFolderError> {
     let too_much = || ImageFolderError::Memory {
         images: files.len(),
@@ -82,7 +82,7 @@ pub(super) fn all(files: &[PathBuf], form: Form) -> Result<Vec<u8>, ImageFolderE
     Ok(pixels)
 }
 
-/// Decodes a thread's files, each into its place; the problems are in the files' order.
+/// Decodes one thread's files, each to its position; returns the problems in file order.
 fn some(files: &[PathBuf], pixels: &mut [u8], bytes: usize, form: Form) -> Vec<Problem> {
     let places = pixels.chunks_exact_mut(bytes);
     let results = files
@@ -92,7 +92,7 @@ fn some(files: &[PathBuf], pixels: &mut [u8], bytes: usize, form: Form) -> Vec<P
     results.filter_map(Result::err).collect()
 }
 
-/// Decodes a file into its place.
+/// Decodes a file to its position.
 fn one(file: &Path, place: &mut [u8], form: Form) -> Result<(), Problem> {
     let image = open(file).map_err(|error| {
         Problem::Undecodable(Undecodable {
@@ -111,9 +111,9 @@ fn one(file: &Path, place: &mut [u8], form: Form) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Puts an image's bytes into their place, channel by channel.
+/// Copies the bytes of an image to their position, channel by channel.
 fn put(image: DynamicImage, resizes: bool, place: &mut [u8], form: Form) {
-    // Checked to be from 1 to 8192, or those of an image.
+    // Checked to be from 1 to 8192, or taken from an image.
     let [height, width] = form.size.map(|side| side as u32);
     let bytes = match form.mode {
         ColourMode::Grey => {
@@ -141,7 +141,7 @@ fn put(image: DynamicImage, resizes: bool, place: &mut [u8], form: Form) {
     }
 }
 
-/// The image in a file, told by its contents, not by its name.
+/// Decodes the image in a file; the format is detected from the contents, not from the name.
 fn open(file: &Path) -> Result<DynamicImage, ImageError> {
     let bytes = read_regular(file)?;
     let reader = ImageReader::new(Cursor::new(&bytes)).with_guessed_format()?;
@@ -166,7 +166,7 @@ fn reason(error: ImageError) -> String {
     }
 }
 
-/// An error where there are problems: undecodable files before other sizes.
+/// Returns an error if there are problems: undecodable files take precedence over wrong sizes.
 fn complain(problems: Vec<Problem>, form: Form) -> Result<(), ImageFolderError> {
     let mut files = Vec::new();
     let mut other = None;

@@ -1,105 +1,105 @@
-//! What can be wrong with directories of images.
+//! Errors of image directories.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Why image files can't be used.
+/// A directory of images that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageFolderError {
-    /// A directory without directories.
+    /// The directory has no subdirectories.
     #[error(
         "`{}` has no directories: it must have one for each class, with the class's images",
         directory.display()
     )]
     NoClasses {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
     },
-    /// Directories that are phases, not classes.
+    /// The subdirectories look like phases, not classes.
     #[error(
         "the directories in `{}` are {}, which look like phases, not classes: give the one to train \
          on as `data.directory`, the others as `file` of `data.val` and `data.test`",
         directory.display(), found.join(", ")
     )]
     Phases {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
-        /// The directories in it.
+        /// Names of the subdirectories.
         found: Vec<String>,
     },
-    /// A file beside the classes' directories.
+    /// A file is next to the classes' directories.
     #[error(
         "`{}` is in no class's directory: move it into one, or out of the data",
         file.display()
     )]
     Stray {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// A pipe, a socket or a device.
+    /// A path is a pipe, a socket or a device.
     #[error("`{}` is {what}, no image: take it out of the data", file.display())]
     Special {
-        /// Its path.
+        /// Path of the special file.
         file: PathBuf,
-        /// What it is.
+        /// Kind of the special file.
         what: &'static str,
     },
-    /// A directory without images.
+    /// A directory has no images.
     #[error("`{}` has no images", directory.display())]
     Nothing {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
     },
-    /// A class that isn't among the training's.
+    /// A class does not occur in the training data.
     #[error(
         "`{}` is a class that the training images don't have{}", directory.display(),
         near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
     )]
     UnknownClass {
-        /// The class's directory.
+        /// Directory of the class.
         directory: PathBuf,
-        /// The training's class of the most similar name.
+        /// Training class with the most similar name.
         near: Option<String>,
     },
-    /// Files that are no images, or damaged ones.
+    /// Files are not images, or damaged.
     #[error("{}", list(files, *count))]
     Undecodable {
-        /// The first of them.
+        /// The first of these files.
         files: Vec<Undecodable>,
-        /// How many there are.
+        /// Number of these files.
         count: usize,
     },
-    /// An image of another size, where none is asked for.
+    /// An image has a different size, and no size is configured.
     #[error(
         "`{}` has {} × {} pixels (height × width), the images before it {} × {}: give `data.size` as \
          [height, width], to which all are resized",
         file.display(), found[0], found[1], wanted[0], wanted[1]
     )]
     OtherSize {
-        /// The first such file.
+        /// Path of the first such file.
         file: PathBuf,
         /// Its height and width.
         found: [usize; 2],
-        /// The height and width of the first training image.
+        /// Height and width of the first training image.
         wanted: [usize; 2],
     },
-    /// A size that no image can have.
+    /// The configured size is out of range.
     #[error("`data.size` must be two numbers from 1 to 8192, found [{}, {}]", found[0], found[1])]
     Size {
-        /// What was given.
+        /// Value in the manifest.
         found: [usize; 2],
     },
-    /// More pixels than there is memory.
+    /// The images do not fit in memory.
     #[error(
         "{images} images of {} × {} pixels and {channels} channels don't fit into memory: give a \
          smaller `data.size`", size[0], size[1]
     )]
     Memory {
-        /// How many images.
+        /// Number of images.
         images: usize,
         /// Height and width.
         size: [usize; 2],
-        /// How many channels.
+        /// Number of channels.
         channels: usize,
     },
 }
@@ -107,9 +107,9 @@ pub enum ImageFolderError {
 /// A file that can't be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// What the decoder says.
+    /// Message of the decoder.
     pub reason: String,
 }
 
@@ -120,7 +120,7 @@ fn list(files: &[Undecodable], count: usize) -> String {
          ignored):"
     );
     for Undecodable { file, reason } in files {
-        // Writing to a text can't fail.
+        // Writing to a `String` can't fail.
         let _ = write!(text, "\n  `{}`: {reason}", file.display());
     }
     if count > files.len() {

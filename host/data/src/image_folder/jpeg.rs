@@ -1,7 +1,7 @@
-//! Whether a JPEG file is whole: its decoder fills what is missing of one with grey and says nothing.
+//! Detection of truncated JPEG files: the decoder silently fills missing parts with grey.
 
-/// Whether the end-of-image marker comes where it must: after the last segment (ITU-T T.81, annex
-/// B), not in a thumbnail's.
+/// Whether the end-of-image marker is where it must be: after the last segment (ITU-T T.81, annex
+/// B), not in a thumbnail.
 pub(super) fn is_whole(bytes: &[u8]) -> bool {
     let mut rest = bytes.get(2..).unwrap_or_default();
     while let Some((marker, after)) = next_marker(rest) {
@@ -17,8 +17,8 @@ pub(super) fn is_whole(bytes: &[u8]) -> bool {
     false
 }
 
-/// The next marker and what comes after it, past compressed data with its restarts (0xd0 to 0xd7),
-/// fill bytes (0xff) and bytes of 0xff that are no markers (0x00 after them).
+/// Returns the next marker and the bytes after it. Skips compressed data with its restart markers (0xd0
+/// to 0xd7), fill bytes (0xff) and stuffed bytes (0xff followed by 0x00).
 fn next_marker(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let mut pairs = bytes.windows(2).enumerate();
     pairs.find_map(|(at, pair)| match *pair {

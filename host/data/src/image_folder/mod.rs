@@ -1,4 +1,4 @@
-//! Image files, a directory for each class.
+//! Image files in one directory per class.
 
 mod config;
 mod decode;
@@ -32,7 +32,7 @@ pub(super) fn load(config: &ImageFolderConfig, base: &Path, seed: u64) -> Result
     if u32::try_from(total).is_err() {
         return Err(Error::TooMany(total as u64));
     }
-    // Told before minutes of decoding.
+    // Errors in the splits are reported before minutes of decoding.
     let val = split::portion(config.val.as_ref(), "val", total)?;
     let test = split::portion(config.test.as_ref(), "test", total)?;
     let taken = (val.taken(), test.taken());
@@ -41,7 +41,7 @@ pub(super) fn load(config: &ImageFolderConfig, base: &Path, seed: u64) -> Result
         mode: config.mode,
         size: match config.size {
             Some(size) => size,
-            // Where no file can be decoded, all of them are told.
+            // If no file can be decoded, all are listed in the error.
             None => decode::first_size(&listing.files).unwrap_or([1, 1]),
         },
         resizes: config.size.is_some(),
@@ -69,7 +69,7 @@ fn read(listing: Listing, form: Form, directory: &Path) -> Result<Images, Error>
     images(&files, labels, form, directory)
 }
 
-/// An image, or all in a directory sorted by their paths, for predictions.
+/// Reads an image, or all images in a directory sorted by path, for predictions.
 fn unlabelled(place: &Path, form: Form) -> Result<Images, Error> {
     let files = scan::images(place)?;
     let labels = vec![0; files.len()];
@@ -84,7 +84,7 @@ fn images(files: &[PathBuf], labels: Vec<u32>, form: Form, place: &Path) -> Resu
     Ok(images.of_files(names.collect()))
 }
 
-/// A file's name as it is in a directory; its own where it was asked for itself.
+/// Returns a file's name relative to a directory, or its own name if it was requested directly.
 fn name_in(file: &Path, place: &Path) -> String {
     let inside = file.strip_prefix(place).ok();
     let inside = inside.filter(|inside| !inside.as_os_str().is_empty());

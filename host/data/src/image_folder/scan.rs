@@ -1,4 +1,4 @@
-//! Which files there are, in an order that does not depend on the file system's.
+//! Search for image files, in an order that does not depend on the file system's.
 
 use std::fs;
 use std::io;
@@ -9,18 +9,18 @@ use crate::Error;
 use crate::regular_file::special;
 use sconce_nn::nearest::nearest;
 
-/// Names of directories that are phases of a data set.
+/// Directory names that denote phases of a data set.
 const PHASES: [&str; 6] = ["train", "training", "val", "valid", "validation", "test"];
 
-/// The images of some classes.
+/// Image files with their classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listing {
     pub(super) files: Vec<PathBuf>,
-    /// The class of each.
+    /// Class of each file.
     pub(super) labels: Vec<u32>,
 }
 
-/// The classes in a directory, by their names, in sorted order.
+/// Returns the names of the classes in a directory, sorted.
 pub(super) fn classes(directory: &Path) -> Result<Vec<String>, Error> {
     let names: Vec<String> = subdirectories(directory)?
         .iter()
@@ -35,7 +35,7 @@ pub(super) fn classes(directory: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// The images in a directory with directories of some of these classes.
+/// Returns the images in a directory whose subdirectories are some of these classes.
 pub(super) fn labelled(directory: &Path, classes: &[String]) -> Result<Listing, Error> {
     let mut listing = Listing {
         files: Vec::new(),
@@ -59,7 +59,7 @@ pub(super) fn labelled(directory: &Path, classes: &[String]) -> Result<Listing, 
     Ok(listing)
 }
 
-/// All files in a directory, however deep, sorted by their paths; or the file itself.
+/// Returns all files in a directory, at any depth, sorted by path; or the file itself.
 pub(super) fn images(place: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     let mut places = vec![place.to_owned()];
@@ -85,7 +85,7 @@ pub(super) fn images(place: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The directories in a directory, sorted; anything else in it is an error.
+/// Returns the sorted subdirectories of a directory; anything else in it is an error.
 fn subdirectories(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = entries(directory)?;
     found.sort_unstable();
@@ -104,7 +104,7 @@ fn subdirectories(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// What is in a directory and not hidden.
+/// Returns the entries of a directory that are not hidden.
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |error| failed(directory, error);
     let mut found = Vec::new();
@@ -117,7 +117,7 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// Of what a link leads to, where it is one.
+/// Returns the metadata; follows symbolic links.
 fn metadata(path: &Path) -> Result<fs::Metadata, Error> {
     fs::metadata(path).map_err(|error| failed(path, error))
 }

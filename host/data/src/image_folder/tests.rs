@@ -1,4 +1,4 @@
-//! Images come in a fixed order, as they were drawn; every file that can't be used is told.
+//! Images come in a fixed order, with the pixels as drawn; every unusable file is reported.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Dataset;
 
-/// An image of one colour; `red` tells it from others.
+/// An image of one colour; `red` identifies it.
 fn image(red: u8, height: u32, width: u32) -> RgbImage {
     RgbImage::from_pixel(width, height, Rgb([red, 10, 20]))
 }
@@ -28,7 +28,7 @@ fn write(directory: &TempDir, name: &str, bytes: &[u8]) {
     fs::write(file, bytes).expect("written");
 }
 
-/// Three cats, one of them nested, and two dogs, of 2 × 3 pixels; hidden files beside them.
+/// Three cats, one of them nested, and two dogs, of 2 × 3 pixels, next to hidden files.
 fn animals() -> TempDir {
     let directory = TempDir::new().expect("a directory");
     for (name, red) in [
@@ -60,7 +60,7 @@ fn error(directory: &TempDir, keys: &Value) -> String {
     result.err().expect("it is wrong").to_string()
 }
 
-/// The classes and the bytes of all samples.
+/// Returns the classes and the bytes of all samples.
 fn contents(data: &dyn Dataset) -> (Vec<u32>, Vec<u8>) {
     let all: Vec<u32> = (0..data.len() as u32).collect();
     let batch = data.gather(&all, 0).expect("a batch");
@@ -70,7 +70,7 @@ fn contents(data: &dyn Dataset) -> (Vec<u32>, Vec<u8>) {
     (batch.targets.to_vec1().expect("classes"), bytes.collect())
 }
 
-/// The first byte of each sample: its red.
+/// Returns the first byte of each sample: its red.
 fn reds(data: &dyn Dataset) -> Vec<u8> {
     let size: usize = data.sample_shape().iter().product();
     let (_, bytes) = contents(data);
@@ -109,7 +109,7 @@ fn pixels_are_row_by_row_and_grey_is_the_brightness() {
     assert_eq!(splits.train.sample_shape(), [1, 2, 3]);
     let (_, bytes) = contents(splits.train.as_ref());
     assert_eq!(bytes[..6], [1, 2, 3, 4, 5, 6]);
-    // Rec. 709 gives green 0.7152 of the brightness.
+    // Rec. 709 weights green by 0.7152.
     assert_eq!(bytes[6..], [182; 6]);
 }
 
@@ -149,7 +149,7 @@ fn images_are_resized_on_request() {
     assert_eq!(reds(splits.train.as_ref()), [10, 20, 30, 200, 40, 50]);
     let (_, bytes) = contents(splits.train.as_ref());
     assert_eq!(bytes[..20], [10; 20], "one colour stays one colour");
-    // Two columns, black and white, become one of both.
+    // Two columns, black and white, become one of their average.
     let halves = TempDir::new().expect("a directory");
     let half = RgbImage::from_fn(2, 1, |x, _| Rgb([x as u8 * 255; 3]));
     save(&halves, "a/a.png", &half);
@@ -329,7 +329,7 @@ fn many_images_keep_their_order_on_two_threads() {
     let directory = TempDir::new().expect("a directory");
     for index in 0..101 {
         let class = if index < 50 { "a" } else { "b" };
-        // The first are the largest, so that the threads are not equally fast.
+        // The first files are the largest, so that the threads differ in speed.
         let side = if index < 50 { 64 } else { 4 };
         let name = format!("{class}/{index:03}.png");
         save(&directory, &name, &image(index, side, side));

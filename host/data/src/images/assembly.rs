@@ -1,4 +1,4 @@
-//! From images to the data sets of a task's phases: the same for every source of images.
+//! Assembly of images into the data sets of the phases, common to all sources of images.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use super::{AugmentConfig, Augmentation, ImageDataset, Images, Normalisation, No
 use crate::split::{Part, Parts};
 use crate::{Dataset, Error, Splits};
 
-/// Reads the images of a file for predictions; their labels mean nothing.
+/// Reads the images of a file for predictions, with placeholder labels.
 pub(crate) type Opener = Arc<dyn Fn(&Path) -> Result<Images, Error> + Send + Sync>;
 
-/// What all of a task's images have in common.
+/// Common properties of all images of a task.
 pub(crate) struct Assembly<'a> {
     pub(crate) classes: Vec<String>,
     pub(crate) normalise: &'a NormaliseConfig,
@@ -20,7 +20,7 @@ pub(crate) struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    /// The data of the phases: `parts` of the training images, or images of their own.
+    /// Creates the data sets of the phases: `parts` of the training images, or separate images.
     pub(crate) fn splits(
         self,
         images: Images,
@@ -58,9 +58,9 @@ impl Assembly<'_> {
     }
 }
 
-/// Images that are not of the training files.
+/// Images that are separate from the training files.
 pub(crate) struct Own {
     pub(crate) images: Images,
-    /// Where they come from.
+    /// Path that they come from.
     pub(crate) file: PathBuf,
 }

@@ -1,33 +1,33 @@
-//! What happens at random to training images, on their bytes.
+//! Random augmentation of training images, on their bytes.
 //!
-//! A sample's draws come from (seed, epoch, index) alone, and there are always the same three of
-//! them: neither the batch around a sample nor the number of threads changes a pixel, and a flip
-//! stays as it is when a crop is added.
+//! A sample's random numbers depend only on (seed, epoch, index), and there are always the same three
+//! draws: neither the other samples of the batch nor the number of threads changes a pixel, and a
+//! flip stays the same when a crop is added.
 
 use super::{AugmentConfig, Flip, ImagesError};
 use sconce_ops::random;
 
-/// What the manifest says, checked against the images' shape.
+/// Augmentation options, checked against the images' shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Augmentation {
     seed: u64,
-    /// The border on each side, in pixels.
+    /// Border on each side, in pixels.
     padding: usize,
     flip: Option<Flip>,
 }
 
-/// What happens to one image.
+/// Random draw for one image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Draw {
-    /// Where the crop begins in the image with its border: row and column, up to twice the border.
+    /// Row of the crop in the image with its border, at most twice the border; `left` is its column.
     top: usize,
     left: usize,
-    /// Whether it is mirrored.
+    /// Whether the image is flipped.
     flipped: bool,
 }
 
 impl Augmentation {
-    /// Nothing where nothing is asked for.
+    /// Creates the augmentation, or none if nothing is configured.
     pub(crate) fn new(
         config: &AugmentConfig,
         [_, height, width]: [usize; 3],
@@ -48,7 +48,7 @@ impl Augmentation {
         }))
     }
 
-    /// What happens to a sample in an epoch.
+    /// Draws the augmentation of a sample in an epoch.
     pub(super) fn draw(&self, epoch: u64, index: u32) -> Draw {
         let mut stream = random::stream(self.seed, "augment", epoch, u64::from(index));
         let places = 2 * self.padding as u64 + 1;
@@ -59,7 +59,7 @@ impl Augmentation {
         }
     }
 
-    /// The image after a draw, in `into`, which is cleared before.
+    /// Writes the augmented image to `into`, whose contents are replaced.
     pub(super) fn apply(
         &self,
         draw: Draw,
@@ -69,7 +69,7 @@ impl Augmentation {
     ) {
         into.clear();
         let mirrored = |flip| draw.flipped && self.flip == Some(flip);
-        // The crop's columns that lie in the image, and how much border is on their left.
+        // Columns of the crop that are inside the image, and the width of the border on their left.
         let border = self.padding.saturating_sub(draw.left).min(width);
         let first = draw.left.saturating_sub(self.padding).min(width);
         let columns = first..(first + width - border).min(width);

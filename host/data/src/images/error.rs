@@ -1,45 +1,45 @@
-//! What can be wrong with how images are to be made ready.
+//! Errors in the preparation of images.
 
-/// Why images can't be made ready.
+/// Options that do not fit the images.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ImagesError {
-    /// Not one mean and one deviation per channel.
+    /// The number of means or deviations differs from the number of channels.
     #[error(
         "`data.normalise` has {means} in `mean` and {deviations} in `deviation`, but the images \
          have {channels}: give one number per channel"
     )]
     Channels {
-        /// How many means.
+        /// Number of means.
         means: usize,
-        /// How many deviations.
+        /// Number of deviations.
         deviations: usize,
-        /// How many channels the images have.
+        /// Number of channels of the images.
         channels: usize,
     },
-    /// A mean or deviation that none of pixels can be.
+    /// A mean or deviation is out of range for pixels from 0 to 1.
     #[error(
         "`data.normalise.{key}` has {found}, but must be {range}: of pixels from 0 to 1, so divide \
          those of pixels from 0 to 255 by 255"
     )]
     Range {
-        /// `mean` or `deviation`.
+        /// Option, `mean` or `deviation`.
         key: &'static str,
-        /// The number.
+        /// Value in the manifest.
         found: f64,
-        /// The range in words.
+        /// Allowed range in words.
         range: &'static str,
     },
-    /// A border that is as large as the image.
+    /// The border is as large as the image.
     #[error(
         "`data.augment.crop.padding` must be below the images' height and width ({height} and \
          {width}), found {padding}: a crop could have nothing but the border"
     )]
     Padding {
-        /// The border's width.
+        /// Width of the border.
         padding: usize,
-        /// The images' height.
+        /// Height of the images.
         height: usize,
-        /// The images' width.
+        /// Width of the images.
         width: usize,
     },
 }

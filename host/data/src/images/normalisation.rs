@@ -1,16 +1,16 @@
-//! From bytes to the numbers that a model gets.
+//! Normalisation: from bytes to the model's inputs.
 
 use super::{Error, Images, ImagesError, MeanDeviation, NormaliseConfig, NormaliseRule};
 
-/// What becomes of each of the 256 values of a pixel: (x / 255 − mean) / standard deviation.
+/// Lookup tables for the 256 values of a pixel: (x / 255 − mean) / standard deviation.
 #[derive(Clone, Debug)]
 pub(crate) struct Normalisation {
-    /// A table for each channel.
+    /// One table per channel.
     tables: Vec<[f32; 256]>,
 }
 
 impl Normalisation {
-    /// What the manifest says, for training on the images at `indices`.
+    /// Creates the configured normalisation, for training on the images at `indices`.
     pub(crate) fn new(
         config: &NormaliseConfig,
         images: &Images,
@@ -26,8 +26,8 @@ impl Normalisation {
         }
     }
 
-    /// By mean and standard deviation of each channel of the images at `indices`. The sums are
-    /// whole numbers, so that they don't depend on any order.
+    /// Uses mean and standard deviation of each channel of the images at `indices`. The sums are
+    /// integers, so that they do not depend on the order.
     pub(crate) fn of(images: &Images, indices: &[u32]) -> Result<Normalisation, Error> {
         let [channels, height, width] = images.shape();
         let mut sums = vec![(0_u64, 0_u128); channels];
@@ -47,7 +47,7 @@ impl Normalisation {
         let tables = sums.iter().map(|&(sum, squares)| {
             let mean = sum as f64 / count;
             let variance = squares as f64 / count - mean * mean;
-            // Images of a single value have nothing to scale by.
+            // Constant channels can't be scaled to standard deviation 1.
             let deviation = if variance > 1e-9 {
                 variance.sqrt()
             } else {
@@ -85,7 +85,7 @@ impl Normalisation {
         })
     }
 
-    /// Appends the numbers for an image, channel by channel of `plane` pixels each.
+    /// Appends the normalised values of an image, channel by channel with `plane` pixels each.
     pub(super) fn apply(&self, pixels: &[u8], plane: usize, into: &mut Vec<f32>) {
         for (table, pixels) in self.tables.iter().zip(pixels.chunks_exact(plane.max(1))) {
             into.extend(pixels.iter().map(|&pixel| table[usize::from(pixel)]));
@@ -93,7 +93,7 @@ impl Normalisation {
     }
 }
 
-/// What becomes of each value by a mean and a deviation of pixels from 0 to 255.
+/// Returns the table for a mean and a standard deviation of pixels from 0 to 255.
 fn table(mean: f64, deviation: f64) -> [f32; 256] {
     let mut table = [0.0; 256];
     for (value, place) in table.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Batches hold what was asked for, normalised by the training images alone.
+//! Batches contain the requested samples, normalised by the training images only.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn normalised(config: &NormaliseConfig) -> Result<Vec<f32>, Error> {
 #[test]
 fn each_channel_is_normalised_by_itself() {
     let found = normalised(&NormaliseConfig::default()).expect("it is right");
-    // 0, 2, 4, 6: mean 3, variance 5. The other channel has a single value.
+    // 0, 2, 4, 6: mean 3, variance 5. The other channel is constant.
     let expected = [-3.0, -1.0].map(|number: f64| (number / 5.0_f64.sqrt()) as f32);
     assert_eq!(found, [&expected[..], &[0.0, 0.0]].concat());
     let none = NormaliseConfig::Rule(NormaliseRule::None);
@@ -159,6 +159,6 @@ fn what_is_too_large_for_memory_is_left_in_its_file() {
         error.contains("truncated: 46 bytes expected, found 40"),
         "{error}"
     );
-    // The same as of a file that is read.
+    // The same for a file that is read.
     assert_eq!(error, read(100).expect_err("it is cut off").to_string());
 }

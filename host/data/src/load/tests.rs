@@ -1,4 +1,4 @@
-//! From configurations and files to splits, and what doesn't fit together.
+//! From configurations and files to splits, and configurations that do not fit.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,7 +13,7 @@ fn idx(dimensions: &[u8], bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A directory with ten images of rank 3 and 4, labels for them, and files that don't fit.
+/// A directory with ten images of rank 3 and 4, labels for them, and files that do not fit.
 fn directory() -> TempDir {
     let directory = TempDir::new().expect("a directory");
     let pixels: Vec<u8> = (0..240).collect();
@@ -31,7 +31,7 @@ fn directory() -> TempDir {
     directory
 }
 
-/// Loads the files of `directory`; `keys` overrides.
+/// Loads the files of `directory`; `keys` overrides options.
 fn load_from(directory: &TempDir, keys: &Value) -> Result<Splits, Error> {
     let mut config = json!({"kind": "idx", "images": "images", "labels": "labels"});
     for (key, value) in keys.as_object().into_iter().flatten() {

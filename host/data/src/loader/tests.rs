@@ -1,4 +1,4 @@
-//! Whatever the number of threads, batches come in order, and nobody waits for ever.
+//! Batches come in order for any number of threads, and no thread waits for ever.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +7,7 @@ use candle_core::{Device, Tensor};
 use super::*;
 use crate::Targets;
 
-/// Samples whose input is their index, and that can go wrong.
+/// Samples whose input is their index, with optional failures.
 struct Counted {
     targets: Targets,
     gathered: AtomicUsize,
@@ -42,7 +42,7 @@ impl Dataset for Counted {
         if let Some(index) = self.panics_at.filter(|index| indices.contains(index)) {
             panic!("sample {index} is cursed");
         }
-        // The later a batch, the sooner it is ready: they come out of order.
+        // Later batches are ready sooner, so that they finish out of order.
         for _ in 0..(1000 - indices[0]) {
             thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! Parts have their sizes, share nothing, and keep the classes' shares where that is asked for.
+//! Parts have the requested sizes, are disjoint, and keep class proportions if stratified.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn parts_have_their_sizes_and_share_nothing() {
     assert!(split(1, 100, usize::MAX, 1).is_err());
 }
 
-/// A split is a part of everyone's results: the samples of seed 1 are the first of its permutation.
+/// Changing the split changes every user's results: the parts for seed 1 are the start of its permutation.
 #[test]
 fn a_seed_keeps_its_split() {
     let order = random::stream(1, "split", 0, 0).permutation(10);
@@ -64,11 +64,11 @@ fn shares_that_are_no_whole_numbers_go_to_the_largest_remainders() {
         .into_iter()
         .flat_map(|(class, count)| std::iter::repeat_n(class, count))
         .collect();
-    // Of 3: 2.1, 0.6, 0.3. Then of 2, from 5, 1, 1: 1.43, 0.29, 0.29, the rest to the first.
+    // Of 3: 2.1, 0.6, 0.3. Then of 2, from 5, 1, 1: 1.43, 0.29, 0.29, so that the first gets the remainder.
     let parts = stratified(1, &classes, 3, 2).expect("parts");
     assert_eq!(counts(&classes, &parts.val), [2, 1, 0]);
     assert_eq!(counts(&classes, &parts.test), [2, 0, 0]);
-    // Classes of one sample each: as many as there are seats, none twice.
+    // Classes with one sample each: as many as there are seats, none twice.
     let alone: Vec<u32> = (0..9).collect();
     let parts = stratified(1, &alone, 4, 4).expect("parts");
     assert_eq!(

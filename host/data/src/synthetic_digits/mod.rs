@@ -1,8 +1,8 @@
 //! Digits that are drawn and distorted from a seed: data that needs no download.
 //!
-//! Sample i of a split depends on (seed, split, i) alone. The drawing uses nothing but addition,
-//! multiplication, division and square roots, which every processor rounds alike, so that the
-//! bytes are the same everywhere.
+//! Sample i of a split depends only on (seed, split, i). Drawing uses only addition, multiplication,
+//! division and square roots, which every processor rounds identically, so that the bytes are the
+//! same everywhere.
 
 mod render;
 mod shapes;
@@ -14,10 +14,10 @@ use super::{Error, Images, SyntheticDigitsConfig};
 use render::{Canvas, Pose};
 use sconce_ops::random::{self, Stream};
 
-/// So many images are one thread's work, before it takes more.
+/// Number of images per chunk of parallel work.
 const PART: usize = 64;
 
-/// Whether the numbers are in their ranges.
+/// Checks that the options are in range.
 pub(super) fn check(config: &SyntheticDigitsConfig) -> Result<(), Error> {
     let range = |key, range, found: f64, inside: bool| {
         if inside {
@@ -44,7 +44,7 @@ pub(super) fn check(config: &SyntheticDigitsConfig) -> Result<(), Error> {
     range("noise", "from 0 to 1", noise, (0.0..=1.0).contains(&noise))
 }
 
-/// Draws the samples of a split, on as many threads as there are cores.
+/// Draws the samples of a split, on one thread per core.
 pub(super) fn draw(config: &SyntheticDigitsConfig, seed: u64, split: &str, count: usize) -> Images {
     let pixels_of_one = config.size * config.size;
     let purpose = format!("synthetic-digits/{split}");
@@ -73,7 +73,7 @@ pub(super) fn draw(config: &SyntheticDigitsConfig, seed: u64, split: &str, count
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     std::thread::scope(|scope| {
         for _ in 1..threads.min(count.div_ceil(PART)) {
-            // Where the system gives no thread, the others do its part.
+            // If the system refuses a thread, the others take over its work.
             drop(std::thread::Builder::new().spawn_scoped(scope, work));
         }
         work();
@@ -123,7 +123,7 @@ mod tests {
         assert_ne!(three, small(&config, 1, "val", 3));
     }
 
-    /// Whoever has to change these numbers changes everyone's data.
+    /// Changing these numbers changes the data of every user.
     #[test]
     fn the_bytes_are_kept() {
         use sha2::{Digest, Sha256};

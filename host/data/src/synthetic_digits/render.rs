@@ -1,19 +1,19 @@
-//! Placing strokes on a canvas and painting them.
+//! Transformation of strokes and painting them on a canvas.
 
 use sconce_ops::kernels::strokes::{Point, ink, lower_to_segment};
 use sconce_ops::random::Stream;
 
-/// Where and how a digit lies: rotated, sheared, stretched and shifted about its middle.
+/// Transformation of a digit: rotation, shear, stretching and shift about its centre.
 pub(super) struct Pose {
     matrix: [[f64; 2]; 2],
     shift: Point,
 }
 
 impl Pose {
-    /// A pose at random; `distortion` scales how far from upright it may be.
+    /// Draws a random pose; `distortion` scales the deviation from upright.
     pub(super) fn draw(distortion: f64, stream: &mut Stream) -> Pose {
         let mut amount = |most: f64| stream.uniform(-most, most) * distortion;
-        // A rotation by 2·atan(t): cosine and sine without their functions.
+        // A rotation by 2·atan(t), which needs no trigonometric functions.
         let t = amount(0.16);
         let (cosine, sine) = ((1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t));
         let shear = amount(0.3);
@@ -30,7 +30,7 @@ impl Pose {
         }
     }
 
-    /// The segments of strokes in this pose.
+    /// Returns the segments of strokes in this pose.
     pub(super) fn place(&self, strokes: &[Vec<Point>]) -> Vec<(Point, Point)> {
         let [to_x, to_y] = self.matrix;
         let row = |[along, across]: [f64; 2], x: f64, y: f64| along * x + across * y;
@@ -52,20 +52,20 @@ impl Pose {
     }
 }
 
-/// What strokes are painted on, and with.
+/// Canvas and pen for painting strokes.
 pub(super) struct Canvas {
     /// Width and height in pixels.
     pub(super) size: usize,
-    /// Half the strokes' width, as a share of the canvas.
+    /// Half the strokes' width, as a fraction of the canvas.
     pub(super) width: f64,
-    /// The strokes' brightness, from 0 to 1.
+    /// Brightness of the strokes, from 0 to 1.
     pub(super) brightness: f64,
-    /// The noise's amplitude, from 0 to 1.
+    /// Amplitude of the noise, from 0 to 1.
     pub(super) noise: f64,
 }
 
 impl Canvas {
-    /// Paints segments: an image of pixels, row by row.
+    /// Paints segments to an image in row-major order.
     pub(super) fn paint(&self, segments: &[(Point, Point)], stream: &mut Stream, image: &mut [u8]) {
         let pixel = 1.0 / self.size as f64;
         let mut nearest = vec![f64::INFINITY; self.size * self.size];
@@ -80,8 +80,8 @@ impl Canvas {
         ink(image, &nearest, &noise, self.width, pixel, self.brightness);
     }
 
-    /// Lowers the square of each pixel's distance from the nearest segment to that from this one,
-    /// for the pixels that it can reach: farther ones get no ink from it.
+    /// Updates each pixel's squared distance from the nearest segment, for the pixels within reach of this
+    /// segment: it adds no ink to others.
     fn measure(&self, segment: (Point, Point), centres: &[f64], nearest: &mut [f64]) {
         let pixel = 1.0 / self.size as f64;
         let ((x1, y1), (x2, y2)) = segment;

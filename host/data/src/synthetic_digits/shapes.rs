@@ -1,9 +1,9 @@
-//! The shapes of the digits: strokes in a unit square, x to the right and y down.
+//! Shapes of the digits: strokes in a unit square, x to the right and y down.
 
 /// A point of the unit square.
 pub(super) use sconce_ops::kernels::strokes::Point;
 
-/// A line of points, and whether its corners are rounded.
+/// A polyline, and whether its corners are rounded.
 struct Shape {
     points: &'static [Point],
     round: bool,
@@ -47,7 +47,7 @@ const DIGITS: [&[Shape]; 10] = [
               (0.76, 0.22), (0.76, 0.5), (0.6, 0.8), (0.32, 0.92)])],
 ];
 
-/// The strokes of a digit, with every corner moved by what `bend` gives, in x and then in y.
+/// Returns the strokes of a digit, with every corner moved by values of `bend`, in x and then in y.
 pub(super) fn strokes(digit: u8, mut bend: impl FnMut(()) -> f64) -> Vec<Vec<Point>> {
     let shapes = DIGITS.get(usize::from(digit)).copied().unwrap_or(&[]);
     shapes
@@ -67,7 +67,7 @@ pub(super) fn strokes(digit: u8, mut bend: impl FnMut(()) -> f64) -> Vec<Vec<Poi
         .collect()
 }
 
-/// Cuts every corner at a quarter of its sides (Chaikin, 1974); the ends stay.
+/// Cuts every corner at a quarter of its sides (Chaikin, 1974); the end points stay.
 fn rounded(points: &[Point]) -> Vec<Point> {
     let (Some(&first), Some(&last)) = (points.first(), points.last()) else {
         return Vec::new();

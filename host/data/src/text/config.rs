@@ -5,45 +5,45 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A text file; the model learns what comes next at every position.
+/// A text file; the model learns to predict the next token at every position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextConfig {
-    /// The text.
+    /// Path of the text file.
     pub file: PathBuf,
-    /// What a token is.
+    /// Unit of a token.
     #[serde(default)]
     pub unit: TextUnit,
-    /// How many tokens a sample has.
+    /// Number of tokens per sample.
     #[serde(default = "context")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub context: usize,
-    /// How many tokens lie between the beginnings of two training samples. Default: `context`, so
-    /// that each token is in one of them. Validation and test always do with that.
+    /// Number of tokens from the start of one training sample to the next. Default: `context`, so that
+    /// each token is in one sample. Validation and test always use the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub stride: Option<usize>,
-    /// What is validated on: the part of the text behind the training's, or a file of its own.
+    /// Validation data: the part of the text after the training part, or a separate file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<TextPart>,
-    /// What is tested on: the last part of the text, or a file of its own.
+    /// Test data: the last part of the text, or a separate file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TextPart>,
 }
 
-/// What a token of a text is.
+/// Unit of a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TextUnit {
-    /// A byte: a vocabulary of 256 for every text there is.
+    /// Bytes: a vocabulary of 256, for any text.
     #[default]
     Byte,
-    /// A character of UTF-8: the vocabulary is the set of those in the training's part.
+    /// Unicode characters of UTF-8 text: the vocabulary is the set of those in the training part.
     Char,
 }
 
 impl TextUnit {
-    /// Several of them, in words.
+    /// Returns the plural noun, for messages.
     pub(crate) fn plural(self) -> &'static str {
         match self {
             TextUnit::Byte => "bytes",
@@ -52,15 +52,15 @@ impl TextUnit {
     }
 }
 
-/// Where the text of a phase comes from: exactly one of `fraction` and `file`.
+/// Source of a phase's text: exactly one of `fraction` and `file`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextPart {
-    /// This share of the text, in one piece; above 0 and below 1.
+    /// Contiguous fraction of the text; above 0 and below 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub fraction: Option<f64>,
-    /// A file of its own.
+    /// Path of a separate file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
 }

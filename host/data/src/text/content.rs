@@ -8,7 +8,7 @@ use super::{TextError, TextUnit, Vocabulary};
 use crate::Error;
 use crate::file::unpacked;
 
-/// A file's content: UTF-8 where tokens are characters.
+/// Content of a text file, valid UTF-8 if tokens are characters.
 pub(super) struct Text {
     pub(super) file: std::path::PathBuf,
     pub(super) bytes: Vec<u8>,
@@ -31,7 +31,7 @@ impl Text {
         Ok(text)
     }
 
-    /// How many tokens it has.
+    /// Returns the number of tokens.
     pub(super) fn count(&self, unit: TextUnit) -> usize {
         match unit {
             TextUnit::Byte => self.bytes.len(),
@@ -39,7 +39,7 @@ impl Text {
         }
     }
 
-    /// The bytes of the tokens from `start` to before `end`.
+    /// Returns the byte range of the tokens from `start` to `end`, exclusive.
     pub(super) fn range(&self, unit: TextUnit, start: usize, end: usize) -> Range<usize> {
         match unit {
             TextUnit::Byte => start..end,
@@ -54,7 +54,7 @@ impl Text {
         }
     }
 
-    /// Text of a file that was found to be UTF-8.
+    /// Returns a range as text; the file has been checked to be UTF-8.
     pub(super) fn characters(&self, range: &Range<usize>) -> &str {
         let bytes = self.bytes.get(range.clone()).unwrap_or_default();
         std::str::from_utf8(bytes).unwrap_or_default()
@@ -82,7 +82,7 @@ impl Text {
         Ok(Tokens::new(tokens, vocabulary.len()))
     }
 
-    /// Line and column of a byte, both from 1; columns count characters.
+    /// Returns line and column of a byte, both from 1; columns count characters.
     pub(super) fn place(&self, position: usize) -> (usize, usize) {
         let before = self.bytes.get(..position).unwrap_or_default();
         let mut lines = before.rsplit(|&byte| byte == b'\n');

@@ -1,4 +1,4 @@
-//! A text as samples: windows, and at each position of one the token that follows.
+//! Samples of a text: windows of tokens, with the next token as target at each position.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub struct TextDataset {
 }
 
 impl TextDataset {
-    /// Windows of `context` tokens, every `stride` of them, each with its next token in `tokens`.
-    /// There is none where there are not more than `context`; both numbers are at least 1.
+    /// Creates windows of `context` tokens, one every `stride`, each followed by its next token in
+    /// `tokens`; none if `tokens` has at most `context`. Both numbers are at least 1.
     pub(crate) fn new(
         tokens: Tokens,
         vocabulary: Arc<Vocabulary>,
@@ -66,7 +66,7 @@ impl Dataset for TextDataset {
         Some(&self.vocabulary)
     }
 
-    /// The windows of a text file, one behind the other.
+    /// Opens the windows of a text file, one after the other.
     fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
         let [context] = self.shape;
         whole(file, "text", &self.vocabulary, context)
@@ -109,7 +109,7 @@ impl Dataset for TextDataset {
     }
 }
 
-/// The windows of a whole file, one behind the other.
+/// Creates the windows of a complete file, one after the other.
 pub(super) fn whole(
     file: &Path,
     part: &'static str,

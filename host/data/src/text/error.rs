@@ -1,44 +1,44 @@
-//! What can be wrong with a text.
+//! Errors of texts.
 
 use std::path::PathBuf;
 
 use super::TextUnit;
 
-/// Why a text can't be used.
+/// A text that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
-    /// Less text than a single sample needs.
+    /// The text is shorter than a single sample.
     #[error(
         "the {part} in `{}` has {found} {}, a sample of `data.context` {context} needs {}, one more \
          as the last target: lower `data.context`, or take more text",
         file.display(), unit.plural(), context.saturating_add(1)
     )]
     Short {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Which part of the data it is.
+        /// Part of the data, for the message.
         part: &'static str,
-        /// How many tokens it has.
+        /// Number of tokens in it.
         found: usize,
-        /// What a token is.
+        /// Unit of a token.
         unit: TextUnit,
-        /// How many a sample has.
+        /// Number of tokens per sample.
         context: usize,
     },
-    /// A file of characters that is no UTF-8.
+    /// The file is not valid UTF-8, but tokens are characters.
     #[error(
         "`{}` is no UTF-8 at line {line}, column {column}: convert it, or take `\"unit\": \"byte\"`",
         file.display()
     )]
     NotUtf8 {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// The character in it, from 1.
+        /// Column in characters, from 1.
         column: usize,
     },
-    /// A character that the training's part does not have.
+    /// A character does not occur in the training part.
     #[error(
         "`{}`, line {line}, column {column}: the character {character:?} is nowhere in the \
          training's text, so no model of its characters can know it: replace it, put it into the \
@@ -46,19 +46,19 @@ pub enum TextError {
         file.display()
     )]
     Unknown {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// The character's place in it, from 1.
+        /// Column in characters, from 1.
         column: usize,
-        /// The character.
+        /// Unknown character.
         character: char,
     },
-    /// A part that says too much or too little.
+    /// A part has too many or too few options.
     #[error("`data.{phase}` must have exactly one of `fraction` and `file`")]
     PartForm {
-        /// `val` or `test`.
+        /// Phase, `val` or `test`.
         phase: &'static str,
     },
 }

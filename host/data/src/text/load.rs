@@ -1,4 +1,4 @@
-//! From a text file to the windows of its parts.
+//! Loading of a text file and its division into parts.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,12 +9,12 @@ use super::dataset::{whole, windows};
 use super::{TextConfig, TextError, TextPart, TextUnit, Vocabulary};
 use crate::{Error, Splits};
 
-/// Reads a text and divides it: the training's part first, then the validation's, then the test's.
+/// Reads a text and divides it: the training part first, then validation, then test.
 ///
 /// # Errors
 ///
-/// Where a file can't be read, a part is shorter than a sample, or has characters that the
-/// training's has not.
+/// If a file can't be read, or a part is shorter than a sample or has characters that do not occur in
+/// the training part.
 pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Splits, Error> {
     let context = at_least_one("context", config.context)?;
     let stride = at_least_one("stride", config.stride.unwrap_or(context))?;
@@ -60,10 +60,10 @@ fn at_least_one(key: &'static str, found: usize) -> Result<usize, Error> {
     })
 }
 
-/// Where a phase's text comes from.
+/// Source of a phase's text.
 enum Source<'a> {
     Nothing,
-    /// So many tokens of the training's file.
+    /// Number of tokens of the training file.
     Tokens(usize),
     File(&'a Path),
 }

@@ -1,4 +1,4 @@
-//! Text: bytes or characters, from which a model learns what comes next.
+//! Text: bytes or characters, of which a model learns to predict the next.
 
 mod config;
 mod content;

@@ -1,4 +1,4 @@
-//! Texts, their parts, their windows, and what is wrong with them.
+//! Texts, their parts, their windows, and errors in them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn load(directory: &Path, keys: &Value) -> Result<Splits, Error> {
     crate::load(&config, directory, 1)
 }
 
-/// All samples with their targets, as text.
+/// Returns all samples with their targets, as text.
 fn samples(dataset: &dyn Dataset) -> Vec<(String, String)> {
     let vocabulary = dataset.vocabulary().expect("a vocabulary");
     let indices = crate::order::natural(dataset.len());
@@ -81,7 +81,7 @@ fn parts_are_in_order_and_share_nothing() {
     let splits = load(directory.path(), &keys).expect("data");
     assert_eq!(splits.train.len(), 4, "14 characters");
     let val = samples(splits.val.expect("a validation").as_ref());
-    // Characters 14 to 17: each is a target once, whatever the training's stride.
+    // Characters 14 to 17: each is a target once, whatever the training stride.
     assert_eq!(val, pairs(&[("c", "ä"), ("ä", "b"), ("b", "c")]));
     let test = samples(splits.test.expect("a test").as_ref());
     assert_eq!(test, pairs(&[("ä", "b")]));
@@ -92,7 +92,7 @@ fn parts_are_in_order_and_share_nothing() {
     assert!(splits.val.is_none());
     let test = splits.test.expect("a test");
     assert_eq!(samples(test.as_ref()), pairs(&[("cb", "bä")]));
-    // For predictions.
+    // Opened for predictions.
     let opened = splits
         .train
         .open(&directory.path().join("own"))

@@ -1,16 +1,16 @@
-//! The tokens of a text.
+//! Compact storage of a text's tokens.
 
-/// The tokens of a text, as narrow as its vocabulary lets them be.
+/// Tokens of a text, in the narrowest type that fits the vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tokens {
-    /// Of at most 256 kinds.
+    /// Tokens of a vocabulary of at most 256.
     Narrow(Vec<u8>),
-    /// Of more.
+    /// Tokens of a larger vocabulary.
     Wide(Vec<u32>),
 }
 
 impl Tokens {
-    /// Tokens below `kinds`.
+    /// Stores tokens that are all below `kinds`.
     pub(crate) fn new(tokens: Vec<u32>, kinds: usize) -> Tokens {
         if kinds <= 256 {
             Tokens::Narrow(tokens.into_iter().map(|token| token as u8).collect())
@@ -19,7 +19,7 @@ impl Tokens {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of tokens.
     pub(crate) fn len(&self) -> usize {
         match self {
             Tokens::Narrow(tokens) => tokens.len(),
@@ -27,7 +27,7 @@ impl Tokens {
         }
     }
 
-    /// Appends `count` tokens from `start` on; fewer where there are fewer.
+    /// Appends `count` tokens from `start` on, or as many as there are.
     pub(super) fn copy(&self, start: usize, count: usize, target: &mut Vec<u32>) {
         let range = start..start + count;
         match self {

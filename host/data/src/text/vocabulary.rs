@@ -1,10 +1,10 @@
-//! The tokens of a text, and their numbers.
+//! Conversion between text and tokens.
 
 use serde::{Deserialize, Serialize};
 
 use super::TextUnit;
 
-/// Which tokens there are: text to numbers, and numbers to text.
+/// A vocabulary, which converts text to tokens and tokens to text.
 ///
 /// ```
 /// use sconce_data::Vocabulary;
@@ -22,7 +22,7 @@ use super::TextUnit;
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Vocabulary {
     unit: TextUnit,
-    /// Sorted; none where tokens are bytes.
+    /// Characters in sorted order; empty if tokens are bytes.
     characters: Vec<char>,
 }
 
@@ -30,14 +30,14 @@ pub struct Vocabulary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{character:?} is not in the vocabulary")]
 pub struct Unknown {
-    /// The character.
+    /// Unknown character.
     pub character: char,
-    /// At which byte of the text it begins.
+    /// Byte offset in the text.
     pub position: usize,
 }
 
 impl Vocabulary {
-    /// The 256 bytes.
+    /// Returns the vocabulary of the 256 bytes.
     pub fn bytes() -> Vocabulary {
         Vocabulary {
             unit: TextUnit::Byte,
@@ -45,7 +45,7 @@ impl Vocabulary {
         }
     }
 
-    /// The characters of a text, sorted by their code points.
+    /// Returns the vocabulary of the characters of a text, sorted by code point.
     pub fn of_characters(text: &str) -> Vocabulary {
         let characters: std::collections::BTreeSet<char> = text.chars().collect();
         Vocabulary {
@@ -54,12 +54,12 @@ impl Vocabulary {
         }
     }
 
-    /// What a token is.
+    /// Returns the unit of a token.
     pub fn unit(&self) -> TextUnit {
         self.unit
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         match self.unit {
             TextUnit::Byte => 256,
@@ -67,16 +67,16 @@ impl Vocabulary {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the vocabulary is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The numbers of a text's tokens.
+    /// Converts a text to tokens.
     ///
     /// # Errors
     ///
-    /// The first character that is none of them.
+    /// The first character that is not in the vocabulary.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, Unknown> {
         match self.unit {
             TextUnit::Byte => Ok(text.bytes().map(u32::from).collect()),
@@ -93,11 +93,11 @@ impl Vocabulary {
         }
     }
 
-    /// The text of some tokens; what is no token, and what is no UTF-8, becomes U+FFFD.
+    /// Converts tokens to text; unknown tokens and invalid UTF-8 become U+FFFD.
     pub fn decode(&self, tokens: &[u32]) -> String {
         match self.unit {
             TextUnit::Byte => {
-                // 0xff is in no UTF-8.
+                // 0xff never occurs in UTF-8.
                 let byte = |&token: &u32| u8::try_from(token).unwrap_or(0xff);
                 let bytes: Vec<u8> = tokens.iter().map(byte).collect();
                 String::from_utf8_lossy(&bytes).into_owned()
@@ -112,7 +112,7 @@ impl Vocabulary {
         }
     }
 
-    /// The tokens' names, one for each: printable ones are their own, others as `\x0a` or `\n`.
+    /// Returns a printable name for each token: itself if printable, otherwise e.g. `\x0a` or `\n`.
     pub fn names(&self) -> Vec<String> {
         match self.unit {
             TextUnit::Byte => (0..=u8::MAX)
@@ -135,7 +135,7 @@ impl Vocabulary {
     }
 }
 
-/// A vocabulary as files have it.
+/// Serialised form of a vocabulary.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {

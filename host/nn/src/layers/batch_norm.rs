@@ -42,8 +42,9 @@ impl Default for BatchNormOptions {
 }
 
 impl BatchNorm {
-    /// Creates a layer that registers the parameters `weight` (ones) and `bias` (zeros), and the buffers
-    /// `running_mean` (zeros), `running_var` (ones) and `num_batches_tracked`.
+    /// Creates a layer with the parameters `weight` (ones) and `bias` (zeros).
+    ///
+    /// Its buffers are `running_mean` (zeros), `running_var` (ones) and `num_batches_tracked`.
     pub fn new(
         scope: &mut Scope<'_>,
         channels: usize,

@@ -97,7 +97,7 @@ impl Conv2d {
         self.forward_then(x, After::default())
     }
 
-    /// Runs [`forward`](Conv2d::forward) with a following ReLU or pooling in the same operation.
+    /// Runs [`forward`](Conv2d::forward) with a following `ReLU` or pooling in the same operation.
     pub fn forward_then(&self, x: &Tensor, after: After) -> Result<Tensor> {
         ops::conv2d_then(
             x,

@@ -1,4 +1,4 @@
-//! Every layer's gradient against finite differences, and its output against a slow formula.
+//! Every layer's gradient compared with finite differences, and its output with a direct implementation.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 
@@ -9,7 +9,7 @@ use crate::parameters::Parameters;
 use crate::random;
 use crate::{LayerConfig, Model, Moment, Network, Pass, Signal, build};
 
-/// Normal numbers, keyed by a name.
+/// Standard normal values, keyed by a name.
 fn random(name: &str, shape: &[usize]) -> Tensor {
     let mut stream = random::stream(7, name, 0, 0);
     let count: usize = shape.iter().product();
@@ -22,8 +22,8 @@ fn values(tensor: &Tensor) -> Vec<f64> {
     flat.expect("numbers")
 }
 
-/// The slope of Σ weights · f along every number of every variable, by central differences with
-/// h = 1e-6, against that of backward: 1e-6 relative to the largest. The number of slopes checked.
+/// Compares the gradient of Σ weights · f from the backward pass with central differences (h = 1e-6), for
+/// every element of every variable, to 1e-6 of the largest. Returns the number of elements checked.
 fn check(variables: &[&Var], f: &dyn Fn() -> Result<Tensor>) -> usize {
     let output = f().expect("forward");
     let weights = random("weights", output.dims());
@@ -59,11 +59,11 @@ fn check(variables: &[&Var], f: &dyn Fn() -> Result<Tensor>) -> usize {
     checked
 }
 
-/// A model of one layer that keeps its own outputs, its parameters moved away from their defaults.
+/// A model of one layer with its own outputs, its parameters moved away from their defaults.
 fn single(config: &serde_json::Value, input: &Signal) -> (Network, Parameters) {
     let layer: LayerConfig = serde_json::from_value(config.clone()).expect("a layer");
     let mut parameters = Parameters::new(3, DType::F64, &Device::Cpu);
-    // Whatever it gives is flattened, and a linear layer makes one number of it.
+    // Its output is flattened, and a linear layer reduces it to a scalar.
     let flatten = LayerConfig::Flatten { name: None };
     let head = LayerConfig::Linear {
         name: Some("head".to_owned()),
@@ -82,7 +82,7 @@ fn single(config: &serde_json::Value, input: &Signal) -> (Network, Parameters) {
     (network.expect("a model"), parameters)
 }
 
-/// Checks a layer of the manifest with respect to its input (where that is numbers) and parameters.
+/// Checks a layer of the manifest with respect to its input (if it is not tokens) and parameters.
 fn check_layer(config: &serde_json::Value, input: &Signal, batch: &Tensor) {
     let (network, parameters) = single(config, input);
     let x = Var::from_tensor(batch).expect("a variable");
@@ -103,8 +103,8 @@ fn check_layer(config: &serde_json::Value, input: &Signal, batch: &Tensor) {
     assert!(checked > 0, "{config}");
 }
 
-/// Layers as one operation give what they give one after the other, to the bit, gradients too, and these
-/// are right.
+/// Fused layers give bitwise the results of running them one after the other, gradients included, and
+/// these gradients are correct.
 #[test]
 fn layers_in_one_are_those_one_after_the_other() {
     use crate::ops::{After, Function};
@@ -128,7 +128,7 @@ fn layers_in_one_are_those_one_after_the_other() {
         let ((y, gradients), (other_y, others)) = (run(one), run(other));
         assert_eq!(bits(&y), bits(&other_y));
         for (one, other) in gradients.iter().zip(&others) {
-            // A zero may have another sign where nothing is handed on.
+            // Zeros may differ in sign where no gradient is passed on.
             assert_eq!(one, other);
         }
     };
@@ -266,7 +266,7 @@ fn batch_norm_outside_training_has_right_gradients_too() {
     assert_eq!(checked, 24 + 2 + 2);
 }
 
-/// A convolution in seven loops.
+/// A convolution in seven nested loops.
 fn slow_conv(x: &Tensor, weight: &Tensor, window: Window, groups: usize) -> Vec<f64> {
     let (batch, channels, height, width) = x.dims4().expect("an image");
     let (outputs, per_group, high, wide) = weight.dims4().expect("a weight");
@@ -383,7 +383,7 @@ fn pooling_is_that_of_the_formula() {
         close(&pooled(PoolKind::Max), &most);
         close(&pooled(PoolKind::Mean), &means);
     }
-    // torch.nn.AdaptiveAvgPool2d on 5 places and 3 windows: 0..2, 1..4, 3..5.
+    // torch.nn.AdaptiveAvgPool2d on 5 elements and 3 windows: 0..2, 1..4, 3..5.
     let line = Tensor::new(&[[[1.0, 2.0, 4.0, 8.0, 16.0]]], &Device::Cpu).expect("a line");
     let y = ops::pool2d(
         &line,
@@ -497,7 +497,7 @@ fn batch_norm_made_anew_has_the_statistics_of_all_batches_together_and_frozen_it
         );
     }
     close(&buffer("bn.num_batches_tracked"), &[0.0]);
-    // Frozen, it is in training what it is elsewhere, whatever the batch.
+    // Frozen, it computes the same in training as in evaluation, whatever the batch.
     parameters
         .set_frozen("bn.running_var", true)
         .expect("it is there");

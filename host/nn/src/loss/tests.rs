@@ -1,5 +1,4 @@
-//! Losses against PyTorch's, against their formulas in plain numbers, and their gradients against
-//! differences.
+//! Losses compared with PyTorch's and with their formulas, and gradients with finite differences.
 
 use candle_core::{DType, Device, Tensor, Var};
 use serde_json::Value;
@@ -32,7 +31,7 @@ fn tensor(value: &Value) -> Tensor {
     Tensor::from_vec(flat(value), shape(value), &Device::Cpu).expect("numbers")
 }
 
-/// Targets of the type that a data set gives, and what it says of them.
+/// Targets of the type that a data set gives, with its description of them.
 fn targets_of(case: &Value) -> (Targets, Tensor) {
     let found = tensor(&case["targets"]);
     let outputs = shape(&case["outputs"]);
@@ -54,7 +53,7 @@ fn number(tensor: &Tensor) -> f64 {
     tensor.to_scalar().expect("a scalar")
 }
 
-/// The loss's gradient at `outputs`.
+/// The gradient of the loss with respect to `outputs`.
 fn gradient(loss: &Loss, outputs: &Tensor, targets: &Tensor) -> Vec<f64> {
     let outputs = Var::from_tensor(outputs).expect("a variable");
     let value = loss.forward(&outputs, targets).expect("a loss");
@@ -121,7 +120,7 @@ fn gradients_are_those_of_central_differences() {
     }
 }
 
-/// The formula of [`CrossEntropy`] in plain numbers.
+/// The formula of [`CrossEntropy`] in plain loops.
 fn slow_cross_entropy(loss: &CrossEntropy, rows: &[Vec<f64>], targets: &[u32]) -> f64 {
     let ones = vec![1.0; rows[0].len()];
     let weights = loss.class_weights.as_ref().unwrap_or(&ones);

@@ -1,4 +1,4 @@
-//! Metrics against figures computed by hand, by the formulas in scikit-learn's documentation.
+//! Metrics compared with values computed by hand, from the formulas in scikit-learn's documentation.
 
 use candle_core::{DType, Device, Tensor};
 
@@ -8,7 +8,7 @@ fn classes(classes: &[u32]) -> Tensor {
     Tensor::new(classes, &Device::Cpu).expect("classes")
 }
 
-/// Logits of three classes whose largest are at `predicted`.
+/// Logits of three classes with the largest at `predicted`.
 fn predicting(predicted: &[u32]) -> Tensor {
     let logit = |row: usize, class: u32, predicted: u32| {
         let high = if class == predicted { 4.0 } else { 0.0 };
@@ -70,7 +70,7 @@ fn precision_recall_and_f1_are_scikit_learns() {
     let (outputs, targets) = (predicting(&PREDICTED), classes(&ACTUAL));
     let (large, small) = (Average::Macro, Average::Micro);
     let of = |metric: &dyn Metric| all(metric, &outputs, &targets)[0];
-    // Class 0 has the precision 2/3, the recall 1 and the F1 0.8; the others have none.
+    // Class 0 has precision 2/3, recall 1 and F1 0.8; the others have 0.
     close(&[of(&Precision::new(3, large, None))], &[2.0 / 9.0], 1e-15);
     close(&[of(&Recall::new(3, large, None))], &[1.0 / 3.0], 1e-15);
     close(&[of(&F1::new(3, large, None))], &[0.8 / 3.0], 1e-15);
@@ -173,7 +173,7 @@ fn r2_of_what_does_not_vary_is_one_or_zero() {
 
 #[test]
 fn r2_keeps_its_digits_where_the_mean_is_large() {
-    // 2²³ and steps of 1: the squares' sums have 16 digits in common with what they're compared to.
+    // 2²³ and steps of 1: the sum of squares agrees to 16 digits with the term subtracted from it.
     let base = 8_388_608.0_f32;
     let samples = 1000_u16;
     let at = |index: u16| f32::from(index % 10);
@@ -258,7 +258,7 @@ fn what_is_ignored_does_not_count() {
     for metric in metrics {
         let found = all(metric.as_ref(), &predicted, &targets);
         assert_eq!(found, all(metric.as_ref(), &kept, &classes(&[0, 1])));
-        // A batch of nothing but ignored ones.
+        // A batch in which all targets are ignored.
         let none = classes(&[9, 9, 9, 9]).reshape((2, 2)).expect("positions");
         let mut sums = vec![0.0; metric.sum_count()];
         metric.add(&predicted, &none, &mut sums).expect("nothing");

@@ -199,8 +199,8 @@ impl Groups {
         format!("no parameter group is called `{name}`{hint}")
     }
 
-    /// Returns the group of the registry's entry at `index`, with its learning rate multiplied by `share`,
-    /// the parameter's own multiplier.
+    /// Returns the group of the entry at `index` with its learning rate multiplied by `share`, the
+    /// parameter's own multiplier.
     pub(super) fn shared(&self, index: usize, share: f64) -> Cow<'_, Group> {
         let group = self.of(index);
         if (share - 1.0).abs() < f64::EPSILON {

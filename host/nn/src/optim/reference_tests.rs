@@ -1,4 +1,4 @@
-//! The optimizers against PyTorch's figures, which tests/reference/optimizers.py wrote.
+//! The optimizers compared with PyTorch's results, written by tests/reference/optimizers.py.
 
 use candle_core::{DType, Device, Tensor};
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn tensor(reference: &Value, name: &str, values: &Value, dtype: DType) -> Tensor
     tensor.to_dtype(dtype).expect("its type")
 }
 
-/// The parameters at their start.
+/// Initial values of the parameters.
 fn parameters(reference: &Value, dtype: DType) -> Parameters {
     let mut parameters = Parameters::new(0, dtype, &Device::Cpu);
     for name in ["weight", "bias"] {
@@ -98,6 +98,6 @@ fn parameters_and_moments_are_pytorchs_in_f64() {
 
 #[test]
 fn parameters_and_moments_are_pytorchs_in_f32() {
-    // Twenty roundings, and v − a² of RMSprop has fewer digits.
+    // Twenty roundings, and v − a² of RMSprop loses digits by cancellation.
     compare(DType::F32, 3e-5);
 }

@@ -1,4 +1,4 @@
-//! The optimizers against their formulas, written once more without any cleverness.
+//! The optimizers compared with direct implementations of their formulas.
 
 use candle_core::{DType, Device, Tensor};
 
@@ -36,13 +36,13 @@ fn values(parameters: &Parameters, name: &str) -> Vec<f64> {
         .expect("numbers")
 }
 
-/// The gradient of a step, the same for everybody.
+/// A fixed sequence of gradients, one for each step.
 fn gradient(step: u64) -> Vec<f64> {
     let mut stream = random::stream(4, "gradient", 0, step);
     (0..SIZE).map(|_| stream.normal()).collect()
 }
 
-/// Gradients for `m.w` alone, as a strided view: optimizers must not count on contiguous ones.
+/// Gradients for `m.w` alone, as a strided view: optimizers must not assume contiguous ones.
 fn gradients(parameters: &Parameters, step: u64) -> Gradients {
     let dtype = parameters.at(0).expect("w").tensor().dtype();
     let wide: Vec<f64> = gradient(step)
@@ -413,7 +413,7 @@ fn momentum_after_steps_without_it_begins_with_the_gradient() {
 
 #[test]
 fn a_gradient_may_be_the_parameter_itself() {
-    // On a thread of its own: the fault that this looks for is to wait for ever.
+    // On a thread of its own: a failure would be a deadlock.
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let parameters = parameters(DType::F64);

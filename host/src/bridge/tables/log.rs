@@ -11,7 +11,7 @@ use crate::log::Level;
 pub(super) static TABLE: LogTable = LogTable { log };
 
 unsafe extern "C" fn log(context: *const c_void, level: u32, message: TextAbi) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which the text is
+    // SAFETY: the context is the one that the host handed out for this call, for which the text is
     // borrowed.
     let (shared, message) = unsafe { (shared(context), message.read()) };
     let (Some(shared), Some(message)) = (shared, message) else {

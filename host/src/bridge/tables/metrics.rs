@@ -32,7 +32,7 @@ unsafe extern "C" fn at(
     metric: *mut MetricAbi,
 ) -> u32 {
     // SAFETY: the context is the one that the host handed out for this call, for which the plugin
-    // lends a place for one metric.
+    // lends memory for one metric.
     let (shared, metric) = unsafe { (shared(context), metric.as_mut()) };
     let (Some(shared), Some(phase), Some(metric)) = (shared, Phase::from_number(phase), metric)
     else {
@@ -56,8 +56,8 @@ unsafe extern "C" fn get(
     name: TextAbi,
     value: *mut f64,
 ) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which the name and
-    // a place for one value are borrowed.
+    // SAFETY: the context is the one that the host handed out for this call, for which the name and
+    // memory for one value are borrowed.
     let (shared, name, value) = unsafe { (shared(context), name.read(), value.as_mut()) };
     let (Some(shared), Some(phase), Some(name), Some(value)) =
         (shared, Phase::from_number(phase), name, value)
@@ -79,7 +79,7 @@ unsafe extern "C" fn publish(
     value: f64,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which name and
+    // SAFETY: the context is the one that the host handed out for this call, for which name and
     // error are borrowed.
     unsafe {
         let Some(shared) = shared(context) else {

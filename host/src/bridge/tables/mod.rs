@@ -1,4 +1,4 @@
-//! The tables that plugins call, a file for each extension, and the root that leads to them.
+//! Function tables that plugins call, one file per extension, and the root that leads to them.
 
 mod claims;
 mod log;
@@ -24,8 +24,7 @@ use sconce_plugin_api::ext::{
 
 use crate::version::HOST_VERSION;
 
-/// The extensions that this host has, for `sconce plugins` and for the refusal of plugins that
-/// require others.
+/// Extensions of this host, for `sconce plugins` and for refusing plugins that require others.
 pub const EXTENSIONS: [&str; 12] = [
     ClaimsTable::ID,
     LogTable::ID,
@@ -41,7 +40,7 @@ pub const EXTENSIONS: [&str; 12] = [
     ValuesTable::ID,
 ];
 
-/// The host's root, which every hook gets at its creation.
+/// Returns the host's root, which every hook receives at its creation.
 pub fn root() -> &'static HostRoot {
     static ROOT: Static<HostRoot> = Static(HostRoot {
         abi_epoch: ABI_EPOCH,
@@ -54,11 +53,12 @@ pub fn root() -> &'static HostRoot {
 
 struct Static<T>(T);
 
-// SAFETY: the root is never written to, and its pointers lead to literals.
+// SAFETY: `T` is only ever `HostRoot`, which is never written to and whose pointers lead to
+// `'static` data.
 unsafe impl<T> Sync for Static<T> {}
 
 unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
-    // SAFETY: the plugin lends the text for the call.
+    // SAFETY: the plugin lends the text for the duration of the call.
     let Some(id) = (unsafe { extension.read() }) else {
         return ptr::null();
     };

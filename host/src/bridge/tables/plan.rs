@@ -11,12 +11,12 @@ pub(super) static TABLE: PlanTable = PlanTable { plan };
 
 unsafe extern "C" fn plan(context: *const c_void, json: *mut TextAbi) -> u32 {
     // SAFETY: the context is the one that the host handed out for this call, for which the plugin
-    // lends a place for one text.
+    // lends memory for one text.
     let (shared, json) = unsafe { (shared(context), json.as_mut()) };
     let (Some(shared), Some(json)) = (shared, json) else {
         return Status::INVALID.0;
     };
-    // Set once: the text stays where it is.
+    // Set once, so the text never moves.
     match shared.plan.get() {
         Some(plan) => {
             *json = TextAbi::new(plan);

@@ -1,4 +1,4 @@
-//! `sconce.requests/1`: what hooks ask for, and where each request is legal.
+//! `sconce.requests/1`: requests of hooks, and where each is allowed.
 
 use std::ffi::c_void;
 
@@ -19,7 +19,7 @@ unsafe extern "C" fn request(
     text: TextAbi,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which text and
+    // SAFETY: the context is the one that the host handed out for this call, for which text and
     // error are borrowed.
     unsafe {
         let Some(shared) = shared(context) else {
@@ -48,8 +48,8 @@ unsafe extern "C" fn request(
     }
 }
 
-/// Takes a request at once where it concerns the present iteration or the optimizer's settings, and queues it
-/// for the loop otherwise.
+/// Applies a request immediately or queues it for the loop. Requests that concern the current iteration or
+/// the optimizer's settings apply immediately.
 fn ask(shared: &Shared<'_>, asked: Asked) -> Result<(), String> {
     let requests = &shared.requests;
     match asked {

@@ -16,7 +16,7 @@ unsafe extern "C" fn columns(context: *const c_void) -> u32 {
 }
 
 unsafe extern "C" fn status(context: *const c_void, text: TextAbi) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which the text is
+    // SAFETY: the context is the one that the host handed out for this call, for which the text is
     // borrowed.
     let (shared, text) = unsafe { (shared(context), text.read()) };
     let (Some(shared), Some(text)) = (shared, text) else {

@@ -1,4 +1,4 @@
-//! `sconce.task/1`: what is trained, and the optimizer's parameter groups.
+//! `sconce.task/1`: facts about the task and the optimizer's parameter groups.
 
 use std::ffi::c_void;
 
@@ -15,12 +15,12 @@ pub(super) static TABLE: TaskTable = TaskTable {
 
 unsafe extern "C" fn facts(context: *const c_void, json: *mut TextAbi) -> u32 {
     // SAFETY: the context is the one that the host handed out for this call, for which the plugin
-    // lends a place for one text.
+    // lends memory for one text.
     let (shared, json) = unsafe { (shared(context), json.as_mut()) };
     let (Some(shared), Some(json)) = (shared, json) else {
         return Status::INVALID.0;
     };
-    // Set once: the text stays where it is.
+    // Set once, so the text never moves.
     match shared.facts.get() {
         Some(facts) => {
             *json = TextAbi::new(facts);
@@ -43,14 +43,14 @@ unsafe extern "C" fn group(
     learning_rate: *mut f64,
 ) -> u32 {
     // SAFETY: the context is the one that the host handed out for this call, for which the plugin
-    // lends a place for a text and one for a number.
+    // lends memory for a text and a number.
     let (shared, name, learning_rate) =
         unsafe { (shared(context), name.as_mut(), learning_rate.as_mut()) };
     let (Some(shared), Some(name), Some(learning_rate)) = (shared, name, learning_rate) else {
         return Status::INVALID.0;
     };
     match shared.groups.borrow().at(index) {
-        // Groups are set once; their names stay where they are.
+        // Groups are set once, so their names never move.
         Some(group) => {
             *name = TextAbi::new(&group.name);
             *learning_rate = group.learning_rate;

@@ -1,14 +1,14 @@
-//! `sconce.tensors/1`: the run's tensors, lent where they lie.
+//! `sconce.tensors/1`: the run's tensors, lent in place.
 //!
-//! Nothing is copied, except that a gradient that is not contiguous is made so before it is
-//! written to.
+//! Nothing is copied, except that a gradient that is not contiguous is made so before it is written
+//! to.
 //!
-//! **Why the pointers are good.** A lent pointer leads into the storage of a tensor that
-//! [`Exposed`] or [`Values`](crate::bridge::Values) holds, so the storage lives until the loop or a hook's
-//! own call takes the tensor back. The loop does so between dispatches alone; a hook has to borrow
-//! its task view alone for it, so nothing that it was lent is alive then. During a dispatch the
-//! training thread is in a hook: no tensor operation runs, and the plugin's side hands out a
-//! writable view only while its task view is borrowed alone.
+//! **Why the pointers are valid.** A lent pointer leads into the storage of a tensor held by [`Exposed`]
+//! or [`Values`](crate::bridge::Values), so the storage lives until the loop or a hook's own call releases
+//! the tensor. The loop releases tensors only between dispatches; a hook needs an exclusive borrow of its
+//! task view to do so, so nothing that it was lent is still in use. During a dispatch the training thread
+//! is inside a hook: no tensor operation runs, and the plugin's side hands out a writable view only while
+//! its task view is borrowed exclusively.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -42,7 +42,7 @@ unsafe extern "C" fn find(
     index: *mut usize,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which name, index
+    // SAFETY: the context is the one that the host handed out for this call, for which name, index
     // and error are borrowed.
     unsafe {
         let (Some(shared), Some(name), Some(index)) =
@@ -71,7 +71,7 @@ unsafe extern "C" fn at(
     tensor: *mut TensorAbi,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which tensor and
+    // SAFETY: the context is the one that the host handed out for this call, for which tensor and
     // error are borrowed.
     unsafe {
         let (Some(shared), Some(place)) = (shared(context), tensor.as_mut()) else {
@@ -105,12 +105,12 @@ unsafe extern "C" fn at(
     }
 }
 
-/// Why a tensor can't be written to at the present mount point, or nothing where it can.
+/// Reason why a tensor can't be written to at the current mount point, or `None` if it can.
 fn why_not_writable(shared: &Shared<'_>, collection: Collection, index: usize) -> Option<String> {
     if collection == Collection::Published && shared.point().is_some() {
         return shared.values.why_not_writable(index, shared.hook());
     }
-    // Only of the batch do some tensors have other rules than the rest.
+    // Only the batch has tensors with different rules.
     let name = match collection {
         Collection::Batch => FIXED.get(index).copied().unwrap_or_default(),
         _ => "",
@@ -118,7 +118,7 @@ fn why_not_writable(shared: &Shared<'_>, collection: Collection, index: usize) -
     collection.why_not_changed_at(name, shared.point())
 }
 
-/// The view of a tensor, or nothing where the place is empty.
+/// Returns a view of a tensor, or `None` if there is none at this index.
 fn lend(
     shared: &Shared<'_>,
     collection: Collection,
@@ -158,7 +158,7 @@ fn lend(
     Ok(Some(TensorAbi {
         data: data.cast(),
         byte_length: reach(layout) * size,
-        // `usize` and `i64` are alike in size here, and no dimension is above `i64::MAX`.
+        // `usize` and `i64` have the same size here, and no dimension exceeds `i64::MAX`.
         shape: layout.dims().as_ptr().cast(),
         strides: layout.stride().as_ptr().cast(),
         name: shared.tensor_name(collection, index),
@@ -175,7 +175,7 @@ fn lend(
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("tensors are lent with their shapes in place, which needs 64-bit sizes");
 
-/// How many elements lie between the first and the last, both counted.
+/// Number of elements from the first one in memory to the last, both included.
 fn reach(layout: &Layout) -> u64 {
     if layout.shape().elem_count() == 0 {
         return 0;
@@ -214,12 +214,12 @@ macro_rules! pointer {
     };
 }
 
-/// The address of an element to be read.
+/// Address of an element, for reading.
 fn element(storage: &CpuStorage, offset: usize) -> *const u8 {
     pointer!(storage, offset, as_ptr, ptr::null())
 }
 
-/// Finds the address of a tensor's first element to be written to.
+/// Operation that finds the address of a tensor's first element, for writing.
 struct Lend {
     data: Cell<*mut u8>,
 }

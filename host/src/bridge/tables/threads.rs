@@ -19,10 +19,12 @@ unsafe extern "C" fn run(
     part: unsafe extern "C" fn(data: *const c_void, index: u32),
     data: *const c_void,
 ) -> u32 {
-    // SAFETY: the plugin promises that its parts may be called on any thread during this call.
+    // SAFETY: the plugin promises that `part` may be called on any thread during this call, with
+    // `data` alive.
     let part = unsafe { Part::new(part, data) };
     region::run(parts as usize, |index| {
-        // SAFETY: a region does each index below `parts` once.
+        // SAFETY: a parallel region calls each index below `parts` exactly once, and ends before
+        // this call does.
         unsafe { part.call(index as u32) };
     });
     Status::OK.0

@@ -1,4 +1,4 @@
-//! `sconce.values/1`: publishing under names, and the extra entries of checkpoints.
+//! `sconce.values/1`: publishing by name, and the extra entries of checkpoints.
 
 use std::ffi::c_void;
 
@@ -20,7 +20,7 @@ pub(super) static TABLE: ValuesTable = ValuesTable {
     remove,
 };
 
-/// Where entries of a kind are stored, or why they can't be set now.
+/// Store for entries of a kind, or the reason why they can't be set now.
 fn values_to_set<'a>(shared: &'a Shared<'_>, keep: Keep) -> Result<&'a Values, String> {
     if keep != Keep::Checkpoint {
         return Ok(&shared.values);
@@ -34,7 +34,7 @@ fn values_to_set<'a>(shared: &'a Shared<'_>, keep: Keep) -> Result<&'a Values, S
     ))
 }
 
-/// Publishes; the error is the status and the message.
+/// Publishes a value; the error is the status and the message.
 fn publish(
     shared: &Shared<'_>,
     keep: u32,
@@ -67,7 +67,7 @@ unsafe extern "C" fn set(
     json: TextAbi,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which name, text
+    // SAFETY: the context is the one that the host handed out for this call, for which name, text
     // and error are borrowed.
     unsafe {
         let Some(shared) = shared(context) else {
@@ -93,8 +93,9 @@ unsafe extern "C" fn set_tensor(
     tensor: *const TensorAbi,
     error: *mut ErrorAbi,
 ) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which name, tensor
-    // and error are borrowed.
+    // SAFETY: the context is the one that the host handed out for this call, for which name, tensor
+    // and error are borrowed; the plugin promises that the tensor's memory is readable for the
+    // call.
     unsafe {
         let (Some(shared), Some(tensor)) = (shared(context), tensor.as_ref()) else {
             return Status::INVALID.0;
@@ -107,13 +108,13 @@ unsafe extern "C" fn set_tensor(
     }
 }
 
-/// A copy of a plugin's tensor.
+/// Copies a plugin's tensor.
 ///
 /// # Safety
 ///
-/// What `abi` leads to must be readable for the call.
+/// The shape, strides and data that `abi` points to must be readable during the call.
 unsafe fn copied(abi: &TensorAbi) -> Result<Tensor, String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that everything `abi` points to is readable during the call.
     let tensor = unsafe { tensor::Tensor::borrowed(*abi) }.map_err(|error| error.to_string())?;
     match tensor.dtype() {
         Some(tensor::DType::F32) => with_elements::<f32, _>(&tensor, |x| x),
@@ -145,8 +146,8 @@ unsafe extern "C" fn get(
     name: TextAbi,
     json: *mut TextAbi,
 ) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which the name and
-    // a place for one text are borrowed.
+    // SAFETY: the context is the one that the host handed out for this call, for which the name and
+    // memory for one text are borrowed.
     let (shared, name, json) = unsafe { (shared(context), name.read(), json.as_mut()) };
     let (Some(shared), Some(name), Some(json)) = (shared, name, json) else {
         return Status::INVALID.0;
@@ -165,7 +166,7 @@ unsafe extern "C" fn get(
 }
 
 unsafe extern "C" fn remove(context: *const c_void, name: TextAbi, _error: *mut ErrorAbi) -> u32 {
-    // SAFETY: the context is the one that the host handed out for this call, in which the name is
+    // SAFETY: the context is the one that the host handed out for this call, for which the name is
     // borrowed.
     let (shared, name) = unsafe { (shared(context), name.read()) };
     match (shared, name) {

@@ -1,17 +1,17 @@
-//! Where the new crate gets `sconce-plugin-api` from.
+//! Source of `sconce-plugin-api` for the new crate.
 
 use std::path::{Path, PathBuf};
 
 use super::sources;
 use crate::diagnostic::Diagnostic;
 
-/// The directory of the copy, in the new crate.
+/// Directory of the copy, in the new crate.
 pub(super) const COPY: &str = "sconce-plugin-api";
 
-/// The dependency of the new crate.
+/// The new crate's dependency on `sconce-plugin-api`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Api {
-    /// The sources that this program carries, copied into the crate.
+    /// The sources embedded in this program, copied into the crate.
     Copy,
     /// A directory of sources.
     Path(PathBuf),
@@ -20,7 +20,8 @@ pub(super) enum Api {
 }
 
 impl Api {
-    /// What the user names; else the checkout that this program lies in; else the program's own sources.
+    /// Returns what the user named; otherwise the checkout that contains this program; otherwise the
+    /// embedded sources.
     pub(super) fn find(named: Option<&str>) -> Result<Api, Diagnostic> {
         if let Some(named) = named {
             return Api::parse(named);
@@ -55,17 +56,17 @@ impl Api {
         .hint("without `--api` the crate gets a copy of the sources that came with this program"))
     }
 
-    /// The dependency, as written between its braces in `Cargo.toml`.
+    /// The dependency as written between its braces in `Cargo.toml`.
     pub(super) fn dependency(&self) -> String {
         match self {
             Api::Copy => format!("path = \"{COPY}\""),
-            // A TOML text takes JSON's escapes.
+            // TOML strings accept JSON's escapes.
             Api::Path(path) => format!("path = {}", serde_json::json!(path)),
             Api::Version(version) => format!("version = \"{version}\""),
         }
     }
 
-    /// What the new crate's workspace leaves alone.
+    /// The `exclude` entry of the new crate's workspace.
     pub(super) fn excluded(&self) -> String {
         match self {
             Api::Copy => format!("exclude = [\"{COPY}\"]\n"),
@@ -73,7 +74,7 @@ impl Api {
         }
     }
 
-    /// Where it comes from, for the user.
+    /// Describes the source for the user.
     pub(super) fn in_words(&self) -> String {
         match self {
             Api::Copy => format!(

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 
-/// Names that no crate can have: Rust's own words, and crates that every program has.
+/// Names that no crate can have: keywords of Rust, and crates that every program has.
 const TAKEN: [&str; 51] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
     "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
@@ -11,7 +11,7 @@ const TAKEN: [&str; 51] = [
     "unsafe", "use", "where", "while", "core", "std", "test",
 ];
 
-/// What the template's own code uses.
+/// Names used by the template's own code.
 const IN_USE: [&str; 31] = [
     "Checkpoint",
     "Config",
@@ -46,10 +46,10 @@ const IN_USE: [&str; 31] = [
     "Setup",
 ];
 
-/// More names that it uses.
+/// More names used by the template's code.
 const IN_USE_TOO: [&str; 6] = ["Some", "State", "String", "TaskView", "Vec", "Restored"];
 
-/// Checks a crate's name.
+/// Checks the name of a crate.
 pub(super) fn check_crate(name: &str) -> Result<(), Diagnostic> {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -68,7 +68,7 @@ pub(super) fn check_crate(name: &str) -> Result<(), Diagnostic> {
     Err(with_proposal(problem, name))
 }
 
-/// Checks a hook's name.
+/// Checks the name of a hook.
 pub(super) fn check_hook(name: &str) -> Result<(), Diagnostic> {
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -81,7 +81,7 @@ pub(super) fn check_hook(name: &str) -> Result<(), Diagnostic> {
     Err(with_proposal(problem, name))
 }
 
-/// With a name that would do, if one can be made of it.
+/// Adds a hint with a valid name derived from the invalid one.
 fn with_proposal(problem: Diagnostic, name: &str) -> Diagnostic {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() {
@@ -105,7 +105,7 @@ fn with_proposal(problem: Diagnostic, name: &str) -> Diagnostic {
     problem.hint(format!("try `{}`", proposal.trim_matches('-')))
 }
 
-/// The name of the hook's type.
+/// Name of the hook's type.
 pub(super) fn type_of(hook: &str) -> String {
     let mut name = String::new();
     for word in hook.split('-') {
@@ -113,7 +113,7 @@ pub(super) fn type_of(hook: &str) -> String {
         name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
         name.push_str(letters.as_str());
     }
-    // Longer ones would change where rustfmt breaks lines.
+    // Longer names would change where rustfmt breaks lines.
     if name.len() > 20 {
         return "MyHook".to_owned();
     }

@@ -1,18 +1,18 @@
-//! The sources of other crates, for machines without a network: archives carry them in `share/sconce/vendor`.
+//! Sources of other crates for machines without a network; archives have them in `share/sconce/vendor`.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
 
-/// Their directory, in the new crate.
+/// Directory of the sources, in the new crate.
 pub(super) const COPY: &str = "vendor";
 
-/// What the new crate's author should know of them.
+/// Note about them for the new crate's author.
 pub(super) const IN_WORDS: &str =
     "The other crates that it needs are in vendor: cargo builds it without a network.";
 
-/// Tells cargo to take other crates from there alone: the file, and its text.
+/// Configures cargo to take other crates only from there: the file, and its text.
 pub(super) const CONFIG: (&str, &str) = (
     ".cargo/config.toml",
     "\
@@ -25,7 +25,7 @@ directory = \"vendor\"
 ",
 );
 
-/// Where the archive that this program came in has them.
+/// Finds the sources in the archive that this program came in.
 pub(super) fn find() -> Result<PathBuf, Diagnostic> {
     let program = std::env::current_exe().and_then(std::fs::canonicalize);
     let program = program.unwrap_or_default();
@@ -44,8 +44,8 @@ pub(super) fn find() -> Result<PathBuf, Diagnostic> {
     ))
 }
 
-/// Copies a directory with all that is below it, as files that the user may change and remove whatever the
-/// originals' permissions are.
+/// Copies a directory recursively. The user may change and remove the copies, whatever the originals'
+/// permissions.
 pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs_err::create_dir_all(to)?;
     for entry in fs_err::read_dir(from)? {

@@ -1,20 +1,20 @@
-//! The sources of `sconce-plugin-api` that this program carries, as crates that build outside its workspace.
+//! Sources of `sconce-plugin-api` embedded in this program, as crates that build outside its workspace.
 
 use crate::diagnostic::Diagnostic;
 
-/// Every file by its path below `plugin-api`.
+/// Every file, by its path in `plugin-api`.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/plugin_api_sources.rs"));
 
-/// What the crates inherit from.
+/// Manifest of the workspace from which the crates inherit.
 const WORKSPACE: &str = include_str!("../../../../Cargo.toml");
 
-/// Their licences: the sources go to others by themselves.
+/// Licences, needed because the sources are distributed separately.
 const LICENCES: [(&str, &str); 2] = [
     ("LICENSE-APACHE", include_str!("../../../../LICENSE-APACHE")),
     ("LICENSE-MIT", include_str!("../../../../LICENSE-MIT")),
 ];
 
-/// All files, with paths below the crate's directory and manifests that inherit nothing.
+/// All files, with paths relative to the crate's directory and manifests that inherit nothing.
 pub(super) fn files() -> Result<Vec<(&'static str, String)>, Diagnostic> {
     let licences = LICENCES
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn files() -> Result<Vec<(&'static str, String)>, Diagnostic> {
     licences.chain(sources).collect()
 }
 
-/// The crate's version.
+/// Version of the crate.
 pub(super) fn version() -> &'static str {
     let manifest = FILES.iter().find(|(name, _)| *name == "Cargo.toml");
     let mut lines = manifest.map_or("", |(_, text)| text).lines();
@@ -38,8 +38,8 @@ pub(super) fn version() -> &'static str {
     version.unwrap_or_default().trim_matches('"')
 }
 
-/// The manifest of a crate in `directory` of the workspace, with what it inherits written out, without the
-/// lints and what its tests need.
+/// Returns the manifest of a crate in `directory` of the workspace, with inherited values filled in. Lints
+/// and development dependencies are left out.
 fn standalone(manifest: &str, directory: &str) -> Result<String, Diagnostic> {
     let mut text = String::new();
     let mut section = "";
@@ -61,7 +61,7 @@ fn standalone(manifest: &str, directory: &str) -> Result<String, Diagnostic> {
                         format!("in {directory}Cargo.toml of this program's sources"),
                     )
                 })?;
-                // A path below the workspace becomes one below the crate.
+                // A path in the workspace becomes one in the crate.
                 let value = value.replace(&format!("path = \"{directory}"), "path = \"");
                 for part in [key, " = ", value.as_str()] {
                     text.push_str(part);
@@ -74,7 +74,7 @@ fn standalone(manifest: &str, directory: &str) -> Result<String, Diagnostic> {
     Ok(text.trim_end().to_owned() + "\n")
 }
 
-/// The value of a key in a section of the workspace's manifest.
+/// Value of a key in a section of the workspace's manifest.
 fn inherited(section: &str, key: &str) -> Option<&'static str> {
     let (_, rest) = WORKSPACE.split_once(&format!("\n{section}\n"))?;
     let mut lines = rest.lines().take_while(|line| !line.starts_with('['));

@@ -1,53 +1,53 @@
-//! The arguments of `sconce new-run`.
+//! Arguments of `sconce new-run`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// The arguments of `sconce new-run`.
+/// Arguments of `sconce new-run`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct NewRunArgs {
-    /// The manifest to write.
+    /// Manifest to write.
     #[arg(default_value = "run.json")]
     pub(super) file: PathBuf,
-    /// What the data is. On a terminal it is asked for.
+    /// Kind of data. Default: asked for on a terminal, otherwise guessed from `--data`.
     #[arg(long, value_enum)]
     pub(super) task: Option<TaskKind>,
-    /// The data: a directory of images or of IDX files, a table, a text.
+    /// Data: a directory of images or of IDX files, a table, or a text.
     #[arg(long, value_name = "PATH")]
     pub(super) data: Option<PathBuf>,
-    /// The column of a table to be learned. Default: its last one.
+    /// Target column of a table. Default: the last one.
     #[arg(long, value_name = "COLUMN")]
     pub(super) target: Option<String>,
-    /// The model. Default: one that suits the data.
+    /// Model. Default: one that suits the data.
     #[arg(long, value_enum)]
     pub(super) model: Option<ModelKind>,
-    /// A directory with plugins. Default: the standard plugins, where they lie beside this program;
-    /// installed ones are found without.
+    /// Directory with plugins. Default: the standard plugins next to this program, if any; installed
+    /// ones are found without it.
     #[arg(long = "plugins", value_name = "DIR")]
     pub(super) plugins: Vec<PathBuf>,
-    /// How many passes over the training data.
+    /// Number of passes over the training data.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) epochs: Option<u64>,
-    /// Asks nothing: takes the defaults for what is not said.
+    /// Asks nothing: uses defaults for everything not given.
     #[arg(long, short)]
     pub(super) yes: bool,
 }
 
-/// What the data is.
+/// Kind of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum TaskKind {
     /// Images to classify: a directory for each class, or the IDX files of MNIST.
     Image,
-    /// A table: a line per sample, a column to be learned.
+    /// A table: one line per sample, one target column.
     Table,
-    /// A text, of which each next byte is learned.
+    /// A text, whose next bytes are predicted.
     Text,
-    /// Digits drawn from the seed: nothing to download.
+    /// Digits generated from the seed: nothing to download.
     Digits,
 }
 
-/// The models that are offered.
+/// Models to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum ModelKind {
     /// A multi-layer perceptron.

@@ -1,10 +1,10 @@
-//! What a manifest's keys mean, in words: from its schema. JSON has no comments.
+//! Explanation of a manifest's keys, from its schema, since JSON has no comments.
 
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-/// The text that goes beside the manifest.
+/// Text of the file next to the manifest.
 pub(super) fn notes(manifest: &Value, schema: &Value, file: &str) -> String {
     let mut text = format!(
         "# What stands in `{file}`\n\nJSON has no comments, so they stand here. Relative paths start at \
@@ -21,7 +21,7 @@ pub(super) fn notes(manifest: &Value, schema: &Value, file: &str) -> String {
     let values = manifest.as_object().unwrap_or(&empty);
     for (key, schema) in known.iter().filter(|(key, _)| values.contains_key(*key)) {
         let value = values.get(key).unwrap_or(&Value::Null);
-        // Writing to a text can't fail.
+        // Writing to a string can't fail.
         let _ = write!(text, "\n## `{key}`\n\n{}\n", description(schema));
         let Value::Object(parts) = value else {
             continue;
@@ -52,7 +52,7 @@ pub(super) fn notes(manifest: &Value, schema: &Value, file: &str) -> String {
     text
 }
 
-/// The schema of the kind that the value is of.
+/// Returns the schema of the value's kind.
 fn chosen(schema: &Value, value: &Value) -> Value {
     let choices = ["oneOf", "anyOf"]
         .iter()
@@ -72,7 +72,7 @@ fn description(schema: &Value) -> String {
         .replace('\n', " ")
 }
 
-/// The description, with the default where the text does not say it.
+/// Returns the description, with the default if the text doesn't mention one.
 fn described(schema: &Value) -> String {
     let text = description(schema);
     match &schema["default"] {

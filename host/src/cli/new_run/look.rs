@@ -1,4 +1,4 @@
-//! What is in a file of data, whatever it is called.
+//! Detection of what a data file contains, regardless of its name.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,10 +9,10 @@ use crate::diagnostic::Diagnostic;
 use crate::signature::{self, GZIP};
 use sconce_data::regular_file::open_regular;
 
-/// How much of a file is looked at, in bytes; a table's header is no longer.
+/// Number of bytes of a file that are read; a table's header is no longer.
 const MOST: u64 = 1 << 20;
 
-/// The start of a file, unpacked where it is gzipped.
+/// Start of a file, decompressed if it is gzipped.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Start {
     pub(super) bytes: Vec<u8>,
@@ -22,7 +22,7 @@ pub(super) struct Start {
 impl Start {
     /// # Errors
     ///
-    /// Where the file can't be read, is damaged, or is of a format that no data here has.
+    /// If the file can't be read, is damaged, or has a format that no data kind supports.
     pub(super) fn of(file: &Path) -> Result<Start, Diagnostic> {
         let failed = |error: std::io::Error| {
             Diagnostic::new(format!("`{}` can't be read: {error}", file.display()))
@@ -46,7 +46,7 @@ impl Start {
         }
     }
 
-    /// Why it is neither a table nor a text.
+    /// Reason why it is neither a table nor a text.
     fn problem(&self, file: &Path) -> Option<Diagnostic> {
         let within = if self.is_gzipped {
             "gzipped, and in that "
@@ -74,7 +74,7 @@ impl Start {
         })
     }
 
-    /// The first line, without a mark of the byte order.
+    /// First line, without a byte order mark.
     pub(super) fn first_line(&self) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
         let line = text.split(['\n', '\r']).next().unwrap_or_default();

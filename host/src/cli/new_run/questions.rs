@@ -1,10 +1,10 @@
-//! Questions on a terminal, each with an answer for whoever just presses the key.
+//! Questions on a terminal, each with a default answer for the Enter key.
 
 use std::io::{BufRead, Write};
 
 use crate::printable;
 
-/// Asks, or takes the defaults.
+/// Asks questions, or takes the defaults.
 pub(super) struct Questions<R, W> {
     reader: R,
     writer: W,
@@ -20,13 +20,13 @@ impl<R: BufRead, W: Write> Questions<R, W> {
         }
     }
 
-    /// Whether anybody is there to answer.
+    /// Whether there is a user to answer.
     pub(super) fn asks(&self) -> bool {
         self.asks
     }
 
-    /// The answer, until `read` understands one; the default where there is none or nobody answers.
-    /// `read` says what is wrong with an answer.
+    /// Asks until `read` accepts an answer; takes the default if the answer is empty or there is no
+    /// user. `read` returns what is wrong with an answer.
     pub(super) fn ask<T>(
         &mut self,
         question: &str,
@@ -34,7 +34,7 @@ impl<R: BufRead, W: Write> Questions<R, W> {
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Result<T, String> {
         while self.asks {
-            // A terminal that is gone is read from next: that ends it.
+            // A closed terminal makes the read fail, which ends the loop.
             let shown = if default.is_empty() {
                 String::new()
             } else {
@@ -75,7 +75,7 @@ mod tests {
         let mut questions = Questions::new(&b"many\n\n7\n"[..], &mut shown, true);
         assert_eq!(questions.ask("How many?", "3", number), Ok(3));
         assert_eq!(questions.ask("And now?", "3", number), Ok(7));
-        // Nobody is there any more.
+        // The input has ended.
         assert_eq!(questions.ask("Still there?", "5", number), Ok(5));
         assert!(!questions.asks());
         let shown = String::from_utf8_lossy(&shown).into_owned();

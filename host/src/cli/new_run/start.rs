@@ -1,4 +1,4 @@
-//! What a new run trains: chosen by arguments, by questions, or by what suits the data.
+//! Task, model and length of a new run: from arguments, questions, or defaults that suit the data.
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::look;
 use super::questions::Questions;
 use crate::diagnostic::Diagnostic;
 
-/// What is trained, and how long.
+/// Data and model to train, and for how long.
 #[derive(Debug, PartialEq)]
 pub(super) struct Start {
     data: Data,
@@ -44,7 +44,7 @@ struct Pair {
 impl Start {
     /// # Errors
     ///
-    /// Where the data is not there, or is not what it is said to be.
+    /// If the data does not exist, or is not of the stated kind.
     pub(super) fn choose<R: BufRead, W: Write>(
         arguments: &NewRunArgs,
         questions: &mut Questions<R, W>,
@@ -95,7 +95,7 @@ impl Start {
         })
     }
 
-    /// Writes it into the manifest; `from` says how the manifest has to name a path.
+    /// Writes the choices into the manifest; `from` converts paths to the form used there.
     pub(super) fn fill(&self, manifest: &mut Value, from: impl Fn(&Path) -> PathBuf) {
         manifest["model"] = match self.model {
             ModelKind::Mlp => json!({"kind": "mlp", "hidden": [128]}),
@@ -200,7 +200,7 @@ impl Data {
         }
     }
 
-    /// The models for it, the first one by default.
+    /// Models that suit the data, the default first.
     fn models(&self) -> &'static [ModelKind] {
         match self {
             Data::Digits => &[ModelKind::Mlp, ModelKind::Convnet, ModelKind::Resnet],
@@ -218,7 +218,7 @@ fn name<T: ValueEnum>(value: &T) -> String {
     possible.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// One of a few words.
+/// Asks for one of a few words.
 fn choice<T: ValueEnum, R: BufRead, W: Write>(
     questions: &mut Questions<R, W>,
     question: &str,
@@ -233,7 +233,7 @@ fn choice<T: ValueEnum, R: BufRead, W: Write>(
         .map_err(Diagnostic::new)
 }
 
-/// What a path looks like; what a gzipped file is called without its ending counts.
+/// Guesses the kind of data from a path; a gzipped file is judged by its name without `.gz`.
 fn guess(path: &Path) -> TaskKind {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_lowercase();
@@ -260,7 +260,7 @@ fn there(path: &Path) -> Result<PathBuf, String> {
     ))
 }
 
-/// A directory of IDX files, or one with a directory for each class.
+/// Finds IDX files in a directory, or one subdirectory per class.
 fn images(directory: &Path) -> Result<Data, Diagnostic> {
     if !directory.is_dir() {
         let problem = Diagnostic::new(format!("`{}` is no directory", directory.display()));
@@ -310,7 +310,7 @@ fn images(directory: &Path) -> Result<Data, Diagnostic> {
     Err(Diagnostic::new(problem))
 }
 
-/// A table with a header, whose column to be learned is known.
+/// Reads a table's header and chooses the target column.
 fn table<R: BufRead, W: Write>(
     file: &Path,
     header: &str,

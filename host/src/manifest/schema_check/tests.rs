@@ -1,4 +1,4 @@
-//! What is told of values that do not fit their schema.
+//! Messages for values that do not fit their schema.
 
 use serde_json::json;
 

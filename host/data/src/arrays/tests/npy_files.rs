@@ -1,4 +1,4 @@
-//! The files of NumPy, byte by byte.
+//! NumPy files, byte by byte.
 
 use half::f16;
 
@@ -69,7 +69,7 @@ fn every_version_and_order_is_read() {
     let dictionary = |order: &str| {
         format!("{{\"shape\": (2, 3, 4), 'fortran_order': {order}, 'descr': '<f4'}}\n")
     };
-    // The element at (i, j, k) is i + 2 j + 6 k in Fortran's order.
+    // The element at (i, j, k) is i + 2 j + 6 k in Fortran order.
     let mut columns_first = Vec::new();
     for i in 0..2_u8 {
         for j in 0..3_u8 {

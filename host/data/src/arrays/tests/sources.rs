@@ -93,7 +93,7 @@ fn parts_keep_the_classes_shares_and_the_trainings_scale() {
     }
     let again = place.load(arrays(), &keys).expect("it is right");
     assert_eq!(all(&again.val.expect("val")), all(&val));
-    // Of its own files: two samples, scaled by the training's mean of 5 and 6.
+    // Separate files: two samples, scaled by the training means of 5 and 6.
     place.write(
         "own.npy",
         &npy("<f4", "(2, 2)", &f32s(&[5.0, 6.0, 5.0, 6.0])),

@@ -1,4 +1,4 @@
-//! What is learnt from the training rows, and from no other.
+//! Statistics come from the training rows only.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ fn record(fields: &[(&str, &str)]) -> BTreeMap<String, String> {
     fields.iter().map(owned).collect()
 }
 
-/// Trained on 1 and 3, validated on a file with 100.
+/// Training rows with 1 and 3, and a validation file with 100.
 fn scaled(keys: &Value) -> CsvData {
     let place = Place::new("a,c,y\n1,p,0\n3,q,1\n,q,1\n");
     place.write("own", b"a,c,y\n100,r,0\n,,1\n");
@@ -23,11 +23,11 @@ fn scaled(keys: &Value) -> CsvData {
 
 #[test]
 fn numbers_are_standardised_by_the_training_rows_alone() {
-    // Mean 2, deviation 1; what is missing becomes the mean, which is 0.
+    // Mean 2, deviation 1; a missing value is replaced by the mean and so becomes 0.
     let data = scaled(&json!({}));
     let expected = [[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0]];
     assert_eq!(inputs(&data.splits.train), expected);
-    // A category that the training doesn't have is 0 everywhere, and so is a missing one here.
+    // A category that does not occur in the training rows is 0 everywhere; so is a missing one here.
     let val = data.splits.val.expect("val");
     assert_eq!(inputs(&val), [[98.0, 0.0, 0.0], [0.0, 0.0, 0.0]]);
 }

@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a table, in words.
+//! Every error of a table, with its message.
 
 use super::*;
 
@@ -252,7 +252,7 @@ fn quotes_that_do_not_match_are_told_with_their_lines() {
         let text = place.error(&json!({}));
         assert!(text.contains(&words), "{words}: {text}");
     }
-    // Quotes that match: around delimiters, line ends and quotes, and in the middle of a text.
+    // Matching quotes: around delimiters, line ends and quotes, and in the middle of a text.
     let right = "a,y\n1,\"c,\"\"a\"\"\nt\" \n2,6\" nail\r\n3,\"\"\"\"\r4,x";
     let data = Place::new(right).read(&json!({})).expect("it is right");
     let names = data.splits.train.class_names().to_vec();
@@ -271,7 +271,7 @@ fn a_value_that_is_no_number_makes_no_categories_of_numbers() {
         ("1.5x", "found `1.5x`; correct it"),
         ("n/a", "found `n/a`; correct it, add it to `data.missing`"),
     ] {
-        // Few rows of few values: the columns of small tables are numbers too.
+        // Few rows with few values: columns of small tables are numeric, too.
         for (table, key) in [
             (
                 format!("a,y\n1,p\n2,q\n1,p\n{odd},q\n2,p\n"),
@@ -293,7 +293,7 @@ fn a_value_that_is_no_number_makes_no_categories_of_numbers() {
         text.contains("line 2 of") && text.contains("`1,5`"),
         "{text}"
     );
-    // What the manifest says goes before what a column looks like.
+    // The manifest takes precedence over the contents of a column.
     let table = "a,y\n1,3\n2,3\n1,x\n";
     let data = Place::new(table).read(&json!({"target_kind": "classes"}));
     assert_eq!(

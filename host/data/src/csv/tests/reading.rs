@@ -1,4 +1,4 @@
-//! Right tables in all their forms.
+//! Valid tables in all their forms.
 
 use std::io::Write;
 
@@ -70,7 +70,7 @@ fn columns_without_names_are_called_by_their_places() {
     assert_eq!(data.encoder.input_names(), ["column1", "column2"]);
     assert_eq!(inputs(&data.splits.train), [[1.0, 2.0], [3.0, 4.0]]);
     assert_eq!(numbers(&data.splits.train), [[5.0], [6.0]]);
-    // A header may leave a name out, as for the index that others write first.
+    // A header may leave a name empty, as for the index column that other tools write first.
     let place = Place::new(",y\n1,2\n3,4\n");
     let data = place.read(&plain()).expect("it is right");
     assert_eq!(data.encoder.input_names(), ["column1"]);
@@ -105,7 +105,7 @@ fn targets_are_what_they_look_like_unless_told_otherwise() {
     assert_eq!(two.targets(), &Targets::Numbers(names));
     assert_eq!(two.sample_shape(), [1]);
     assert_eq!(numbers(&two), [[0.5, 10.0], [1.5, 9.0], [2.5, 10.0]]);
-    // Classes that are numbers are in the order of numbers.
+    // Numeric classes are in numerical order.
     let classes_of = train(json!({"target_kind": "classes"}));
     assert_eq!(classes_of.class_names(), ["9", "10"]);
     assert_eq!(classes(&classes_of), [1, 0, 1]);

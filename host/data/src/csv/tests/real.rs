@@ -1,4 +1,4 @@
-//! The penguins of Palmer Station, with what is missing in them.
+//! The Palmer penguins data set, including its missing values.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn the_penguins_are_read() {
     assert_eq!((splits.train.len(), val.len(), test.len()), (206, 69, 69));
     for (data, expected) in [(&splits.train, 206), (&val, 69), (&test, 69)] {
         let classes = classes(data);
-        // Of all 344, 152, 68 and 124.
+        // Of 344 rows in all, 152, 68 and 124.
         for (class, of_all) in [(0, 152), (1, 68), (2, 124)] {
             let found = classes.iter().filter(|&&c| c == class).count() as f64;
             let share = f64::from(of_all) / 344.0 * f64::from(expected);

@@ -1,4 +1,4 @@
-//! Crops and mirrors are those drawn by hand; draws depend on seed, epoch and index alone.
+//! Crops and flips compared with hand-written results; draws depend only on seed, epoch and index.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn augmentation(padding: usize, flip: Option<Flip>) -> Augmentation {
     }
 }
 
-/// The image of 2 channels of 2 × 3 pixels after a draw.
+/// Returns the image of 2 channels of 2 × 3 pixels after a draw.
 fn after(augmentation: Augmentation, top: usize, left: usize, flipped: bool) -> Vec<u8> {
     let draw = Draw { top, left, flipped };
     let pixels = [1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16];
@@ -67,7 +67,7 @@ fn flips_are_exact_mirrors() {
     ] {
         assert_eq!(after(augmentation, 0, 0, flipped), expected);
     }
-    // A crop that is mirrored afterwards.
+    // A crop followed by a flip.
     let both = augmentation(1, Some(Flip::Horizontal));
     assert_eq!(after(both, 0, 0, true)[..6], [0, 0, 0, 2, 1, 0]);
 }
@@ -94,7 +94,7 @@ fn a_flip_stays_when_a_crop_is_added() {
     }
 }
 
-/// Six images of 3 × 4 × 5 without two equal pixels next to each other, four of them for training.
+/// Six images of 3 × 4 × 5 without equal neighbouring pixels, four of them for training.
 fn splits(config: &AugmentConfig, seed: u64) -> Result<Splits, crate::Error> {
     let pixels = (0..360_usize).map(|pixel| (pixel * 7 % 251 + 1) as u8);
     let images = Images::new(pixels.collect(), [3, 4, 5], vec![0, 1, 0, 1, 0, 1]);
@@ -119,7 +119,7 @@ fn splits(config: &AugmentConfig, seed: u64) -> Result<Splits, crate::Error> {
     assembly.splits(images, parts, Part::Count(2), Part::Own(own))
 }
 
-/// The numbers of some samples in an epoch.
+/// Returns the inputs of some samples in an epoch.
 fn numbers(data: &dyn Dataset, indices: &[u32], epoch: u64) -> Vec<f32> {
     let inputs = data.gather(indices, epoch).expect("a batch").inputs;
     let flat = inputs.flatten_all().expect("flat");
@@ -174,7 +174,7 @@ fn no_border_and_no_flip_change_nothing() {
     let all = [0, 1, 2, 3];
     let expected = numbers(plain.train.as_ref(), &all, 0);
     assert_eq!(numbers(nothing.as_ref(), &all, 5), expected);
-    // As well where the draws are made.
+    // The same holds for the draws themselves.
     let unmoved = augmentation(0, None);
     for index in 0..20 {
         let Draw { top, left, flipped } = unmoved.draw(1, index);

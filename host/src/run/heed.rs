@@ -1,0 +1,165 @@
+//! What the outside asks of a run between two iterations, and what it is shown.
+
+use std::time::Instant;
+
+use sconce_plugin_api::Phase;
+use sconce_plugin_api::abi::ViewAbi;
+
+use super::manner::{INTERRUPTED, Manner};
+use super::remote::BY_KEY;
+use super::{Interrupt, Now, Observer, Profile, Remote, RunError, Trainer, Wish};
+use crate::bridge::Stop;
+use crate::log::Level;
+
+impl Trainer<'_> {
+    /// A run that ends soon after `interrupt` is raised: the iteration, or the validation, under way
+    /// is finished, and a checkpoint saved.
+    pub fn interruptible(mut self, interrupt: &Interrupt) -> Self {
+        self.outside.interrupt = interrupt.clone();
+        self
+    }
+
+    /// Whether the run is to be left here; then a checkpoint of this moment has been saved.
+    pub(super) fn is_interrupted(&mut self) -> Result<bool, RunError> {
+        if self.outside.interrupted_by.is_some() {
+            return Ok(true);
+        }
+        let Some(signal) = self.outside.interrupt.signal() else {
+            return Ok(false);
+        };
+        self.outside.interrupted_by = Some(signal);
+        if self.saver.store.is_some() {
+            let message = format!("{}: saving a checkpoint", signal.name());
+            self.shared.log.log(Level::Info, "sconce", &message);
+            self.outside.interrupt.set_saving(true);
+            let saved = self.save(INTERRUPTED, "", Manner::WHOLE);
+            self.outside.interrupt.set_saving(false);
+            saved?;
+        }
+        Ok(true)
+    }
+}
+
+impl Trainer<'_> {
+    /// A run of which things can be asked from outside.
+    pub fn asked_by(mut self, remote: &Remote) -> Self {
+        self.outside.remote = remote.clone();
+        self
+    }
+
+    /// Does what was asked for from outside. To be called between two iterations alone.
+    #[inline]
+    pub(super) fn grant(&mut self) -> Result<(), RunError> {
+        if self.outside.remote.is_asked() {
+            return self.grant_all();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn grant_all(&mut self) -> Result<(), RunError> {
+        let mut is_paused = false;
+        loop {
+            match self.outside.remote.next() {
+                Some(Wish::Checkpoint) => self.save_by_key()?,
+                Some(Wish::Validate) => self.validate_by_key()?,
+                Some(Wish::Pause) => is_paused = true,
+                Some(Wish::GoOn) => is_paused = false,
+                Some(Wish::Stop) => {
+                    self.shared.requests.ask_stop(Stop {
+                        reason: "asked for at the terminal".to_owned(),
+                        after_epoch: false,
+                        hook: String::new(),
+                    });
+                    return Ok(());
+                }
+                None if !is_paused || self.outside.interrupt.signal().is_some() => return Ok(()),
+                None => self.pause(),
+            }
+            if self.position.jumped {
+                // A hook has rolled back in the validation: the rest after the jump.
+                return Ok(());
+            }
+        }
+    }
+
+    fn save_by_key(&mut self) -> Result<(), RunError> {
+        if self.saver.store.is_none() {
+            let warning = "no checkpoint: the run has no output directory";
+            self.shared.warn(warning);
+            return Ok(());
+        }
+        let iteration = self.view.iteration;
+        let message = format!("saving the checkpoint `{BY_KEY}` after iteration {iteration}");
+        self.shared.info(&message);
+        self.save(BY_KEY, "", Manner::WHOLE)
+    }
+
+    fn validate_by_key(&mut self) -> Result<(), RunError> {
+        if self.task.data(Phase::Val).is_none() {
+            self.shared.warn("no validation: there is no data for one");
+            return Ok(());
+        }
+        let iteration = self.view.iteration;
+        self.shared
+            .info(&format!("validating after iteration {iteration}"));
+        self.validate_now()
+    }
+
+    /// Waits a while, which is no part of the pass's time and of the training's pace.
+    fn pause(&mut self) {
+        let begin = Instant::now();
+        self.outside.remote.wait();
+        let waited = begin.elapsed();
+        self.timing.pass.begin += waited;
+        self.shared.clock.pause(waited);
+    }
+}
+
+impl<'run> Trainer<'run> {
+    /// A run that somebody watches.
+    pub fn watched_by(mut self, observer: &'run dyn Observer) -> Self {
+        self.outside.observer = Some(observer);
+        self
+    }
+}
+
+impl Trainer<'_> {
+    /// Shows the observer where the run is.
+    #[inline]
+    pub(super) fn show(&self) {
+        let Some(observer) = self.outside.observer else {
+            return;
+        };
+        let now = self.now();
+        if observer.sees(&now) {
+            let pass = Profile::of(&self.timing.pass, self.hooks.hooks(), self.hooks.times());
+            observer.sees_times(now.phase, &pass);
+        }
+    }
+
+    /// Shows the observer a pass that is over.
+    pub(super) fn show_end(&self, phase: Phase, pass: &Profile) {
+        if let Some(observer) = self.outside.observer {
+            let board = self.shared.metrics.borrow();
+            observer.sees_end(&self.now(), board.of(phase), pass);
+        }
+    }
+
+    fn now(&self) -> Now {
+        let view = &self.view;
+        Now {
+            phase: Phase::from_number(view.phase).unwrap_or(Phase::Train),
+            epoch: view.epoch,
+            epochs: view.epochs,
+            batch: view.batch,
+            batches: view.batches,
+            iteration: view.iteration,
+            samples: view.samples,
+            loss: (view.flags & ViewAbi::HAS_LOSS != 0).then_some(view.loss),
+            learning_rate: self.shared.learning_rate.get(),
+            elapsed: self.shared.clock.elapsed_seconds(),
+            remaining: self.shared.clock.remaining_seconds(),
+        }
+    }
+}
