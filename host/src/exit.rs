@@ -1,5 +1,4 @@
-//! Exit codes: part of the interface, for scripts. `docs/faults.md` says what each of them leaves
-//! behind.
+//! Exit codes: part of the interface, for scripts. `docs/faults.md` says what each leaves behind.
 
 /// Success, or a hook requested the stop.
 pub const DONE: u8 = 0;

@@ -1,23 +1,34 @@
 //! Sconce: a training host for candle models, with hooks from shared libraries.
 //!
-//! The binary is this library's [`cli::main`] and an allocator. A program with a task of its own
-//! uses the same parts: a [`task::Task`], an [`optim::Optimizer`], hooks from
-//! [`session`], and a [`run::Trainer`] that brings them together.
+//! The binary consists of this library's [`cli::main`] and an allocator. A program with its own task uses the same
+//! parts: a [`task::Task`], an [`optim::Optimizer`], hooks created by [`session`], and a [`run::Trainer`] that
+//! combines them.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`manifest`] | the run manifest: read, checked, resolved |
-//! | [`plugin`] | plugins: found, inspected without running their code, opened |
-//! | [`dispatch`] | the order of hooks at each mount point, their calls, their faults |
-//! | [`faults`] | what a hook can do to the whole process: crashes, exits, hangs |
-//! | [`bridge`] | the host's side of the boundary: what hooks may ask and read |
-//! | [`run`] | the loop |
-//! | [`task`], [`nn`], [`loss`], [`metric`], [`data`] | what is trained |
-//! | [`parameters`], [`gradients`], [`optim`], [`random`], [`init`] | in which way it can be repeated to the bit |
-//! | [`checkpoint`], [`weights`] | a run's state, or its model alone, in a file |
-//! | [`predict`] | a model's outputs as people read them |
-//! | [`session`] | from a manifest to a run |
+//! | [`cli`] | the command line, one file per subcommand |
+//! | [`manifest`] | the run manifest: parsing, checks, defaults |
+//! | [`session`] | everything between a manifest and a run: plugins, data, task, optimizer and hooks |
+//! | [`run`] | the training loop |
+//! | [`plugin`] | plugins: search, inspection without running their code, opening |
+//! | [`dispatch`] | calls of hooks: order at each mount point, filters, faults |
+//! | [`bridge`] | the host's functions that hooks call: what they read, publish and request |
+//! | [`faults`] | crashes, exits and hangs caused by hooks |
+//! | [`task`] | what the loop trains: a model, its data, loss and metrics |
+//! | [`checkpoint`], [`weights`] | files of a run's complete state, or of its weights alone |
+//! | [`predict`] | a model's outputs in readable form |
 //! | [`validate`] | the conformance suite for plugins |
+//! | [`diagnostic`], [`log`], [`exit`] | error messages, log messages, exit codes |
+//! | [`metric_board`], [`files`] | metrics of all phases, atomic writing of files |
+//!
+//! Three crates below this one are re-exported here:
+//!
+//! | crate | here | contents |
+//! |---|---|---|
+//! | `sconce-ops` | [`kernels`], [`random`] | fused operations with gradients, their kernels, random numbers |
+//! | `sconce-nn` | [`nn`], [`loss`], [`metric`], [`init`] | layers and models, losses, metrics, initialisation |
+//! | | [`parameters`], [`gradients`], [`optim`] | named parameters, their gradients, optimizers |
+//! | `sconce-data` | [`data`] | reading, splitting, normalising and batching of data |
 
 #[expect(unsafe_code, reason = "the host's functions, called by plugins")]
 pub mod bridge;

@@ -62,9 +62,9 @@ pub enum Error {
     #[error("can't read the weights: {0}")]
     File(#[from] std::io::Error),
     /// The file is not a safetensors file, or is damaged.
-    #[error("`{}` is no safetensors file, or a damaged one: {reason}", path.display())]
+    #[error("`{}` is not a safetensors file, or a damaged one: {reason}", path.display())]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -72,7 +72,7 @@ pub enum Error {
     /// A file of another format, which has to be converted first.
     #[error("`{}` is {what}, and weights are read from safetensors files: {advice}", path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The format that was recognised.
         what: String,
@@ -82,9 +82,9 @@ pub enum Error {
     /// The requested renaming is impossible.
     #[error("the weights in `{}` can't be renamed: {reason}", path.display())]
     Rename {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
     /// The checkpoint is damaged, or the directory is not a checkpoint.
@@ -93,7 +93,7 @@ pub enum Error {
     /// Not a single weight matches.
     #[error("none of the weights in `{}` fits the model: {comparison}", path.display())]
     NothingFits {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Missing, unexpected and misshapen weights.
         comparison: Comparison,
@@ -101,7 +101,7 @@ pub enum Error {
     /// The file or checkpoint has no set of this name.
     #[error("`{}` has no set `{set}`; there are {known}", path.display())]
     Set {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The requested name.
         set: String,
@@ -111,7 +111,7 @@ pub enum Error {
     /// Some weights don't match.
     #[error("the weights in `{}` don't fit the model: {comparison}", path.display())]
     Misfit {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Which weights match and which don't.
         comparison: Comparison,
@@ -507,7 +507,7 @@ mod tests {
         let error = load(&path, &parameters, true)
             .expect_err("no weights")
             .to_string();
-        assert!(error.contains("is no safetensors file"), "{error}");
+        assert!(error.contains("is not a safetensors file"), "{error}");
         let other = model(&[("b.weight", &[1])], 0.0);
         save(&path, &other).expect("saved");
         for strict in [true, false] {
@@ -616,7 +616,7 @@ mod tests {
             (
                 "w.safetensors",
                 b"nothing",
-                ["no safetensors file", "damaged"],
+                ["not a safetensors file", "damaged"],
             ),
         ] {
             let path = directory.path().join(name);

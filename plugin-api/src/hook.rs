@@ -32,15 +32,11 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 ///
 /// # What may be requested where
 ///
-/// - **Everywhere** except at `on_exception` and `after_run`: [`stop`](crate::TaskView::stop) and
-///   [`stop_after_epoch`](crate::TaskView::stop_after_epoch). Metrics, values and tensors may be published at
-///   every point.
-/// - **Between iterations**, that is at `before_run`, `before_loop`, `before_epoch`, `before_iter`,
-///   `after_iter`, `after_epoch`, `after_cycle` and `after_loop`, in any phase: set learning rates, momentum
-///   and accumulation, freeze parameters, save, copy, delete, publish and load checkpoints, swap parameters,
-///   and choose whether module hooks are called.
-/// - Each method below lists what may be done there **in addition**.
-///   [`Request::is_legal_at`](crate::ext::Request::is_legal_at) is the complete table.
+/// Metrics, values and tensors may be published at every point. A stop and everything below may be requested, and
+/// tensors changed in place, where this table says, which is generated from
+/// [`Request::is_legal_at`](crate::ext::Request::is_legal_at):
+///
+#[doc = include_str!("ext/legal.md")]
 ///
 /// # Examples
 ///

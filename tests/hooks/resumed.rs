@@ -303,19 +303,17 @@ fn after_saves(stage: &Stage<'_>, wanted: &dyn Fn(&str) -> bool) -> Vec<String> 
             resume: Some(tag),
             ..saves
         };
-        let difference = resumed(stage, course, expected, &left);
+        let seen = resumed(stage, course, expected, &left);
         let again = content();
         let mut parts = expected_content.iter();
         let states = parts.find(|(name, part)| again.get(*name) != Some(*part));
-        let states = states.map(|(name, part)| {
-            format!(
-                "in the last checkpoint, {name}: {part:.300} / {:.300}",
-                again.get(name).map_or("nothing", String::as_str)
-            )
+        let states = states.and_then(|(name, part)| {
+            let of_it = again.get(name).cloned().unwrap_or_default();
+            let found = difference(std::slice::from_ref(part), &[of_it])?;
+            Some(format!("in the last checkpoint, {name}: {found}"))
         });
         found.extend(
-            difference
-                .or(states)
+            seen.or(states)
                 .map(|difference| format!("{tag}: {difference}")),
         );
     }

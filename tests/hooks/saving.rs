@@ -305,7 +305,7 @@ fn a_file_that_cant_be_saved_is_told() {
             "would have one copy, `a.json`",
         ),
         (json!({"files": []}), 3, "files"),
-        (json!({"files": ["a[.py"]}), 3, "`a[.py` is no pattern"),
+        (json!({"files": ["a[.py"]}), 3, "`a[.py` is not a pattern"),
         (
             json!({"files": ["a"], "directory": "../x"}),
             3,

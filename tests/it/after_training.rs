@@ -120,7 +120,7 @@ fn weights_of_another_model_are_told_by_name() {
     place.write_text("text", "no tensors");
     place
         .sconce(&["eval", "manifest.json", "--checkpoint", "text"])
-        .expect(2, &["`text` is no safetensors file"]);
+        .expect(2, &["`text` is not a safetensors file"]);
 }
 
 #[test]

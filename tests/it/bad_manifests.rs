@@ -179,11 +179,14 @@ fn what_is_no_json_is_told_with_line_column_and_excerpt() {
         ),
         ("{\"name\": 'digits'}", &["texts stand in double quotes"]),
         ("{\"test\": True}", &["expected a value", "`true`, `false`"]),
-        ("{\"name\": \"C:\\dir\"}", &["no escape", "a backslash is"]),
+        (
+            "{\"name\": \"C:\\dir\"}",
+            &["invalid escape sequence", "a backslash is"],
+        ),
         ("{\"name\": \"a\0b\"}", &["control character"]),
         (
             "{\"seed\": 01}",
-            &["this is no number", "numbers are written as"],
+            &["this is not a number", "numbers are written as"],
         ),
     ] {
         text(json).expect(2, words);
@@ -684,7 +687,7 @@ fn another_language_is_named() {
             &["is TOML; a manifest is JSON", "tomllib"],
         ),
         ("config.json", "seed = 1\n", &["is TOML"]),
-        ("wrong.yaml", "{\"seed\": 1,}", &["no valid JSON"]),
+        ("wrong.yaml", "{\"seed\": 1,}", &["not valid JSON"]),
     ] {
         place.write_text(name, text);
         place.sconce(&["run", name]).expect(2, words);

@@ -192,7 +192,7 @@ fn a_roll_back_to_nothing_is_the_askers_fault() {
     let tag = json!({"at": "before_run", "what": "save_checkpoint", "text": "latest"});
     run(&json!([asker(tag)]))
         .1
-        .expect(4, &["`latest` is no tag"]);
+        .expect(4, &["`latest` is not a tag"]);
     fs::metadata("../x").expect_err("nothing is written outside");
 }
 

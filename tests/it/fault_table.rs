@@ -102,7 +102,11 @@ fn sections() -> Vec<(&'static str, Vec<Case>)> {
                 meddles("it keeps the process from exiting", "exit-hang"),
                 meddles("it crashes when the run's process exits", "late-exit-segv"),
                 raw("the root module panics", "root-panic", ANY),
-                raw("`describe` answers with what is no JSON", "no-json", ANY),
+                raw(
+                    "`describe` answers with what is not valid JSON",
+                    "no-json",
+                    ANY,
+                ),
                 raw("`describe` fails", "describe-fails", ANY),
                 raw(
                     "`create` answers that all is well, without a hook",
@@ -116,7 +120,7 @@ fn sections() -> Vec<(&'static str, Vec<Case>)> {
             vec![
                 fails("a panic at a mount point", "after_iter", "panic", ALL),
                 fails(
-                    "a panic whose payload is no text",
+                    "a panic whose payload is not text",
                     "after_iter",
                     "panic-with-number",
                     ALL,

@@ -78,7 +78,7 @@ fn an_error_is_told_with_the_line_it_came_from() {
     let (_place, finished) = run(fault("after_epoch", "wrapped"));
     finished.expect(4, &["invalid digit found in string", "src/lib.rs:"]);
     let (_place, finished) = run(fault("after_epoch", "panic-with-number"));
-    finished.expect(4, &["a panic whose payload is no text"]);
+    finished.expect(4, &["a panic whose payload is not text"]);
     let (_place, finished) = run(fault("after_iter", "panic-in-part"));
     let told = "hook `bad` panicked at `after_iter` (train), epoch 0, iteration 1: told to panic in part 5";
     let finished = finished.expect(4, &[told, "src/lib.rs:"]);

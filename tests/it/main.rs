@@ -27,6 +27,7 @@
 //! | `control` | `early-stopping`, `stop-on-nan`, `time-limit`, `check` end runs when they should |
 //! | `measured` | where averages were measured, they are what is kept, evaluated and loaded |
 //! | `hook_docs` | the tables of options in the docs are those of the schemas |
+//! | `legal_table` | the tables of what is legal where are those of the code |
 //! | `keeping` | `checkpoint` saves, keeps, loads and publishes what it should |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
 //! | `examples` | the manifests in `examples/` do what the README says of them |
@@ -74,6 +75,7 @@ mod hangs;
 mod hook_docs;
 mod keeping;
 mod large_data;
+mod legal_table;
 mod measured;
 mod modules;
 mod mutations;

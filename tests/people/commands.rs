@@ -151,7 +151,7 @@ fn runs_are_compared() {
     }
     place
         .sconce(&["compare", "runs/slow", "plugins"])
-        .expect(2, &["`plugins` is no run's directory"]);
+        .expect(2, &["`plugins` is not a run's directory"]);
 }
 
 #[test]

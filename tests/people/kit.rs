@@ -352,6 +352,47 @@ impl Hook for Counter {
     }
 }
 
+/// Remembers nothing, and takes the counters of `before_epoch` for those with which the epoch began.
+struct Beginnings(u64);
+
+#[hook(name = "beginnings", about = "Publishes where the epoch began.")]
+impl Hook for Beginnings {
+    type Config = NoConfig;
+
+    fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+        Ok(Beginnings(0))
+    }
+
+    fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train {
+            self.0 = task.iteration();
+        }
+        // Done when the epoch began: a second time it would be less than half.
+        let rate = task.learning_rate();
+        task.set_learning_rate(rate / 2.0)
+    }
+
+    fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        task.publish_metric("began", self.0 as f64)
+    }
+}
+
+#[test]
+fn a_reopened_epoch_is_shown_as_it_began() {
+    let run = ScriptedRun::new();
+    run.check_resume::<Beginnings>(json!({}))
+        .expect("a host shows the same");
+}
+
+#[test]
+fn a_buffer_is_frozen_or_not() {
+    let run = ScriptedRun::new().buffer("norm.running_mean", &[1], &[0.0]);
+    let failed = run.drive::<Doer>(json!({"what": "half a buffer"}));
+    let failed = failed.expect_err("as in a run");
+    let words = "`norm.running_mean` is a buffer, which no learning rate moves: its share is 0 or 1, found 0.5";
+    assert!(failed.message.contains(words), "{failed}");
+}
+
 #[test]
 fn what_a_hook_forgets_is_found_by_resuming() {
     let run = ScriptedRun::new();
@@ -414,6 +455,7 @@ impl Hook for Doer {
             "metric" => task.publish_metric("loss", 0.0),
             "entry" => task.add_to_checkpoint("x", &1),
             "renew" => task.renew_statistics(0),
+            "half a buffer" => task.unfreeze("norm.running_mean", 0.5),
             "panic" => panic!("no more"),
             _ => Ok(()),
         }
@@ -437,7 +479,7 @@ fn what_the_host_refuses_is_refused_in_its_words() {
         ),
         ("parameter", "no `fc9.weight`; there are: fc1.weight"),
         ("tag", "a checkpoint's tag has 1 to 128 letters"),
-        ("latest", "`latest` is no tag"),
+        ("latest", "`latest` is not a tag"),
         ("roll-back", "can't roll back to `nowhere`"),
         ("swap", "no hook has published a set `nothing`"),
         (

@@ -31,7 +31,7 @@ fn without_a_terminal_there_are_lines_and_a_word_on_why() {
     place.sconce(&["run", "manifest.json", "--ui"]).expect(
         0,
         &[
-            "lines instead of the live view: standard error is no terminal",
+            "lines instead of the live view: standard error is not a terminal",
             "epoch",
         ],
     );

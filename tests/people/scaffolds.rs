@@ -160,7 +160,7 @@ fn a_new_plugin_is_refused_where_it_can_not_be() {
     refused(
         &place,
         &["new-plugin", "2nd best"],
-        &["is no name for a crate", "try `nd-best`"],
+        &["is not a name for a crate", "try `nd-best`"],
     );
     refused(
         &place,
@@ -170,7 +170,7 @@ fn a_new_plugin_is_refused_where_it_can_not_be() {
     refused(
         &place,
         &["new-plugin", "a", "--hook", "A b"],
-        &["no name for a hook", "try `a-b`"],
+        &["not a name for a hook", "try `a-b`"],
     );
     refused(
         &place,

@@ -288,9 +288,9 @@ fn wrong_command_lines_are_told() {
             &[&file, "--only", "state.resum"],
             "did you mean `state.resume`?",
         ),
-        (&[&file, "--config", "{"], "no JSON"),
+        (&[&file, "--config", "{"], "not valid JSON"),
         (&[&file, "--level", "lax"], "expected a number from 1 to 10"),
-        (&[&file, "--timeout", "0"], "no time"),
+        (&[&file, "--timeout", "0"], "not a time"),
         (&[], "<LIBRARY>"),
     ];
     for (arguments, words) in cases {

@@ -35,7 +35,7 @@ pub fn shared_data() -> Option<PathBuf> {
     if data.is_dir() {
         return Some(data);
     }
-    say("skipped: ../shared/data with the real data is not here");
+    skip("../shared/data with the real data is not here");
     None
 }
 
@@ -47,7 +47,7 @@ pub fn shared_mnist() -> Option<(PathBuf, PathBuf)> {
     if images.is_file() && labels.is_file() {
         return Some((images, labels));
     }
-    say("skipped: ../shared/data with the MNIST images is not here");
+    skip("../shared/data with the MNIST images is not here");
     None
 }
 
@@ -55,4 +55,17 @@ pub fn shared_mnist() -> Option<(PathBuf, PathBuf)> {
 #[expect(clippy::print_stderr, reason = "tests talk to whoever runs them")]
 pub fn say(text: &str) {
     eprintln!("{text}");
+}
+
+/// Says that a test can't run here and why. Where nothing may be skipped, as in CI (`SCONCE_NO_SKIPS`), it fails.
+///
+/// # Panics
+///
+/// If that variable is set.
+pub fn skip(why: &str) {
+    assert!(
+        std::env::var_os("SCONCE_NO_SKIPS").is_none(),
+        "this test must run here, and can't: {why}"
+    );
+    say(&format!("skipped: {why}"));
 }

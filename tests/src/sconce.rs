@@ -243,4 +243,20 @@ impl Finished {
         }
         self
     }
+
+    /// Asserts that the manifest's only hook was refused with these words: by its schema, with the exit code 2 and the
+    /// place in its configuration, or by itself when it was created, with 3 and the place of its entry.
+    ///
+    /// # Panics
+    ///
+    /// If it was not; shows what was printed.
+    #[track_caller]
+    pub fn expect_refused(self, words: &str) -> Self {
+        let (code, place) = if self.stderr.contains("failed when it was created") {
+            (3, "at hooks[0]")
+        } else {
+            (2, "at hooks[0].config")
+        };
+        self.expect(code, &[words, place])
+    }
 }

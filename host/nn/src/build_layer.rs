@@ -154,7 +154,7 @@ impl Builder<'_> {
             ..
         } = config
         else {
-            return Err(Problem("is no `conv1d`".to_owned()));
+            return Err(Problem("is not a `conv1d`".to_owned()));
         };
         let &[inputs, length] = &input.shape[..] else {
             return Err(wants("sequences (channels, length)", input));
@@ -197,7 +197,7 @@ impl Builder<'_> {
             ..
         } = config
         else {
-            return Err(Problem("is no `conv2d`".to_owned()));
+            return Err(Problem("is not a `conv2d`".to_owned()));
         };
         let &[inputs, height, width] = &input.shape[..] else {
             return Err(wants("images (channels, height, width)", input));
@@ -260,7 +260,7 @@ impl Builder<'_> {
             ..
         } = config
         else {
-            return Err(Problem("is no `attention`".to_owned()));
+            return Err(Problem("is not an `attention`".to_owned()));
         };
         let (length, width) = rows(input)?;
         if !width.is_multiple_of(*heads) {

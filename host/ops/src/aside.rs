@@ -1,12 +1,12 @@
-//! The gradients of parameters past candle's store.
+//! Parameter gradients that bypass candle's gradient store.
 //!
-//! For every gradient that an operation hands it, the store makes zeros and adds it to them: two more
-//! passes over memory. Most parameters are used once, so the operations of this module lay their
-//! gradients aside while a backward pass of ours runs, which puts them into the store at the end.
-//! Everywhere else they hand them over as usual: candle's own `backward` is as complete.
+//! For every gradient that an operation returns, the store allocates zeros and adds it to them: two more passes over
+//! memory. Most parameters are used once, so this crate's operations set their gradients aside while its own backward
+//! pass runs, which puts them into the store at the end. Everywhere else they return them as usual, so candle's own
+//! `backward` is as complete.
 //!
-//! Of an activation that was used twice, as a residual is, one gradient is known before the other: an operation
-//! that goes over it anyway can add to it, which spares the pass of an addition.
+//! Of an activation that is used twice, as in a residual connection, one gradient is known before the other: an
+//! operation that writes the other one anyway can add to it, which saves a pass for the addition.
 
 use std::cell::{Cell, RefCell};
 
@@ -14,15 +14,16 @@ use candle_core::backprop::GradStore;
 use candle_core::{Result, Tensor, TensorId};
 
 thread_local! {
-    /// The parameters' gradients of the backward pass under way, if there is one.
+    /// Parameter gradients of the backward pass in progress, if there is one.
     static ASIDE: RefCell<Option<Vec<(TensorId, Tensor)>>> = const { RefCell::new(None) };
 
-    /// What is known already of the gradient of what the operation at hand was given.
+    /// Gradient already known for the current operation's first input.
     static BEFORE: Cell<Option<(TensorId, Tensor)>> = const { Cell::new(None) };
 }
 
-/// A backward pass under way. However it ends, also by a panic in an operation, the one around it goes on
-/// as before: gradients laid aside for nobody, or offered to nobody, would be lost.
+/// A backward pass in progress; restores the state of the enclosing one when dropped.
+///
+/// It does so even if an operation panics: gradients set aside or offered for a pass that is over would be lost.
 pub(super) struct Aside {
     outer: Option<Vec<(TensorId, Tensor)>>,
     outer_before: Option<(TensorId, Tensor)>,
@@ -44,7 +45,7 @@ impl Drop for Aside {
     }
 }
 
-/// Adds what was laid aside to a store.
+/// Adds the gradients set aside to a store.
 pub(super) fn bring_back(store: &mut GradStore) -> Result<()> {
     for (id, gradient) in ASIDE.take().unwrap_or_default() {
         let sum = match store.get_id(id) {
@@ -56,8 +57,9 @@ pub(super) fn bring_back(store: &mut GradStore) -> Result<()> {
     Ok(())
 }
 
-/// The gradient of a tensor, where it is wanted, as an operation returns it: laid aside where it is a
-/// parameter's and there is a pass that asks for it afterwards.
+/// The gradient of a tensor, if wanted, as an operation returns it.
+///
+/// A parameter's is set aside instead if a pass of this crate is in progress, which collects it at the end.
 pub(super) fn hand_over(tensor: &Tensor, gradient: impl Into<Option<Tensor>>) -> Option<Tensor> {
     let gradient = gradient.into()?;
     if !tensor.is_variable() {
@@ -72,13 +74,14 @@ pub(super) fn hand_over(tensor: &Tensor, gradient: impl Into<Option<Tensor>>) ->
     })
 }
 
-/// Offers an operation what is known of the gradient of a tensor, for it to be added to in the same pass over memory
-/// in which the operation's own share is computed. What nobody takes is to be [taken back](take_before).
+/// Offers the known gradient of a tensor to the operation that computes the rest of it.
+///
+/// The operation can add to it in the same pass over memory. A gradient not taken must be [taken back](take_before).
 pub(super) fn offer_before(tensor: &Tensor, gradient: Tensor) {
     BEFORE.set(Some((tensor.id(), gradient)));
 }
 
-/// What is known of the gradient of this tensor: whoever takes it hands over the sum. Nothing outside of a pass of ours.
+/// Takes the known gradient of this tensor; the taker hands over the sum. `None` outside this crate's pass.
 pub(super) fn take_before(tensor: &Tensor) -> Option<Tensor> {
     let (id, gradient) = BEFORE.take()?;
     if id == tensor.id() {

@@ -16,16 +16,16 @@ use crate::vectorised;
 /// Mean and variance of each channel of (batch, channels, …).
 #[derive(Clone, Debug)]
 pub struct ChannelStatistics {
-    /// (channels).
+    /// Mean of each channel: (channels).
     pub mean: Tensor,
-    /// The biased variance, by which a batch is normalised: (channels).
+    /// Biased variance, by which a batch is normalised: (channels).
     pub variance: Tensor,
-    /// How many numbers of a channel are behind them.
+    /// Number of elements of a channel that they were computed from.
     pub count: usize,
 }
 
 impl ChannelStatistics {
-    /// Those of a batch; they carry no gradient.
+    /// Statistics of a batch, without a gradient.
     pub fn of(x: &Tensor) -> Result<ChannelStatistics> {
         let x = ready(&x.detach())?;
         let Channels { batch, inner, .. } = Channels::of(x.dims())?;
@@ -63,7 +63,7 @@ pub fn batch_norm(
     apply3(&ready(x)?, &ready(weight)?, &ready(bias)?, op)
 }
 
-/// (batch, channels, …), with what comes behind the channels as one.
+/// Sizes of (batch, channels, …), with the dimensions after the channels flattened to `inner`.
 struct Channels {
     batch: usize,
     count: usize,
@@ -82,18 +82,18 @@ impl Channels {
         })
     }
 
-    /// Where a sample's numbers of a channel are.
+    /// Range of a sample's elements in a channel.
     fn piece(&self, sample: usize, channel: usize) -> Range<usize> {
         let start = (sample * self.count + channel) * self.inner;
         start..start + self.inner
     }
 
-    /// The sum over a channel of what each of its pieces has.
+    /// Sums `of_piece` over all samples of a channel.
     fn total<T: Number>(&self, channel: usize, of_piece: impl Fn(Range<usize>) -> T) -> T {
         sum_by(self.batch, |sample| of_piece(self.piece(sample, channel)))
     }
 
-    /// Calls `work` for every channel, side by side.
+    /// Calls `work` for every channel, in parallel.
     fn each(&self, work: impl Fn(usize) + Sync) {
         let parts = region::parts(self.batch * self.count * self.inner * EACH);
         region::run(parts, |part| {
@@ -102,7 +102,7 @@ impl Channels {
     }
 }
 
-/// Operations for each number, of which threads are worth a share.
+/// Cost of an element in operations, from which the number of threads follows.
 const EACH: usize = 8;
 
 vectorised! {
@@ -152,7 +152,7 @@ vectorised! {
     }
 }
 
-/// (2, channels): means and biased variances.
+/// Operation that computes means and biased variances, (2, channels).
 struct Statistics;
 
 impl CustomOp1 for Statistics {
@@ -172,7 +172,7 @@ impl CustomOp1 for Statistics {
                 let mean = channels.total(channel, |piece| sum_of(&x[piece])) / count;
                 let squares = channels.total(channel, |piece| squares_of(&x[piece], mean));
                 let second = channels.count + channel;
-                // SAFETY: each channel has its own two places.
+                // SAFETY: each channel is processed once, and its two elements are in no other part.
                 #[expect(unsafe_code, reason = "each channel has its own places")]
                 let (means, variances) = unsafe {
                     (places.part(channel..channel + 1), places.part(second..second + 1))
@@ -210,7 +210,7 @@ impl BatchNorm {
     }
 }
 
-/// The sizes of an input, which must have as many channels as there are moments.
+/// Sizes of an input, which must have as many channels as there are moments.
 fn channels_of<T>(layout: &Layout, moments: &[(T, T)]) -> Result<Channels> {
     let channels = Channels::of(layout.dims())?;
     if channels.count != moments.len() {
@@ -252,21 +252,23 @@ impl CustomOp3 for BatchNorm {
                 let ((mean, scale), w, b) = (moments[channel], weight[channel], bias[channel]);
                 for sample in 0..channels.batch {
                     let piece = channels.piece(sample, channel);
-                    // SAFETY: each channel has its own pieces.
+                    // SAFETY: each channel is processed once, and its ranges overlap with no other channel's.
                     #[expect(unsafe_code, reason = "each channel has its own pieces")]
                     let y = unsafe { places.part(piece.clone()) };
                     normalise(&x[piece], mean, scale, w, b, y);
                 }
             });
-            // SAFETY: every piece was written.
+            // SAFETY: `normalise` has written the range of every sample and channel, which together are all of `y`.
             #[expect(unsafe_code, reason = "they are written")]
             let y = unsafe { y.written() };
             Ok((stored(y), x_layout.shape().clone()))
         })
     }
 
-    /// With n = (x − mean) · s the input's is w · s · (g − mean of g − n · mean of g · n), or w · s · g where
-    /// the statistics are constants; the weight's Σ g · n, the bias's Σ g.
+    /// Computes the gradients of input, weight and bias.
+    ///
+    /// With n = (x − mean) · s, that of the input is w · s · (g − mean of g − n · mean of g · n), or w · s · g where
+    /// the statistics are constants; that of the weight is Σ g · n, and that of the bias Σ g.
     fn bwd(
         &self,
         x: &Tensor,
@@ -305,13 +307,13 @@ impl CustomOp3 for BatchNorm {
                 };
                 for sample in 0..channels.batch {
                     let piece = channels.piece(sample, channel);
-                    // SAFETY: each channel has its own pieces.
+                    // SAFETY: each channel is processed once, and its ranges overlap with no other channel's.
                     #[expect(unsafe_code, reason = "each channel has its own pieces")]
                     let slopes = unsafe { places.part(piece.clone()) };
                     let (x, g) = (&numbers_of_x[piece.clone()], &g[piece]);
                     slopes_of(x, g, mean, scale, w, of_mean, of_scale, slopes);
                 }
-                // SAFETY: each channel has its own place.
+                // SAFETY: each channel is processed once, and its elements are in no other part.
                 #[expect(unsafe_code, reason = "each channel has its own places")]
                 let (weights, biases) = unsafe {
                     (weights.part(channel..channel + 1), biases.part(channel..channel + 1))
@@ -319,7 +321,7 @@ impl CustomOp3 for BatchNorm {
                 weights.fill(of_weight);
                 biases.fill(of_bias);
             });
-            // SAFETY: every piece was written.
+            // SAFETY: the range of every sample and channel was written, which together are all of `slopes`.
             #[expect(unsafe_code, reason = "they are written")]
             let slopes = unsafe { slopes.written() };
             let each = Shape::from(channels.count);

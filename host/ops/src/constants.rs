@@ -1,13 +1,13 @@
-//! Tensors that a pass takes for constants: those of frozen parameters.
+//! Tensors treated as constants during a pass: frozen parameters.
 //!
-//! While some are [held](hold), the operations of [`ops`](super) see them detached, and with them every tensor to
-//! which no other variable leads. So what lies below the first trained parameter is in no graph: it costs no
-//! backward pass, and its activations are not kept for one. Where a variable leads to a tensor after all, as to the
-//! input of a module at whose backward pass a hook listens, everything is as without. The gradients that are
-//! computed have the same bits: what is left out contributes to none of them.
+//! While some are [held](hold), the operations of [this crate](super) see them detached, and with them every tensor
+//! that depends on no other variable. So everything below the first trained parameter is outside the graph: it costs no
+//! backward pass, and its activations are not kept for one. Where a tensor does depend on a variable, such as the input
+//! of a module with a hook on its backward pass, nothing changes. The gradients that are computed have the same bits:
+//! what is left out contributes to none of them.
 //!
-//! Between operations of candle itself nothing can be left out, as their graph is made by candle. A
-//! [module](pruned) made of them is left out as a whole.
+//! Between candle's own operations nothing can be left out, as candle builds their graph. A [module](pruned) made of
+//! them is left out as a whole.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -17,24 +17,26 @@ use std::marker::PhantomData;
 use candle_core::{Tensor, TensorId};
 
 thread_local! {
-    /// What is held, if anything is.
+    /// Tensors held on this thread, if any.
     static CONSTANTS: RefCell<Option<Constants>> = const { RefCell::new(None) };
 }
 
-/// How many nodes of candle's graphs are visited at most while something is held: candle's own walk
-/// starts again for each tensor. Beyond them tensors are taken as trained, which is always right.
+/// Maximum number of nodes of candle's graphs that are visited while something is held.
+///
+/// candle's own walk starts again for each tensor. Beyond the limit tensors are treated as trained, which is always
+/// right.
 const MOST_NODES: usize = 20_000;
 
 #[derive(Debug)]
 struct Constants {
     held: HashSet<TensorId>,
-    /// Tensors to which a variable leads that isn't held.
+    /// Tensors that depend on a variable that isn't held.
     trained: HashSet<TensorId>,
     nodes_left: usize,
 }
 
 impl Constants {
-    /// Whether a tensor's gradient may be wanted: a variable that isn't held leads to it.
+    /// Whether a tensor's gradient may be wanted: it depends on a variable that isn't held.
     fn is_trained(&mut self, tensor: &Tensor) -> bool {
         if tensor.is_variable() {
             return !self.held.contains(&tensor.id());
@@ -58,11 +60,11 @@ impl Constants {
 #[must_use = "tensors are held as long as it lives"]
 pub struct Held {
     outer: Option<Constants>,
-    /// It is of this thread.
+    /// Makes it `!Send`: it belongs to its thread.
     thread: PhantomData<*const ()>,
 }
 
-/// Takes these tensors for constants, in place of those that were held before.
+/// Treats these tensors as constants, in place of those held before, until the result is dropped.
 ///
 /// ```
 /// use candle_core::{Device, Var};
@@ -98,7 +100,7 @@ impl Drop for Held {
     }
 }
 
-/// Whether something is held and nothing else leads to a tensor.
+/// Whether a tensor depends on variables, all of which are held.
 pub fn is_constant(tensor: &Tensor) -> bool {
     CONSTANTS.with_borrow_mut(|constants| match constants {
         Some(constants) => tensor.track_op() && !constants.is_trained(tensor),
@@ -106,7 +108,7 @@ pub fn is_constant(tensor: &Tensor) -> bool {
     })
 }
 
-/// A tensor as an operation is to see it: detached where it is a constant.
+/// A tensor as an operation should see it: detached where it is a constant.
 pub(super) fn seen(tensor: &Tensor) -> Cow<'_, Tensor> {
     if is_constant(tensor) {
         Cow::Owned(tensor.detach())
@@ -115,7 +117,7 @@ pub(super) fn seen(tensor: &Tensor) -> Cow<'_, Tensor> {
     }
 }
 
-/// Keeps in mind that the output of an operation, whose constants were detached, is trained.
+/// Records that the output of an operation, whose constant inputs were detached, is trained.
 pub(super) fn made(output: &Tensor) {
     if !output.track_op() {
         return;
@@ -127,7 +129,7 @@ pub(super) fn made(output: &Tensor) {
     });
 }
 
-/// A module's output, detached where the module and all before it are constant.
+/// A module's output, detached where the module and everything before it are constant.
 pub fn pruned(output: Tensor, input: &Tensor) -> Tensor {
     if !input.track_op() && is_constant(&output) {
         output.detach()

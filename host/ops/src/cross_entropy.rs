@@ -11,19 +11,19 @@ use crate::kernels::region::{self, Shared};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
-/// What counts in a cross entropy.
+/// Label smoothing and class weights of a cross entropy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CrossEntropyTerms {
-    /// ε: how much of the target is spread over all classes.
+    /// ε: fraction of the target that is spread over all classes.
     pub smoothing: f64,
-    /// A weight for each class; none for all 1.
+    /// A weight for each class; `None`: all 1.
     pub weights: Option<Vec<f64>>,
 }
 
-/// With logits x (rows, classes), a target y for each row or none where the row does not count, weights
-/// w and smoothing ε: Σ over the rows of
-/// (1 − ε) · w\[y\] · ℓ(y) + ε / classes · Σᵢ w\[i\] · ℓ(i), with ℓ(i) = log Σⱼ exp(xⱼ) − xᵢ, divided by
-/// `divisor`. A scalar.
+/// Cross entropy of logits x (rows, classes) and a target y for each row: a scalar.
+///
+/// With weights w and smoothing ε it is Σ over the rows of (1 − ε) · w\[y\] · ℓ(y) + ε / classes · Σᵢ w\[i\] · ℓ(i),
+/// with ℓ(i) = log Σⱼ exp(xⱼ) − xᵢ, divided by `divisor`. A row whose target is `None` does not count.
 pub fn cross_entropy(
     logits: &Tensor,
     targets: &[Option<u32>],
@@ -63,7 +63,7 @@ pub fn cross_entropy(
 }
 
 struct CrossEntropyOp {
-    /// log Σ exp of each row that counts, for the way back.
+    /// log Σ exp of each row that counts, for the backward pass.
     log_sums: OnceLock<CpuStorage>,
     targets: Vec<Option<u32>>,
     terms: CrossEntropyTerms,
@@ -72,7 +72,7 @@ struct CrossEntropyOp {
 }
 
 impl CrossEntropyOp {
-    /// The weights of the classes in the loss of a row: (of its target, of each class).
+    /// Coefficients in the loss of a row: (of its target, of each class before its weight).
     fn shares(&self, target: u32) -> (f64, f64) {
         let weight = |class: u32| match &self.terms.weights {
             Some(weights) => weights.get(class as usize).copied().unwrap_or(0.0),
@@ -98,7 +98,7 @@ impl CrossEntropyOp {
         weights.map(|&weight| number(weight)).collect()
     }
 
-    /// How many threads the rows are worth.
+    /// Number of threads worth using for all rows.
     fn threads(&self) -> usize {
         region::parts(self.targets.len() * self.classes * 16)
     }
@@ -120,7 +120,7 @@ vectorised! {
     /// log Σ exp.
     fn log_sum<T: Number>(x: &[T]) -> T {
         if x.len() < LANES {
-            // As whole registers: a rest would go one by one.
+            // As whole registers: a remainder would be computed one by one.
             let mut whole = [T::neg_infinity(); LANES];
             whole[..x.len()].copy_from_slice(x);
             return log_sum_of::<FUSED, T>(&whole);
@@ -176,10 +176,10 @@ impl CustomOp1 for CrossEntropyOp {
             let places = Shared::new(&mut losses);
             let log_places = Shared::new(&mut log_sums);
             region::share_range(self.threads(), self.targets.len(), 1, |rows| {
-                // SAFETY: the ranges are disjoint.
+                // SAFETY: `share_range` gives disjoint ranges of rows.
                 #[expect(unsafe_code, reason = "each range has its own rows")]
                 let losses = unsafe { places.part(rows.clone()) };
-                // SAFETY: see above.
+                // SAFETY: `share_range` gives disjoint ranges of rows.
                 #[expect(unsafe_code, reason = "each range has its own rows")]
                 let log_sums = unsafe { log_places.part(rows.clone()) };
                 for ((row, loss), kept) in rows.zip(losses).zip(log_sums) {
@@ -194,7 +194,7 @@ impl CustomOp1 for CrossEntropyOp {
                     }
                 }
             });
-            // It is called once for each operation.
+            // The forward pass runs once per operation, so nothing was set before.
             drop(self.log_sums.set(stored(log_sums)));
             let total = losses.iter().sum::<f64>() / self.divisor;
             Ok((stored(vec![number::<T>(total)]), ().into()))
@@ -220,7 +220,7 @@ impl CustomOp1 for CrossEntropyOp {
                 for row in rows {
                     let range = row * self.classes..(row + 1) * self.classes;
                     let x = &logits[range.clone()];
-                    // SAFETY: each row is in one range.
+                    // SAFETY: `share_range` gives disjoint ranges, so each row is in one of them.
                     #[expect(unsafe_code, reason = "each range has its own rows")]
                     let slopes = unsafe { places.part(range) };
                     let Some(target) = self.targets[row] else {
@@ -234,13 +234,14 @@ impl CustomOp1 for CrossEntropyOp {
                     let factor = number((own + even * all) * scale);
                     row_slopes(x, log_sum, factor, number(even * scale), &weights, slopes);
                     let of_target = &mut slopes[target as usize];
-                    // SAFETY: `row_slopes` has written it.
+                    // SAFETY: `row_slopes` has written the whole row, this element included.
                     #[expect(unsafe_code, reason = "it is written")]
                     let before = unsafe { of_target.assume_init() };
                     of_target.write(before - number::<T>(own * scale));
                 }
             });
-            // SAFETY: every row was written.
+            // SAFETY: the ranges cover all rows, and each was written: by `row_slopes`, or with zeros where it does not
+            // count.
             #[expect(unsafe_code, reason = "they are written")]
             let slopes = unsafe { slopes.written() };
             Ok(Some(new_tensor(slopes, x.shape())?))

@@ -1,4 +1,4 @@
-//! Functions of each element: the nonlinearities, and the sum of two tensors.
+//! Element-wise operations: activation functions, and the sum of two tensors.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -11,13 +11,14 @@ use crate::kernels::region::{self, Shared};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
-/// max(x, 0); NaN stays NaN, and the slope at 0 is 0.
+/// max(x, 0); NaN stays NaN, and the derivative at 0 is 0.
 pub fn relu(x: &Tensor) -> Result<Tensor> {
     apply1(&ready(x)?, Function::Relu)
 }
 
-/// x · Φ(x) for every element (Hendrycks and Gimpel, 2016), PyTorch's default GELU. candle's has a
-/// gradient of six digits.
+/// x · Φ(x) for every element (Hendrycks and Gimpel, 2016), PyTorch's default GELU.
+///
+/// candle's has a gradient that is accurate to six digits only.
 pub fn gelu(x: &Tensor) -> Result<Tensor> {
     apply1(&ready(x)?, Function::Gelu)
 }
@@ -27,7 +28,7 @@ pub fn silu(x: &Tensor) -> Result<Tensor> {
     apply1(&ready(x)?, Function::Silu)
 }
 
-/// A nonlinearity of ours.
+/// An activation function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
     /// See [`relu`].
@@ -39,7 +40,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// Of every number.
+    /// Applies the function to every element.
     pub(super) fn of<T: Number>(self, x: &[T], y: &mut [MaybeUninit<T>]) {
         match self {
             Function::Relu => relu_of(x, y),
@@ -48,7 +49,9 @@ impl Function {
         }
     }
 
-    /// Of every number, in whose place its slope there is left; `ReLU`'s outputs tell as much, and it leaves nothing.
+    /// Applies the function to every element of `x` and leaves its derivative there in `x`.
+    ///
+    /// `ReLU` leaves `x` unchanged, as its derivative follows from its outputs.
     pub(super) fn leaving_slopes<T: Number>(self, x: &mut [T], y: &mut [MaybeUninit<T>]) {
         match self {
             Function::Relu => relu_of(x, y),
@@ -57,7 +60,7 @@ impl Function {
         }
     }
 
-    /// The gradients of `x`, from those of what was made of it.
+    /// Gradients of `x`, from those of the outputs.
     fn gradients<T: Number>(self, x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
         match self {
             Function::Relu => relu_gradients(x, g, gradients),
@@ -67,12 +70,12 @@ impl Function {
     }
 }
 
-/// What is kept of a function for the way back.
+/// Values kept of a function for the backward pass.
 #[derive(Clone, Copy)]
 pub(super) enum Kept<'a, T> {
-    /// The outputs of `ReLU`: above zero where its inputs are.
+    /// Outputs of `ReLU`: above zero where its inputs are.
     Outputs(&'a [T]),
-    /// See [`Function::leaving_slopes`].
+    /// Derivatives; see [`Function::leaving_slopes`].
     Slopes(&'a [T]),
 }
 
@@ -83,7 +86,7 @@ impl<'a, T: Number> Kept<'a, T> {
         }
     }
 
-    /// The gradients of some inputs, from the numbers left of them and the gradients of their outputs.
+    /// Gradients of some inputs, from the values kept of them (`part`) and the gradients of their outputs.
     pub(super) fn gradients(self, part: &[T], g: &[T], to: &mut [MaybeUninit<T>]) {
         match self {
             Kept::Outputs(_) => relu_gradients(part, g, to),
@@ -92,13 +95,13 @@ impl<'a, T: Number> Kept<'a, T> {
     }
 }
 
-/// Elements that are worth a share of the work of one step of a loop over them.
+/// Cost of an element in operations, from which the number of threads follows.
 const EACH: usize = 8;
 
-/// Elements that a thread takes at once.
+/// Number of elements in a chunk.
 const PIECE: usize = 16 << 10;
 
-/// Runs a kernel over pieces of `x` (and `more`, of the same length), side by side.
+/// Runs a kernel over chunks of `x` (and `more`, of the same length or empty), in parallel.
 pub(super) fn map<T: Number>(
     x: &[T],
     more: &[T],
@@ -109,21 +112,21 @@ pub(super) fn map<T: Number>(
     })
 }
 
-/// Runs a kernel that leaves something in the place of `x`, as [`map`] does.
+/// Runs a kernel that leaves something in place of `x`, like [`map`].
 pub(super) fn map_leaving<T: Number>(
     x: &mut [T],
     kernel: impl Fn(&mut [T], &mut [MaybeUninit<T>]) + Sync,
 ) -> Vec<T> {
     let places = Shared::new(x);
     by_pieces(places.len(), |range, y| {
-        // SAFETY: each piece is done by one thread.
+        // SAFETY: each chunk is processed by one thread, and chunks do not overlap.
         #[expect(unsafe_code, reason = "each piece has its own elements")]
         let x = unsafe { places.part(range) };
         kernel(x, y);
     })
 }
 
-/// So many numbers, of which `fill` writes the whole of each piece that it is given.
+/// Makes `count` elements; `fill` must write every element of each chunk that it is given.
 fn by_pieces<T: Number>(
     count: usize,
     fill: impl Fn(Range<usize>, &mut [MaybeUninit<T>]) + Sync,
@@ -133,7 +136,7 @@ fn by_pieces<T: Number>(
     let places = Shared::new(y.places());
     let work = |piece: usize| {
         let range = piece * PIECE..count.min((piece + 1) * PIECE);
-        // SAFETY: each piece is done by one thread.
+        // SAFETY: each chunk is processed by one thread, and chunks do not overlap.
         #[expect(unsafe_code, reason = "each piece has its own elements")]
         let y = unsafe { places.part(range.clone()) };
         fill(range, y);
@@ -144,7 +147,7 @@ fn by_pieces<T: Number>(
         || (),
         |(), piece| work(piece),
     );
-    // SAFETY: every kernel here writes as many elements as it is given.
+    // SAFETY: the chunks cover all elements, and every kernel passed here writes as many elements as it is given.
     #[expect(unsafe_code, reason = "they are written")]
     unsafe {
         y.written()
@@ -167,7 +170,7 @@ vectorised! {
     }
 }
 
-/// x · Φ(x) and its slope Φ(x) + x · φ(x).
+/// x · Φ(x) and its derivative Φ(x) + x · φ(x).
 #[inline(always)]
 fn gelu_and_slope<const FUSED: bool, T: Number>(x: T) -> (T, T) {
     let (distribution, density) = x.normal::<FUSED>();
@@ -211,8 +214,9 @@ vectorised! {
     }
 }
 
-/// x · σ(x) with σ(x) = 1 / (1 + e⁻ˣ), by exponentials of negative numbers alone, and its slope
-/// σ(x) · (1 + x · (1 − σ(x))).
+/// x · σ(x) and its derivative σ(x) · (1 + x · (1 − σ(x))), where σ(x) = 1 / (1 + e⁻ˣ).
+///
+/// Only exponentials of negative numbers are computed.
 #[inline(always)]
 fn silu_and_slope<const FUSED: bool, T: Number>(x: T) -> (T, T) {
     let small = (-x.abs()).fast_exp::<FUSED>();
@@ -282,7 +286,7 @@ impl CustomOp1 for Function {
     }
 }
 
-/// a + b of the same shape. Its gradient is handed on as it is, without a pass over it.
+/// a + b of the same shape. The gradient is handed on as it is, without a pass over it.
 pub fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if a.dims() != b.dims() {
         bail!("{:?} and {:?} can't be added", a.dims(), b.dims())

@@ -1,4 +1,4 @@
-//! Rows of a table by their numbers, and rows added by their positions: each in one pass, both ways.
+//! Embeddings of tokens and of positions, each in one pass forward and one backward.
 
 use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor, bail};
 
@@ -8,10 +8,10 @@ use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, add_rows, zeros};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 
-/// Operations for each number, of which threads are worth a share.
+/// Cost of an element in operations, from which the number of threads follows.
 const EACH: usize = 8;
 
-/// The rows of a table (tokens, width) that whole numbers (…), `u32` or `i64`, stand for: (…, width).
+/// Rows of a table (tokens, width) selected by integers (…), `u32` or `i64`: (…, width).
 pub fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
     let dtype = tokens.dtype();
     if dtype != DType::U32 && dtype != DType::I64 {
@@ -20,15 +20,16 @@ pub fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
     apply2(&ready(table)?, &ready(tokens)?, Embedding)
 }
 
-/// x (…, length, width) with the first rows of a table (positions, width), of which there are at least
-/// `length`, added to it.
+/// Adds the first `length` rows of a table (positions, width) to x (…, length, width).
+///
+/// There must be at least `length` positions.
 pub fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
     apply2(&ready(x)?, &ready(table)?, Positions)
 }
 
 struct Embedding;
 
-/// Whole numbers as places in a table of so many rows.
+/// Tokens as row indices of a table of `rows` rows; an error for any outside it.
 fn places(tokens: &CpuStorage, layout: &Layout, rows: usize) -> Result<Vec<usize>> {
     let place = |token: i64| match usize::try_from(token) {
         Ok(place) if place < rows => Ok(place),
@@ -95,15 +96,16 @@ impl CustomOp2 for Embedding {
     }
 }
 
-/// Adds each row of `g` to that of its place. Threads have rows of the table each, so that sums are in the order
-/// of the tokens however many there are.
+/// Gradient of the table: adds each row of `g` to the row of its token.
+///
+/// Each thread has its own rows of the table, so that sums are in the order of the tokens for any number of threads.
 fn table_slopes<T: Number>(g: &[T], places: &[usize], rows: usize, width: usize) -> Vec<T> {
     let mut slopes = Fresh::new(rows * width);
     let shared = Shared::new(slopes.places());
     let parts = region::parts((places.len() + rows) * width * EACH);
     region::run(parts, |part| {
         let own = region::range(rows, 1, part, parts);
-        // SAFETY: ranges of different parts are disjoint.
+        // SAFETY: `region::range` gives different parts disjoint rows.
         #[expect(unsafe_code, reason = "each part has its own rows")]
         let slopes = zeros(unsafe { shared.part(own.start * width..own.end * width) });
         for (&place, g) in places.iter().zip(g.chunks_exact(width.max(1))) {
@@ -113,7 +115,7 @@ fn table_slopes<T: Number>(g: &[T], places: &[usize], rows: usize, width: usize)
             }
         }
     });
-    // SAFETY: every part has written its rows.
+    // SAFETY: the parts cover all rows, and each has filled its own with zeros at least.
     #[expect(unsafe_code, reason = "they are written")]
     unsafe {
         slopes.written()
@@ -122,7 +124,7 @@ fn table_slopes<T: Number>(g: &[T], places: &[usize], rows: usize, width: usize)
 
 struct Positions;
 
-/// Numbers of one sequence, of those of `x`.
+/// Number of elements of one sequence of `x`.
 fn sequence(x: &[usize], table: &[usize]) -> Result<usize> {
     match (x, table) {
         (&[.., length, width], &[positions, wide]) if width == wide && length <= positions => {

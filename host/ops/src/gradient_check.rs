@@ -1,4 +1,4 @@
-//! Gradients against finite differences: whether a function, an operation or a layer can be trained.
+//! Gradients against finite differences, to check that a function, an operation or a layer can be trained.
 //!
 //! ```
 //! use candle_core::{Device, Var};
@@ -19,45 +19,45 @@ use candle_core::{DType, Device, Result, Tensor, Var, bail};
 
 use crate::random;
 
-/// What came of a gradient check.
+/// Result of a gradient check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
-    /// The forward or the backward pass failed: loudly, as it should where there is no gradient.
+    /// The forward or the backward pass returned this error, as it should where there is no gradient.
     Fails(String),
     /// One finding for each input.
     Checked(Vec<Finding>),
 }
 
-/// The gradient of one input.
+/// Result for the gradient of one input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
-    /// Backward and differences agree.
+    /// Backward pass and finite differences agree.
     Agrees {
-        /// The largest difference between them, as a share of the largest slope.
+        /// Largest difference between them, relative to the largest derivative.
         error: f64,
     },
-    /// They don't.
+    /// Backward pass and finite differences disagree.
     Differs {
-        /// The largest difference between them, as a share of the largest slope.
+        /// Largest difference between them, relative to the largest derivative.
         error: f64,
-        /// The element, counted over the flattened input, where they are furthest apart.
+        /// Index, in the flattened input, of the element where they are furthest apart.
         element: usize,
-        /// Its slope by finite differences.
+        /// Its derivative by finite differences.
         slope: f64,
-        /// Its gradient by backward.
+        /// Its gradient by the backward pass.
         gradient: f64,
-        /// By what backward is wrong, where that is the same factor for all elements.
+        /// Ratio of gradient to derivative, if it is the same for all elements.
         factor: Option<f64>,
     },
-    /// Backward gave no gradient at all, and no error.
+    /// The backward pass gave no gradient at all, and no error.
     NoGradient {
-        /// Whether the output does depend on the input: where it does not, nothing is lost.
+        /// Whether the output depends on the input; if not, nothing is lost.
         needed: bool,
     },
 }
 
 impl Finding {
-    /// Whether training with this gradient is right.
+    /// Whether this gradient is right for training.
     pub fn is_right(&self) -> bool {
         matches!(
             self,
@@ -118,16 +118,16 @@ impl fmt::Display for Report {
     }
 }
 
-/// Compares backward with central differences, for every element of every input.
+/// Compares the backward pass with central differences, for every element of every input.
 ///
-/// What is differentiated is Σ w · output with fixed random weights w, so that no two elements of
-/// the output can cancel. The function must give the same output for the same inputs: dropout
-/// needs a fixed mask. It is called twice for each element, so inputs are small: a few dozen numbers.
-/// They must lie away from kinks (ties of a maximum, 0 for `relu`) by more than the step.
+/// The loss is Σ w · output with fixed random weights w, so that no two elements of the output can cancel. The function
+/// must return the same output for the same inputs: dropout needs a fixed mask. It is called twice for each element, so
+/// inputs should be small: a few dozen elements. They must be further than the step from kinks (ties of a maximum, 0
+/// for `relu`).
 ///
-/// Inputs are `f64`: step 1e-5, tolerance 1e-6 of the largest slope. For what works in `f32` alone
-/// there is 1e-2 and 1e-2. A layer's parameters are inputs too: the function may ignore its argument
-/// and use what shares the variables' memory. The variables have their values again afterwards.
+/// Inputs should be `f64`: the step is 1e-5, and the tolerance 1e-6 of the largest derivative. For functions that work
+/// only in `f32`, both are 1e-2. A layer's parameters are inputs too: the function may ignore its argument and use
+/// tensors that share the variables' memory. The variables have their original values afterwards.
 pub fn check_gradients(inputs: &[Var], function: impl Fn(&[Tensor]) -> Result<Tensor>) -> Report {
     match findings(inputs, &function) {
         Ok(findings) => Report::Checked(findings),
@@ -166,9 +166,9 @@ fn findings(inputs: &[Var], function: Function<'_>) -> Result<Vec<Finding>> {
 
 #[derive(Clone, Copy)]
 struct Accuracy {
-    /// How far an element is moved to either side.
+    /// Distance by which an element is moved to either side.
     step: f64,
-    /// What may differ, as a share of the largest slope.
+    /// Tolerated difference, relative to the largest derivative.
     tolerance: f64,
 }
 
@@ -183,7 +183,7 @@ impl Accuracy {
     }
 }
 
-/// From 0.5 to 1.5, of either sign: no element of the output counts for nothing.
+/// Weights of magnitude 0.5 to 1.5 and either sign, so that every element of the output counts.
 fn weights(shape: &[usize]) -> Result<Tensor> {
     let mut stream = random::stream(0, "gradient check", 0, 0);
     let count: usize = shape.iter().product();
@@ -200,7 +200,7 @@ fn weights(shape: &[usize]) -> Result<Tensor> {
     Tensor::from_vec(weights, shape, &Device::Cpu)
 }
 
-/// The slope of the loss along each element of a variable.
+/// The derivative of the loss along each element of a variable.
 fn slopes(input: &Var, loss: &dyn Fn() -> Result<Tensor>, step: f64) -> Result<Vec<f64>> {
     let start = input.as_tensor().copy()?.detach();
     let values = numbers(&start)?;
@@ -225,12 +225,12 @@ fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
 }
 
 fn compare(gradients: &[f64], slopes: &[f64], tolerance: f64) -> Finding {
-    // Slopes that are rounding alone are zeros.
+    // Derivatives that are only rounding errors count as zeros.
     let scale = slopes.iter().fold(0.1_f64, |most, s| most.max(s.abs()));
     let distance = |factor: f64| {
         let pairs = gradients.iter().zip(slopes).enumerate();
         let distances = pairs.map(|(index, (g, s))| (index, (g - factor * s).abs() / scale));
-        // A gradient that is not a number is infinitely far away.
+        // A NaN gradient is infinitely far away.
         let finite =
             distances.map(|(index, d)| (index, if d.is_nan() { f64::INFINITY } else { d }));
         finite.fold(
@@ -295,7 +295,7 @@ mod tests {
         assert!(report.is_right(), "{report}");
     }
 
-    /// x³, whose backward says `factor` · 3x², or 3x.
+    /// x³, whose backward pass gives `factor` · 3x², or 3x without a factor.
     struct Cube {
         factor: Option<f64>,
     }

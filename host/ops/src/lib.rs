@@ -1,7 +1,27 @@
-//! Operations with gradients of our own: where candle's are wrong, missing or made of many passes
-//! over the data. `docs/candle-gradients.md` lists which of candle's those are.
+//! Fused CPU operations on candle tensors, with correct gradients where candle's are wrong or missing.
 //!
-//! All of them work in `f32` and `f64` and are gradient-checked.
+//! `docs/candle-gradients.md` lists those cases; other operations replace several passes over memory by one. All of
+//! them work in `f32` and `f64` and are gradient-checked.
+//!
+//! **Parts**
+//! - Operations, each a candle custom op with its own backward pass: `linear`, `conv` (with `unfold`), `attention`,
+//!   `softmax`, `cross_entropy`, `batch_norm`, `row_norm` (layer and RMS norm), `pool`, `embedding`, `elementwise`.
+//! - `tape`: records operations ([`record`]) and runs the backward pass over them ([`backward`]).
+//! - `aside`: parameter gradients that bypass candle's gradient store during that pass.
+//! - `constants`: frozen parameters ([`hold`]), which operations see detached.
+//! - `storage`: conversions between tensor storage and slices.
+//! - [`kernels`]: parallel regions, vectorised loops and matrix multiplication, without tensors.
+//! - [`random`]: keyed streams of random numbers.
+//! - [`gradient_check`]: gradients against finite differences.
+//!
+//! **Flow.** 1. An operation makes its inputs contiguous and passes them to `tape::apply1` to `apply3`, which detach
+//! constant inputs, have candle run the op's `cpu_fwd`, and record it. 2. `cpu_fwd` takes slices from `storage` and
+//! computes with [`kernels`]. 3. [`backward`] walks the tape in reverse, calls each op's `bwd` and adds up the
+//! gradients. 4. Where candle's own operations come in between, candle's pass continues from the gradients found so
+//! far. 5. The gradients set aside are added to the store that is returned.
+//!
+//! **States.** A thread records from [`record`] until the [`Recording`] is dropped; [`backward`] empties the tape.
+//! Without a recording, candle's pass does all the work. Tensors are held from [`hold`] until the [`Held`] is dropped.
 #![allow(
     clippy::inline_always,
     reason = "what loops call must become part of them for each set of instructions"
@@ -41,8 +61,10 @@ pub use storage::is_finite;
 pub use tape::{Recording, apply1, backward, record, recorded, reshape};
 pub use unfold::{Window, unfold2d};
 
-/// Numbers of the standard normal distribution for tests, always the same: with others in every run, once in a while
-/// two of a square would be so close that rounding decides which is the larger.
+/// Reproducible standard normal values for tests.
+///
+/// With new values in each run, two elements of a pooling square would occasionally be so close that rounding decides
+/// which is larger.
 #[cfg(test)]
 pub(crate) fn normal_numbers(
     seed: u64,
@@ -58,7 +80,7 @@ pub(crate) fn normal_numbers(
     )
 }
 
-/// The examples of the README are tests.
+/// Runs the examples of the README as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,6 +1,6 @@
-//! Pooling over the last two dimensions: largest and mean, of any windows.
+//! Max and mean pooling over the last two dimensions, with any windows.
 //!
-//! candle's `max_pool2d` has a gradient that is too small by the size of its windows.
+//! The gradient of candle's `max_pool2d` is too small by a factor of the window size.
 
 mod quads;
 
@@ -15,28 +15,29 @@ use crate::storage::{Number, for_floats, number, numbers, ready};
 pub(super) use quads::{is_next, quads_with_places, spread_quads};
 use quads::{quad_slopes, quads};
 
-/// What a window gives.
+/// How a window is reduced to one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolKind {
-    /// Its largest number; the gradient goes to the first of equal ones. A NaN wins.
+    /// Its largest element; the gradient goes to the first of equal ones. A NaN wins.
     Max,
-    /// The mean of its numbers.
+    /// The mean of its elements.
     Mean,
 }
 
-/// The windows along one dimension.
+/// Windows along one dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// Where each begins and ends inside the input.
+    /// Start and end of each, inside the input.
     ranges: Vec<(usize, usize)>,
-    /// How many places each has together with those in the padding, which count as zeros in a mean.
+    /// Size of each, including the padding, which counts as zeros in a mean.
     places: Vec<usize>,
 }
 
 impl Windows {
-    /// Windows of `size` places, `stride` apart, over `length` places with `padding` on both sides:
-    /// ⌊(length + 2 · padding − size) / stride⌋ + 1 of them, as in PyTorch. None where there is no
-    /// room for one.
+    /// Windows of `size` elements, `stride` apart, over `length` elements with `padding` on both sides.
+    ///
+    /// There are ⌊(length + 2 · padding − size) / stride⌋ + 1 of them, as in PyTorch; `None` if there is no room for
+    /// one.
     pub fn sliding(length: usize, size: usize, stride: usize, padding: usize) -> Option<Windows> {
         let room = (length + 2 * padding).checked_sub(size)?;
         let count = room.checked_div(stride)? + 1;
@@ -52,8 +53,9 @@ impl Windows {
         })
     }
 
-    /// `count` windows that cover `length` places, as in PyTorch's adaptive pooling: the i-th from
-    /// ⌊i · length / count⌋ to ⌈(i + 1) · length / count⌉.
+    /// `count` windows that cover `length` elements, as in PyTorch's adaptive pooling.
+    ///
+    /// The i-th goes from ⌊i · length / count⌋ to ⌈(i + 1) · length / count⌉.
     pub fn adaptive(length: usize, count: usize) -> Windows {
         let range = |index: usize| {
             let end = ((index + 1) * length).div_ceil(count.max(1));
@@ -66,7 +68,7 @@ impl Windows {
         }
     }
 
-    /// How many there are.
+    /// Number of windows.
     pub fn count(&self) -> usize {
         self.ranges.len()
     }
@@ -86,7 +88,7 @@ struct Pool {
 
 struct PoolGradient(Pool);
 
-/// The sizes that a pass over the planes needs.
+/// Sizes for a pass over the planes, the images of one channel.
 struct Planes {
     height: usize,
     width: usize,
@@ -113,7 +115,7 @@ impl Pool {
         })
     }
 
-    /// Calls `at(output, window's rows, window's columns, places)` for each window of a plane.
+    /// Calls `at(output, window's rows, window's columns, size with padding)` for each window of a plane.
     fn windows(&self, mut at: impl FnMut(usize, (usize, usize), (usize, usize), usize)) {
         let mut output = 0;
         for (rows, high) in self.down.ranges.iter().zip(&self.down.places) {
@@ -124,7 +126,7 @@ impl Pool {
         }
     }
 
-    /// Whether windows are those of a kernel of 2 × 2 that goes in steps of 2.
+    /// Whether this is max pooling with a 2 × 2 kernel and stride 2.
     fn is_quads(&self) -> bool {
         let twos = |windows: &Windows| {
             let mut ranges = windows.ranges.iter().enumerate();
@@ -154,7 +156,7 @@ impl Pool {
         });
     }
 
-    /// The gradient of one plane's input, added to `slopes`.
+    /// Adds the gradient of one plane's input to `slopes`.
     fn plane_slopes<T: Number>(&self, x: &[T], g: &[T], width: usize, slopes: &mut [T]) {
         if self.is_quads() {
             return quad_slopes(x, g, width, self.across.count(), slopes);
@@ -185,13 +187,13 @@ impl Pool {
         let parts = region::parts(x.len() * EACH);
         region::run(parts, |part| {
             for plane in region::range(count, 1, part, parts) {
-                // SAFETY: each plane is in one part.
+                // SAFETY: each plane is in one part, and its range overlaps with no other plane's.
                 #[expect(unsafe_code, reason = "each plane has its own outputs")]
                 let y = zeros(unsafe { places.part(plane * outputs..(plane + 1) * outputs) });
                 self.plane(&x[plane * size..(plane + 1) * size], sizes.width, y);
             }
         });
-        // SAFETY: every plane was written.
+        // SAFETY: the planes cover the memory, and each was filled with zeros at least.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             y.written()
@@ -207,13 +209,13 @@ impl Pool {
             for plane in region::range(x.len() / size, 1, part, parts) {
                 let inputs = plane * size..(plane + 1) * size;
                 let g = &gradient[plane * outputs..(plane + 1) * outputs];
-                // SAFETY: each plane is in one part.
+                // SAFETY: each plane is in one part, and its range overlaps with no other plane's.
                 #[expect(unsafe_code, reason = "each plane has its own slopes")]
                 let slopes = zeros(unsafe { places.part(inputs.clone()) });
                 self.plane_slopes(&x[inputs], g, sizes.width, slopes);
             }
         });
-        // SAFETY: every plane was written.
+        // SAFETY: the planes cover the memory, and each was filled with zeros at least.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             slopes.written()
@@ -221,7 +223,7 @@ impl Pool {
     }
 }
 
-/// Operations for each number, of which threads are worth a share.
+/// Cost of an element in operations, from which the number of threads follows.
 const EACH: usize = 8;
 
 impl Planes {
@@ -230,7 +232,7 @@ impl Planes {
     }
 }
 
-/// Where the largest number of a window is, and what it is.
+/// Index and value of the largest element of a window.
 fn largest<T: Number>(
     x: &[T],
     width: usize,
@@ -242,7 +244,7 @@ fn largest<T: Number>(
         for column in columns.0..columns.1 {
             let index = row * width + column;
             let value = x[index];
-            // A NaN is kept: neither is it larger, nor is anything larger than it.
+            // A NaN is kept: no comparison with it is true.
             if place.is_none() || value > most || value.is_nan() && !most.is_nan() {
                 (place, most) = (Some(index), value);
             }
@@ -308,7 +310,7 @@ mod tests {
                 across: windows(width),
             };
             assert!(pool.is_quads());
-            // Few different numbers, so that many are equal.
+            // Few different values, so that many are equal.
             let x: Vec<f32> = (0..height * width)
                 .map(|index| f32::from((index * 7 % 5) as u8))
                 .collect();

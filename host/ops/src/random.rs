@@ -1,16 +1,14 @@
-//! Random numbers from keyed streams: nothing has to be saved for a resumed run to go on with the
-//! same bits.
+//! Random numbers from keyed streams: nothing has to be saved for a resumed run to have the same bits.
 //!
-//! A stream is keyed by what it is for: the seed, a purpose, the epoch and the iteration. Drawing
-//! from one never moves another, so neither the order of construction nor the number of threads
-//! changes any bits.
+//! A stream is keyed by its use: the seed, a purpose, the epoch and the iteration. Drawing from one never advances
+//! another, so neither the order of construction nor the number of threads changes any bits.
 //!
-//! **The scheme is a promise** (a golden test holds it): the key of `ChaCha8` is the SHA-256 of
+//! **The scheme is a promise** (held by a golden test): the key of `ChaCha8` is the SHA-256 of
 //! `"sconce.random/1"`, the seed (u64, little endian), the purpose's length in bytes (u64, little
 //! endian), the purpose in UTF-8, the epoch and the iteration (u64 each, little endian); stream and
-//! block number start at 0. What is made of the words is defined here, not by the `rand` crate,
-//! so that no update of that crate changes anyone's results; not by the C library either, whose
-//! logarithm differs in its last bits from system to system.
+//! block number start at 0. How words become numbers is defined here: not by the `rand` crate, so
+//! that no update of that crate changes anyone's results, nor by the C library, whose logarithm
+//! differs in its last bits from system to system.
 
 use std::f64::consts::{LN_2, SQRT_2};
 
@@ -22,7 +20,7 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Debug)]
 pub struct Stream {
     words: ChaCha8Rng,
-    /// The second number of the last pair of normal ones.
+    /// Unused second value of the last pair of normal ones.
     spare: Option<f64>,
 }
 
@@ -47,7 +45,7 @@ impl Stream {
         self.words.next_u64()
     }
 
-    /// A number from 0 to 1, without 1: the upper 53 bits of a word.
+    /// A number from 0 (inclusive) to 1 (exclusive): the upper 53 bits of a word.
     pub fn unit(&mut self) -> f64 {
         const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
         (self.bits() >> 11) as f64 * STEP
@@ -58,8 +56,9 @@ impl Stream {
         low + (high - low) * self.unit()
     }
 
-    /// A number of the standard normal distribution, by Marsaglia's polar method (Marsaglia and
-    /// Bray, 1964), which needs no sine.
+    /// A sample of the standard normal distribution.
+    ///
+    /// By Marsaglia's polar method (Marsaglia and Bray, 1964), which needs no sine.
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
@@ -75,7 +74,7 @@ impl Stream {
         }
     }
 
-    /// A whole number below `bound`, each equally likely; 0 for a bound of 0.
+    /// An integer below `bound`, each equally likely; 0 for a bound of 0.
     ///
     /// Lemire's method ("Fast Random Integer Generation in an Interval", 2019).
     pub fn below(&mut self, bound: u64) -> u64 {
@@ -91,8 +90,9 @@ impl Stream {
         }
     }
 
-    /// The numbers from 0 to `count`, without `count`, in random order (Fisher and Yates, as
-    /// Durstenfeld wrote it in 1964); `count` is at most 2³².
+    /// The integers in `0..count` in random order; `count` is at most 2³².
+    ///
+    /// The shuffle is that of Fisher and Yates, as Durstenfeld wrote it in 1964.
     pub fn permutation(&mut self, count: usize) -> Vec<u32> {
         let mut numbers: Vec<u32> = (0..count as u32).collect();
         for last in (1..count).rev() {
@@ -106,8 +106,8 @@ impl Stream {
 /// The natural logarithm of a positive, normal number, to two units in the last place.
 ///
 /// With x = m · 2ᵉ, m from √½ to √2, and s = (m − 1) / (m + 1): ln x = e · ln 2 + 2 artanh s, where
-/// artanh s = s · (1 + s²/3 + s⁴/5 + …). Additions, products and quotients alone: IEEE 754 fixes
-/// all their bits, on every machine.
+/// artanh s = s · (1 + s²/3 + s⁴/5 + …). Only additions, products and quotients are used, whose
+/// bits IEEE 754 fixes on every machine.
 fn ln(x: f64) -> f64 {
     const FRACTION: u64 = (1 << 52) - 1;
     const EXPONENT_OF_ONE: u64 = 1023 << 52;
@@ -130,8 +130,8 @@ fn ln(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Computed from the scheme's words by another program, in Python. Whoever has to change these
-    /// numbers changes the results of everyone's runs.
+    /// Computed from the scheme's words by another program, in Python. Changing these numbers changes the results of
+    /// everyone's runs.
     #[test]
     fn the_scheme_is_kept() {
         let golden = || stream(1, "init/fc1.weight", 2, 3);

@@ -1,4 +1,4 @@
-//! Layer and RMS normalisation in one pass each; candle's cut the gradient for contiguous inputs.
+//! Layer and RMS normalisation, in one pass each; candle's versions cut the gradient for contiguous inputs.
 
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Result<Tensor> {
 struct RowNorm {
     epsilon: f64,
     centred: bool,
-    /// Mean and scale of each row, from the way forward.
+    /// Mean and scale of each row, from the forward pass.
     rows: OnceLock<CpuStorage>,
 }
 
@@ -81,9 +81,10 @@ vectorised! {
 }
 
 vectorised! {
-    /// With n = (x − mean) · s and h = g · w, the input's: s · (h − mean of h − n · mean of h · n); without
-    /// centring the mean of h is left out. The sums of g · n and of g are added to the weight's and the
-    /// bias's, and `before`, where it is given, to the input's.
+    /// Gradient of the input: s · (h − mean of h − n · mean of h · n), with n = (x − mean) · s and h = g · w.
+    ///
+    /// Without centring the mean of h is left out. The sums of g · n and of g are added to the gradients of weight and
+    /// bias, and `before`, where it is given, to that of the input.
     fn row_slopes<T: Number>(
         x: &[T],
         kept: &[T],
@@ -138,7 +139,7 @@ vectorised! {
     }
 }
 
-/// Operations for each number, of which threads are worth a share.
+/// Cost of an element in operations, from which the number of threads follows.
 const EACH: usize = 16;
 
 impl RowNorm {
@@ -170,24 +171,24 @@ impl RowNorm {
             let mut kept = Fresh::new(x.len() / width * 2);
             let (places, kept_places) = (Shared::new(y.places()), Shared::new(kept.places()));
             region::share_range(threads, x.len(), width, |range| {
-                // SAFETY: the ranges are disjoint.
+                // SAFETY: `share_range` gives disjoint ranges of whole rows.
                 #[expect(unsafe_code, reason = "each range has its own rows")]
                 let (y, kept) = unsafe {
                     let rows = range.start / width * 2..range.end / width * 2;
-                    (places.part(range.clone()), kept_places.part(rows))
+                    (places.part(range.clone()), kept_places.part_if_any(rows))
                 };
                 norm_rows(&x[range], weight, bias, number(self.epsilon), self.centred, y, kept);
             });
-            // SAFETY: every row was written.
+            // SAFETY: the ranges cover all rows, and every row was written.
             #[expect(unsafe_code, reason = "they are written")]
             let (y, kept) = unsafe { (y.written(), kept.written()) };
-            // It is called once for each operation.
+            // The forward pass runs once per operation, so nothing was set before.
             drop(self.rows.set(stored(kept)));
             Ok((stored(y), x_layout.shape().clone()))
         })
     }
 
-    /// The gradients of input, weight and bias.
+    /// Computes the gradients of input, weight and bias.
     fn backward(&self, x: &Tensor, weight: &Tensor, gradient: &Tensor) -> Result<[Tensor; 3]> {
         let gradient = ready(gradient)?;
         let before = take_before(x).map(|before| ready(&before)).transpose()?;
@@ -220,7 +221,7 @@ impl RowNorm {
             let (places, sum_places) = (Shared::new(slopes.places()), Shared::new(&mut sums));
             region::share_out(threads, pieces, || (), |(), piece| {
                 let range = region::piece(count, width, piece, threads);
-                // SAFETY: the ranges of different pieces are disjoint, and each piece has its own sums.
+                // SAFETY: the ranges of different chunks are disjoint, and each chunk has its own sums.
                 #[expect(unsafe_code, reason = "each piece has its own rows and sums")]
                 let (slopes, sums) = unsafe {
                     let sums = sum_places.part(piece * 2 * width..(piece + 1) * 2 * width);
@@ -239,7 +240,7 @@ impl RowNorm {
                 }
             }
             let (of_weight, of_bias) = first.split_at(width);
-            // SAFETY: every row was written.
+            // SAFETY: the ranges cover all rows, and every row was written.
             #[expect(unsafe_code, reason = "they are written")]
             let slopes = unsafe { slopes.written() };
             Ok([

@@ -11,8 +11,8 @@ use crate::vectorised;
 
 /// exp(xᵢ) / Σⱼ exp(xⱼ) over the last dimension, of any shape.
 ///
-/// Causal: of (…, queries, keys), query `i` takes part in keys `0 ..= i + keys − queries` alone; the
-/// others get exactly 0.
+/// With `causal`, of (…, queries, keys), query `i` attends only to keys `0 ..= i + keys − queries`; the others get
+/// exactly 0.
 pub fn softmax(x: &Tensor, causal: bool) -> Result<Tensor> {
     if x.elem_count() == 0 {
         return Ok(x.clone());
@@ -28,11 +28,11 @@ struct SoftmaxGradient {
     width: usize,
 }
 
-/// Operations for each number, of which threads are worth a share.
+/// Cost of an element in operations, from which the number of threads follows.
 const EACH: usize = 16;
 
 vectorised! {
-    /// One row: the largest is taken off first, so that no exponential overflows.
+    /// Softmax of one row; the largest element is subtracted first, so that no exponential overflows.
     fn softmax_row<T: Number>(x: &[T], y: &mut [T]) {
         let most = largest(x);
         for (y, &x) in y.iter_mut().zip(x) {
@@ -46,7 +46,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// y · (g − Σ g · y): the masked ones have y = 0, and so get none.
+    /// Gradient of a row, y · (g − Σ g · y): masked elements have y = 0, so theirs is 0.
     fn row_slopes<T: Number>(y: &[T], g: &[T], slopes: &mut [T]) {
         let mean = sum([y, g], |[y, g]| y * g);
         for ((slope, &y), &g) in slopes.iter_mut().zip(y).zip(g) {
@@ -55,7 +55,7 @@ vectorised! {
     }
 }
 
-/// Calls `work(index, row of zeros)` for every row of this width, side by side.
+/// Calls `work(index, row of zeros)` for every row of this width, in parallel, and returns all rows.
 fn each_row<T: Number>(
     count: usize,
     width: usize,
@@ -66,13 +66,13 @@ fn each_row<T: Number>(
     let parts = region::parts(count * EACH);
     region::run(parts, |part| {
         for index in region::range(count / width, 1, part, parts) {
-            // SAFETY: each row is in one part.
+            // SAFETY: each row is in one part, and rows do not overlap.
             #[expect(unsafe_code, reason = "each row has its own places")]
             let row = unsafe { places.part(index * width..(index + 1) * width) };
             work(index, zeros(row));
         }
     });
-    // SAFETY: every row was filled.
+    // SAFETY: the rows cover the memory, and each was filled with zeros at least.
     #[expect(unsafe_code, reason = "they are written")]
     unsafe {
         rows.written()

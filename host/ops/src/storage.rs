@@ -1,4 +1,4 @@
-//! Tensors' storage as slices, and slices as tensors.
+//! Conversions between tensor storage and slices.
 
 use candle_core::{
     CpuStorage, DType, Device, Layout, Result, Shape, Storage, Tensor, WithDType, bail,
@@ -7,7 +7,7 @@ use candle_core::{
 use crate::kernels::all_finite;
 pub(crate) use crate::kernels::math::{Number, number};
 
-/// The numbers of a tensor on the CPU.
+/// The CPU storage of a tensor; an error on any other device.
 pub(crate) fn cpu(storage: &Storage) -> Result<&CpuStorage> {
     match storage {
         Storage::Cpu(storage) => Ok(storage),
@@ -15,17 +15,17 @@ pub(crate) fn cpu(storage: &Storage) -> Result<&CpuStorage> {
     }
 }
 
-/// Numbers as the storage of a tensor.
+/// Elements as the storage of a tensor.
 pub(crate) fn stored<T: Number>(numbers: Vec<T>) -> CpuStorage {
     T::to_cpu_storage_owned(numbers)
 }
 
-/// A tensor of numbers, which are not copied.
+/// A tensor of elements, which are not copied.
 pub(crate) fn new_tensor<T: WithDType>(numbers: Vec<T>, shape: &Shape) -> Result<Tensor> {
     Tensor::from_vec(numbers, shape.clone(), &Device::Cpu)
 }
 
-/// The numbers of a contiguous tensor.
+/// The elements of a contiguous tensor.
 pub(crate) fn numbers<'a, T: WithDType>(
     storage: &'a CpuStorage,
     layout: &Layout,
@@ -39,7 +39,7 @@ pub(crate) fn numbers<'a, T: WithDType>(
     }
 }
 
-/// Runs `$body` with `$number` standing for the type of the storage's numbers.
+/// Runs `$body` with `$number` as the storage's element type, `f32` or `f64`.
 macro_rules! for_floats {
     ($storage:expr, $number:ident => $body:expr) => {{
         use candle_core::DType;
@@ -59,12 +59,12 @@ macro_rules! for_floats {
 }
 pub(crate) use for_floats;
 
-/// A tensor in an order that operations can read: itself where it is contiguous.
+/// A contiguous tensor, as operations need it: itself where it is contiguous.
 pub(crate) fn ready(tensor: &Tensor) -> Result<Tensor> {
     tensor.contiguous()
 }
 
-/// Whether there is no NaN and no infinity in a tensor; what is no float has none.
+/// Whether no element of a tensor is NaN or infinite; always true for types other than floats.
 pub fn is_finite(tensor: &Tensor) -> Result<bool> {
     if !tensor.dtype().is_float() {
         return Ok(true);

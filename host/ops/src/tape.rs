@@ -1,10 +1,10 @@
-//! The backward pass over operations of ours without candle's store.
+//! The backward pass over this crate's operations without candle's gradient store.
 //!
-//! candle's `backward` makes zeros of every activation's size and adds the gradient to them. While
-//! somebody [records](record), the operations of this module are kept in their order, and [`backward`]
-//! goes back over them, handing each gradient on as it is. Where an operation of candle's comes in
-//! between, candle's own pass goes on from there: it is started with the gradients that have been found so
-//! far. That an operation of ours may be on both ways does no harm, as gradients add up.
+//! candle's `backward` allocates zeros of every activation's size and adds the gradient to them. During a
+//! [recording](record), this crate's operations are kept in their order, and [`backward`] walks them in reverse,
+//! handing each gradient on as it is. Where an operation of candle's comes in between, candle's own pass continues from
+//! there, started with the gradients found so far. It does no harm if both passes visit an operation, as gradients add
+//! up.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -24,11 +24,11 @@ type Op2 = Arc<Box<dyn CustomOp2 + Send + Sync>>;
 type Op3 = Arc<Box<dyn CustomOp3 + Send + Sync>>;
 
 thread_local! {
-    /// The operations since the recording began, if there is one.
+    /// The operations since the recording began, if one is active.
     static TAPE: RefCell<Option<Vec<Entry>>> = const { RefCell::new(None) };
 }
 
-/// An operation that was done: what was made, and of what.
+/// A recorded operation: its output and its inputs.
 struct Entry {
     made: Tensor,
     of: Of,
@@ -38,19 +38,19 @@ enum Of {
     One(Tensor, Op1),
     Two([Tensor; 2], Op2),
     Three([Tensor; 3], Op3),
-    /// The same numbers in another shape.
+    /// The same elements in another shape.
     Reshaped(Tensor),
 }
 
 impl Entry {
-    /// What the operation was given first.
+    /// The first input of the operation.
     fn input(&self) -> &Tensor {
         match &self.of {
             Of::One(x, _) | Of::Two([x, ..], _) | Of::Three([x, ..], _) | Of::Reshaped(x) => x,
         }
     }
 
-    /// Calls `give(tensor, gradient)` for everything that it was made of whose gradient is wanted.
+    /// Calls `give(tensor, gradient)` for each input whose gradient is wanted.
     fn backward(
         &self,
         gradient: &Tensor,
@@ -79,16 +79,16 @@ impl Entry {
     }
 }
 
-/// Keeps operations of this thread until it is dropped: one forward pass and its [`backward`].
+/// Records operations of this thread until it is dropped: one forward pass and its [`backward`].
 #[derive(Debug)]
 #[must_use = "operations are recorded as long as it lives"]
 pub struct Recording {
     outer: Outer,
-    /// It is of this thread.
+    /// Makes it `!Send`: it belongs to its thread.
     thread: PhantomData<*const ()>,
 }
 
-/// What was recorded before.
+/// Operations of the enclosing recording, if there is one.
 struct Outer(Option<Vec<Entry>>);
 
 impl std::fmt::Debug for Outer {
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Outer {
     }
 }
 
-/// Begins a recording, so that [`backward`] finds a shorter way.
+/// Starts a recording, so that [`backward`] can bypass candle's gradient store.
 ///
 /// ```
 /// use candle_core::{Device, Var};
@@ -129,7 +129,7 @@ impl Drop for Recording {
     }
 }
 
-/// What the operations of this module have made since the recording began.
+/// Outputs of this crate's operations since the recording began.
 pub fn recorded() -> HashSet<TensorId> {
     TAPE.with_borrow(|tape| {
         let entries = tape.iter().flatten();
@@ -137,7 +137,7 @@ pub fn recorded() -> HashSet<TensorId> {
     })
 }
 
-/// Puts an operation on the tape, where there is one and the operation has a gradient.
+/// Adds an operation to the tape, if one is active and the output has a gradient.
 fn note(made: &Tensor, of: impl FnOnce() -> Of) {
     if !made.track_op() {
         return;
@@ -151,7 +151,7 @@ fn note(made: &Tensor, of: impl FnOnce() -> Of) {
     });
 }
 
-/// An operation on one tensor.
+/// Applies an operation to one tensor, and records it.
 pub fn apply1(x: &Tensor, op: impl CustomOp1 + Send + Sync + 'static) -> Result<Tensor> {
     let op: Op1 = Arc::new(Box::new(op));
     let x = &*seen(x);
@@ -160,7 +160,7 @@ pub fn apply1(x: &Tensor, op: impl CustomOp1 + Send + Sync + 'static) -> Result<
     Ok(made)
 }
 
-/// An operation on two tensors.
+/// Applies an operation to two tensors, and records it.
 pub(super) fn apply2(
     x: &Tensor,
     y: &Tensor,
@@ -173,7 +173,7 @@ pub(super) fn apply2(
     Ok(made)
 }
 
-/// An operation on three tensors.
+/// Applies an operation to three tensors, and records it.
 pub(super) fn apply3(
     x: &Tensor,
     y: &Tensor,
@@ -187,7 +187,7 @@ pub(super) fn apply3(
     Ok(made)
 }
 
-/// The same numbers in another shape, as candle's `reshape`; it is recorded.
+/// The same elements in another shape, like candle's `reshape`, but recorded.
 pub fn reshape(x: &Tensor, shape: impl Into<Shape>) -> Result<Tensor> {
     let shape = shape.into();
     if *x.shape() == shape {
@@ -199,11 +199,11 @@ pub fn reshape(x: &Tensor, shape: impl Into<Shape>) -> Result<Tensor> {
     Ok(made)
 }
 
-/// All gradients of `factor` · `loss`, a scalar.
+/// Computes all gradients of `factor` · `loss`, a scalar.
 ///
 /// # Errors
 ///
-/// Where an operation has no gradient, or not of these numbers.
+/// If an operation has no gradient, or none for this element type.
 pub fn backward(loss: &Tensor, factor: f64) -> Result<GradStore> {
     let _aside = Aside::begin();
     let recorded = TAPE.with_borrow_mut(|tape| tape.as_mut().map(std::mem::take));
@@ -231,7 +231,7 @@ pub fn backward(loss: &Tensor, factor: f64) -> Result<GradStore> {
     Ok(store)
 }
 
-/// Tensors with what is known of their gradients, in a fixed order.
+/// Tensors with their gradients so far, in a fixed order.
 #[derive(Default)]
 struct Pending {
     places: HashMap<TensorId, usize>,
@@ -249,7 +249,7 @@ impl Pending {
                 Some((_, before)) => before.add(&gradient)?,
                 None => gradient,
             };
-            // The gradient's own gradient is nobody's wish.
+            // Second-order gradients are not supported.
             *slot = Some((tensor.clone(), sum.detach()));
         }
         Ok(())
@@ -261,7 +261,7 @@ impl Pending {
         Some(gradient)
     }
 
-    /// The rest of the pass, by candle.
+    /// Runs the rest of the pass with candle's `backward`.
     fn go_on(self) -> Result<GradStore> {
         let mut start: Option<Tensor> = None;
         for (tensor, gradient) in self.gradients.into_iter().flatten() {
@@ -278,7 +278,7 @@ impl Pending {
     }
 }
 
-/// A scalar of which a tensor has a given gradient.
+/// An operation to a scalar whose gradient with respect to its input is given.
 struct Seed(Tensor);
 
 impl CustomOp1 for Seed {
@@ -313,7 +313,7 @@ mod tests {
         flat.to_vec1().expect("numbers")
     }
 
-    /// Gradients with and without a tape are candle's own.
+    /// Asserts that gradients with and without a tape are candle's own.
     fn expect_candles(vars: &[&Var], loss: impl Fn() -> Result<Tensor>) {
         let recording = record();
         let recorded = loss().and_then(|loss| backward(&loss, 1.0));
@@ -354,13 +354,13 @@ mod tests {
                 .squeeze(0)?
                 .squeeze(0)
         };
-        // Ours alone; sums of two ways; another shape.
+        // This crate's alone, with residual sums and a reshape.
         expect_candles(&[&x, &weight, &wide], || {
             let y = linear_then(&x, &weight, None, Function::Gelu)?;
             let y = add(&y, &linear(&y, &weight, None)?)?;
             scalar(&add(&y, &x)?)
         });
-        // Norms, which add what came past them: known before them, after them, and not at all.
+        // Norms, which add the gradient that bypasses them: known before theirs, after it, or not at all.
         let scale = var(&[0.5, 2.0], (1, 2)).squeeze(0).expect("a row");
         let scale = Var::from_tensor(&scale).expect("a variable");
         expect_candles(&[&x, &weight, &wide, &scale], || {
@@ -371,7 +371,7 @@ mod tests {
             let y = add(&y, &linear(&normed, &weight, None)?)?;
             scalar(&rms_norm(&y, &scale, 1e-5)?)
         });
-        // candle's in the middle, ours on both sides, and a way past them.
+        // candle's in the middle, this crate's on both sides, and a path around them.
         expect_candles(&[&x, &weight, &wide], || {
             let first = linear(&x, &weight, None)?;
             let middle = softmax(&first.sqr()?, false)?.broadcast_mul(&first)?;
@@ -405,7 +405,7 @@ mod tests {
         let inner = record();
         relu(&x).expect("outputs");
         relu(&x).expect("outputs");
-        // What has no gradient is not recorded.
+        // Operations without a gradient are not recorded.
         relu(&x.detach()).expect("outputs");
         assert_eq!(length(), Some(2));
         drop(inner);

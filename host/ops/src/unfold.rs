@@ -1,4 +1,4 @@
-//! Windows of images as columns, so that a convolution is a matrix product; and back.
+//! Windows of images as columns (im2col), so that a convolution is a matrix multiplication; and back.
 
 use std::ops::Range;
 
@@ -7,22 +7,23 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDTyp
 use crate::storage::{Number, for_floats, numbers, ready};
 use crate::vectorised;
 
-/// How a convolution's windows lie along the two dimensions of an image: (down, across).
+/// Layout of a convolution's windows along the two dimensions of an image: (down, across).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The places of a window.
+    /// Size of the kernel, in taps.
     pub kernel: (usize, usize),
-    /// From one window to the next.
+    /// Distance from one window to the next.
     pub stride: (usize, usize),
-    /// Zeros around the image.
+    /// Number of zeros on each side of the image.
     pub padding: (usize, usize),
-    /// From one place of a window to the next.
+    /// Distance from one tap of the kernel to the next.
     pub dilation: (usize, usize),
 }
 
 impl Window {
-    /// How many windows an image of (height, width) has along each dimension; none where there is no
-    /// room for one.
+    /// Number of windows of an image of (height, width) along each dimension.
+    ///
+    /// `None` if there is no room for one.
     pub fn counts(&self, height: usize, width: usize) -> Option<(usize, usize)> {
         let count =
             |length: usize, kernel: usize, stride: usize, padding: usize, dilation: usize| {
@@ -43,21 +44,22 @@ impl Window {
     }
 }
 
-/// From (batch, channels, height, width) to (channels · kernel, batch · windows): row (c, i, j) has
-/// the number at place (i, j) of each window of channel c, in the order of images and windows.
+/// Unfolds (batch, channels, height, width) to (channels · kernel, batch · windows).
+///
+/// Row (c, i, j) has the element at tap (i, j) of each window of channel c, in the order of images and windows.
 pub fn unfold2d(x: &Tensor, window: Window) -> Result<Tensor> {
     let sizes = Sizes::of(x.dims(), window)?;
     ready(x)?.apply_op1(Unfold(sizes))
 }
 
-/// Images and their windows.
+/// Sizes of images and their windows.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
     pub(super) batch: usize,
     pub(super) channels: usize,
     pub(super) height: usize,
     pub(super) width: usize,
-    /// Windows down and across.
+    /// Number of windows down; `columns`: across.
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) window: Window,
@@ -65,7 +67,7 @@ pub(super) struct Sizes {
 
 struct Unfold(Sizes);
 
-/// The other way: every number is added to the place that it came from.
+/// The inverse direction (col2im): adds every element to the position that it came from.
 struct Fold(Sizes);
 
 impl Sizes {
@@ -90,8 +92,9 @@ impl Sizes {
         })
     }
 
-    /// Calls `at(image, line of the matrix, block)` for the place (i, j) of the windows of all channels
-    /// of each image, `line` being that of the first channel.
+    /// Calls `at(image, line of the matrix, block)` for each tap (i, j) and each image.
+    ///
+    /// `block` covers the windows of all channels, and `line` is that of the first channel.
     fn each_block(&self, mut at: impl FnMut(usize, usize, &Block)) {
         let (high, wide) = self.window.kernel;
         for i in 0..high {
@@ -105,7 +108,7 @@ impl Sizes {
         }
     }
 
-    /// The windows of an image whose place (i, j) lies inside it; none where there are none.
+    /// The windows of an image whose tap (i, j) lies inside it; `None` if there are none.
     fn block(&self, i: usize, j: usize) -> Option<Block> {
         let Window {
             kernel,
@@ -128,7 +131,7 @@ impl Sizes {
         })
     }
 
-    /// Rows and columns of the matrix of windows.
+    /// Number of rows and columns of the matrix of windows.
     pub(super) fn matrix(&self) -> (usize, usize) {
         let (high, wide) = self.window.kernel;
         (
@@ -137,7 +140,7 @@ impl Sizes {
         )
     }
 
-    /// Writes the windows into a matrix; what of them lies in the padding stays as it is there.
+    /// Writes the windows into a matrix; elements for the padding stay unchanged.
     pub(super) fn unfold<T: Number>(&self, x: &[T], matrix: &mut [T]) {
         self.each_block(|image, line, block| {
             let (start, window) = self.starts(image, line);
@@ -145,7 +148,7 @@ impl Sizes {
         });
     }
 
-    /// Adds every number of a matrix of windows to the place that it came from.
+    /// Adds every element of a matrix of windows to the position that it came from.
     pub(super) fn fold<T: Number>(&self, matrix: &[T], x: &mut [T]) {
         self.each_block(|image, line, block| {
             let (start, window) = self.starts(image, line);
@@ -153,7 +156,7 @@ impl Sizes {
         });
     }
 
-    /// Where an image's numbers begin, and its windows in a line of the matrix.
+    /// Start of an image's elements, and of its windows in a line of the matrix.
     fn starts(&self, image: usize, line: usize) -> (usize, usize) {
         let (_, width) = self.matrix();
         let start = image * self.channels * self.height * self.width;
@@ -161,21 +164,21 @@ impl Sizes {
     }
 }
 
-/// Windows of an image, of which one place each is looked at, in all its channels.
+/// Elements at one tap of the windows of an image, in all its channels.
 struct Block {
     planes: usize,
     rows: usize,
     columns: usize,
-    /// The first of the windows, and from it to that of the next plane and the next row.
+    /// Index of the first window; `next_window`: strides to that of the next plane and of the next row.
     window: usize,
     next_window: (usize, usize),
-    /// The place of the first of them, and from it to that of the next plane, row and column.
+    /// Index of the first element; `next_place`: strides to that of the next plane, row and column.
     place: usize,
     next_place: (usize, usize, usize),
 }
 
 impl Block {
-    /// Calls `at(windows from the first of a row on, places from its own on)` for every row.
+    /// Calls `at(index of the first window, index of its element)` for every row.
     #[inline(always)]
     fn each_row(&self, mut at: impl FnMut(usize, usize)) {
         for plane in 0..self.planes {
@@ -189,8 +192,9 @@ impl Block {
     }
 }
 
-/// Which of `count` windows in steps of `stride` have their place at `offset` inside an image of this
-/// length, and where the first of them has it.
+/// Windows, of `count` with this stride, whose tap at `offset` lies inside an image of this length.
+///
+/// The second value is the position of the first one's tap.
 fn inside(
     (count, stride): (usize, usize),
     offset: usize,
@@ -204,7 +208,7 @@ fn inside(
     (first < end).then(|| (first..end, first * stride + offset - padding))
 }
 
-/// Numbers that are moved at once: lines of windows are short, too short for a call each.
+/// Elements moved at once: lines of windows are too short for a call each.
 const LANES: usize = 8;
 
 vectorised! {

@@ -1,21 +1,21 @@
 //! The host's side of the boundary: what hooks see of a run, publish and ask for.
 //!
-//! **Parts.** [`Shared`] is the state of a run that the loop and its hooks both reach. It is made of what hooks see
+//! **Parts.** [`Shared`] is the state of a run that both the loop and its hooks access. It consists of what hooks see
 //! ([`Exposed`]: parameters, gradients, the batch), what they publish ([`Values`], and metrics on the
 //! [`MetricBoard`](crate::metric_board::MetricBoard)), what they have asked for ([`Requests`]) and what they have
-//! claimed. `tables` are the functions that plugins call, a file for each extension as in
-//! `sconce_plugin_api::ext`; `entry` is what all of them begin and end with. A [`Witness`] is shown everything
-//! that hooks do and may refuse it: the conformance suite.
+//! claimed (`claims`); `lent` gives access to the tensors by collection and index. `tables` are the functions that
+//! plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A
+//! [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
 //!
-//! **Flow.** A hook's call gets the context pointer that the host handed out with its view or setup. A table's
-//! function turns it into the [`Shared`] state, which is alive for every call: hooks are created and called only
-//! while it is borrowed. Reads answer from it. What is published is stored at once. A request is checked for the
-//! present mount point, decoded and stored; some take effect at once (a learning rate, a skipped batch), the others
-//! wait for the loop ([`Requests::take_asked`]) until all hooks of the point have run.
+//! **Flow.** A hook receives a context pointer with its view or setup, and passes it to a table's function. The
+//! function converts it to the [`Shared`] state, which is alive during every call: hooks are created and called only
+//! while it is borrowed. Reads are answered from it, and published values are stored in it. A request is checked
+//! against the current mount point, decoded and stored; some take effect immediately (a learning rate, a skipped
+//! batch), the others wait for the loop ([`Requests::take_asked`]) until all hooks of the point have run.
 //!
-//! **States.** The loop says at each mount point which point and phase it is (`Shared::enter`) and before each call
-//! whose it is (`Shared::set_hook`); creation has a hook, but no point. A value lives as long as its
-//! [`Keep`](sconce_plugin_api::Keep) says: the batch, the epoch, the run or one checkpoint.
+//! **States.** At each mount point the dispatcher sets point and phase (`Shared::enter`), and before each call the
+//! hook (`Shared::set_hook`); during creation there is a hook, but no point. The lifetime of a published value is its
+//! [`Keep`](sconce_plugin_api::Keep): the batch, the epoch, the run or one checkpoint.
 
 mod claims;
 mod entry;

@@ -35,7 +35,7 @@ pub enum Error {
     /// It is damaged, was never finished, or is not a checkpoint of this program.
     #[error("`{}` is not a whole checkpoint: {reason}", path.display())]
     Damaged {
-        /// Its directory.
+        /// Directory of the checkpoint.
         path: PathBuf,
         /// The file and what is wrong with it.
         reason: String,
@@ -43,7 +43,7 @@ pub enum Error {
     /// It has no set of weights of this name.
     #[error("the checkpoint `{}` has no set `{set}`; there are {known}", path.display())]
     Set {
-        /// Its directory.
+        /// Directory of the checkpoint.
         path: PathBuf,
         /// The requested name.
         set: String,
@@ -58,7 +58,7 @@ pub enum Error {
         super::FORMAT_WITH_MEASURED
     )]
     Format {
-        /// Its directory.
+        /// Directory of the checkpoint.
         path: PathBuf,
         /// Version found.
         found: u32,

@@ -1,9 +1,25 @@
-//! Checkpoints: everything that a run needs to go on from where it was, in one directory.
+//! Checkpoints: everything that a run needs to resume, in one directory.
 //!
-//! `docs/checkpoints.md` describes the files. `store` knows where the checkpoints of a run are
-//! and which is the latest, `directory` writes and reads one whole or not at all, `form` is the
-//! way between a [`Checkpoint`] and the bytes of its files, and `sound` checks the numbers that come
-//! back.
+//! `docs/checkpoints.md` describes the files.
+//!
+//! **Parts.** This file has the types of a [`Checkpoint`]'s contents.
+//! - `section`: prefixes of the tensors' full names. `sets`: sets of weights, trained or averaged.
+//! - `form`: serialisation to [`Files`] in memory, and back. `layout`: names of the files. `bytes`: a tensor's bytes
+//!   without a copy.
+//! - `index`: `index.json` with the sizes and SHA-256 of all files. `directory`: one checkpoint on disk.
+//! - `store`: the checkpoints of a run, and the link `latest`. `best`: the one noted as the best.
+//! - `sound`: validation of the numbers read from a checkpoint. `error`: [`Error`].
+//!
+//! **Flow.** To save, the trainer fills a [`Checkpoint`]; [`Files::of`] copies it into memory, so that a thread can
+//! write it while training continues. [`Store::write`] writes the files to a temporary directory, syncs each, writes
+//! the index last, renames the directory to its tag and points `latest` to it. To read, [`read`] parses the index,
+//! verifies size and SHA-256 of each file, deserialises them, and validates the header. [`weights`] and [`parameters`]
+//! read only the weights.
+//!
+//! **States.** On disk a checkpoint is unfinished (a hidden directory `.TAG.new-PID`), finished (a directory with the
+//! name of its tag and an index), or being replaced (`.TAG.old-PID`, where directories can't be exchanged atomically).
+//! [`Store::recover`] removes the first kind after a crash and restores the last. A finished one with the parameters
+//! alone ([`Files::parameters_alone`]) can't be resumed from. [`Stage`] says what a resumed training does next.
 
 mod best;
 mod bytes;

@@ -180,7 +180,7 @@ impl PhaseState {
     fn check(&self, path: &str) -> Result<(), String> {
         if Phase::from_number(self.phase).is_none() {
             return Err(format!(
-                "`{path}.phase` is {}, which is no phase",
+                "`{path}.phase` is {}, which is not a phase",
                 self.phase
             ));
         }

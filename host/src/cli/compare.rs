@@ -35,8 +35,11 @@ pub(super) fn compare(arguments: &CompareArgs) -> u8 {
         match PastRun::read(directory) {
             Some(run) => runs.push(run),
             None => problems.push(
-                Diagnostic::new(format!("`{}` is no run's directory", directory.display()))
-                    .hint("`sconce runs` lists those that there are"),
+                Diagnostic::new(format!(
+                    "`{}` is not a run's directory",
+                    directory.display()
+                ))
+                .hint("`sconce runs` lists those that there are"),
             ),
         }
     }

@@ -13,7 +13,7 @@ use crate::session::Failure;
 /// Arguments of `sconce completions`.
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
-    /// The shell.
+    /// Shell to complete for.
     shell: Shell,
 }
 

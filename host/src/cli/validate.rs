@@ -129,7 +129,7 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
 fn options(arguments: &ValidateArgs) -> Result<Options, Diagnostic> {
     let limit = Duration::try_from_secs_f64(arguments.timeout).ok();
     let limit = limit.filter(|limit| !limit.is_zero()).ok_or_else(|| {
-        let problem = format!("`--timeout {}` is no time", arguments.timeout);
+        let problem = format!("`--timeout {}` is not a time", arguments.timeout);
         Diagnostic::new(problem).hint("write seconds, as `--timeout 60`")
     })?;
     Ok(Options {
@@ -174,11 +174,11 @@ fn config(text: &str) -> Result<Value, Diagnostic> {
         fs_err::read_to_string(text).map_err(|error| told(error.to_string()))?
     };
     let value: Value = serde_json::from_str(&content)
-        .map_err(|error| told(format!("`--config` is no JSON: {error}")))?;
+        .map_err(|error| told(format!("`--config` is not valid JSON: {error}")))?;
     if value.is_object() {
         Ok(value)
     } else {
-        Err(told("`--config` is no JSON object".to_owned()))
+        Err(told("`--config` is not a JSON object".to_owned()))
     }
 }
 
@@ -241,7 +241,7 @@ impl Printer {
         }
         let what = match suite.inspected() {
             Ok(plugin) => format!("{} {}", plugin.metadata.name, plugin.metadata.version),
-            Err(_) => "what is no plugin for this host".to_owned(),
+            Err(_) => "not a plugin for this host".to_owned(),
         };
         output::line(&format!("{what} in {}, seed {seed}", library.display()));
     }

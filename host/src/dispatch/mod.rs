@@ -1,6 +1,26 @@
-//! Calling hooks: per mount point and phase, a list of those that override it, in order.
+//! Dispatch of hooks: for each mount point and phase, the hooks that override it are called in order.
 //!
-//! A mount point that nobody overrides has an empty list and costs one look at its length.
+//! A mount point that no hook overrides has an empty list and costs one check of its length.
+//!
+//! **Parts.** [`Dispatcher`], in this file, owns the hooks of a run and calls them.
+//! - `hooks`: a [`Hook`], its [`HookSpec`], and the [`Moment`]s that messages name.
+//! - `lists`: the order of calls, computed once per mount point and phase.
+//! - `points`: kinds of mount points. `payload`: what a view carries at some of them. `every`: the filter `every`.
+//! - `states`: saving, restoring and dropping hooks. `fault`: [`HookFault`], the error of a failed call.
+//! - `times`: sampled times of calls, and with `memory` their growth in memory.
+//! - `process`: process-wide state that no call may change.
+//!
+//! **Flow.** The session creates the hooks; [`Dispatcher::new`] sorts them into lists. The trainer calls
+//! [`Dispatcher::call`] at every mount point (`call_module` at a module's, `call_every` where all hooks must be
+//! called despite faults). For each hook in the list: evaluate its filters; tell
+//! [`Shared`](crate::bridge::Shared) and the [`Trail`](crate::faults::Trail) which hook is called; call it; end the
+//! process if it is a forked copy; take the time if this call is sampled; undo changes to process-wide state; handle
+//! a fault by the hook's policy. The loop serves the hooks' requests afterwards. Checkpoints use `save_states` and
+//! `load_states`; [`Dispatcher::close`] drops the hooks in reverse order at the end.
+//!
+//! **States.** A hook is on, or off after a fault with the policy `disable` ([`OnError`]) or a call of
+//! [`Dispatcher::disable`]: it is then in no list, is not saved, and stays off. With `ignore` it stays on, and with
+//! `fail` its fault ends the run. A hook may also switch its calls at modules on and off (`set_listening`).
 
 mod every;
 mod fault;
@@ -32,22 +52,22 @@ use crate::faults;
 use crate::nn::ModuleInfo;
 use crate::plugin::entry_error::EntryError;
 
-/// The hooks of a run, in the manifest's order, and the order of their calls.
+/// Hooks of a run, in the manifest's order, and the order of their calls.
 pub struct Dispatcher {
     hooks: Vec<Hook>,
     lists: Lists,
-    /// The hooks' times in this pass, in the manifest's order.
+    /// Times of the hooks in this pass, in the manifest's order.
     times: Vec<HookTimes>,
-    /// The task's module whose point is under way.
+    /// Index of the task's module whose mount point is being called.
     module: usize,
     error: ErrorAbi,
     process: Process,
-    /// When the call under way began, if it is timed.
+    /// Start of the current call, if it is timed.
     begin: Begin,
 }
 
 impl Dispatcher {
-    /// A dispatcher over hooks in the manifest's order.
+    /// Returns a dispatcher for hooks in the manifest's order.
     pub fn new(hooks: Vec<Hook>) -> Dispatcher {
         let lists = Lists::new(&hooks);
         Dispatcher {
@@ -61,24 +81,24 @@ impl Dispatcher {
         }
     }
 
-    /// The hooks, in the manifest's order.
+    /// Hooks, in the manifest's order.
     pub fn hooks(&self) -> &[Hook] {
         &self.hooks
     }
 
-    /// The hooks' times since the last time this was asked, in the manifest's order.
+    /// Returns and resets the hooks' times, in the manifest's order.
     pub fn take_times(&mut self) -> Vec<HookTimes> {
         let fresh = vec![HookTimes::default(); self.hooks.len()];
         std::mem::replace(&mut self.times, fresh)
     }
 
-    /// The hooks' times since they were taken, in the manifest's order.
+    /// Times of the hooks since they were last taken, in the manifest's order.
     pub fn times(&self) -> &[HookTimes] {
         &self.times
     }
 
-    /// Calls the hooks of a point. The first fault of a hook whose policy is `fail` ends it; the
-    /// other policies' faults are reported and passed over.
+    /// Calls the hooks of a point. The first fault of a hook whose policy is `fail` is returned and ends
+    /// the run; faults under other policies are reported and skipped.
     #[inline]
     pub fn call(
         &mut self,
@@ -92,7 +112,7 @@ impl Dispatcher {
         self.call_all(point, view, shared)
     }
 
-    /// Calls every hook of a point, whatever happens, and gives back all faults.
+    /// Calls every hook of a point, even after faults, and returns all faults that end the run.
     pub fn call_every(
         &mut self,
         point: Point,
@@ -120,8 +140,8 @@ impl Dispatcher {
         }
     }
 
-    /// Calls the hooks of a point from index `from` of its list on, to the first fault that ends
-    /// the run.
+    /// Calls the hooks of a point from index `from` of its list, until the first fault that ends the
+    /// run.
     fn call_from(
         &mut self,
         from: usize,
@@ -157,8 +177,8 @@ impl Dispatcher {
                 };
             }
             trail.begin(slot.hook);
-            // SAFETY: the instance is alive as long as its hook is in `self.hooks`, whose lists
-            // these are; view and error are lent for the call.
+            // SAFETY: the lists only have instances of hooks in `self.hooks`, which keeps them alive;
+            // view and error are valid for the call.
             let status = unsafe {
                 (slot.call)(
                     slot.instance,
@@ -180,7 +200,7 @@ impl Dispatcher {
                     trail.end();
                     return Some((index, Box::new(fault)));
                 }
-                // A disabled hook is gone from the list: its successor stands in its place.
+                // A disabled hook was removed from the list: its successor now has this index.
                 if self.hooks.get(slot.hook).is_some_and(|hook| hook.disabled) {
                     continue;
                 }
@@ -198,7 +218,7 @@ impl Dispatcher {
             return false;
         };
         let spec = &hook.spec;
-        // SAFETY: the host's own view; its texts are alive.
+        // SAFETY: the view is the host's own, and its texts outlive the dispatch.
         let stream = unsafe { view.stream.read() }.unwrap_or_default();
         spec.every.is_none_or(|every| every.is_due(point, view))
             && (spec.streams.as_ref()).is_none_or(|streams| streams.iter().any(|s| s == stream))
@@ -207,7 +227,7 @@ impl Dispatcher {
                     && hook.modules.get(self.module).copied().unwrap_or(true))
     }
 
-    /// Tells which modules the task has, for the hooks that listen at some alone.
+    /// Sets the task's modules, for hooks that are called only at some of them.
     pub fn set_modules(&mut self, modules: &[ModuleInfo]) {
         for hook in &mut self.hooks {
             hook.modules = match &hook.spec.modules {
@@ -219,19 +239,19 @@ impl Dispatcher {
         }
     }
 
-    /// Whether a hook of this name is called at modules from now on.
+    /// Sets whether the hook of this name is called at modules from now on.
     pub fn set_listening(&mut self, name: &str, listens: bool) {
         let mut hooks = self.hooks.iter_mut();
         let Some(hook) = hooks.find(|hook| hook.spec.name == name) else {
             return;
         };
-        // From the first time on its slots are filtered ones.
+        // From the first time on, its slots are marked as filtered.
         if hook.listens.replace(listens).is_none() {
             self.lists = Lists::new(&self.hooks);
         }
     }
 
-    /// Whether any hook listens at a module's point in a phase, filters aside.
+    /// Whether any hook is called at a module's point in a phase, ignoring filters.
     pub fn is_subscribed(&self, point: Point, phase: Phase) -> bool {
         let listens = |slot: &Slot| {
             let hook = self.hooks.get(slot.hook);
@@ -240,7 +260,7 @@ impl Dispatcher {
         self.lists.at(point, phase).iter().any(listens)
     }
 
-    /// Whether a hook is called at a module's point at this moment.
+    /// Whether any hook would be called now at a module's point.
     pub fn listens(&mut self, point: Point, module: usize, view: &ViewAbi) -> bool {
         self.module = module;
         let list = self.lists.at(point, phase_of(view));
@@ -248,7 +268,7 @@ impl Dispatcher {
             .any(|&slot| !slot.is_filtered || self.is_due(slot, point, view))
     }
 
-    /// A call that is timed is over; it is also looked at more thoroughly.
+    /// Ends a timed call, and makes the checks that are too slow for every call.
     #[cold]
     fn timed(&mut self, slot: Slot, view: &ViewAbi, shared: &Shared<'_>) {
         if let Some(times) = self.times.get_mut(slot.hook) {
@@ -259,7 +279,7 @@ impl Dispatcher {
         }
     }
 
-    /// Puts back what a call has changed of what is the whole process's, with a warning.
+    /// Restores process-wide state that a call has changed, with a warning.
     #[cold]
     fn put_back(&mut self, slot: Slot, view: &ViewAbi, shared: &Shared<'_>) {
         let changes = self.process.restore();
@@ -267,7 +287,7 @@ impl Dispatcher {
             return;
         };
         hook.changes += 1;
-        // As for faults that are ignored.
+        // At the first, second, fourth … time, as for ignored faults.
         if !hook.changes.is_power_of_two() {
             return;
         }
@@ -287,7 +307,7 @@ impl Dispatcher {
         HookFault::new(spec, Moment::of(view), error)
     }
 
-    /// What the hook's policy makes of a fault: gives it back where it ends the run.
+    /// Handles a fault by the hook's policy; returns it if it ends the run.
     #[cold]
     fn judge(&mut self, index: usize, fault: HookFault, shared: &Shared<'_>) -> Option<HookFault> {
         let hook = self.hooks.get_mut(index)?;
@@ -302,8 +322,8 @@ impl Dispatcher {
                 ));
                 self.lists.remove(index);
             }
-            // At the first, second, fourth … time: a hook that fails at each call would otherwise
-            // bury everything else.
+            // At the first, second, fourth … time: a hook that fails at every call would otherwise
+            // drown out all other messages.
             OnError::Ignore if hook.faults.is_power_of_two() => {
                 shared.warn(&format!("{fault}\n  ignored ({} so far)", hook.faults));
             }
@@ -312,14 +332,14 @@ impl Dispatcher {
         None
     }
 
-    /// Puts back times that [`take_times`](Dispatcher::take_times) gave.
+    /// Restores times returned by [`take_times`](Dispatcher::take_times).
     pub fn set_times(&mut self, times: Vec<HookTimes>) {
         if times.len() == self.hooks.len() {
             self.times = times;
         }
     }
 
-    /// Switches the hook of this name off; whether there is one.
+    /// Switches the hook of this name off; returns whether there is one.
     pub fn disable(&mut self, name: &str) -> bool {
         let mut hooks = self.hooks.iter_mut().enumerate();
         let Some((index, hook)) = hooks.find(|(_, hook)| hook.spec.name == name) else {
@@ -330,7 +350,7 @@ impl Dispatcher {
         true
     }
 
-    /// Blames a hook for something that it asked for; the fault is judged by its policy.
+    /// Reports a request as a fault of the hook that made it, to be handled by its policy.
     pub fn blame(
         &mut self,
         hook: &str,

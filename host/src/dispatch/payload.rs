@@ -1,4 +1,4 @@
-//! What a view carries at some mount points beside the counters.
+//! Data that a view carries at some mount points in addition to the counters.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -11,7 +11,7 @@ use sconce_plugin_api::abi::{
 use super::{Dispatcher, HookFault};
 use crate::bridge::Shared;
 
-/// What a mount point's view carries.
+/// Data that a mount point's view carries.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'a> {
     /// At `before_save_checkpoint`, `after_save_checkpoint` and `after_load_checkpoint`.
@@ -37,7 +37,7 @@ impl Payload<'_> {
         }
     }
 
-    /// Runs `call` while the view carries this, and no longer.
+    /// Runs `call` with this payload in the view, and removes it afterwards.
     fn carried<T>(self, view: &mut ViewAbi, call: impl FnOnce(&mut ViewAbi) -> T) -> T {
         view.payload = self.pointer();
         let result = call(view);
@@ -47,7 +47,7 @@ impl Payload<'_> {
 }
 
 impl Dispatcher {
-    /// [`call`](Dispatcher::call) with a payload.
+    /// As [`call`](Dispatcher::call), with a payload.
     pub fn call_with(
         &mut self,
         point: Point,
@@ -58,7 +58,7 @@ impl Dispatcher {
         payload.carried(view, |view| self.call(point, view, shared))
     }
 
-    /// [`call_every`](Dispatcher::call_every) with a payload.
+    /// As [`call_every`](Dispatcher::call_every), with a payload.
     pub fn call_every_with(
         &mut self,
         point: Point,
@@ -69,7 +69,7 @@ impl Dispatcher {
         payload.carried(view, |view| self.call_every(point, view, shared))
     }
 
-    /// Calls the hooks of a point for the task's module of this number.
+    /// Calls the hooks of a point for the task's module with this index.
     pub fn call_module(
         &mut self,
         point: Point,

@@ -66,7 +66,7 @@ fn map(_file: &std::fs::File) -> io::Result<&'static Trail> {
     Err(io::Error::other("Sconce keeps breadcrumbs on Linux alone"))
 }
 
-/// What a run left behind that did not finish.
+/// State left behind by a run that did not finish.
 pub(super) struct Left {
     pub(super) pid: u64,
     pub(super) crumb: Crumb,

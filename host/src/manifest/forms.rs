@@ -9,7 +9,7 @@ use super::wording::{did_you_mean, in_words, key_of, missing_key, one_of, shorte
 use super::{json_path, right_form};
 use crate::nearest::nearest;
 
-/// Of the several forms a value may take, returns the problems of the one that was meant, judged by its tag,
+/// Of the forms a value may take, returns the problems of the one that was meant. That is judged by its tag,
 /// its type, or its keys.
 pub(super) fn meant<'a>(
     branches: &'a [Vec<ValidationError<'static>>],
@@ -48,8 +48,8 @@ pub(super) fn meant<'a>(
     }
 }
 
-/// Whether a problem shows that another form was meant: a wrong tag one level down, or a wrong type of the
-/// value itself.
+/// Whether a problem shows that another form was meant. It does if a tag is wrong one level down, or the type
+/// of the value itself.
 fn is_other_form(problem: &ValidationError<'_>, here: &str) -> bool {
     let at = problem.instance_path().as_str();
     match problem.kind() {

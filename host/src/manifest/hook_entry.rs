@@ -176,7 +176,7 @@ struct EveryConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     epochs: Option<u64>,
-    /// Which of every n is selected: with 0 (default) the n-th, the 2n-th and so on; with 1 the first, the
+    /// Which of every n is selected. With 0 (default) the n-th, the 2n-th and so on; with 1 the first, the
     /// (n+1)-th and so on.
     offset: u64,
 }
@@ -234,8 +234,8 @@ struct Object {
     #[serde(default)]
     #[schemars(length(min = 1))]
     streams: Option<Vec<String>>,
-    /// The modules at which `module_forward` and `module_backward` are called: names in which `*` matches any
-    /// characters and `?` a single one. Default: all.
+    /// The modules at which `module_forward` and `module_backward` are called. In these names, `*` matches
+    /// any characters and `?` a single one. Default: all.
     #[serde(default)]
     #[schemars(length(min = 1))]
     modules: Option<Vec<String>>,

@@ -114,7 +114,7 @@ pub(super) fn steps(path: &str) -> Result<Vec<Step>, String> {
 
 /// Parses the step at the start of `rest`, a key without quotes.
 fn key<'a>(rest: &'a str, path: &str, is_first: bool) -> Result<(Step, &'a str), String> {
-    let none = || format!("`{path}` is no path");
+    let none = || format!("`{path}` is not a path");
     let rest = if is_first {
         rest
     } else {
@@ -130,18 +130,18 @@ fn key<'a>(rest: &'a str, path: &str, is_first: bool) -> Result<(Step, &'a str),
 
 /// Parses the step after a `[`: a number or a quoted key.
 fn bracket<'a>(inside: &'a str, path: &str) -> Result<(Step, &'a str), String> {
-    let open = || format!("`{path}` is no path: a `]` is missing");
+    let open = || format!("`{path}` is not a path: a `]` is missing");
     if inside.starts_with('"') {
         let mut keys = serde_json::Deserializer::from_str(inside).into_iter::<String>();
         let key = keys.next().and_then(Result::ok);
-        let key = key.ok_or_else(|| format!("`{path}` is no path: a `\"` is missing"))?;
+        let key = key.ok_or_else(|| format!("`{path}` is not a path: a `\"` is missing"))?;
         let rest = inside.get(keys.byte_offset()..).unwrap_or_default();
         return Ok((Step::Key(key), rest.strip_prefix(']').ok_or_else(open)?));
     }
     let (index, rest) = inside.split_once(']').ok_or_else(open)?;
     let index = index
         .parse()
-        .map_err(|_| format!("`{index}` in `{path}` is no number of an element"))?;
+        .map_err(|_| format!("`{index}` in `{path}` is not an element's index"))?;
     Ok((Step::Index(index), rest))
 }
 
@@ -196,13 +196,13 @@ mod tests {
     #[test]
     fn what_is_no_path_is_told() {
         for (path, words) in [
-            ("", "is no path"),
-            (".", "is no path"),
-            ("a..b", "is no path"),
-            ("a[1]b", "is no path"),
+            ("", "is not a path"),
+            (".", "is not a path"),
+            ("a..b", "is not a path"),
+            ("a[1]b", "is not a path"),
             ("a[0", "a `]` is missing"),
             ("a[\"b]", "a `\"` is missing"),
-            ("a[x]", "`x` in `a[x]` is no number"),
+            ("a[x]", "`x` in `a[x]` is not an element's index"),
             (&"a.".repeat(1000), "more than 100 steps"),
         ] {
             let message = steps(path).expect_err(path);

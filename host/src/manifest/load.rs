@@ -52,8 +52,8 @@ pub fn load(
     Ok(manifest)
 }
 
-/// Sorts problems by their position in the file, with those from the command line last, and truncates a long
-/// list.
+/// Sorts problems by their position in the file, and truncates a long list. Those from the command line come
+/// last.
 fn ordered(mut problems: Vec<Diagnostic>, path: &Path) -> Vec<Diagnostic> {
     problems.sort_by_key(|problem| {
         let place = problem.place.as_ref()?;

@@ -1,4 +1,4 @@
-//! Keys in the wrong place or named as in another framework: suggests where they belong, and in which form.
+//! Suggests where keys belong that are in the wrong place or named as in another framework.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ use crate::nearest::{nearest, ours};
 /// The sections of a manifest that are searched for a misplaced key.
 const SECTIONS: [&str; 4] = ["train", "optimizer", "limits", ""];
 
-/// Improves a document's problems by combining them: a missing key and an unknown one meant for it become one
-/// problem, and a key that belongs to another section gets a hint naming it.
+/// Combines related problems of a document. A missing key and an unknown one meant for it become one problem,
+/// and a key that belongs to another section gets a hint naming it.
 pub(super) fn improve(problems: &mut Vec<Problem>, document: &Value, schema: &Value) {
     join_missing(problems, document);
     for problem in problems
@@ -26,8 +26,8 @@ pub(super) fn improve(problems: &mut Vec<Problem>, document: &Value, schema: &Va
     }
 }
 
-/// Joins a missing key with an unknown one of a similar name, or with the only unknown one if it is the only
-/// missing key.
+/// Joins a missing key with an unknown one of a similar name. Without such a name, it joins the only unknown
+/// key with the only missing one.
 fn join_missing(problems: &mut Vec<Problem>, document: &Value) {
     let mut joined = Vec::new();
     for (index, missing) in problems.iter().enumerate() {

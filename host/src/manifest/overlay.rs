@@ -14,7 +14,7 @@ pub const VARIABLE: &str = "SCONCE_SET";
 /// What is applied on top of a manifest, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Overlay {
-    /// Manifest files, each with any subset of a manifest's keys: objects are merged, everything else is
+    /// Manifest files, each with any subset of a manifest's keys. Objects are merged, everything else is
     /// replaced.
     pub layers: Vec<PathBuf>,
     /// Values set individually.
@@ -31,8 +31,8 @@ pub struct Assignment {
 }
 
 impl Overlay {
-    /// Collects the layers, the environment's assignments in the order of their variables' names, and then
-    /// those of the command line.
+    /// Collects the layers and the assignments. Those from the environment come first, in the order of their
+    /// variables' names, then those of the command line.
     pub fn new(layers: &[PathBuf], set: &[String]) -> Overlay {
         let prefix = format!("{VARIABLE}_");
         let mut from_environment: Vec<(String, String)> = std::env::vars_os()

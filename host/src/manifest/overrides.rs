@@ -34,8 +34,8 @@ pub(super) fn apply(
 /// The effect of one assignment.
 #[derive(Debug)]
 struct Set {
-    /// The path of the value that came from the command line: the one written, or the outermost object
-    /// created for it.
+    /// The path of the value that came from the command line. It is the one written, or that of the outermost
+    /// object created for it.
     path: String,
     /// Byte offset of the value in the assignment's text.
     value_at: usize,
@@ -62,7 +62,7 @@ fn set(document: &mut Value, written: &str) -> Result<Set, String> {
                 if place.is_null() {
                     *place = Value::Object(Map::new());
                 }
-                let members = place.as_object_mut().ok_or("this is no object")?;
+                let members = place.as_object_mut().ok_or("this is not an object")?;
                 let is_new = !members.contains_key(key);
                 let member = members.entry(key).or_insert(Value::Null);
                 (member, json_path::member(&here, key), is_new)
@@ -98,7 +98,7 @@ fn split(written: &str) -> Option<usize> {
     })
 }
 
-/// Checks that a path exists: members may be missing, since the check of the manifest reports unknown ones,
+/// Checks that a path exists. Members may be missing, since the check of the manifest reports unknown ones,
 /// but list elements must exist.
 fn possible(document: &Value, steps: &[Step]) -> Result<(), String> {
     let mut place = Some(document);
@@ -119,7 +119,7 @@ fn possible(document: &Value, steps: &[Step]) -> Result<(), String> {
                 Some(element)
             }
             (Step::Index(index), Some(other)) if !other.is_null() => {
-                return Err(format!("there is no element {index}: this is no list"));
+                return Err(format!("there is no element {index}: this is not a list"));
             }
             (Step::Index(index), _) => {
                 return Err(format!("there is no element {index}: there is no list"));
@@ -228,11 +228,11 @@ mod tests {
         for (written, words) in [
             ("train.epochs", "it needs a path"),
             ("hooks[7]=1", "there is no element 7, the list has 2"),
-            ("train[0]=1", "this is no list"),
+            ("train[0]=1", "this is not a list"),
             ("train.epochs.more=1", "there is no `more` in 5"),
-            ("hooks[x]=1", "`x` in `hooks[x]` is no number"),
+            ("hooks[x]=1", "`x` in `hooks[x]` is not an element's index"),
             ("hooks[0=1", "a `]` is missing"),
-            (".=1", "is no path"),
+            (".=1", "is not a path"),
             ("nowhere[3]=1", "there is no element 3: there is no list"),
         ] {
             let message = after(written).expect_err(written);

@@ -3,8 +3,8 @@
 /// A problem with a value or a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The path of the value within the checked document, such as `train.epochs`; for an unknown key, the
-    /// path of that key.
+    /// The path of the value within the checked document, such as `train.epochs`. For an unknown key, it is
+    /// the path of that key.
     pub path: String,
     /// Whether the problem is the key rather than its value.
     pub is_key: bool,

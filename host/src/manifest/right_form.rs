@@ -1,11 +1,11 @@
-//! Suggests the right form of a value written in a wrong one: `[64]` for `64`, `{"fraction": 0.2}` for `0.2`.
+//! Suggests the right form of a wrongly written value: `[64]` for `64`, `{"fraction": 0.2}` for `0.2`.
 
 use serde_json::{Value, json};
 
 /// Maximum number of suggested forms.
 const SHOWN: usize = 3;
 
-/// Suggests how the value should have been written according to `schema`; `None` if that can't be derived
+/// Suggests how the value should have been written according to `schema`. `None` if that can't be derived
 /// from it.
 pub(super) fn hint(found: &Value, schema: &Value, key: Option<&str>) -> Option<String> {
     let mut forms = Vec::new();

@@ -12,12 +12,11 @@ use super::problem::Problem;
 /// The units of `every`; an entry has exactly one.
 const UNITS: [&str; 3] = ["iterations", "updates", "epochs"];
 
-/// Maximum length in bytes of the name of a run or a hook: directories are named after it, and file systems
+/// Maximum length in bytes of the name of a run or a hook. Directories are named after it, and file systems
 /// allow at most 255.
 const LONGEST_NAME: usize = 200;
 
-/// Problems with the names and hooks of a document, except in parts where the schema check already found
-/// some.
+/// Problems with names and hooks of a document, except in parts that already failed the schema check.
 pub(super) fn check(document: &Value, found: &[Problem]) -> Vec<Problem> {
     let hooks = document.get("hooks").and_then(Value::as_array);
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();

@@ -18,7 +18,7 @@ const COMMAND_LINE: &str = "command line";
 /// File name shown for values set in the environment.
 const ENVIRONMENT: &str = "environment";
 
-/// Maximum length of a key in bytes: values under a longer key are given the position of the enclosing value.
+/// Maximum length of a key in bytes. Values under a longer key are given the position of the enclosing value.
 /// No known key is this long, and every path repeats its keys.
 const LONGEST_KEY: usize = 1000;
 
@@ -148,8 +148,8 @@ impl Source {
         }
     }
 
-    /// Records that the value at `json_path` came from the command line or the environment: from `text`, in
-    /// which it starts at byte `value_at`, after a path and `=`.
+    /// Records that the value at `json_path` was set on the command line or in the environment. There it
+    /// starts at byte `value_at` of `text`, after a path and `=`.
     pub(super) fn set_override(
         &mut self,
         json_path: String,

@@ -30,7 +30,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
         let message = message
             .rsplit_once(" at line ")
             .map_or(message.as_str(), |(message, _)| message);
-        let words = format!("the manifest is no valid JSON: {}", in_words(message));
+        let words = format!("the manifest is not valid JSON: {}", in_words(message));
         let place = Source::unparsed(path, text).span_place("", start..end);
         let problem = Diagnostic::new(words).at(place);
         match hint(message, rest) {
@@ -99,8 +99,8 @@ fn in_words(message: &str) -> &str {
         "expected value" => "expected a value",
         "expected ident" => "this is neither `true`, `false` nor `null`",
         "key must be a string" => "a key must be a text",
-        "invalid escape" => "what stands behind the `\\` is no escape",
-        "invalid number" => "this is no number",
+        "invalid escape" => "invalid escape sequence after `\\`",
+        "invalid number" => "this is not a number",
         "number out of range" => "the number is too large",
         "trailing comma" => "a comma behind the last element",
         "trailing characters" => "more behind the end of the document",

@@ -45,8 +45,8 @@ pub struct TrainConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub limit_test: Option<usize>,
-    /// Train and validate on the samples of this many training batches, without augmentation and without a
-    /// test: a model that can't memorise them points to a bug. Default: all the data.
+    /// Train and validate on the samples of this many training batches, without augmentation or test. A model
+    /// that can't memorise them points to a bug. Default: all the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub overfit: Option<usize>,
@@ -59,11 +59,11 @@ pub struct TrainConfig {
     #[serde(default)]
     #[schemars(range(min = 1, max = 100_000))]
     pub prefetch: Option<usize>,
-    /// End the run at the first training loss or gradient that is NaN or infinite, before it reaches a
-    /// parameter, and report the module where it arose. Costs one pass over the gradients.
+    /// End the run at the first NaN or infinite training loss or gradient. It ends before that reaches a
+    /// parameter, and reports the module where it arose. Costs one pass over the gradients.
     #[serde(default)]
     pub check_finite: bool,
-    /// Names of parameters that may have no gradient; any other parameter without one ends the run in its
+    /// Names of parameters that may have no gradient. Any other parameter without one ends the run in its
     /// first iteration.
     #[serde(default)]
     pub allow_missing_gradients: Vec<String>,

@@ -1,4 +1,4 @@
-//! The manifest's JSON Schema extended with the available hooks, so that editors complete their names and
+//! The manifest's JSON Schema extended with the available hooks. With it, editors complete their names and
 //! check their configurations.
 
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! What the hooks of plugins are configured with: the plugins' own words, for which they are loaded.
+//! Descriptions of plugins' hooks and their configurations, for which the plugins are loaded.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use crate::diagnostic::Diagnostic;
 /// A hook of a plugin, and the JSON Schema of its configuration.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// The plugin's name.
+    /// Name of the plugin.
     pub plugin: String,
-    /// Whether it lies in a directory that somebody named, and not where plugins are installed.
+    /// Whether it is in a directory that the user named, rather than in an installation directory.
     pub is_named: bool,
     /// The hook.
     pub hook: HookMetadata,
-    /// The JSON Schema of its configuration, where the plugin gives one.
+    /// The JSON Schema of its configuration, if the plugin provides one.
     pub schema: Option<Value>,
 }
 
-/// Loads an inventory's plugins, each tried in another process before, within the time limit, and asks
-/// them for the schemas of their hooks. Those that can't be loaded are left out, and told.
+/// Loads an inventory's plugins, and asks them for the schemas of their hooks. Each is first tried in another
+/// process, within the time limit. Plugins that can't be loaded are left out and reported.
 pub fn describe(inventory: &Inventory, limit: Duration) -> (Vec<Described>, Vec<Diagnostic>) {
     let mut problems = Vec::new();
     let mut tried: Vec<(&Inspected, Candidate)> = Vec::new();
@@ -75,7 +75,7 @@ fn hooks(
     Ok(described.collect())
 }
 
-/// The schema that a plugin's description gives for a hook's configuration.
+/// The configuration schema of a hook in a plugin's description.
 pub(crate) fn config_schema<'a>(description: &'a Value, hook: &HookMetadata) -> Option<&'a Value> {
     let hooks = description.get("hooks").and_then(Value::as_array);
     hooks

@@ -1,4 +1,4 @@
-//! Whether a plugin fits this host and this machine, by its metadata.
+//! Checks from its metadata whether a plugin is compatible with this host and this machine.
 
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION};
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
@@ -7,7 +7,7 @@ use super::Cause;
 use crate::bridge::EXTENSIONS;
 use crate::version::HOST_VERSION;
 
-/// Whether the plugin as a whole fits.
+/// Checks what concerns the plugin as a whole: its ABI epoch, API version and processor features.
 pub(super) fn check(metadata: &PluginMetadata) -> Result<(), Cause> {
     if metadata.abi_epoch != ABI_EPOCH {
         return Err(Cause::AbiEpoch {
@@ -33,8 +33,8 @@ pub(super) fn check(metadata: &PluginMetadata) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Whether a hook kind of a plugin, built for the API of `api_version`, finds the extensions that it
-/// requires.
+/// Checks that this host has the extensions that a hook requires. Its plugin was built for the API of
+/// `api_version`.
 pub fn check_hook(hook: &HookMetadata, api_version: &str) -> Result<(), Cause> {
     let lacking = hook
         .requires
@@ -55,7 +55,7 @@ fn major(version: &str) -> &str {
     version.split('.').next().unwrap_or_default()
 }
 
-/// Whether this processor is known to lack a feature. Names unknown here are passed over.
+/// Whether this processor is known to lack a feature. Unknown feature names are ignored.
 #[cfg(target_arch = "x86_64")]
 fn is_missing(feature: &str) -> bool {
     macro_rules! missing {

@@ -1,11 +1,11 @@
-//! The bytes that were looked at are the bytes that are loaded: from a private copy.
+//! Loads a plugin from a private copy, so that the bytes inspected are the bytes loaded.
 //!
-//! Between the look at a file and its loading, and during a run, anybody may write another build to
-//! the same place; the system maps a library page by page when it is needed, and would go on with
-//! pages of the new file. So a library is loaded from a copy in memory that nobody can change.
+//! Between inspection and loading, and during a run, someone may overwrite a plugin's file with another
+//! build; the system maps a library page by page on demand, and would continue with pages of the new file. So
+//! a library is loaded from a sealed copy in memory that no one can change.
 //!
-//! A library that looks for others relative to its own file (`$ORIGIN`) would not find them from a
-//! copy: it is loaded where it lies, once its bytes have been compared.
+//! A library that looks for others relative to its own file (`$ORIGIN`) would not find them from a copy: it
+//! is loaded from its own path, after its bytes have been compared.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,23 +15,24 @@ use super::{Cause, Inspected, Refusal, file};
 #[cfg(target_os = "linux")]
 use crate::files;
 
-/// The file descriptors that copies leave free: the trial's pipes, the run's lock, checkpoints and tables.
+/// File descriptors that the copies leave free. They are for the trial's pipes, the run's lock, checkpoints
+/// and tables.
 #[cfg(target_os = "linux")]
 const SPARE: u64 = 16;
 
-/// The files to load in place of plugins' files, by their fingerprints.
+/// Loaded copies, by the fingerprints of their plugins.
 static COPIES: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 
-/// Where a plugin's bytes are loaded from.
+/// The file that a plugin is loaded from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     /// The file to open.
     pub(crate) file: PathBuf,
-    /// Why it is the plugin's own file, where that is nobody's wish.
+    /// The reason why it is the plugin's own file, if a copy was intended.
     pub(crate) warning: Option<String>,
 }
 
-/// The private copy of a plugin; the same bytes have the same copy as long as this process lives.
+/// Returns the private copy of a plugin; equal bytes share one copy for the lifetime of this process.
 pub(crate) fn of(plugin: &Inspected) -> Result<Source, Refusal> {
     let refuse = |cause| Refusal::new(&plugin.path, cause);
     let mut copies = match COPIES.lock() {
@@ -52,11 +53,11 @@ pub(crate) fn of(plugin: &Inspected) -> Result<Source, Refusal> {
     if !plugin.has(&bytes) {
         return Err(refuse(Cause::Changed));
     }
-    // Another file may have had the same bytes.
+    // `has` has just computed the fingerprint: another file may have had the same bytes.
     if let Some(source) = known(&copies) {
         return Ok(source);
     }
-    // The system's loader looks a bare file name up in its own directories.
+    // The system's loader would look up a bare file name in its own directories.
     let own = std::fs::canonicalize(&plugin.path)
         .map_err(|error| refuse(Cause::Read(error.to_string())))?;
     if plugin.looks_beside {
@@ -84,7 +85,7 @@ pub(crate) fn of(plugin: &Inspected) -> Result<Source, Refusal> {
     }
 }
 
-/// A file in memory with these bytes, which nobody can change; it stays as long as this process.
+/// Creates an immutable file in memory with these bytes, which stays as long as this process.
 #[cfg(target_os = "linux")]
 fn in_memory(path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
     use std::io::Write;
@@ -94,7 +95,7 @@ fn in_memory(path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
 
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Kernels before 6.3 don't know the flag, and need none.
+    // Kernels before 6.3 neither know nor need this flag.
     let file =
         memfd_create(&*name, flags | MemfdFlags::EXEC).or_else(|_| memfd_create(&*name, flags))?;
     leaves_room(file.as_raw_fd())?;
@@ -105,14 +106,14 @@ fn in_memory(path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
         SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
     )?;
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    // `/proc` may not be there.
+    // `/proc` may not be mounted.
     std::fs::metadata(&path)?;
-    // Never closed: the loader knows the library by this number.
+    // Never closed: the loader identifies the library by this path.
     let _ = file.into_raw_fd();
     Ok(path)
 }
 
-/// Whether enough files can be opened beside the one with this number, which stays open.
+/// Checks that enough files can still be opened besides this descriptor, which stays open.
 #[cfg(target_os = "linux")]
 fn leaves_room(number: std::os::fd::RawFd) -> std::io::Result<()> {
     match files::most_open() {
@@ -143,7 +144,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("plugin.so");
         let write = |name: &str| plugin(&path, name, &["one"]);
-        // Its fingerprint is asked for while the file is the one that was looked at, when it is another, or never.
+        // Computes the fingerprint while the file is still the inspected one, after it was replaced, or
+        // never.
         for asked in ["before", "after", "never"] {
             write("first");
             let looked_at = inspect(&path).expect("a plugin");

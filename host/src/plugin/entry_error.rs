@@ -1,18 +1,18 @@
-//! What a plugin's entry answers instead of doing its work.
+//! Errors returned by a plugin's entry points.
 
 use std::borrow::Cow;
 
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ErrorAbi, Status};
 
-/// Why a plugin's entry failed.
+/// Error returned by a plugin's entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryError {
     /// A [`Status`] number, as the plugin gave it.
     pub status: u32,
     /// The plugin's message.
     pub message: String,
-    /// Where in the plugin's source, or empty.
+    /// Location in the plugin's source, or empty.
     pub place: String,
 }
 
@@ -22,7 +22,7 @@ impl EntryError {
         self.status == Status::PANIC.0
     }
 
-    /// Copies what a plugin wrote; the message is cut at 4 KiB.
+    /// Copies the plugin's error; the message is truncated to 4 KiB.
     pub(crate) fn read(status: u32, error: &mut ErrorAbi) -> EntryError {
         let error = std::mem::take(error);
         let mut message = shortened(&text_of(&error.message));
@@ -30,7 +30,7 @@ impl EntryError {
             message.push_str("it gave no message");
         }
         if !(Status::ERROR.0..=Status::UNSUPPORTED.0).contains(&status) {
-            // Counts as an error, by the boundary's rules.
+            // An unknown status counts as an error, by the rules of the ABI.
             message = format!("{message} (status {status}, which this host doesn't know)");
         }
         EntryError {
@@ -41,7 +41,7 @@ impl EntryError {
     }
 }
 
-/// A plugin's text, which need not be UTF-8 just because its type says so.
+/// Text from a plugin, which may be invalid UTF-8 despite its type.
 pub(super) fn text_of(text: &RString) -> Cow<'_, str> {
     String::from_utf8_lossy(text.as_str().as_bytes())
 }

@@ -1,9 +1,9 @@
-//! The bytes of a plugin's file, never more than a library can have.
+//! Reads the bytes of a plugin's file, up to the maximum size of a library.
 //!
-//! A directory of plugins may hold other libraries, large ones too, and files with holes: to look at one of those
-//! only its pages with headers and tables are to be read. So large files are mapped. Small ones are read: a mapping
-//! of a file that is cut short meanwhile ends the process with SIGBUS, and a plugin that is being rebuilt or copied
-//! over is a small one.
+//! A plugin directory may contain other libraries, including large and sparse files; inspecting these should
+//! only read the pages with headers and tables. So large files are mapped. Small ones are read, since
+//! truncating a mapped file ends the process with SIGBUS, and plugins that are being rebuilt or overwritten
+//! are small.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,13 +15,13 @@ use sha2::{Digest, Sha256};
 use super::Cause;
 use crate::digest::hexadecimal;
 
-/// The size of the largest library that is taken for a plugin: 1 GiB. A private copy of it stays in memory.
+/// Maximum size of a plugin library: 1 GiB. A private copy of it stays in memory.
 pub(super) const LARGEST: u64 = 1 << 30;
 
-/// Files larger than this are mapped for a look at them: 64 MiB.
+/// Size above which files are mapped for inspection: 64 MiB.
 const MAPPED: u64 = 64 << 20;
 
-/// The bytes of a file, for a look at it.
+/// The bytes of a file, read or mapped for inspection.
 pub(super) enum Bytes {
     Read(Vec<u8>),
     #[cfg(unix)]
@@ -40,11 +40,11 @@ impl Deref for Bytes {
     }
 }
 
-/// The bytes of a file, for a look at it that is over soon.
+/// Returns the bytes of a file for a short inspection.
 ///
 /// # Errors
 ///
-/// What can't be read, is no file, or is larger than [`LARGEST`].
+/// If the file can't be read, is not a regular file, or is larger than [`LARGEST`].
 pub(super) fn look(path: &Path) -> Result<Bytes, Cause> {
     let (file, size) = open(path)?;
     #[cfg(unix)]
@@ -56,21 +56,21 @@ pub(super) fn look(path: &Path) -> Result<Bytes, Cause> {
     whole(file, size).map(Bytes::Read)
 }
 
-/// The bytes of a file, in memory of this process alone.
+/// Reads a file into private memory of this process.
 ///
 /// # Errors
 ///
-/// As of [`look`].
+/// As for [`look`].
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Cause> {
     let (file, size) = open(path)?;
     whole(file, size)
 }
 
-/// The fingerprint of a file, which is read piece by piece.
+/// Computes the fingerprint of a file, reading it in chunks.
 ///
 /// # Errors
 ///
-/// As of [`look`].
+/// As for [`look`].
 pub(super) fn sha256(path: &Path) -> Result<String, Cause> {
     let (file, _) = open(path)?;
     let mut file = file.take(LARGEST);
@@ -87,7 +87,7 @@ pub(super) fn sha256(path: &Path) -> Result<String, Cause> {
 
 fn whole(file: File, size: u64) -> Result<Vec<u8>, Cause> {
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    // It may be growing.
+    // Read with a limit: the file may be growing.
     let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
     let count = read.map_err(unreadable)? as u64;
     if count > LARGEST {
@@ -97,14 +97,14 @@ fn whole(file: File, size: u64) -> Result<Vec<u8>, Cause> {
 }
 
 fn open(path: &Path) -> Result<(File, u64), Cause> {
-    // Before it is opened: a pipe without a writer would not come back.
+    // Checked before opening: opening a pipe without a writer would block.
     check(&std::fs::metadata(path).map_err(unreadable)?)?;
     let file = File::open(path).map_err(unreadable)?;
     let size = check(&file.metadata().map_err(unreadable)?)?;
     Ok((file, size))
 }
 
-/// The size of what may be a library.
+/// Checks that a file may be a library, and returns its size.
 fn check(metadata: &std::fs::Metadata) -> Result<u64, Cause> {
     if metadata.is_dir() {
         return Err(Cause::NotAFile("a directory"));
@@ -137,7 +137,7 @@ mod mapping {
 
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-    /// A file's pages, read when they are looked at.
+    /// A mapped file, whose pages are read on demand.
     pub(in crate::plugin) struct Mapping {
         begin: NonNull<u8>,
         size: usize,
@@ -147,7 +147,7 @@ mod mapping {
         pub(super) fn of(file: &File, size: u64) -> std::io::Result<Mapping> {
             let size = usize::try_from(size).map_err(std::io::Error::other)?;
             let flags = (ProtFlags::READ, MapFlags::PRIVATE);
-            // SAFETY: a fresh mapping at a place of the system's choice.
+            // SAFETY: a new private mapping at an address chosen by the system overlaps no existing memory.
             let begin = unsafe { mmap(ptr::null_mut(), size, flags.0, flags.1, file, 0)? };
             match NonNull::new(begin.cast()) {
                 Some(begin) => Ok(Mapping { begin, size }),
@@ -156,16 +156,17 @@ mod mapping {
         }
 
         pub(super) fn bytes(&self) -> &[u8] {
-            // SAFETY: mapped for reading as long as this lives. Another process that writes to the file could
-            // change what has been looked at already: what is loaded later is compared with the look, byte for
-            // byte, in memory of this process alone.
+            // SAFETY: the range stays mapped for reading as long as `self` lives. Another process may change
+            // the file and with it bytes that were inspected already; what is loaded later is compared with
+            // the inspected data byte by byte, in private memory.
             unsafe { std::slice::from_raw_parts(self.begin.as_ptr(), self.size) }
         }
     }
 
     impl Drop for Mapping {
         fn drop(&mut self) {
-            // SAFETY: this mapping, which is not used any more. That it stays does no harm.
+            // SAFETY: unmaps this value's own mapping, to which no borrow can remain. A failure only leaves
+            // it mapped.
             let _ = unsafe { munmap(self.begin.as_ptr().cast(), self.size) };
         }
     }
@@ -182,7 +183,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("holes.so");
         let file = File::create(&path).expect("made");
-        // A file with holes takes no room; a file system that has none says so.
+        // A sparse file takes no space; file systems without sparse files return an error.
         if file.set_len(5 << 30).is_err() {
             return;
         }

@@ -1,8 +1,8 @@
-//! Fingerprints that a manifest pins.
+//! Checks fingerprints pinned by a manifest.
 
 use super::Cause;
 
-/// Whether a file's fingerprint is the pinned one.
+/// Checks that a file's fingerprint is the pinned one.
 pub(super) fn check(found: &str, pinned: &str) -> Result<(), Cause> {
     if found.eq_ignore_ascii_case(pinned) {
         return Ok(());

@@ -1,12 +1,12 @@
-//! The processor's floating-point state around the loading of a library.
+//! Saves and restores the processor's floating-point state around the loading of a library.
 //!
-//! A library that was linked with `-ffast-math` may switch denormal numbers off for the whole
-//! process in a constructor; training would go on with other bits.
+//! A constructor in a library linked with `-ffast-math` may disable denormal numbers for the whole process;
+//! training would then give different bits.
 
 #[cfg(target_arch = "x86_64")]
 use std::mem::MaybeUninit;
 
-/// The control bits of the SSE unit: rounding mode, flush-to-zero, denormals-are-zero, masks.
+/// Control bits of the SSE unit: rounding mode, flush-to-zero, denormals-are-zero, exception masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FloatState {
     control: u32,
@@ -17,7 +17,7 @@ pub(crate) struct FloatState {
 const FLAGS: u32 = 0x3f;
 
 impl FloatState {
-    /// The state of this thread.
+    /// Reads the state of the current thread.
     #[inline]
     pub(crate) fn read() -> FloatState {
         FloatState {
@@ -25,7 +25,7 @@ impl FloatState {
         }
     }
 
-    /// Puts this state back if it has changed; whether it had.
+    /// Restores this state if it has changed; returns whether it had.
     pub(crate) fn restore(self) -> bool {
         let is_changed = FloatState::read() != self;
         if is_changed {
@@ -39,7 +39,8 @@ impl FloatState {
 #[inline]
 fn read_control() -> u32 {
     let mut control = MaybeUninit::<u32>::uninit();
-    // SAFETY: stores the control register to the place given, which has a value from then on.
+    // SAFETY: `stmxcsr` writes the 32-bit control register to `control`, which is valid for writes and
+    // initialised by it.
     let control = unsafe {
         std::arch::asm!("stmxcsr [{}]", in(reg) control.as_mut_ptr(), options(nostack, preserves_flags));
         control.assume_init()
@@ -49,7 +50,7 @@ fn read_control() -> u32 {
 
 #[cfg(target_arch = "x86_64")]
 fn write_control(control: u32) {
-    // SAFETY: loads a value that was read from the register before.
+    // SAFETY: `ldmxcsr` loads a value that was read from this register, so it sets no reserved bits.
     unsafe {
         std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack, preserves_flags));
     }

@@ -1,4 +1,4 @@
-//! A plugin's file through all gates that run none of its code.
+//! Runs a plugin's file through all gates that execute none of its code.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -8,37 +8,37 @@ use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 use super::{Cause, Refusal, compatibility, file, fingerprint, section, structure};
 use crate::digest;
 
-/// A plugin that has passed the gates that run none of its code.
+/// A plugin that has passed the gates that execute none of its code.
 #[derive(Clone, Debug)]
 pub struct Inspected {
-    /// Its file.
+    /// Path of the plugin's file.
     pub path: PathBuf,
-    /// The names of the libraries that it needs.
+    /// Names of the libraries that it needs.
     pub needed: Vec<String>,
     /// Whether it looks for them relative to its own file (`$ORIGIN`).
     pub looks_beside: bool,
-    /// What it says of itself.
+    /// The plugin's metadata.
     pub metadata: PluginMetadata,
-    /// The size of its file in bytes.
+    /// Size of the file in bytes.
     pub size: u64,
     fingerprint: Arc<OnceLock<String>>,
 }
 
 impl Inspected {
-    /// The SHA-256 of its bytes, in hexadecimal digits. Worked out when it is first asked for, since most
-    /// plugins of a directory are not used; that of nothing where the file can't be read any more.
+    /// SHA-256 of the file, in hexadecimal digits. Computed on first use, since most plugins of a directory
+    /// are not used; if the file can no longer be read, it is the hash of no bytes.
     pub fn sha256(&self) -> &str {
         self.fingerprint
             .get_or_init(|| file::sha256(&self.path).unwrap_or_else(|_| digest::fingerprint(b"")))
     }
 
-    /// The SHA-256 of its bytes, where somebody has asked for it.
+    /// The SHA-256 if it has already been computed.
     pub(super) fn known_sha256(&self) -> Option<&str> {
         self.fingerprint.get().map(String::as_str)
     }
 
-    /// Whether these bytes, read again, are those that were looked at: they pass the gates, all that the look
-    /// found is so, and the fingerprint is theirs where that is known. It may be younger than the look.
+    /// Whether `bytes`, read later, are those inspected. They must pass the gates with the same results, and
+    /// match the fingerprint if that is known, which may have been computed after the inspection.
     pub(super) fn has(&self, bytes: &[u8]) -> bool {
         let found = digest::fingerprint(bytes);
         let is_alike = inspect_bytes(&self.path, bytes).is_ok_and(|again| {
@@ -48,18 +48,18 @@ impl Inspected {
         is_alike && *self.fingerprint.get_or_init(|| found.clone()) == found
     }
 
-    /// One of its hook kinds.
+    /// The hook of this name.
     pub fn hook(&self, name: &str) -> Option<&HookMetadata> {
         self.metadata.hooks.iter().find(|hook| hook.name == name)
     }
 
-    /// Whether its bytes are those that a manifest pins.
+    /// Checks that the bytes are those pinned by a manifest.
     pub fn check_fingerprint(&self, pinned: &str) -> Result<(), Refusal> {
         fingerprint::check(self.sha256(), pinned).map_err(|cause| Refusal::new(&self.path, cause))
     }
 }
 
-/// Reads a file and leads it through the gates: path, structure, metadata, compatibility.
+/// Reads a file and checks it in order: path, structure, metadata, compatibility.
 pub fn inspect(path: &Path) -> Result<Inspected, Refusal> {
     let bytes = file::look(path).map_err(|cause| Refusal::new(path, cause))?;
     inspect_bytes(path, &bytes)

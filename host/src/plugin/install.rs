@@ -1,4 +1,4 @@
-//! Plugins' libraries put where they are found without being named: copied whole, one build of each.
+//! Installs plugins where they are found by default: complete copies, one build of each.
 
 use std::path::{Path, PathBuf};
 
@@ -6,33 +6,33 @@ use super::{Cause, Inspected, Refusal, file, inspect, search};
 use crate::diagnostic::Diagnostic;
 use crate::files;
 
-/// What an installation does with one plugin.
+/// The installation of one plugin.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The plugin, as it lies at its source.
+    /// The plugin at its source.
     pub plugin: Inspected,
-    /// Where its file goes.
+    /// Destination of its file.
     pub target: PathBuf,
-    /// The builds of it that lie there already.
+    /// Builds of the plugin that are already installed.
     pub previous: Vec<Inspected>,
-    /// Whether the same bytes are at the target already.
+    /// Whether the same bytes are already at the target.
     pub is_there: bool,
 }
 
-/// What an installation does, before it does it.
+/// An installation, planned but not carried out.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// The plugins that go in.
+    /// The plugins to install.
     pub steps: Vec<Step>,
-    /// The files that stay out.
+    /// The files that are not installed.
     pub refused: Vec<Diagnostic>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
 }
 
 impl Plan {
-    /// Looks at libraries, each a file, that shall go into a directory. No plugin's code runs, nothing is
-    /// written. Libraries that are no plugins are passed over.
+    /// Inspects library files that are to be installed into a directory. No plugin code runs, and nothing is
+    /// written. Libraries that are not plugins are skipped.
     pub fn new(libraries: &[PathBuf], to: &Path) -> Plan {
         let mut plan = Plan::default();
         let installed = installed(to);
@@ -89,11 +89,11 @@ impl Plan {
 }
 
 impl Step {
-    /// Copies the library, whole or not at all, and removes other builds of the plugin from the directory.
+    /// Copies the library, completely or not at all, and removes the plugin's other builds.
     ///
     /// # Errors
     ///
-    /// What can't be read or written, or has changed since it was looked at.
+    /// If something can't be read or written, or has changed since it was inspected.
     pub fn carry_out(&self) -> Result<(), Diagnostic> {
         if self.is_there {
             return Ok(());
@@ -121,7 +121,7 @@ impl Step {
     }
 }
 
-/// The plugins in a directory; none where it is not there.
+/// The plugins in a directory; none if it does not exist.
 pub fn installed(directory: &Path) -> Vec<Inspected> {
     let libraries = search::libraries(directory).unwrap_or_default();
     libraries
@@ -130,7 +130,7 @@ pub fn installed(directory: &Path) -> Vec<Inspected> {
         .collect()
 }
 
-/// The libraries that a plugin looks for relative to its own file, and that lie there.
+/// Libraries next to the plugin's file that it looks for relative to that file.
 fn left_behind(plugin: &Inspected) -> Vec<&String> {
     let beside = plugin.path.parent().unwrap_or(Path::new(""));
     plugin

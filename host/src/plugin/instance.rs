@@ -1,4 +1,4 @@
-//! A created hook: the host's handle on an object that lives in a plugin.
+//! A created hook: the host's handle to an object owned by a plugin.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,7 +13,7 @@ use super::entry_error::EntryError;
 use super::library::Library;
 use crate::faults::Origin;
 
-/// Before its creation.
+/// The value passed to a plugin to be filled in.
 const NO_HOOK: HookAbi = HookAbi {
     instance: ptr::null_mut(),
     table: ptr::null(),
@@ -25,8 +25,9 @@ pub struct Instance {
     abi: HookAbi,
 }
 
-// The hook is `Send` (its trait demands it), and `&Instance` gives no access from elsewhere.
-// SAFETY: the plugin's object may move to another thread as long as one at a time uses it.
+// The hook is `Send` (its trait requires it), and `&Instance` gives no access to the object.
+// SAFETY: the plugin's object may move to another thread, and only `&mut self`, `self` and the dispatcher's
+// calls, made one at a time, use it.
 unsafe impl Send for Instance {}
 
 impl Instance {
@@ -40,7 +41,8 @@ impl Instance {
         let mut error = ErrorAbi::new();
         let mut abi = NO_HOOK;
         let origin = Origin::here();
-        // SAFETY: the root's layout was checked; all places are ours for the call.
+        // SAFETY: the layout of the library's root module was checked when it was opened; the texts, the
+        // setup and both output locations are valid for the call.
         let status = unsafe {
             (library.root().create())(
                 TextAbi::new(kind),
@@ -54,12 +56,12 @@ impl Instance {
         Instance::created(status, abi, &mut error)
     }
 
-    /// Creates a hook that is linked into this program rather than loaded: it goes through the same
-    /// door as a plugin's.
+    /// Creates a hook that is linked into this program rather than loaded. It goes through the same entry
+    /// point as a plugin's.
     pub fn linked<H: HookKind>(config: &str, setup: &SetupAbi) -> Result<Instance, EntryError> {
         let mut error = ErrorAbi::new();
         let mut abi = NO_HOOK;
-        // SAFETY: all places are ours for the call.
+        // SAFETY: the texts, the setup and both output locations are valid for the call.
         let status = unsafe {
             create_from(
                 &[kind::<H>()],
@@ -88,14 +90,14 @@ impl Instance {
         Ok(Instance { abi })
     }
 
-    /// The hook's object and its entry for mount points, for the dispatcher's lists.
+    /// The hook's object and its entry point for mount points, for the dispatcher's lists.
     pub(crate) fn entry(&self) -> (*mut c_void, CallEntry) {
         (self.abi.instance, self.table().call)
     }
 
     fn table(&self) -> &'static HookTable {
-        // SAFETY: checked not to be null at creation; tables live as long as their library, and
-        // libraries are never unloaded.
+        // SAFETY: the pointer was checked not to be null at creation; tables live as long as their library,
+        // and libraries are never unloaded.
         unsafe { &*self.abi.table }
     }
 
@@ -103,17 +105,17 @@ impl Instance {
     pub fn save_state(&mut self) -> Result<Vec<u8>, EntryError> {
         let mut error = ErrorAbi::new();
         let mut state = RVec::new();
-        // SAFETY: the instance is alive, and all places are ours for the call.
+        // SAFETY: the instance has not been dropped, and both output locations are valid for the call.
         let status =
             unsafe { (self.table().save_state)(self.abi.instance, &raw mut state, &raw mut error) };
         finish(status, &mut error)?;
         Ok(state.into_vec())
     }
 
-    /// Restores a state that [`save_state`](Instance::save_state) gave.
+    /// Restores a state that [`save_state`](Instance::save_state) returned.
     pub fn load_state(&mut self, state: &[u8]) -> Result<(), EntryError> {
         let mut error = ErrorAbi::new();
-        // SAFETY: the instance is alive, and the bytes are borrowed for the call.
+        // SAFETY: the instance has not been dropped; `state` is borrowed and `error` writable for the call.
         let status = unsafe {
             (self.table().load_state)(
                 self.abi.instance,
@@ -125,7 +127,7 @@ impl Instance {
         finish(status, &mut error)
     }
 
-    /// Drops the plugin's object, and tells whether that failed.
+    /// Drops the plugin's object, and reports whether that failed.
     pub fn close(mut self) -> Result<(), EntryError> {
         self.drop_object()
     }
@@ -136,7 +138,8 @@ impl Instance {
         }
         let instance = std::mem::replace(&mut self.abi.instance, ptr::null_mut());
         let mut error = ErrorAbi::new();
-        // SAFETY: the instance is alive and never used again: the pointer is null from now on.
+        // SAFETY: the instance has not been dropped and is not used again, since its pointer has been
+        // replaced with null.
         let status = unsafe { (self.table().drop)(instance, &raw mut error) };
         finish(status, &mut error)
     }
@@ -144,12 +147,12 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Whoever wants to know of a failure calls `close`.
+        // Callers that need to know about a failure use `close`.
         drop(self.drop_object());
     }
 }
 
-/// A hook's entry for all mount points.
+/// A hook's entry point for all mount points.
 pub(crate) type CallEntry =
     unsafe extern "C" fn(*mut c_void, u32, *const ViewAbi, *mut ErrorAbi) -> u32;
 

@@ -1,7 +1,7 @@
-//! Opening a plugin's library: the gates that run its code.
+//! Opens a plugin's library: the gates that execute its code.
 //!
-//! What can be proved from the file alone has been proved before, by [`inspect`](super::inspect()).
-//! Libraries stay open as long as the process lives.
+//! Whatever can be checked from the file alone has been checked before, by [`inspect`](super::inspect()).
+//! Libraries stay open for the lifetime of the process.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use crate::faults::Origin;
 /// Whether a library's code has run in this process.
 static IS_ANY_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether a library's code has run in this process, which may run more of it when it exits.
+/// Whether library code has run in this process; more of it may run at exit.
 pub(crate) fn is_any_open() -> bool {
     IS_ANY_OPEN.load(Ordering::Relaxed)
 }
@@ -33,19 +33,19 @@ pub struct Library {
 }
 
 impl Library {
-    /// Opens the library at `path`, which has passed the gates before.
+    /// Opens the library at `path`, which has passed the earlier gates.
     ///
-    /// Opening the same file twice gives the same library; hooks are told apart by
+    /// Opening the same file twice gives the same library; its hooks are created separately, by
     /// [`create`](super::instance::Instance::create).
     pub fn open(path: &Path) -> Result<Library, Refusal> {
-        // The system's loader looks a bare file name up in its own directories.
+        // The system's loader would look up a bare file name in its own directories.
         let path = std::fs::canonicalize(path)
             .map_err(|error| Refusal::new(path, Cause::Read(error.to_string())))?;
         Library::open_from(&path, &path)
     }
 
-    /// Opens the library at `path` by way of `file`, its private copy. What its constructors do to
-    /// this process beside that is seen and undone.
+    /// Opens the library at `path` through `file`, its private copy. Side effects of its constructors on this
+    /// process are detected and undone.
     pub(crate) fn open_from(path: &Path, file: &Path) -> Result<Library, Refusal> {
         let before = Surroundings::look();
         let opened = Library::open_quietly(file);
@@ -56,7 +56,7 @@ impl Library {
         Ok(library)
     }
 
-    /// Opens the library at `path`, an absolute one, and looks at nothing else.
+    /// Opens the library at the absolute `path`, without checking for side effects.
     pub(super) fn open_quietly(path: &Path) -> Result<Library, Refusal> {
         IS_ANY_OPEN.store(true, Ordering::Relaxed);
         let origin = Origin::here();
@@ -78,18 +78,19 @@ impl Library {
         &self.path
     }
 
-    /// What opening the library changed and the host changed back.
+    /// Process-wide changes made by opening the library, which the host has undone.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The plugin's description: its metadata, and under `hooks[].config_schema` the JSON Schema
-    /// of each hook's configuration. Runs the plugin's code.
+    /// The plugin's description: its metadata, and schemas of its hooks. The JSON Schema of a hook's
+    /// configuration is under `hooks[].config_schema`. Runs the plugin's code.
     pub fn describe(&self) -> Result<Value, Refusal> {
         let mut text = RString::new();
         let mut error = ErrorAbi::new();
         let origin = Origin::here();
-        // SAFETY: the layout of the root was checked; both places are ours for the call.
+        // SAFETY: the layout of the root module was checked when it was opened; both output locations are
+        // valid for the call.
         let status = unsafe { (self.root.describe())(&raw mut text, &raw mut error) };
         origin.check();
         if status != Status::OK.0 {
@@ -100,7 +101,7 @@ impl Library {
             .map_err(|error| self.refuse(Cause::Describe(error.to_string())))
     }
 
-    /// As [`describe`](Library::describe); what it changed of this process is put back, and reported.
+    /// Like [`describe`](Library::describe), but undoes and reports changes to this process.
     pub(crate) fn describe_watched(&self) -> (Result<Value, Refusal>, Vec<String>) {
         let before = Surroundings::look();
         let description = self.describe();
@@ -117,22 +118,22 @@ impl Library {
     }
 }
 
-/// Changes that a library made, as warnings.
+/// Formats changes made by a library as warnings.
 fn told(path: &Path, changes: Vec<String>) -> Vec<String> {
     let told = |change| format!("`{}` {change}", path.display());
     changes.into_iter().map(told).collect()
 }
 
-/// Opens the library with all symbols bound at once: `abi_stable` binds lazily, and then a missing
-/// function would end the process in mid-training.
+/// Opens the library and binds all symbols at once. `abi_stable` binds lazily, so a missing function would
+/// end the process in the middle of training.
 fn open_with_all_symbols(path: &Path) -> Result<(), Refusal> {
-    // SAFETY: loading runs the library's constructors; that the user trusts the plugins that the
-    // manifest lists is the condition of using any.
+    // SAFETY: loading runs the library's constructors; using plugins at all requires that the user trusts
+    // those listed in the manifest.
     let library = unsafe { open_now(path) };
     match library {
         Ok(library) => {
-            // Never unloaded: hooks, their threads and thread-locals may outlive any moment at
-            // which unloading would be sound.
+            // Never unloaded: hooks, their threads and thread-locals may outlive any point at which unloading
+            // would be sound.
             std::mem::forget(library);
             Ok(())
         }
@@ -140,7 +141,7 @@ fn open_with_all_symbols(path: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// An error and what is behind it: the system's own words are the last.
+/// Formats an error with its chain of sources, which ends with the system's message.
 fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -157,7 +158,7 @@ fn with_sources(error: &dyn std::error::Error) -> String {
 #[cfg(unix)]
 unsafe fn open_now(path: &Path) -> Result<libloading::os::unix::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-    // SAFETY: passed on.
+    // SAFETY: the caller guarantees the same conditions: running the library's constructors is sound.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
 }
 
@@ -166,12 +167,12 @@ unsafe fn open_now(path: &Path) -> Result<libloading::os::unix::Library, libload
 /// As for [`libloading::Library::new`].
 #[cfg(not(unix))]
 unsafe fn open_now(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: passed on.
+    // SAFETY: the caller guarantees the same conditions: running the library's constructors is sound.
     unsafe { libloading::Library::new(path) }
 }
 
-/// The library's own root module. Not through `RootModule::load_from_file`, which hands out the
-/// first library of that type again.
+/// The library's own root module. Not through `RootModule::load_from_file`, which would return the first
+/// library of that type again.
 fn root_of(path: &Path) -> Result<PluginRootRef, Refusal> {
     let refuse = |cause| Refusal::new(path, cause);
     let header = lib_header_from_path(path).map_err(|error| refuse(header_cause(&error)))?;
@@ -207,7 +208,7 @@ fn layout_cause(error: &LibraryError, plugin: &str) -> Cause {
             host: API_VERSION.to_owned(),
             plugin: plugin.to_owned(),
         },
-        // The whole text is pages of type dumps; its first lines say which type differs.
+        // The full text is pages of type dumps; its first lines say which type differs.
         LibraryError::AbiInstability(details) => Cause::Layout {
             host: API_VERSION.to_owned(),
             plugin: plugin.to_owned(),
@@ -216,7 +217,7 @@ fn layout_cause(error: &LibraryError, plugin: &str) -> Cause {
         LibraryError::RootModule { err, .. } => {
             let said = err.to_string();
             Cause::Root(match said.trim() {
-                // What it said, it has printed itself.
+                // The panic message has already been printed.
                 "" => "it panicked".to_owned(),
                 said => said.to_owned(),
             })

@@ -1,9 +1,33 @@
-//! Plugins: found, inspected without running their code, opened, and their hooks created.
+//! Plugins: shared libraries with hooks, from the search for a file to created hooks.
 //!
-//! A plugin goes through gates, each with an error of its own: its path, the structure of its
-//! file, its metadata and their compatibility, its fingerprint ([`inspect()`]); then, with its code
-//! running, a trial in another process ([`trial`]), opening, the layout of its types ([`library`]),
-//! and the creation of hooks ([`instance`]).
+//! A plugin passes gates in a fixed order; each one refuses it with its own [`Cause`]. Up to the trial load
+//! only the file's bytes are examined, and none of the plugin's code runs.
+//!
+//! **Parts**
+//!
+//! - [`search`], [`resolve`]: the directories, the plugins found there, and the choice of the one that
+//!   provides a hook
+//! - `file`, `structure`, `section`, [`compatibility`]: the gates of [`inspect()`]: a readable file, an
+//!   intact library for this machine, valid metadata, a matching ABI and processor
+//! - `fingerprint`: the gate for bytes that the manifest pins
+//! - `copy`: a sealed copy in memory, so that the bytes inspected are the bytes loaded
+//! - [`trial`], [`trial_fault`]: opens libraries in a child process (Linux only)
+//! - [`library`]: opens a library in this process and checks the layout of its types; `surroundings`,
+//!   `settings` and `float_state` restore process-wide state that its code changed
+//! - [`instance`], [`entry_error`]: a created hook, and the errors that its entry points return
+//! - [`catalogue`], [`install`]: the hooks and schemas of all plugins found; the installation of plugins
+//! - [`refusal`]: all reasons for a refusal, with their messages and hints
+//!
+//! **Flow** (driven by `session::hooks`)
+//!
+//! - [`search`] inspects every library in the directories; [`resolve`] picks one for each manifest entry and
+//!   checks its fingerprint and the extensions that the hook requires.
+//! - `copy` makes the private copies, [`trial`] opens them in a child.
+//! - [`library`] opens each copy once and asks it for the schemas of its hooks; [`instance`] creates the
+//!   hooks.
+//!
+//! **States** of a plugin: file found → [`Inspected`] or [`Refusal`] → resolved → copied → tried → opened →
+//! hooks created. A failed gate ends in a [`Refusal`]; an opened library is never unloaded.
 
 pub mod catalogue;
 pub mod compatibility;

@@ -1,4 +1,4 @@
-//! Why a plugin is refused: every sentence of this part.
+//! Reasons for refusing a plugin, with all their messages.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,12 @@ use super::structure::StructureFault;
 use super::trial_fault::Fault;
 use crate::diagnostic::Diagnostic;
 
-/// A plugin's file and why it is refused.
+/// A plugin's file and the reason for its refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The file, as the user wrote its path or as a directory was searched.
+    /// Path of the file, as the user wrote it or as found in a directory.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub cause: Cause,
 }
 
@@ -21,18 +21,18 @@ pub enum Cause {
     /// It can't be read.
     #[error("it can't be read: {0}")]
     Read(String),
-    /// It is no regular file.
+    /// It is not a regular file.
     #[error("it is {0}, not a file")]
     NotAFile(&'static str),
     /// It is larger than any library.
     #[error("it has {size} bytes, and a plugin's library at most {largest} (1 GiB)")]
     TooLarge {
-        /// Its size.
+        /// Size of the file in bytes.
         size: u64,
-        /// The size of the largest that is taken.
+        /// Maximum size in bytes.
         largest: u64,
     },
-    /// It is no whole shared library for this machine.
+    /// It is not an intact shared library for this machine.
     #[error("{0}")]
     Structure(StructureFault),
     /// It has no metadata section.
@@ -41,12 +41,12 @@ pub enum Cause {
     /// Its metadata can't be read.
     #[error("its metadata is damaged: {0}")]
     Metadata(String),
-    /// It has another ABI epoch.
+    /// It has a different ABI epoch.
     #[error("it speaks another ABI: epoch {plugin}, this host speaks epoch {host}")]
     AbiEpoch {
-        /// The host's.
+        /// Epoch of the host.
         host: u32,
-        /// The plugin's.
+        /// Epoch of the plugin.
         plugin: u32,
     },
     /// It was built with another major version of the API.
@@ -54,9 +54,9 @@ pub enum Cause {
         "it was built with sconce-plugin-api {plugin}, this host with {host}: another major version"
     )]
     ApiVersion {
-        /// The host's.
+        /// Version of the host's API.
         host: String,
-        /// The plugin's.
+        /// Version of the API that the plugin was built with.
         plugin: String,
     },
     /// It was compiled for processor features that this machine lacks.
@@ -69,60 +69,60 @@ pub enum Cause {
         api = sconce_plugin_api::abi::API_VERSION
     )]
     Extension {
-        /// The hook.
+        /// Name of the hook.
         hook: String,
-        /// The extension.
+        /// Name of the extension.
         extension: String,
         /// The version of the API that the plugin was built for.
         plugin: String,
-        /// The host's name and version.
+        /// Name and version of the host.
         host: &'static str,
     },
-    /// Its bytes are not those that the manifest pins.
+    /// Its bytes do not match the SHA-256 pinned in the manifest.
     #[error(
         "its bytes are not those that the manifest pins\n  pinned: {pinned}\n  found:  {found}"
     )]
     Fingerprint {
-        /// The manifest's.
+        /// SHA-256 in the manifest.
         pinned: String,
-        /// The file's.
+        /// SHA-256 of the file.
         found: String,
     },
-    /// Its bytes are no more those that were looked at.
+    /// Its bytes have changed since they were inspected.
     #[error("it was changed while it was looked at")]
     Changed,
-    /// Opening it in another process did not go well.
+    /// Opening it in another process failed.
     #[error("{0}")]
     Trial(Fault),
     /// The system can't open it.
     #[error("the system can't open it: {0}")]
     Open(String),
-    /// It has metadata, but not what they promise.
+    /// It has metadata, but not the root module that goes with it.
     #[error("it has no root module: its metadata is there, but nothing behind it")]
     NoRoot,
     /// It was built with an incompatible version of `abi_stable`.
     #[error("it was built with abi_stable {plugin}, this host with 0.11")]
     AbiStable {
-        /// The plugin's version.
+        /// Version of `abi_stable` in the plugin.
         plugin: String,
     },
-    /// Its root module comes without a description of its types.
+    /// Its root module lacks a description of its types.
     #[error("its root module comes without a description of its types")]
     LayoutMissing,
-    /// Its types have another layout.
+    /// Its types have a different layout.
     #[error("its types are laid out in another way than this host's\n{details}")]
     Layout {
-        /// The host's version of the API.
+        /// Version of the host's API.
         host: String,
-        /// The plugin's.
+        /// Version of the plugin's API.
         plugin: String,
-        /// What differs.
+        /// Description of the difference.
         details: String,
     },
-    /// Its root module failed.
+    /// Its root module failed to load.
     #[error("its root module failed: {0}")]
     Root(String),
-    /// It failed to describe itself.
+    /// Its description failed.
     #[error("it failed to describe itself: {0}")]
     Describe(String),
 }
@@ -150,7 +150,7 @@ impl Cause {
         }
     }
 
-    /// What to do about it.
+    /// A remedy, if there is one.
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Cause::Structure(fault) => fault.hint(),
@@ -181,7 +181,7 @@ impl Cause {
 }
 
 impl Refusal {
-    /// A refusal of the file at `path`.
+    /// The refusal of the file at `path`.
     pub fn new(path: &Path, cause: Cause) -> Refusal {
         Refusal {
             path: path.to_owned(),
@@ -189,14 +189,14 @@ impl Refusal {
         }
     }
 
-    /// In one line, for lists.
+    /// Formats the refusal in one line, for lists.
     pub fn line(&self) -> String {
         let cause = self.cause.to_string();
         let first = cause.lines().next().unwrap_or_default();
         format!("`{}`: {first}", self.path.display())
     }
 
-    /// As a message for people.
+    /// The refusal as an error message.
     pub fn diagnostic(&self) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(format!(
             "the plugin `{}` is refused: {}",

@@ -1,4 +1,4 @@
-//! From a hook's name to the library that has it.
+//! Finds the library that provides a hook.
 
 use std::path::{Path, PathBuf};
 
@@ -9,25 +9,25 @@ use super::{Inspected, Refusal, compatibility, inspect};
 use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 
-/// What a manifest entry says of where its hook comes from.
+/// A manifest entry's information about the origin of its hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The hook's name, or `plugin/hook`.
+    /// Name of the hook, or `plugin/hook`.
     pub hook: String,
-    /// This file and no other.
+    /// Path of the library to use, without a search.
     pub library: Option<PathBuf>,
-    /// These bytes and no others.
+    /// Required SHA-256 of the library.
     pub sha256: Option<String>,
 }
 
-/// A hook kind and the plugin that has it.
+/// A hook, with the plugin that provides it.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// The plugin.
     pub plugin: Inspected,
-    /// The hook kind.
+    /// Metadata of the hook.
     pub hook: HookMetadata,
-    /// Other builds of the plugin, in directories that come later.
+    /// Other builds of the plugin, in directories that come later in the search.
     pub shadowed: Vec<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ pub struct Resolved {
 ///
 /// # Errors
 ///
-/// All that is wrong: no such hook, several of that name, a file that is refused.
+/// If there is no such hook, if several plugins have one, or if the file is refused.
 pub fn resolve(request: &Request, inventory: &Inventory) -> Result<Resolved, Diagnostic> {
     let (plugin_name, hook_name) = split(&request.hook);
     let (plugin, shadowed) = match &request.library {
@@ -59,7 +59,7 @@ pub fn resolve(request: &Request, inventory: &Inventory) -> Result<Resolved, Dia
     })
 }
 
-/// The plugin's and the hook's name in `plugin/hook` or `hook`.
+/// Splits `plugin/hook` or `hook` into the plugin's and the hook's name.
 fn split(name: &str) -> (Option<&str>, &str) {
     match name.rsplit_once('/') {
         Some((plugin, hook)) => (Some(plugin), hook),
@@ -67,7 +67,7 @@ fn split(name: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Whether a hook has to be looked for where plugins are installed, beyond the directories searched so far.
+/// Whether the installation directories must be searched for a hook, besides those searched so far.
 pub fn is_missing(request: &Request, inventory: &Inventory) -> bool {
     let (plugin_name, hook_name) = split(&request.hook);
     let is_meant = |plugin: &Inspected| match &request.sha256 {
@@ -77,7 +77,7 @@ pub fn is_missing(request: &Request, inventory: &Inventory) -> bool {
     request.library.is_none() && !candidates(inventory, plugin_name, hook_name).any(is_meant)
 }
 
-/// The plugins that have the hook.
+/// The plugins that provide the hook.
 fn candidates<'a>(
     inventory: &'a Inventory,
     plugin_name: Option<&'a str>,
@@ -133,21 +133,21 @@ fn from_inventory(
     hook_name: &str,
 ) -> Result<(Inspected, Vec<PathBuf>), Diagnostic> {
     let mut candidates: Vec<&Inspected> = candidates(inventory, plugin_name, hook_name).collect();
-    // Of several, a pinned one is meant; that none is the pinned one is told later.
+    // If one of several is pinned, choose it; a mismatch of all is reported later.
     if let Some(pinned) = &request.sha256
         && candidates.iter().any(|plugin| is_pinned(plugin, pinned))
     {
         candidates.retain(|plugin| is_pinned(plugin, pinned));
     }
-    // What is installed only fills gaps: it makes no hook ambiguous that a named directory has.
+    // Installed plugins only fill gaps: they never make a hook from a named directory ambiguous.
     if candidates.iter().any(|plugin| inventory.is_named(plugin)) {
         candidates.retain(|plugin| inventory.is_named(plugin));
     }
     let mut found: Vec<&Inspected> = Vec::new();
     let mut shadowed = Vec::new();
     for plugin in candidates {
-        // The same bytes are no second plugin; another build of the same plugin in a later
-        // directory gives way to the first, as in any search path.
+        // A plugin with the same bytes is not a second one; another build of a plugin in a later directory is
+        // shadowed by the first, as in any search path.
         if found
             .iter()
             .any(|earlier| earlier.sha256() == plugin.sha256())
@@ -167,7 +167,7 @@ fn from_inventory(
     }
 }
 
-/// Whether `earlier` stands before another build of the same plugin.
+/// Whether `earlier` shadows `later`, another build of the same plugin.
 fn is_shadowed(earlier: &Inspected, later: &Inspected) -> bool {
     earlier.metadata.name == later.metadata.name && earlier.path.parent() != later.path.parent()
 }
@@ -215,7 +215,7 @@ fn ambiguous(hook_name: &str, several: &[&Inspected]) -> Diagnostic {
             plugin.path.display()
         ));
     }
-    // Two files in one directory: no order decides.
+    // With two files in one directory, the order decides nothing.
     let same_name = several
         .windows(2)
         .all(|pair| matches!(pair, [a, b] if a.metadata.name == b.metadata.name));

@@ -1,7 +1,7 @@
-//! Where plugins are looked for, and what lies there.
+//! The directories searched for plugins, and what is found there.
 //!
-//! First in the directories that somebody names: on the command line, in the manifest, in the
-//! environment. What is not found there is looked for where plugins are installed.
+//! Directories named by the user come first: on the command line, in the manifest, in the environment. The
+//! installation directories are searched only for what is not found there.
 
 use std::env::consts::DLL_EXTENSION;
 use std::io::ErrorKind;
@@ -12,30 +12,30 @@ use etcetera::BaseStrategy;
 use super::{Cause, Inspected, Refusal, inspect};
 use crate::diagnostic::Diagnostic;
 
-/// The environment variable with further directories, separated as in `PATH`.
+/// Environment variable with further directories, separated as in `PATH`.
 pub const VARIABLE: &str = "SCONCE_PLUGIN_PATH";
 
-/// The plugins in some directories.
+/// The plugins found in some directories.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
-    /// The directories, in the order in which they were searched.
+    /// The directories searched, in order.
     pub directories: Vec<PathBuf>,
-    /// The directories of installed plugins that are not there.
+    /// Installation directories that do not exist.
     pub absent: Vec<PathBuf>,
     /// The plugins, in the order in which they were found.
     pub plugins: Vec<Inspected>,
-    /// Files that are named like libraries and refused.
+    /// Files named like libraries that were refused.
     pub refused: Vec<Refusal>,
-    /// Directories that can't be searched.
+    /// Problems with directories that can't be searched.
     pub problems: Vec<Diagnostic>,
-    /// How many of the plugins, the first ones, lie in directories that somebody named.
+    /// Number of plugins, from the start of the list, that are in directories named by the user.
     named: usize,
-    /// The real paths of directories and files that were looked at.
+    /// Canonical paths of the directories and files already visited.
     seen: Vec<PathBuf>,
 }
 
-/// Where plugins are installed: those that came with this program in `../lib/sconce/plugins` beside
-/// its directory, then the user's own.
+/// The installation directories. First that of the plugins shipped with this program, `../lib/sconce/plugins`
+/// relative to its directory, then the user's own.
 pub fn installed_directories() -> Vec<PathBuf> {
     let with_program = || {
         let program = std::fs::canonicalize(std::env::current_exe().ok()?).ok()?;
@@ -47,14 +47,14 @@ pub fn installed_directories() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The user's directory of plugins: `sconce/plugins` in `$XDG_DATA_HOME`, which is `~/.local/share`
-/// where nothing else is said; on Windows in `%APPDATA%`.
+/// The user's plugin directory. It is `sconce/plugins` in `$XDG_DATA_HOME`, by default `~/.local/share`; on
+/// Windows in `%APPDATA%`.
 pub fn user_directory() -> Option<PathBuf> {
     let base = etcetera::choose_base_strategy().ok()?;
     Some(base.data_dir().join("sconce").join("plugins"))
 }
 
-/// The directories of the environment.
+/// The directories given in the environment variable.
 pub fn from_environment() -> Vec<PathBuf> {
     std::env::var_os(VARIABLE)
         .map(|value| {
@@ -67,7 +67,7 @@ pub fn from_environment() -> Vec<PathBuf> {
 }
 
 impl Inventory {
-    /// Searches directories, first to last; a directory or file that comes twice counts once.
+    /// Searches directories in order; a directory or file that occurs twice is visited once.
     pub fn search<'a>(directories: impl IntoIterator<Item = &'a PathBuf>) -> Inventory {
         let mut inventory = Inventory::default();
         for directory in directories {
@@ -79,7 +79,7 @@ impl Inventory {
         inventory
     }
 
-    /// Searches the directories where plugins are installed, too. That one is not there is no problem.
+    /// Also searches the installation directories. One that does not exist is not a problem.
     #[must_use]
     pub fn with_installed(mut self) -> Inventory {
         for directory in installed_directories() {
@@ -92,7 +92,7 @@ impl Inventory {
         self
     }
 
-    /// Without the builds of a plugin that an earlier one stands before.
+    /// Removes builds of a plugin that are shadowed by an earlier one.
     #[must_use]
     pub fn without_shadowed(mut self) -> Inventory {
         let mut seen: Vec<String> = Vec::new();
@@ -111,7 +111,7 @@ impl Inventory {
         self
     }
 
-    /// Whether a plugin lies in a directory that somebody named.
+    /// Whether a plugin is in a directory named by the user.
     pub(super) fn is_named(&self, plugin: &Inspected) -> bool {
         let named = self.plugins.get(..self.named).unwrap_or_default();
         named.iter().any(|other| other.path == plugin.path)
@@ -141,7 +141,7 @@ impl Inventory {
         }
     }
 
-    /// The refused files that look like plugins: not the libraries that merely lie there too.
+    /// The refused files that look like plugins, without other libraries that happen to be in the directory.
     pub fn refused_plugins(&self) -> impl Iterator<Item = &Refusal> {
         self.refused
             .iter()
@@ -149,7 +149,7 @@ impl Inventory {
     }
 }
 
-/// The files of a directory that are named like libraries, sorted.
+/// The files in a directory that are named like libraries, sorted.
 pub(crate) fn libraries(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory)? {

@@ -1,4 +1,4 @@
-//! The metadata section: what a plugin says of itself, read without running any of it.
+//! The metadata section: a plugin's description of itself, read without running its code.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use sconce_plugin_api::metadata::{MAGIC, PluginMetadata, SECTION, SECTION_MACHO}
 
 use super::Cause;
 
-/// The longest text of metadata that is read, in bytes.
+/// Maximum length of the metadata text, in bytes.
 const LONGEST: usize = 4 << 20;
 
-/// The metadata in a library's bytes, whose structure has been checked.
+/// Reads the metadata from a library's bytes, whose structure has been checked.
 pub(super) fn read(bytes: &[u8]) -> Result<PluginMetadata, Cause> {
     let file = object::File::parse(bytes).map_err(|error| Cause::Metadata(error.to_string()))?;
     let section = [SECTION, SECTION_MACHO]
@@ -26,7 +26,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<PluginMetadata, Cause> {
     Ok(metadata)
 }
 
-/// From magic, length and text to metadata. What stands behind the text is padding.
+/// Parses magic number, length and text. Bytes after the text are padding.
 pub(super) fn parse(section: &[u8]) -> Result<PluginMetadata, String> {
     let rest = section
         .strip_prefix(&MAGIC)
@@ -46,7 +46,7 @@ pub(super) fn parse(section: &[u8]) -> Result<PluginMetadata, String> {
     serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 
-/// What the type can't say.
+/// Checks what the type can't express.
 fn check(metadata: &PluginMetadata) -> Result<(), String> {
     if metadata.name.is_empty() {
         return Err("the plugin has no name".to_owned());

@@ -1,6 +1,6 @@
-//! Settings of the process that outlive a library's constructors and would show much later: blocked signals (Ctrl-C
-//! does nothing), alarms (the process dies in mid-run), limits, the mask of new files' permissions, the processors
-//! that it may use; and processes that were left behind.
+//! Process settings that outlive a library's constructors and would cause trouble much later. They are
+//! blocked signals (Ctrl-C does nothing), timers (the process dies in the middle of a run), resource limits,
+//! the umask, CPU affinity and priority; and child processes left behind.
 
 use std::fmt::Display;
 use std::{mem, ptr};
@@ -15,13 +15,13 @@ use rustix::process::{
 use super::surroundings::told;
 use crate::signals;
 
-/// The signals of this system, the real-time ones too.
+/// All signals of this system, including the real-time ones.
 const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
 
-/// Of many names this many are reported.
+/// Maximum number of signal names in a message.
 const NAMED: usize = 4;
 
-/// The interval timers, and what a library has set with one.
+/// The interval timers, and the wording for a library that has set one.
 const TIMERS: [(i32, &str); 3] = [
     (libc::ITIMER_REAL, "set an alarm"),
     (libc::ITIMER_VIRTUAL, "set a timer of processor time"),
@@ -46,7 +46,7 @@ const LIMITS: [(Resource, &str); 15] = [
     (Resource::Stack, "RLIMIT_STACK"),
 ];
 
-/// The settings before a library's code runs, on this thread.
+/// The settings before a library's code runs, on the current thread.
 pub(super) struct Settings {
     blocked: Option<libc::sigset_t>,
     timers: [Option<libc::itimerval>; TIMERS.len()],
@@ -70,7 +70,7 @@ impl Settings {
         }
     }
 
-    /// Puts everything back, and says what had changed.
+    /// Restores everything, and describes what had changed.
     pub(super) fn restore(&self, when: &str, changes: &mut Vec<String>) {
         self.restore_signals(when, changes);
         self.restore_timers(when, changes);
@@ -108,7 +108,7 @@ impl Settings {
         if all.all(|signal| is_in(&before, signal) == is_in(&now, signal)) {
             return;
         }
-        // SAFETY: the set was read from the system.
+        // SAFETY: `before` is a signal set read from the system; the old mask is not requested.
         let undone = unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) == 0
         };
@@ -136,7 +136,7 @@ impl Settings {
             if is_set(before) == is_set(&now) {
                 continue;
             }
-            // SAFETY: the value was read from the system.
+            // SAFETY: `before` is a timer value read from the system; the old value is not requested.
             let undone = unsafe { libc::setitimer(timer, before, ptr::null_mut()) == 0 };
             let what = if is_set(&now) {
                 what
@@ -153,11 +153,16 @@ impl Settings {
             if now == *before {
                 continue;
             }
-            // A hard limit that was lowered stays so; the soft one goes as far up as it lets it.
+            // A lowered hard limit can't be raised again; the soft limit is restored as far as it allows.
             let undone = setrlimit(resource, *before).is_ok();
             if !undone {
+                // None is unlimited.
+                let soft = match (before.current, now.maximum) {
+                    (Some(before), Some(most)) => Some(before.min(most)),
+                    (before, most) => before.or(most),
+                };
                 let as_far = Rlimit {
-                    current: now.maximum,
+                    current: soft,
                     maximum: now.maximum,
                 };
                 let _ = setrlimit(resource, as_far);
@@ -175,7 +180,7 @@ impl Settings {
         let (Some(before), Some(now)) = (self.processors, processors()) else {
             return;
         };
-        // SAFETY: only look at sets that are there.
+        // SAFETY: both functions only read the two sets, which are initialised.
         let (is_same, counts) = unsafe {
             let count = |set: &libc::cpu_set_t| libc::CPU_COUNT(set);
             (
@@ -186,7 +191,7 @@ impl Settings {
         if is_same {
             return;
         }
-        // SAFETY: the set was read from the system.
+        // SAFETY: `before` is a set read from the system, and its size is passed along.
         let undone = unsafe {
             libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const before) == 0
         };
@@ -205,24 +210,24 @@ fn amount(limit: Option<u64>) -> Box<dyn Display> {
     }
 }
 
-/// The signals that this thread has blocked.
+/// The signals blocked on this thread.
 fn blocked() -> Option<libc::sigset_t> {
-    // SAFETY: numbers, for which zeros are good.
+    // SAFETY: `sigset_t` is made of integers, for which zero is a valid value.
     let mut set: libc::sigset_t = unsafe { mem::zeroed() };
-    // SAFETY: only reads, to a place that is ours.
+    // SAFETY: without a new mask this only writes the current one to `set`, which is valid for writes.
     let read = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut set) };
     (read == 0).then_some(set)
 }
 
 fn is_in(set: &libc::sigset_t, signal: i32) -> bool {
-    // SAFETY: only reads the set; a number that is no signal is answered with -1.
+    // SAFETY: only reads the initialised set; an invalid signal number returns -1.
     unsafe { libc::sigismember(set, signal) == 1 }
 }
 
 fn read_timer(timer: i32) -> Option<libc::itimerval> {
-    // SAFETY: numbers, for which zeros are good.
+    // SAFETY: `itimerval` is made of integers, for which zero is a valid value.
     let mut value: libc::itimerval = unsafe { mem::zeroed() };
-    // SAFETY: only reads, to a place that is ours.
+    // SAFETY: only writes the timer's value to `value`, which is valid for writes.
     let read = unsafe { libc::getitimer(timer, &raw mut value) };
     (read == 0).then_some(value)
 }
@@ -231,7 +236,7 @@ fn is_set(timer: &libc::itimerval) -> bool {
     timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0
 }
 
-/// The mask of new files' permissions, which the system tells without changing it only here.
+/// The umask; `/proc` is the only place to read it without changing it.
 fn mask() -> Option<Mode> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -241,16 +246,16 @@ fn mask() -> Option<Mode> {
     Some(Mode::from_bits_truncate(bits))
 }
 
-/// The processors that this thread may use; nothing where there are more than a set has room for.
+/// The CPU affinity of this thread; `None` if the system has more processors than the set can hold.
 fn processors() -> Option<libc::cpu_set_t> {
-    // SAFETY: bits, for which zeros are good.
+    // SAFETY: `cpu_set_t` is a bit set, for which zero is a valid value.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: only reads, to a place that is ours.
+    // SAFETY: only writes to `set`, which is valid for writes of the size given.
     let read = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
     (read == 0).then_some(set)
 }
 
-/// Whether this process has children, ended ones that nobody has waited for too.
+/// Whether this process has children, including ended ones not yet waited for.
 fn has_children() -> bool {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::All, look), Err(Errno::CHILD))

@@ -1,9 +1,9 @@
-//! What belongs to the whole process and a library's constructors have no business with.
+//! Process-wide state that a library's constructors must not change.
 //!
-//! It is looked at before a library is opened and put back afterwards, with a word on each change:
-//! the floating-point mode, the current directory, signal handlers, standard input and output, the
-//! locale, and the `settings`. While the library is opened standard output leads to standard error: what is printed
-//! there does not get between results.
+//! It is recorded before a library is opened and restored afterwards, with a message about each change: the
+//! floating-point mode, the current directory, signal handlers, standard input and output, the locale, and
+//! the `settings`. While the library is being opened, standard output is redirected to standard error, so
+//! that text printed there does not end up among the results.
 
 use super::float_state::FloatState;
 
@@ -15,7 +15,7 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// The state now; standard output leads to standard error from now on.
+    /// Records the current state and redirects standard output to standard error.
     pub(super) fn look() -> Surroundings {
         Surroundings {
             floats: FloatState::read(),
@@ -24,7 +24,7 @@ impl Surroundings {
         }
     }
 
-    /// Puts everything back, and says what had changed; `when` is for the message.
+    /// Restores everything, and describes what had changed; `when` is used in the message.
     pub(super) fn restore(self, when: &str) -> Vec<String> {
         let mut changes: Vec<String> = Vec::new();
         if self.floats.restore() {
@@ -37,7 +37,7 @@ impl Surroundings {
     }
 }
 
-/// A change in words.
+/// Formats a change for a message.
 pub(super) fn told(what: &str, when: &str, is_undone: bool) -> String {
     let end = if is_undone {
         "that was undone"
@@ -63,7 +63,7 @@ mod linux {
     use super::told;
     use crate::signals;
 
-    /// The signals with handlers; the real-time ones belong to libraries.
+    /// The signals whose handlers are checked; the real-time ones are left to libraries.
     const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
 
     pub(super) struct Process {
@@ -72,11 +72,11 @@ mod linux {
         locale: Option<CString>,
         threads: usize,
         settings: Settings,
-        /// Copies of standard input, output and error, and what each number leads to meanwhile.
+        /// Copies of standard input, output and error, with the file that each refers to in the meantime.
         streams: [Option<(OwnedFd, File)>; 3],
     }
 
-    /// Which file a number leads to.
+    /// Identity of an open file: device and inode.
     type File = (u64, u64);
 
     impl Process {
@@ -110,7 +110,7 @@ mod linux {
         }
 
         pub(super) fn restore(self, when: &str, changes: &mut Vec<String>) {
-            // First: the files' limit may be among them.
+            // Restored first: the limit on open files may be among the settings.
             self.settings.restore(when, changes);
             self.restore_streams(when, changes);
             let Process {
@@ -128,7 +128,7 @@ mod linux {
             }
             for (signal, before) in handlers {
                 if handler(signal).is_some_and(|now| now.sa_sigaction != before.sa_sigaction) {
-                    // SAFETY: the action was read from the system.
+                    // SAFETY: `before` is an action read from the system; the old action is not requested.
                     let undone =
                         unsafe { libc::sigaction(signal, &raw const before, ptr::null_mut()) };
                     let name = signals::name(signal);
@@ -142,7 +142,8 @@ mod linux {
             if let Some(before) = before
                 && locale().is_some_and(|now| now != before)
             {
-                // SAFETY: a text of the C library's own, which ends with a zero.
+                // SAFETY: `before` is a NUL-terminated string that the C library returned for the same
+                // category.
                 let undone = unsafe { libc::setlocale(libc::LC_ALL, before.as_ptr()) };
                 changes.push(told("changed the locale", when, !undone.is_null()));
             }
@@ -154,8 +155,9 @@ mod linux {
         }
 
         fn restore_streams(&self, when: &str, changes: &mut Vec<String>) {
-            // What C code has printed so far goes where it was printed to.
-            // SAFETY: flushes all streams of the C library.
+            // Text that C code has buffered so far goes where it was printed to.
+            // SAFETY: a null pointer asks for a flush of all output streams, which accesses no memory of
+            // ours.
             unsafe { libc::fflush(ptr::null_mut()) };
             let names = ["standard input", "standard output", "standard error"];
             for ((number, name), kept) in (0..).zip(names).zip(&self.streams) {
@@ -191,16 +193,18 @@ mod linux {
     }
 
     fn handler(signal: i32) -> Option<libc::sigaction> {
-        // SAFETY: numbers and pointers, for which zeros are good.
+        // SAFETY: `sigaction` is made of integers and nullable pointers, for which zero is a valid value.
         let mut action: libc::sigaction = unsafe { mem::zeroed() };
-        // SAFETY: only reads, to a place that is ours.
+        // SAFETY: without a new action this only writes the current one to `action`, which is valid for
+        // writes.
         let read = unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) };
         (read == 0).then_some(action)
     }
 
-    /// The locale's name as the C library tells it, for all categories.
+    /// The C library's locale string for all categories.
     fn locale() -> Option<CString> {
-        // SAFETY: asks only; the text lives until the next call, and is copied at once.
+        // SAFETY: a null locale only queries; the returned string is NUL-terminated, stays valid until the
+        // next call, and is copied at once.
         unsafe {
             let name = libc::setlocale(libc::LC_ALL, ptr::null());
             (!name.is_null()).then(|| CStr::from_ptr(name).to_owned())

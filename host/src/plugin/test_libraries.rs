@@ -1,4 +1,4 @@
-//! Tiny shared libraries for the tests of the gates, built by the C compiler of this machine.
+//! Tiny shared libraries for testing the gates, built by this machine's C compiler.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,7 +32,7 @@ pub(super) fn section(text: &[u8]) -> Vec<u8> {
     [&MAGIC[..], &length, text].concat()
 }
 
-/// Whether there is a C compiler that makes ELF files; says so if not.
+/// Whether there is a C compiler that produces ELF files; prints a message if not.
 pub(super) fn has_compiler() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -48,7 +48,7 @@ pub(super) fn has_compiler() -> bool {
     })
 }
 
-/// Something in every section that a library may have: constructors, relocations, thread-locals.
+/// A source with something in every kind of section: constructors, relocations, thread-locals.
 const SOURCE: &str = "
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ int exported(void) { local++; return printf(\"%d\", *pointer + local + abs(zeros
 int other(void) { return exported() + 1; }
 ";
 
-/// Compiles the source to `output`, with these arguments.
+/// Compiles the source to `output` with these arguments.
 pub(super) fn compile(output: &Path, source: &str, arguments: &[&str]) {
     let file = output.with_extension("c");
     fs::write(&file, source).unwrap();
@@ -75,7 +75,7 @@ pub(super) fn compile(output: &Path, source: &str, arguments: &[&str]) {
     assert!(result.status.success(), "{errors}");
 }
 
-/// Builds a shared library with these bytes as its metadata section, or with none.
+/// Builds a shared library with these bytes as its metadata section, or without one.
 pub(super) fn library(output: &Path, section: Option<&[u8]>, arguments: &[&str]) -> PathBuf {
     let metadata = section.map_or_else(String::new, |bytes| {
         let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
@@ -90,7 +90,7 @@ pub(super) fn library(output: &Path, section: Option<&[u8]>, arguments: &[&str])
     output.to_owned()
 }
 
-/// Builds a plugin's library: right in everything but that it has no root module.
+/// Builds a plugin library that is valid except that it has no root module.
 pub(super) fn plugin(output: &Path, name: &str, hooks: &[&str]) -> PathBuf {
     library(
         output,

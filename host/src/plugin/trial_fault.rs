@@ -1,30 +1,30 @@
-//! How a trial load fails.
+//! Failures of a trial load.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The environment variable with the time limit in seconds; it goes before the manifest's.
+/// Environment variable with the time limit in seconds; takes precedence over the manifest's.
 pub const VARIABLE: &str = "SCONCE_LOAD_LIMIT";
 
-/// How a trial load ended other than well.
+/// A failed trial load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What happened.
+    /// How the child ended.
     pub ending: Ending,
-    /// Whether that happened when the process exited, once all libraries were open.
+    /// Whether that happened while the process was exiting, after all libraries had been opened.
     pub is_at_exit: bool,
-    /// The last lines that it wrote to standard error.
+    /// The last lines it wrote to standard error.
     pub words: String,
 }
 
-/// What happened to a child that did not come to its end.
+/// The end of a child that did not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// A signal ended it, by its name.
+    /// Killed by the signal of this name.
     Signal(String),
-    /// It exited with this code.
+    /// Exited with this code.
     Exit(i32),
-    /// It was not done in this time, and was ended.
+    /// Not finished within this time, and killed.
     TimeOut(Duration),
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// What to do about it.
+    /// A remedy.
     pub(super) fn hint(&self) -> String {
         match self.ending {
             Ending::TimeOut(_) => format!(

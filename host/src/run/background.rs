@@ -1,9 +1,9 @@
-//! Checkpoints that are written while the training goes on.
+//! Checkpoints written in the background while training continues.
 //!
-//! What goes into one is copied when it is asked for; a thread brings the copy to the disk. At most one
-//! is under way: the next save waits for it, and so does whatever else concerns checkpoints, the
-//! training's end and the run's. Only at these moments, which the run alone decides and not the disk's
-//! speed, do hooks learn how it went: so a run stays the same to the bit.
+//! The contents are copied at the time of the request; a thread writes the copy to disk. At most one write is
+//! in progress: the next save waits for it, as do all other operations on checkpoints, the end of training
+//! and the end of the run. Hooks learn the result only at these points, which depend on the run alone and not
+//! on the speed of the disk, so that the run stays bit-identical.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::checkpoint::{Error, Files, Store};
 use crate::dispatch::HookFault;
 
 impl Trainer<'_> {
-    /// Begins to write files that have been copied since `start`.
+    /// Starts writing files that were copied from `start` on.
     pub(super) fn begin_writing(
         &mut self,
         store: Store,
@@ -42,13 +42,13 @@ impl Trainer<'_> {
         });
     }
 
-    /// Waits for the checkpoint that is being written, if one is, and tells hooks how it went.
+    /// Waits for the checkpoint being written, if any, and reports the result to hooks.
     pub(super) fn settle(&mut self) -> Result<(), RunError> {
         self.settle_by(|trainer, told| trainer.tell(Point::AfterSaveCheckpoint, told))
             .unwrap_or(Ok(()))
     }
 
-    /// The same after a failure: every hook is told, whatever happens.
+    /// Like [`settle`](Self::settle), but after a failure: every hook is told, even if others fail.
     pub(super) fn settle_after_failure(&mut self) -> Vec<HookFault> {
         self.settle_by(|trainer, told| trainer.tell_every(Point::AfterSaveCheckpoint, told))
             .unwrap_or_default()

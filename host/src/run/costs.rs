@@ -1,20 +1,20 @@
-//! What hooks cost: a warning of those that take much of a pass's time, or keep more and more memory.
+//! Warnings about hooks that take a large part of a pass's time, or use ever more memory.
 
 use sconce_plugin_api::Phase;
 
 use super::Profile;
 use crate::dispatch::HookTimes;
 
-/// Passes that are shorter say nothing, in seconds.
+/// Minimum duration in seconds of a pass that is judged.
 const SHORTEST: f64 = 1.0;
 
-/// So much more memory in two training passes, one after the other, is a leak, in bytes.
+/// Growth in bytes, in each of two consecutive training passes, that counts as a leak.
 const LEAK: f64 = 16e6;
 
-/// What was told, and what the passes before were like.
+/// What has been reported, and the results of earlier passes.
 #[derive(Debug)]
 pub(super) struct Costs {
-    /// A hook that takes more of a pass is told.
+    /// Fraction of a pass above which a hook is reported.
     pub(super) share: f64,
     hooks: Vec<Hook>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Costs {
 struct Hook {
     is_slow: bool,
     leaks: bool,
-    /// Whether the last training pass made it grow by more than [`LEAK`].
+    /// Whether memory grew by more than [`LEAK`] in the last training pass.
     grew: bool,
 }
 
@@ -37,7 +37,7 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// What is to be told after a pass, once for each hook.
+    /// The warnings due after a pass, at most one of each kind per hook.
     pub(super) fn warnings(
         &mut self,
         phase: Phase,

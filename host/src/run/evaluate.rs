@@ -1,4 +1,4 @@
-//! Passes that change no parameters: validation and test.
+//! Passes that don't change parameters: validation and test.
 
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
@@ -9,14 +9,14 @@ use crate::checkpoint::{PassState, Stage};
 use crate::data::{Loader, order};
 
 impl Trainer<'_> {
-    /// What the view shows of the training pass, or would if no evaluation were under way.
+    /// The view's state of the training pass, also while an evaluation interrupts it.
     pub(super) fn training_pass(&self) -> Outer {
         self.evaluation
             .outer
             .unwrap_or_else(|| Outer::of(&self.view))
     }
 
-    /// Shows what a checkpoint says of the training pass.
+    /// Restores the view's state of the training pass from a checkpoint.
     pub(super) fn restore_pass(&mut self, state: Option<&PassState>) {
         let state = state.cloned().unwrap_or_default();
         self.view.flags &= !Outer::FLAGS;
@@ -31,9 +31,9 @@ impl Trainer<'_> {
         self.position.begun = state.begun;
     }
 
-    /// One pass over the data of `phase`, in its natural order.
+    /// Runs one pass over the data of `phase`, in its natural order.
     ///
-    /// A stop asked for meanwhile waits for its end, so that metrics are always whole.
+    /// A stop requested in the meantime takes effect after the pass, so that metrics are always complete.
     pub(super) fn evaluate(&mut self, phase: Phase, initial: bool) -> Result<(), RunError> {
         let Some(data) = self.task.data(phase) else {
             return Ok(());
@@ -88,7 +88,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// From here on checkpoints say that this evaluation is over.
+    /// From here on, checkpoints record that this evaluation is finished.
     fn count_validation(&mut self, phase: Phase, initial: bool) {
         if phase != Phase::Val {
             return;
@@ -96,7 +96,7 @@ impl Trainer<'_> {
         self.evaluation.is_uncounted = !initial;
         self.position.stage = match self.position.stage {
             Stage::Start if initial => Stage::Epoch,
-            // One that a hook has asked for in the midst of an epoch is no stage of it.
+            // A validation requested by a hook in the middle of an epoch is not a stage of the cycle.
             Stage::Validation if !self.evaluation.is_asked_for => Stage::Cycle,
             other => other,
         };

@@ -1,24 +1,24 @@
-//! A validation or test in progress.
+//! State of a validation or test in progress.
 
 use sconce_plugin_api::abi::ViewAbi;
 
 use crate::checkpoint::{EpochStart, PassState};
 use crate::exact::Exact;
 
-/// A validation or test, as far as checkpoints must know of it.
+/// The parts of a validation's or test's state that checkpoints need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evaluation {
-    /// Its pass over the data is not over: saves wait for its end.
+    /// Whether its pass over the data is in progress: saves wait for its end.
     pub(super) is_under_way: bool,
-    /// A hook has asked for it.
+    /// Whether a hook requested it.
     pub(super) is_asked_for: bool,
-    /// It is over, and the epoch's ordinal does not count it yet.
+    /// Whether it is finished but not yet counted in the epoch's ordinal.
     pub(super) is_uncounted: bool,
-    /// What the view shows of the training pass around it, while the view shows the evaluation's.
+    /// The view's state of the enclosing training pass, while the view shows the evaluation.
     pub(super) outer: Option<Outer>,
 }
 
-/// What the view shows of the training pass, which an evaluation interrupts.
+/// The view's state of a training pass that is interrupted by an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outer {
     pub(super) batch: u64,
@@ -29,7 +29,7 @@ pub(super) struct Outer {
 }
 
 impl Outer {
-    /// The flags that belong to a pass.
+    /// The view's flags that belong to a pass.
     pub(super) const FLAGS: u64 = ViewAbi::HAS_LOSS | ViewAbi::UPDATES;
 
     pub(super) fn of(view: &ViewAbi) -> Outer {
@@ -42,7 +42,7 @@ impl Outer {
         }
     }
 
-    /// The part of it that a checkpoint keeps; the rest follows from the counters.
+    /// The part that is stored in checkpoints; the rest follows from the counters.
     pub(super) fn state(self, begun: Option<EpochStart>) -> Option<PassState> {
         let has = |flag| self.flags & flag != 0;
         let state = PassState {
@@ -55,7 +55,7 @@ impl Outer {
         (!is_as_at_the_beginning).then_some(state)
     }
 
-    /// Shows its last batch again, in a pass that has gone on from there.
+    /// Restores what the view shows of the last batch, in a pass that has been resumed after it.
     pub(super) fn restore_flags(self, view: &mut ViewAbi) {
         view.batch_size = self.batch_size;
         view.loss = self.loss;

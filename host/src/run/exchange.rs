@@ -6,7 +6,7 @@ use candle_core::{CpuStorage, InplaceOp1, Layout, Tensor, bail};
 
 use super::tensor_result::TensorResult;
 
-/// Exchanges the elements of two contiguous tensors of one shape and type.
+/// Exchanges the elements of two contiguous tensors of the same shape and type.
 pub(super) fn exchange(left: &Tensor, right: &Tensor) -> TensorResult<()> {
     left.inplace_op1(&with(|left: &mut CpuStorage, left_layout: &Layout| {
         right.inplace_op1(&with(|right: &mut CpuStorage, right_layout: &Layout| {
@@ -33,14 +33,14 @@ pub(super) fn exchange(left: &Tensor, right: &Tensor) -> TensorResult<()> {
 
 fn swap<T>(left: &mut [T], right: &mut [T], l: (usize, usize), r: (usize, usize)) {
     if let (Some(left), Some(right)) = (left.get_mut(l.0..l.1), right.get_mut(r.0..r.1)) {
-        // Of one length: the shapes are the same.
+        // Both have the same length, since the shapes are equal.
         for (left, right) in left.iter_mut().zip(right) {
             std::mem::swap(left, right);
         }
     }
 }
 
-/// A function as an operation in place.
+/// A closure as an in-place operation.
 struct With<F>(RefCell<F>);
 
 impl<F: FnMut(&mut CpuStorage, &Layout) -> TensorResult<()>> InplaceOp1 for With<F> {

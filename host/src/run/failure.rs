@@ -1,4 +1,4 @@
-//! What can end a run before its end.
+//! Errors that end a run.
 
 use sconce_plugin_api::abi::ViewAbi;
 
@@ -10,12 +10,12 @@ pub enum RunError {
     /// A hook whose policy is `fail` failed.
     #[error("{0}")]
     Hook(#[from] Box<HookFault>),
-    /// Model, loss, metrics or optimizer failed.
+    /// The model, the loss, a metric or the optimizer failed.
     #[error("{doing} failed {moment}: {source}")]
     Task {
-        /// What the task was doing.
+        /// The operation that failed.
         doing: &'static str,
-        /// When.
+        /// Point in the run.
         moment: String,
         /// The error.
         source: candle_core::Error,
@@ -23,38 +23,38 @@ pub enum RunError {
     /// The optimizer failed.
     #[error("the optimizer failed {moment}: {source}")]
     Optimizer {
-        /// When.
+        /// Point in the run.
         moment: String,
         /// The error.
         source: crate::optim::Error,
     },
-    /// A batch could not be had.
+    /// A batch could not be loaded.
     #[error("reading a batch failed {moment}: {source}")]
     Data {
-        /// When.
+        /// Point in the run.
         moment: String,
         /// The error.
         source: crate::data::Error,
     },
-    /// The gradient audit of the first iteration found parameters that cannot learn.
+    /// The gradient audit of the first iteration found parameters that can't learn.
     #[error("{0}")]
     Audit(String),
-    /// With `train.check_finite`: a loss or a gradient is not finite.
+    /// A loss or a gradient is not finite, with `train.check_finite`.
     #[error("{what} {moment}: {place}")]
     NotFinite {
-        /// What is not finite.
+        /// Description of the loss or gradient.
         what: String,
-        /// When.
+        /// Point in the run.
         moment: String,
-        /// Where it began.
+        /// Where the first such value arose.
         place: String,
     },
-    /// There is nothing to train on.
+    /// There is no training data.
     #[error("the task has no training data")]
     NoTrainingData,
 }
 
-/// Whose error it is; the numbers cross the boundary.
+/// The origin of an error; the numbers are part of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Origin {
@@ -67,7 +67,7 @@ pub enum Origin {
 }
 
 impl RunError {
-    /// Whose error it is.
+    /// The origin of the error.
     pub fn origin(&self) -> Origin {
         match self {
             RunError::Hook(_) => Origin::Hook,
@@ -118,7 +118,7 @@ impl RunError {
     }
 }
 
-/// When, as counted by the view: "in train, epoch 1, iteration 20".
+/// The point in the run according to the view's counters: "in train, epoch 1, iteration 20".
 pub(super) fn moment(view: &ViewAbi) -> String {
     match Moment::of(view) {
         Moment::Point {

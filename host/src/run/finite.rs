@@ -1,8 +1,8 @@
-//! Numbers gone bad: the first loss or gradient that is not finite ends the run before it reaches a
-//! parameter, and the batch is gone through once more to say where it began.
+//! Checks for NaN and infinity. The first loss or gradient that is not finite ends the run before it reaches
+//! a parameter, after a second pass over the batch that locates the cause.
 //!
-//! Only with `train.check_finite`; without it, the first such loss is warned of. The loss is read anyway; the
-//! gradients cost a pass over them.
+//! Only with `train.check_finite`; without it, the first such loss causes a warning. The loss is read anyway;
+//! checking the gradients costs a pass over them.
 
 use candle_core::backprop::GradStore;
 use candle_core::{Result, Tensor};
@@ -17,7 +17,7 @@ use crate::gradients::Gradients;
 use crate::nn::{ModuleInfo, Pass, Taps, ops};
 
 impl Trainer<'_> {
-    /// Refuses a training loss that is not finite, or warns of the first.
+    /// Rejects a training loss that is not finite, or warns about the first one.
     pub(super) fn check_loss(&mut self, batch: &Batch) -> std::result::Result<(), RunError> {
         if self.view.loss.is_finite() {
             if self.losses.first.is_none() {
@@ -42,16 +42,16 @@ impl Trainer<'_> {
         Err(self.not_finite(what, batch))
     }
 
-    /// Whether the training has diverged, by its last epoch's loss.
+    /// Whether training has diverged, judging by the loss of its last epoch.
     pub(super) fn divergence(&self) -> Option<Divergence> {
         let last = self.shared.metrics.borrow().of(Phase::Train).get("loss")?;
         let first = self.losses.first;
-        // What begins near 0 may grow a lot and still be small.
+        // A loss that starts near 0 may grow a lot and still be small.
         let most = 1000.0 * first.map_or(f64::INFINITY, |first| first.abs().max(1.0));
         (!last.is_finite() || last.abs() > most).then_some(Divergence { first, last })
     }
 
-    /// Refuses a batch's gradients where one is not finite.
+    /// Rejects a batch's gradients if one is not finite.
     pub(super) fn check_gradients(
         &mut self,
         gradients: &Gradients,
@@ -72,7 +72,7 @@ impl Trainer<'_> {
                 bad.push(format!("`{}`", parameter.name()));
             }
         }
-        // The backward pass comes to the last ones first.
+        // The backward pass reaches the last parameters first.
         let what = match bad.as_slice() {
             [] => return Ok(()),
             [only] => format!("the gradient of the parameter {only} is not finite"),
@@ -97,8 +97,8 @@ impl Trainer<'_> {
         RunError::not_finite(&self.view, what, place)
     }
 
-    /// Where the first number that is not finite is: before the model, in a module's forward pass, in
-    /// the loss, or in a module's backward pass.
+    /// Locates the first value that is not finite. It may arise before the model, in a module's forward pass,
+    /// in the loss, or in a module's backward pass.
     fn origin_of_bad(&mut self, batch: &Batch) -> Result<Option<String>> {
         for parameter in self.task.parameters().iter() {
             if !ops::is_finite(parameter.tensor())? {
@@ -136,8 +136,8 @@ impl Trainer<'_> {
         self.origin_in_backward(&watch, &store)
     }
 
-    /// As the backward pass goes: from the last module to the first, what is inside another one behind
-    /// that one.
+    /// Searches in the order of the backward pass. That is from the last module to the first, nested modules
+    /// after the one that contains them.
     fn origin_in_backward(&self, watch: &Watch, store: &GradStore) -> Result<Option<String>> {
         let is_bad = |slot: &Slot| match content(slot) {
             Some(gradient) => ops::is_finite(&gradient).map(|is_finite| !is_finite),
@@ -179,7 +179,7 @@ impl Trainer<'_> {
     }
 }
 
-/// Whether a name is that of something inside a module.
+/// Whether `name` is nested in `module`.
 fn is_inside(name: &str, module: &str) -> bool {
     let rest = name.strip_prefix(module);
     rest.is_some_and(|rest| rest.starts_with('.'))
@@ -191,14 +191,14 @@ fn backward_of(ModuleInfo { name, kind }: &ModuleInfo) -> String {
     )
 }
 
-/// Looks at what every module makes, and keeps the places of its gradients.
+/// Checks the output of every module, and keeps the slots of its gradients.
 #[derive(Default)]
 struct Watch {
-    /// The first module that makes numbers that are not finite of such that are.
+    /// The first module with a finite input and an output that is not.
     bad: Option<ModuleInfo>,
-    /// The modules that have run, in their order, with the gradients of input and output.
+    /// The modules in the order in which they finished, with the gradients of input and output.
     slots: Vec<(ModuleInfo, Slot, Slot)>,
-    /// The gradients of the inputs of those that still run.
+    /// The input gradients of modules still running.
     open: Vec<Slot>,
 }
 

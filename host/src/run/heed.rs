@@ -1,4 +1,4 @@
-//! What the outside asks of a run between two iterations, and what it is shown.
+//! Requests from outside served between two iterations, and what observers are shown.
 
 use std::time::Instant;
 
@@ -12,14 +12,14 @@ use crate::bridge::Stop;
 use crate::log::Level;
 
 impl Trainer<'_> {
-    /// A run that ends soon after `interrupt` is raised: the iteration, or the validation, under way
-    /// is finished, and a checkpoint saved.
+    /// Makes the run end soon after `interrupt` is raised. The iteration or validation in progress is
+    /// finished, and a checkpoint saved.
     pub fn interruptible(mut self, interrupt: &Interrupt) -> Self {
         self.outside.interrupt = interrupt.clone();
         self
     }
 
-    /// Whether the run is to be left here; then a checkpoint of this moment has been saved.
+    /// Whether the run is to be left here; if so, a checkpoint of the current state has been saved.
     pub(super) fn is_interrupted(&mut self) -> Result<bool, RunError> {
         if self.outside.interrupted_by.is_some() {
             return Ok(true);
@@ -41,13 +41,13 @@ impl Trainer<'_> {
 }
 
 impl Trainer<'_> {
-    /// A run of which things can be asked from outside.
+    /// Lets `remote` make requests of the run.
     pub fn asked_by(mut self, remote: &Remote) -> Self {
         self.outside.remote = remote.clone();
         self
     }
 
-    /// Does what was asked for from outside. To be called between two iterations alone.
+    /// Serves requests from outside. Must only be called between two iterations.
     #[inline]
     pub(super) fn grant(&mut self) -> Result<(), RunError> {
         if self.outside.remote.is_asked() {
@@ -77,7 +77,8 @@ impl Trainer<'_> {
                 None => self.pause(),
             }
             if self.position.jumped {
-                // A hook has rolled back in the validation: the rest after the jump.
+                // A hook has rolled back during the validation: the remaining requests are served after the
+                // jump.
                 return Ok(());
             }
         }
@@ -106,7 +107,7 @@ impl Trainer<'_> {
         self.validate_now()
     }
 
-    /// Waits a while, which is no part of the pass's time and of the training's pace.
+    /// Waits for a moment, which does not count towards the pass's time or the training's pace.
     fn pause(&mut self) {
         let begin = Instant::now();
         self.outside.remote.wait();
@@ -117,7 +118,7 @@ impl Trainer<'_> {
 }
 
 impl<'run> Trainer<'run> {
-    /// A run that somebody watches.
+    /// Adds an observer of the run.
     pub fn watched_by(mut self, observer: &'run dyn Observer) -> Self {
         self.outside.observer = Some(observer);
         self
@@ -125,7 +126,7 @@ impl<'run> Trainer<'run> {
 }
 
 impl Trainer<'_> {
-    /// Shows the observer where the run is.
+    /// Reports the run's progress to the observer.
     #[inline]
     pub(super) fn show(&self) {
         let Some(observer) = self.outside.observer else {
@@ -138,7 +139,7 @@ impl Trainer<'_> {
         }
     }
 
-    /// Shows the observer a pass that is over.
+    /// Reports a finished pass to the observer.
     pub(super) fn show_end(&self, phase: Phase, pass: &Profile) {
         if let Some(observer) = self.outside.observer {
             let board = self.shared.metrics.borrow();

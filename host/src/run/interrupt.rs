@@ -1,18 +1,18 @@
-//! The user's or the system's wish that a run end soon, to be resumed later.
+//! Requests by the user or the system that a run end soon, to be resumed later.
 //!
-//! One wish often arrives as several signals: `timeout` signals its child and then the child's whole group, and a
-//! terminal's Ctrl-C reaches a wrapper that passes it on. So what follows within [`PAUSE`] belongs to the signal
-//! before it, and only a later one insists. While the checkpoint is being written insisting takes one more: the
-//! checkpoint is what all of it is for.
+//! One request often arrives as several signals: `timeout` signals its child and then the child's whole
+//! group, and a terminal's Ctrl-C reaches a wrapper that forwards it. So signals within [`PAUSE`] of another
+//! are copies of it, and only a later one insists. While the checkpoint is being written, it takes one more
+//! to insist: the checkpoint is the purpose of ending this way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Signals that follow one within this time are copies of it.
+/// Signals that follow another within this time are copies of it.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What asks a run to end soon.
+/// A signal that asks a run to end soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Signal {
@@ -25,7 +25,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Its name.
+    /// Name of the signal.
     pub fn name(self) -> &'static str {
         match self {
             Signal::Interrupt => "SIGINT",
@@ -40,27 +40,26 @@ impl Signal {
     }
 }
 
-/// What a signal means after those before it.
+/// The meaning of a signal, given those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// The first: the run is to end soon.
+    /// The first signal: the run should end soon.
     EndSoon,
-    /// A copy of the one before.
+    /// A copy of the previous signal.
     Copy,
-    /// The user insists, but the checkpoint is being written: the next one that insists counts.
+    /// The user insists, but the checkpoint is being written: the next signal that insists takes effect.
     Wait,
-    /// The user insists: the run is to end at once.
+    /// The user insists: the run should end immediately.
     EndNow,
 }
 
-/// A flag that the loop looks at after each iteration, and that anyone may raise: another thread, or
-/// a handler of signals.
+/// A flag that the loop checks after each iteration. Another thread or a signal handler may raise it.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// An [`Asked`]; 0: nothing has asked.
+    /// An [`Asked`] as bits; 0 if no signal has arrived.
     asked: AtomicU64,
     is_saving: AtomicBool,
     begin: Instant,
@@ -76,14 +75,14 @@ impl Default for Interrupt {
     }
 }
 
-/// The signals so far, in one number, so that handlers on several threads see all of it or nothing.
+/// The signals so far, packed into one integer. So handlers on several threads see a consistent state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Asked {
-    /// The first signal, which decides the exit code; 0: none.
+    /// The first signal, which decides the exit code; 0 if none.
     signal: u8,
-    /// Whether one that insisted was put off for the checkpoint.
+    /// Whether an insisting signal was deferred because of the checkpoint.
     is_put_off: bool,
-    /// When the last one that was no copy came, in milliseconds.
+    /// Time in milliseconds of the last signal that was not a copy.
     at: u64,
 }
 
@@ -100,7 +99,7 @@ impl Asked {
         self.at << 8 | u64::from(self.is_put_off) << 7 | u64::from(self.signal)
     }
 
-    /// What a signal at this time means, and what is known afterwards.
+    /// The meaning of a signal at this time, and the new state.
     fn hear(self, signal: Signal, now: Duration, is_saving: bool) -> (Meaning, Asked) {
         let now = now.as_millis() as u64;
         if self.signal == 0 {
@@ -127,8 +126,8 @@ impl Asked {
 }
 
 impl Interrupt {
-    /// Asks the run to end soon, and says what that means after the signals before it. Takes no lock: a handler of
-    /// signals may call it.
+    /// Asks the run to end soon, and returns the meaning of this signal, given those before it. Takes no
+    /// lock, so it may be called by a signal handler.
     pub fn raise(&self, signal: Signal) -> Meaning {
         self.raise_at(signal, self.0.begin.elapsed())
     }
@@ -148,13 +147,13 @@ impl Interrupt {
         }
     }
 
-    /// What asked for it first, if anything did.
+    /// The first signal that arrived, if any.
     pub fn signal(&self) -> Option<Signal> {
         let asked = Asked::from_bits(self.0.asked.load(Ordering::SeqCst));
         Signal::from_number(asked.signal)
     }
 
-    /// Whether the checkpoint of an interrupted run is being written from now on.
+    /// Records whether the checkpoint of an interrupted run is being written.
     pub(super) fn set_saving(&self, is_saving: bool) {
         self.0.is_saving.store(is_saving, Ordering::SeqCst);
     }
@@ -183,7 +182,7 @@ mod tests {
     #[test]
     fn only_a_later_signal_insists_and_a_checkpoint_under_way_takes_one_more() {
         let raise = |interrupt: &Interrupt, at| interrupt.raise_at(Signal::Terminate, ms(at));
-        // As `timeout` sends them: to the process, then to its group. The first may come at time 0.
+        // The way `timeout` sends them: to the process, then to its group. The first may arrive at time 0.
         for first in [0, 70_000] {
             let interrupt = Interrupt::default();
             assert_eq!(raise(&interrupt, first), Meaning::EndSoon);
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!(raise(&interrupt, 1500), Meaning::Wait);
         assert_eq!(raise(&interrupt, 1501), Meaning::Copy, "of the one put off");
         assert_eq!(raise(&interrupt, 2500), Meaning::EndNow);
-        // Once it is written there is nothing to lose.
+        // Once the checkpoint is written, there is nothing to lose.
         let interrupt = Interrupt::default();
         raise(&interrupt, 0);
         interrupt.set_saving(true);

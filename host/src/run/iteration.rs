@@ -1,4 +1,4 @@
-//! One training iteration: forward, loss, backward, and an update where one is due.
+//! One training iteration: forward pass, loss, backward pass, and an update if one is due.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -14,13 +14,13 @@ use crate::data::{Batch, Loader};
 use crate::gradients::{Gradients, Wrong, wrong_operations};
 use crate::nn::{Pass, ops};
 
-/// A batch of the training, and its part in an update.
+/// A batch of the training, as a part of an update.
 pub(super) struct MicroBatch {
-    /// Where its samples stand in the epoch's order.
+    /// Its samples, as positions in the epoch's order.
     pub(super) range: Range<usize>,
-    /// Its share of the samples of its update: 1 without accumulation.
+    /// Its fraction of the samples of its update: 1 without accumulation.
     pub(super) share: f64,
-    /// Whether the update comes after it.
+    /// Whether it is the last batch of its update.
     pub(super) updates: bool,
 }
 
@@ -45,7 +45,7 @@ impl Trainer<'_> {
         self.update.midst = Midst::Batch;
         if !self.shared.requests.take_skip_batch() {
             let _recording = ops::record();
-            // What is frozen may be another from one batch to the next.
+            // The set of frozen parameters may change from one batch to the next.
             let _held = ops::hold(self.task.parameters().held());
             let loss = self.forward(&batch, Phase::Train)?;
             self.check_loss(&batch)?;
@@ -61,7 +61,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// The batch under way is finished.
+    /// Counts the current batch as finished.
     pub(super) fn count_iteration(&mut self) {
         self.view.iteration += 1;
         self.view.batch += 1;
@@ -70,13 +70,13 @@ impl Trainer<'_> {
         self.shared.clock.advance(self.view.iteration);
     }
 
-    /// What hooks saw of a batch, and what they kept for it, is gone.
+    /// Drops the tensors that hooks saw of a batch, and the values that they kept for it.
     pub(super) fn end_batch(&self) {
         self.shared.tensors.clear_batch();
         self.shared.values.end_batch();
     }
 
-    /// The pass's next batch, waited for where it is not ready; nothing at the end.
+    /// The next batch of the pass, waiting until it is ready; `None` at the end.
     pub(super) fn next_batch(&mut self, loader: &mut Loader) -> Result<Option<Batch>, RunError> {
         let start = Instant::now();
         let batch = loader.next_batch().transpose();
@@ -84,7 +84,7 @@ impl Trainer<'_> {
         batch.map_err(|error| RunError::data(&self.view, error))
     }
 
-    /// Outputs, loss and metrics of a batch, in any phase.
+    /// Computes outputs, loss and metrics of a batch, in any phase.
     pub(super) fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor, RunError> {
         let outputs = self.outputs(batch, phase)?;
         self.shared.tensors.set_outputs(&outputs);
@@ -97,7 +97,7 @@ impl Trainer<'_> {
         Ok(loss)
     }
 
-    /// Loss and metrics of a batch; both go to the view and the phase's metrics.
+    /// Computes loss and metrics of a batch, for the view and the phase's metrics.
     fn measure(
         &mut self,
         batch: &Batch,
@@ -118,7 +118,7 @@ impl Trainer<'_> {
         let mut mean = f64::NAN;
         if let [loss_sum, weight_sum, sums @ ..] = sums {
             let weight = self.task.loss_weight(batch)?;
-            // What counts nothing has no loss: 0 · NaN would be one.
+            // A batch of weight 0 has no loss: 0 · NaN would be NaN.
             if weight > 0.0 {
                 *loss_sum += value * weight;
             }
@@ -134,7 +134,7 @@ impl Trainer<'_> {
         Ok(loss)
     }
 
-    /// The gradients of a batch, added to those of its update.
+    /// Computes the gradients of a batch, and adds them to those of its update.
     fn backward(&mut self, batch: &Batch, loss: &Tensor, share: f64) -> Result<(), RunError> {
         self.warn_of_wrong_gradients(batch, loss)?;
         let start = Instant::now();
@@ -154,7 +154,7 @@ impl Trainer<'_> {
         let Some(gradients) = self.shared.tensors.take_gradients() else {
             return Ok(());
         };
-        // From here on the batch is a part of its update.
+        // From here on, the batch is part of its update.
         self.update.midst = Midst::Torn;
         match &mut self.update.accumulated {
             None => self.update.accumulated = Some(gradients),
@@ -165,15 +165,15 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// The gradients of the batch's share in the mean over all samples of its update, times the
-    /// scale that hooks asked for.
+    /// Computes the gradients of the batch's fraction of its update. The factor is that fraction of the
+    /// update's samples, times the loss scale requested by hooks.
     fn differentiate(&self, loss: &Tensor, share: f64) -> candle_core::Result<GradStore> {
         let factor = share * self.shared.requests.take_loss_scale();
         ops::backward(loss, factor)
     }
 
-    /// The gradient audit's first part, once, before the first backward pass: candle's operations with
-    /// wrong gradients.
+    /// Runs the first part of the gradient audit, once, before the first backward pass. It finds operations
+    /// of candle that have wrong gradients.
     fn warn_of_wrong_gradients(&self, batch: &Batch, loss: &Tensor) -> Result<(), RunError> {
         if self.update.is_audited {
             return Ok(());
@@ -189,7 +189,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// The gradient audit: once, in the first iteration.
+    /// Runs the gradient audit, once, in the first iteration.
     fn audit(&mut self, gradients: &Gradients) -> Result<(), RunError> {
         if self.update.is_audited {
             return Ok(());
@@ -207,7 +207,7 @@ impl Trainer<'_> {
         }
     }
 
-    /// Steps the parameters by the accumulated gradients, if there are any and no hook minds.
+    /// Steps the parameters by the accumulated gradients, if there are any and no hook skips the update.
     fn update(&mut self) -> Result<(), RunError> {
         let Some(gradients) = self.update.accumulated.take() else {
             self.shared.requests.take_skip_update();
@@ -238,7 +238,7 @@ impl Trainer<'_> {
     }
 }
 
-/// A scalar of any float type.
+/// The value of a scalar tensor of any float type.
 fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
     use candle_core::DType;
     match tensor.dtype() {

@@ -1,4 +1,4 @@
-//! What hooks ask for beside saving: a checkpoint deleted, copied, published, or its parameters loaded.
+//! Requests of hooks about saved checkpoints: to delete, copy or publish one, or load its parameters.
 
 use candle_core::Tensor;
 
@@ -10,16 +10,16 @@ use crate::digest::fingerprint;
 use crate::files;
 use crate::weights::Comparison;
 
-/// The directory of published weights, in the run's.
+/// Subdirectory of the run directory for published weights.
 const PUBLISHED: &str = "published";
 
-/// How many digits of its hash a published file has in its name.
+/// Number of digits of the hash in a published file's name.
 const DIGITS: usize = 8;
 
 type Named = Vec<(String, Tensor)>;
 
 impl Trainer<'_> {
-    /// Deletes a checkpoint, if there is one.
+    /// Deletes a checkpoint, if it exists.
     pub(super) fn delete_checkpoint(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
         self.settle()?;
         let deleted = self.kept().and_then(|store| {
@@ -58,9 +58,9 @@ impl Trainer<'_> {
         )
     }
 
-    /// Takes the parameters, and nothing else, from a checkpoint: those that were measured, or those of a set.
-    /// Nothing is changed where one of them does not fit. Averages that are loaded also replace the set that
-    /// they are of, which evaluations put in the parameters' place.
+    /// Loads only the parameters of a checkpoint: those that were evaluated, or those of a set. If one of
+    /// them does not fit, nothing is changed. Loading averages also replaces the published set they come
+    /// from, which evaluations swap in for the parameters.
     pub(super) fn load_parameters(
         &mut self,
         tag: &str,
@@ -92,7 +92,7 @@ impl Trainer<'_> {
             });
             set.unwrap_or(Ok(())).map_err(|error| error.to_string())?;
         }
-        // Without such a set there is nothing that an evaluation could show instead.
+        // Without such a published set, there is nothing that an evaluation could use instead.
         for pair in self.pairs(&weights.set).unwrap_or_default() {
             let averages = pair.parameter.copy();
             let replaced = averages.and_then(|averages| exchange(&pair.published, &averages));
@@ -101,7 +101,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Writes a checkpoint's parameters into a file that has its hash in its name.
+    /// Writes a checkpoint's parameters to a file with its hash in the name.
     pub(super) fn publish_weights(
         &mut self,
         tag: &str,
@@ -130,7 +130,7 @@ impl Trainer<'_> {
         let written = fs_err::create_dir_all(&directory)
             .and_then(|()| files::write_whole(&directory.join(&file), &bytes));
         written.map_err(|error| error.to_string())?;
-        // One of the same name and another hash is an older one.
+        // A file with the same name and a different hash is an older version.
         for entry in std::fs::read_dir(&directory)
             .into_iter()
             .flatten()
@@ -147,7 +147,7 @@ impl Trainer<'_> {
         ))
     }
 
-    /// A set of a checkpoint's weights, by the parameters' own names.
+    /// A set of a checkpoint's weights, under the parameters' own names.
     fn weights_of(&self, tag: &str, set: Option<&str>) -> Result<Weights, String> {
         let store = self.kept()?;
         checkpoint::weights(&store.path_of(tag), set).map_err(|error| match error {
@@ -165,7 +165,7 @@ impl Trainer<'_> {
         }
     }
 
-    /// What could not be done is the fault of the hook that asked for it.
+    /// Reports a failed request as a fault of the hook that made it.
     fn judge(
         &mut self,
         result: Result<(), String>,
@@ -179,7 +179,7 @@ impl Trainer<'_> {
     }
 }
 
-/// Whether a file is a published one of this name: `NAME-HASH.safetensors`.
+/// Whether a file is a published version of this name: `NAME-HASH.safetensors`.
 fn is_of(file: &str, name: &str) -> bool {
     let hash = file
         .strip_prefix(name)

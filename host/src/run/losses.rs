@@ -1,9 +1,9 @@
-//! What is remembered of the losses, to notice a divergence.
+//! Losses remembered to detect divergence.
 
-/// The losses of this process's part of a training.
+/// Losses of the part of the training that ran in this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Losses {
-    /// The iteration of the first training loss that was not finite, which was reported.
+    /// Iteration of the first training loss that was not finite, once reported.
     pub(super) bad: Option<u64>,
     /// The first finite training loss.
     pub(super) first: Option<f64>,

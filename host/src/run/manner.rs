@@ -1,27 +1,27 @@
-//! How a checkpoint is saved, and how that went.
+//! How a checkpoint is saved, and with what result.
 
 use std::path::Path;
 
-/// The tag of the checkpoint of a run that a signal ended.
+/// Tag of the checkpoint of a run ended by a signal.
 pub(super) const INTERRUPTED: &str = "interrupted";
 
-/// The tag of the checkpoint of a run that an error ended.
+/// Tag of the checkpoint of a run ended by an error.
 pub(super) const FAILED: &str = "failed";
 
-/// How much goes into a checkpoint.
+/// Extent of a checkpoint's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Everything that a run needs to go on.
+    /// Everything needed to resume the run.
     Whole,
-    /// The parameters and buffers.
+    /// Only the parameters and buffers.
     Parameters,
 }
 
-/// How a checkpoint is to be saved.
+/// Options of a save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Manner {
     pub(super) extent: Extent,
-    /// Whether the training goes on while it is written.
+    /// Whether training continues while the checkpoint is written.
     pub(super) in_background: bool,
 }
 
@@ -35,7 +35,7 @@ impl Manner {
         in_background: false,
     };
 
-    /// The same, written while the training goes on.
+    /// The same, written in the background.
     pub(super) const fn in_background(self) -> Manner {
         Manner {
             in_background: true,
@@ -44,7 +44,7 @@ impl Manner {
     }
 }
 
-/// How writing or reading a checkpoint went, as hooks are told.
+/// The result of writing or reading a checkpoint, as reported to hooks.
 pub(super) struct Told<'a> {
     pub(super) path: &'a Path,
     pub(super) tag: &'a str,

@@ -1,7 +1,7 @@
-//! Hooks at the model's modules: in the forward pass as it goes, and after the backward pass.
+//! Hooks at the model's modules: during the forward pass, and after the backward pass.
 //!
-//! Where a hook wants gradients, a module's input and output pass through an identity whose
-//! backward pass keeps the gradient. Where none does, nothing stands in the graph.
+//! If a hook wants gradients, a module's input and output pass through an identity operation that keeps the
+//! gradient in its backward pass. Otherwise nothing is added to the graph.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::data::Batch;
 use crate::dispatch::{Dispatcher, HookFault};
 use crate::nn::{ModuleInfo, Moment, Pass, Taps, ops};
 
-/// The taps of one forward pass.
+/// Calls hooks at the modules of one forward pass.
 struct ModuleTaps<'a, 'run> {
     hooks: &'a mut Dispatcher,
     view: &'a mut ViewAbi,
@@ -26,9 +26,9 @@ struct ModuleTaps<'a, 'run> {
     modules: &'a [ModuleInfo],
     records: &'a mut Vec<Record>,
     phase: Phase,
-    /// The fault that ended the pass.
+    /// The fault that ended the pass, if any.
     fault: Option<Box<HookFault>>,
-    /// The time that hooks took.
+    /// Time spent in hooks.
     spent: Duration,
 }
 
@@ -105,7 +105,7 @@ impl Taps for ModuleTaps<'_, '_> {
     }
 }
 
-/// Calls the hooks of a module's point.
+/// Calls the hooks of a mount point at a module.
 fn call(
     point: Point,
     (index, module): (usize, &ModuleInfo),
@@ -125,7 +125,7 @@ fn call(
 }
 
 impl Trainer<'_> {
-    /// This moment, as the key of what is random in a pass.
+    /// The current point in the run, used as the key of random numbers in a pass.
     pub(super) fn moment(&self) -> Moment {
         Moment {
             seed: self.plan.seed,
@@ -134,7 +134,7 @@ impl Trainer<'_> {
         }
     }
 
-    /// The outputs of a batch; hooks at modules are called on the way.
+    /// Computes the outputs of a batch, calling hooks at modules on the way.
     pub(super) fn outputs(
         &mut self,
         batch: &Batch,
@@ -176,7 +176,7 @@ impl Trainer<'_> {
         outputs.map_err(|error| RunError::task("the forward pass", &self.view, error))
     }
 
-    /// Tells hooks the gradients at modules, the last module first.
+    /// Reports gradients at modules to hooks, last module first.
     pub(super) fn tell_gradients(
         &mut self,
         store: &GradStore,
@@ -186,7 +186,7 @@ impl Trainer<'_> {
             let Some((output, slot)) = record.output else {
                 continue;
             };
-            // A module whose output the loss does not depend on.
+            // No gradient: the loss does not depend on the module's output.
             let gradient =
                 |slot: &Slot, tensor: &Tensor| content(slot).or_else(|| store.get(tensor).cloned());
             let Some(output_gradient) = gradient(&slot, &output) else {
@@ -215,8 +215,8 @@ impl Trainer<'_> {
     }
 }
 
-/// The same numbers, with a place where their gradient will be. A tensor that nothing trained leads to
-/// becomes a variable, so that it gets a gradient too; what is no float has none.
+/// Returns the same values with a slot for their gradient. A tensor that does not depend on any trained
+/// parameter becomes a variable, so that it gets a gradient too; tensors of non-float types get none.
 pub(super) fn watched(tensor: &Tensor) -> Result<(Tensor, Slot)> {
     let slot = Slot::default();
     if !tensor.dtype().is_float() {
@@ -232,7 +232,7 @@ pub(super) fn watched(tensor: &Tensor) -> Result<(Tensor, Slot)> {
     Ok((ops::apply1(&tensor.contiguous()?, identity)?, slot))
 }
 
-/// Changes nothing, and keeps the gradient that passes through, which may come in parts.
+/// An identity that keeps the gradient passing through it, which may arrive in parts.
 struct Identity {
     gradient: Slot,
 }

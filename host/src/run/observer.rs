@@ -1,47 +1,47 @@
-//! Somebody who watches a run from outside of it, as the live view does.
+//! An observer of a run, such as the live view.
 
 use sconce_plugin_api::Phase;
 
 use super::Profile;
 use crate::metric_board::PhaseMetrics;
 
-/// Watches a run. It is called on the training's thread between iterations and changes nothing: what
-/// takes long here, the run takes longer.
+/// Observes a run. It is called on the training thread between iterations and must not change anything; time
+/// spent here delays the run.
 pub trait Observer {
-    /// A pass over a phase's data has begun, or an iteration of it is finished. Whether the times of
-    /// the pass so far are wanted.
+    /// Called when a pass over a phase's data has begun, or an iteration of it is finished. Returns whether
+    /// the timings of the pass so far are wanted.
     fn sees(&self, now: &Now) -> bool;
 
-    /// The times of the pass so far, after they were wanted.
+    /// Receives the timings of the pass so far, if they were wanted.
     fn sees_times(&self, phase: Phase, pass: &Profile);
 
-    /// A pass is over: its metrics and times.
+    /// Receives the metrics and timings of a finished pass.
     fn sees_end(&self, now: &Now, metrics: &PhaseMetrics, pass: &Profile);
 }
 
-/// Where a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Now {
-    /// The phase of the pass under way.
+    /// Phase of the pass in progress.
     pub phase: Phase,
-    /// Training epochs finished, and how many there are.
+    /// Number of training epochs finished.
     pub epoch: u64,
-    /// See [`epoch`](Now::epoch).
+    /// Total number of training epochs.
     pub epochs: u64,
-    /// Batches of the pass finished, and how many there are.
+    /// Number of batches of the pass finished.
     pub batch: u64,
-    /// See [`batch`](Now::batch).
+    /// Total number of batches in the pass.
     pub batches: u64,
-    /// Training iterations finished.
+    /// Number of training iterations finished.
     pub iteration: u64,
-    /// Training samples seen.
+    /// Number of training samples seen.
     pub samples: u64,
-    /// The loss of the last batch.
+    /// Loss of the last batch.
     pub loss: Option<f64>,
-    /// The learning rate of the default group.
+    /// Learning rate of the default parameter group.
     pub learning_rate: f64,
-    /// Seconds since the run's start.
+    /// Seconds since the start of the run.
     pub elapsed: f64,
-    /// Seconds until the training's end, at the pace so far.
+    /// Estimated seconds until the end of training, at the pace so far.
     pub remaining: Option<f64>,
 }

@@ -1,13 +1,13 @@
-//! How long and in which steps to train.
+//! How long to train, and in which steps.
 
 use crate::data::Preparation;
 
-/// The numbers of a training.
+/// The numbers that define a training.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The seed of everything random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// Passes over the training data; 0 trains nothing.
+    /// Passes over the training data; with 0 nothing is trained.
     pub epochs: u64,
     /// Samples per training batch, at least 1.
     pub batch_size: usize,
@@ -15,22 +15,22 @@ pub struct Plan {
     pub eval_batch_size: usize,
     /// Batches per update of the parameters, at least 1.
     pub accumulate: usize,
-    /// Validate after every so many epochs; 0 never.
+    /// Validate after every `validate_every` epochs; 0 means never.
     pub validate_every: u64,
-    /// Validate before the first epoch too.
+    /// Also validate before the first epoch.
     pub initial_validation: bool,
-    /// Test at the end where there is test data.
+    /// Test at the end, if there is test data.
     pub test: bool,
-    /// How batches are prepared.
+    /// How batches are prepared: in the background or on demand.
     pub preparation: Preparation,
     /// Whether the first loss or gradient that is not finite ends the run.
     pub check_finite: bool,
-    /// The parameters that may go without a gradient.
+    /// Names of parameters that may have no gradient.
     pub allow_missing_gradients: Vec<String>,
 }
 
 impl Default for Plan {
-    /// What a manifest gets that says no more than it must.
+    /// The plan of a manifest without optional keys.
     fn default() -> Self {
         Plan {
             seed: 0,
@@ -49,7 +49,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// How many validations follow epochs.
+    /// The number of validations that follow epochs.
     pub fn validations(&self) -> u64 {
         if self.validate_every == 0 {
             return 0;
@@ -57,7 +57,7 @@ impl Plan {
         self.epochs.div_ceil(self.validate_every)
     }
 
-    /// Whether a validation is due once `epoch` epochs are finished: at every n-th, and at the last.
+    /// Whether a validation is due after `epoch` finished epochs: after every n-th, and after the last.
     pub(super) fn validates_after(&self, epoch: u64) -> bool {
         self.validate_every > 0
             && (epoch.is_multiple_of(self.validate_every) || epoch == self.epochs)

@@ -1,4 +1,4 @@
-//! Where the time of a pass over a phase's data went.
+//! Timings of a pass over a phase's data.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::dispatch::{Hook, HookTimes};
 
-/// The clock readings of a pass under way.
+/// Clock readings of a pass in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassTimes {
     pub(super) begin: Instant,
@@ -19,7 +19,7 @@ pub(super) struct PassTimes {
 }
 
 impl PassTimes {
-    /// A pass begins now.
+    /// Starts the clock of a pass.
     pub(super) fn begin() -> PassTimes {
         PassTimes {
             begin: Instant::now(),
@@ -32,10 +32,10 @@ impl PassTimes {
     }
 }
 
-/// The times of one pass, or of all passes of a phase, in seconds.
+/// Timings of one pass, or of all passes of a phase, in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Profile {
-    /// How many passes.
+    /// Number of passes.
     pub passes: u64,
     /// From `before_epoch` to `after_epoch`.
     pub total: f64,
@@ -53,21 +53,21 @@ pub struct Profile {
     pub hooks: Vec<HookTime>,
 }
 
-/// A hook's part in a [`Profile`].
+/// Timings of a hook within a [`Profile`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HookTime {
-    /// The hook's name.
+    /// Name of the hook.
     pub name: String,
-    /// How often it was called.
+    /// Number of its calls.
     pub calls: u64,
-    /// All its calls together, in seconds; estimated from a sample where calls are short and many.
+    /// Total time of its calls in seconds; estimated from a sample if calls are short and many.
     pub seconds: f64,
-    /// The longest of the calls that were timed, in seconds.
+    /// Longest of the timed calls, in seconds.
     pub longest: f64,
 }
 
 impl Profile {
-    /// The profile of a pass that is over.
+    /// The profile of a finished pass.
     pub(super) fn of(pass: &PassTimes, hooks: &[Hook], times: &[HookTimes]) -> Profile {
         let hook = |(hook, times): (&Hook, &HookTimes)| HookTime {
             name: hook.spec.name.clone(),
@@ -107,7 +107,7 @@ impl Profile {
         }
     }
 
-    /// The hooks' entries as they cross the boundary; they borrow the names.
+    /// The hooks' entries in their ABI form; they borrow the names.
     pub(super) fn hook_entries(&self) -> Vec<HookTimeAbi> {
         let entry = |hook: &HookTime| HookTimeAbi {
             name: TextAbi::new(&hook.name),

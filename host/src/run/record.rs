@@ -1,21 +1,21 @@
-//! What the backward pass is to report of a module.
+//! A module's tensors recorded for its backward pass.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::Tensor;
 
-/// Where an identity leaves the gradient that went through it.
+/// Slot in which an identity operation leaves the gradient that passed through it.
 pub(super) type Slot = Arc<Mutex<Option<Tensor>>>;
 
 pub(super) fn content(slot: &Slot) -> Option<Tensor> {
     slot.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// What the backward pass of a batch is to be told of a module.
+/// A module's tensors, recorded in the forward pass and reported to hooks after the backward pass.
 pub(super) struct Record {
     pub(super) module: usize,
     pub(super) input: Tensor,
-    /// Empty where the input is a variable of its own.
+    /// Empty if the input is itself a variable.
     pub(super) input_gradient: Slot,
     pub(super) output: Option<(Tensor, Slot)>,
 }

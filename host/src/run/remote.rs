@@ -1,24 +1,24 @@
-//! What somebody outside of the run asks of it, as by a key of the live view.
+//! Requests from outside the run, such as a key pressed in the live view.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The tag of a checkpoint that was asked for from outside.
+/// Tag of a checkpoint that was requested from outside.
 pub(super) const BY_KEY: &str = "by-key";
 
-/// While the run is paused it looks so often whether a signal is to end it.
+/// Interval at which a paused run checks for signals.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Something that is asked of a run; it is done between two training iterations.
+/// A request to a run, served between two training iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// Save a whole checkpoint.
+    /// Save a full checkpoint.
     Checkpoint,
     /// Validate.
     Validate,
-    /// Train no more iterations until the pause ends.
+    /// Stop training until the pause ends.
     Pause,
     /// End the pause.
     GoOn,
@@ -32,21 +32,21 @@ impl Wish {
     }
 }
 
-/// Asks things of a run, from any thread. Clones ask the same run.
+/// Makes requests of a run, from any thread. Clones refer to the same run.
 #[derive(Clone, Debug, Default)]
 pub struct Remote(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     wishes: Mutex<VecDeque<Wish>>,
-    /// Whether there are any: what the run looks at after each iteration.
+    /// Whether there are any requests; checked after each iteration.
     is_asked: AtomicBool,
     changed: Condvar,
 }
 
 impl Remote {
-    /// Asks for something. What is asked for already is not asked for again, and of a pause and its
-    /// end the last one counts.
+    /// Adds a request. A request already waiting is not added again, and of pauses and their ends only the
+    /// last one counts.
     pub fn ask(&self, wish: Wish) {
         let mut wishes = self.wishes();
         if wish.is_of_a_pause() {
@@ -59,7 +59,7 @@ impl Remote {
         self.0.changed.notify_all();
     }
 
-    /// What has been asked for and is not begun.
+    /// The requests that have not been started.
     pub fn waiting(&self) -> Vec<Wish> {
         self.wishes().iter().copied().collect()
     }
@@ -76,11 +76,11 @@ impl Remote {
         next
     }
 
-    /// Waits until something is asked for, but not for long.
+    /// Waits for a request, up to a short limit.
     pub(super) fn wait(&self) {
         let wishes = self.wishes();
         if wishes.is_empty() {
-            // Whichever it was: whoever waits looks again.
+            // The result doesn't matter: the caller checks again.
             drop(self.0.changed.wait_timeout(wishes, LOOK));
         }
     }

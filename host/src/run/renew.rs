@@ -1,4 +1,4 @@
-//! The running statistics of batch norms, made anew from training batches.
+//! Recomputes the running statistics of batch norms from training batches.
 
 use std::time::Instant;
 
@@ -10,9 +10,8 @@ use crate::nn::Pass;
 use crate::parameters::{Kind, Parameter};
 
 impl Trainer<'_> {
-    /// Forward passes in training mode over the first so many samples of the epoch that comes next, or
-    /// over all. Nothing but the statistics is changed: what is random in them is keyed by the
-    /// counters, as everywhere.
+    /// Runs forward passes in training mode over the first `samples` samples of the next epoch, or over all.
+    /// Only the statistics change: random numbers in these passes are keyed by the counters, as everywhere.
     pub(super) fn renew_statistics(
         &mut self,
         samples: Option<u64>,
@@ -51,7 +50,7 @@ impl Trainer<'_> {
                 .map_err(|error| RunError::task("computing statistics anew", &self.view, error))?;
             moment.iteration += 1;
         }
-        // Its time is no part of the pass around it.
+        // Its time does not count towards the enclosing pass.
         self.timing.pass.begin += start.elapsed();
         Ok(())
     }

@@ -1,10 +1,10 @@
-//! An epoch that was begun before a resume or a roll back.
+//! Continues an epoch that began before a resume or a rollback.
 //!
-//! `before_epoch` is called again, as hooks prepare there what they need during the epoch. What they change of
-//! the run there, or ask for, was done when the epoch began and is a part of the checkpoint: a schedule that
-//! sets a rate would otherwise show the rate of the next update until that update, and a hook that halves one
-//! would halve it twice. For the same reason they see the counters with which the epoch began: one that does
-//! something at an iteration compares with them.
+//! `before_epoch` is called again, since hooks prepare there what they need during the epoch. Changes that
+//! they make to the run there, and requests, already took effect when the epoch began and are part of the
+//! checkpoint: otherwise a schedule that sets a rate would show the rate of the next update too early, and a
+//! hook that halves a rate would halve it twice. For the same reason hooks see the counters at which the
+//! epoch began, with which some compare later iterations.
 
 use candle_core::Tensor;
 use sconce_plugin_api::{Keep, Point};
@@ -16,10 +16,10 @@ use crate::checkpoint::{EpochStart, PhaseState, Progress};
 use crate::optim::Groups;
 use crate::parameters::Parameter;
 
-/// What hooks can change of a run at `before_epoch`.
+/// What hooks can change in a run at `before_epoch`.
 struct Kept {
     parameters: Vec<Tensor>,
-    /// Which parameters are frozen, or learn slower.
+    /// Learning rate multipliers of parameters; 0 if frozen.
     shares: Vec<f64>,
     groups: Groups,
     accumulation: Option<u64>,
@@ -29,8 +29,8 @@ struct Kept {
 }
 
 impl Trainer<'_> {
-    /// `before_epoch` of an epoch that was begun before; nothing of the run changes but what the hooks keep to
-    /// themselves, and that they listen at modules. Afterwards hooks see the pass as it was.
+    /// Calls `before_epoch` for an epoch that had already begun. It changes nothing but the hooks' internal
+    /// state and the modules at which they are called. Afterwards hooks see the pass as it was.
     pub(super) fn reopen(&mut self, start: EpochStart, pass: Outer) -> Result<(), RunError> {
         let failed = |error| RunError::task("resuming an epoch", &self.view, error);
         let kept = self.changeable().map_err(failed)?;
@@ -38,7 +38,7 @@ impl Trainer<'_> {
         self.position.is_reopening = true;
         let called = self.call(Point::BeforeEpoch);
         self.position.is_reopening = false;
-        // Also where a hook failed, as a checkpoint of the failed run comes next.
+        // Also restored if a hook failed, since a checkpoint of the failed run is saved next.
         let restored = self.put_back(kept);
         pass.restore_flags(&mut self.view);
         called?;

@@ -1,4 +1,4 @@
-//! How a run ended.
+//! The results of a run.
 
 use std::path::PathBuf;
 
@@ -8,16 +8,16 @@ use super::{Profile, RunError, Signal};
 use crate::checkpoint::Weights;
 use crate::dispatch::HookFault;
 
-/// How a run ended.
+/// The way in which a run ended.
 #[derive(Debug)]
 pub enum Outcome {
     /// All epochs were trained.
     Completed,
-    /// It was stopped.
+    /// A hook or a request from outside stopped it.
     Stopped {
-        /// Why.
+        /// The reason given.
         reason: String,
-        /// The hook that asked for it; empty where somebody did by a [`Remote`](super::Remote).
+        /// Name of the hook that asked for it; empty for a request by a [`Remote`](super::Remote).
         hook: String,
     },
     /// A signal ended it.
@@ -26,54 +26,53 @@ pub enum Outcome {
     Failed(RunError),
 }
 
-/// A training whose loss has grown out of all bounds: a learning rate that is too high, for the most part.
+/// A training whose loss has grown out of bounds, usually because the learning rate is too high.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Divergence {
-    /// The first loss that was finite, if there was one.
+    /// The first finite loss, if there was one.
     pub first: Option<f64>,
-    /// The mean over the last training epoch.
+    /// Mean loss over the last training epoch.
     pub last: f64,
 }
 
-/// What there is to say of a run after its end.
+/// Results of a finished run.
 #[derive(Debug)]
 pub struct Report {
-    /// How it ended.
+    /// The way in which it ended.
     pub outcome: Outcome,
-    /// That its training has diverged, where it has.
+    /// Set if training has diverged.
     pub divergence: Option<Divergence>,
-    /// Faults of hooks after the end: in `on_exception`, in `after_run` and when they were dropped.
+    /// Faults of hooks after training: in `on_exception`, in `after_run`, or when they were dropped.
     pub late_faults: Vec<HookFault>,
-    /// The metrics of each phase that ran, at the end of its last pass.
+    /// Metrics of each phase that ran, at the end of its last pass.
     pub metrics: Vec<(Phase, Vec<(String, f64)>)>,
-    /// Where the time of each phase that ran went, all its passes together.
+    /// Timings of each phase that ran, summed over its passes.
     pub profiles: Vec<(Phase, Profile)>,
-    /// The checkpoints that were saved, in the order of their first saving.
+    /// Checkpoints saved, in the order in which they were first saved.
     pub checkpoints: Vec<PathBuf>,
-    /// The last whole checkpoint, the one that the run went on from included.
+    /// The last full checkpoint, including the one the run resumed from.
     pub last_checkpoint: Option<PathBuf>,
-    /// Training epochs finished.
+    /// Number of training epochs finished.
     pub epochs: u64,
-    /// Training iterations finished.
+    /// Number of training iterations finished.
     pub iterations: u64,
-    /// Updates finished.
+    /// Number of updates finished.
     pub updates: u64,
-    /// The averages that the last evaluation saw in the parameters' place, where they are others than the
-    /// parameters.
+    /// The averages that replaced the parameters in the last evaluation, if they differ from the parameters.
     pub measured: Option<Weights>,
     /// Seconds from start to end.
     pub seconds: f64,
 }
 
 impl Report {
-    /// A metric of a phase by its name.
+    /// The value of a phase's metric.
     pub fn metric(&self, phase: Phase, name: &str) -> Option<f64> {
         let (_, metrics) = self.metrics.iter().find(|(of, _)| *of == phase)?;
         let (_, value) = metrics.iter().find(|(known, _)| known == name)?;
         Some(*value)
     }
 
-    /// Whether nothing went wrong, neither in the run nor after it.
+    /// Whether the run ended without an error or a signal, and without faults afterwards.
     pub fn is_success(&self) -> bool {
         !matches!(self.outcome, Outcome::Failed(_) | Outcome::Interrupted(_))
             && self.late_faults.is_empty()

@@ -1,4 +1,4 @@
-//! The way back to a checkpoint: for a roll back, and for a run that is resumed.
+//! Restores a checkpoint, for a rollback or a resumed run.
 
 use std::path::Path;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::checkpoint::{
 use crate::gradients::Gradients;
 
 impl Trainer<'_> {
-    /// Goes back to a checkpoint of this run.
+    /// Rolls back to a checkpoint of this run.
     pub(super) fn roll_back(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
         let Some(store) = self.saver.store.clone() else {
             return self.blame(hook, "can't roll back: the run has no output directory");
@@ -39,7 +39,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// `after_load_checkpoint`.
+    /// Calls `after_load_checkpoint`.
     pub(super) fn tell_of_load(
         &mut self,
         path: &Path,
@@ -60,7 +60,7 @@ impl Trainer<'_> {
         result
     }
 
-    /// Puts everything back where a checkpoint says it was.
+    /// Restores the state of the run from a checkpoint.
     pub(super) fn restore(&mut self, content: &Checkpoint) -> Result<(), RunError> {
         self.update.midst = Midst::Torn;
         let restored = self.restore_tensors(content);
@@ -88,7 +88,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// The counters, and what comes next.
+    /// Restores the counters and the stage.
     pub(super) fn restore_counters(&mut self, progress: &Progress) {
         self.view.epoch = progress.epoch;
         self.view.iteration = progress.iteration;
@@ -100,12 +100,12 @@ impl Trainer<'_> {
         self.position.stage = progress.stage;
     }
 
-    /// What hooks have changed of how the training goes; all else is as the manifest says.
+    /// Restores the training settings that hooks have changed; all others follow the manifest.
     fn restore_settings(&mut self, settings: &Settings) {
         let mut groups = self.shared.groups.borrow_mut();
         groups.set_momentum(None);
         for (name, momentum) in &settings.momenta {
-            // A group that is no more needs none.
+            // Groups that no longer exist are skipped.
             drop(groups.set_momentum_of(name, momentum.0));
         }
         for entry in self.task.parameters().iter() {
@@ -121,8 +121,8 @@ impl Trainer<'_> {
         self.update.batches = begin..end;
     }
 
-    /// The optimizer's state and the learning rates. A state of another optimizer, which the user has
-    /// allowed, is left out.
+    /// Restores the optimizer's state and the learning rates. The state of a different optimizer, which the
+    /// user has allowed, is skipped with a warning.
     fn restore_optimizer(&mut self, content: &Checkpoint) -> Result<(), RunError> {
         let state: Vec<(String, Tensor)> = content
             .under(Section::Optimizer)
@@ -139,7 +139,7 @@ impl Trainer<'_> {
         self.show_optimizer();
         let mut groups = self.shared.groups.borrow_mut();
         for (name, rate) in &content.header.learning_rates {
-            // A group that is no more needs no rate.
+            // Groups that no longer exist are skipped.
             drop(groups.set_learning_rate_of(name, rate.0));
         }
         let learning_rate = groups.default().learning_rate;
@@ -148,7 +148,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Parameters and accumulated gradients; nothing is changed where one does not fit.
+    /// Restores parameters and accumulated gradients; if a parameter does not fit, nothing is changed.
     fn restore_tensors(&mut self, content: &Checkpoint) -> TensorResult<()> {
         let parameters = self.task.parameters();
         let mut found = Vec::with_capacity(parameters.len());
@@ -189,8 +189,8 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// What hooks keep for the run and the epoch, and the extra entries. What a hook keeps that the
-    /// checkpoint does not know stays.
+    /// Restores the values that hooks keep for the run and the epoch, and the extra entries. Values of hooks
+    /// unknown to the checkpoint are left as they are.
     fn restore_values(&self, content: &Checkpoint) {
         let values = &self.shared.values;
         for keep in [Keep::Batch, Keep::Epoch, Keep::Run] {
@@ -201,7 +201,7 @@ impl Trainer<'_> {
                 }
             }
         }
-        // A hook that is no more is nobody's index.
+        // A hook that no longer exists gets an index that no hook has.
         let owner = |hook: &str| self.shared.hook_index(hook).unwrap_or(usize::MAX);
         let json = |value: &serde_json::value::RawValue| Value::Json(value.get().into());
         for value in &content.header.values {
@@ -228,7 +228,7 @@ impl Trainer<'_> {
     }
 }
 
-/// The tags that there are, for a message.
+/// The existing tags, for a message.
 pub(super) fn known(tags: &[String]) -> String {
     if tags.is_empty() {
         return "; no checkpoint has been saved".to_owned();

@@ -1,8 +1,8 @@
-//! Going on with a run that was stopped, killed or ended by an error.
+//! Resumes a run that was stopped, killed or ended by an error.
 //!
-//! A resumed run begins as every run: `before_run`, `before_loop`. Whatever hooks change or ask for
-//! there has happened in the run's first part already: it is undone by the restoring, which comes
-//! next, and not served. From `after_load_checkpoint` on the run is the one that was left.
+//! A resumed run begins like any other: `before_run`, `before_loop`. Changes and requests that hooks make
+//! there took effect in the run's first segment: requests are not served, and changes are undone by restoring
+//! the checkpoint, which comes next. From `after_load_checkpoint` on, the run continues the interrupted one.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use super::{RunError, Trainer};
 use crate::checkpoint::{HookRecord, Stage};
 
 impl<'run> Trainer<'run> {
-    /// A run that goes on from a checkpoint.
+    /// Makes the run resume from a checkpoint.
     pub fn resuming(mut self, resume: Resume) -> Trainer<'run> {
         let is_here = |name: &str| {
             let mut hooks = self.hooks.hooks().iter();
@@ -26,7 +26,7 @@ impl<'run> Trainer<'run> {
             })
             .collect();
         for hook in &self.resumption.absent {
-            // What they have published goes on under their names.
+            // The values that they published stay under their names.
             self.shared.register(&hook.name);
         }
         for hook in resume.checkpoint.hooks.iter().filter(|hook| hook.disabled) {
@@ -51,7 +51,7 @@ impl<'run> Trainer<'run> {
         self
     }
 
-    /// Restores everything, once hooks have begun.
+    /// Restores the checkpoint, after `before_loop`.
     pub(super) fn go_on(&mut self, batches: u64) -> Result<(), RunError> {
         let Some(resume) = self.resumption.from.take() else {
             return Ok(());
@@ -62,14 +62,14 @@ impl<'run> Trainer<'run> {
             && self.position.stage == Stage::Epoch
             && self.position.trained >= batches
         {
-            // The epoch has become shorter than what is done of it.
+            // The epoch has become shorter than the part of it that is done.
             self.position.trained = 0;
             self.position.begun = None;
             self.view.batch = 0;
             self.view.epoch += 1;
             self.position.stage = Stage::Validation;
         }
-        // So may the update under way have.
+        // So may the update in progress.
         self.update.batches.end = self.update.batches.end.min(batches);
         let is_over = self.view.epoch > 0 && self.view.epoch >= self.plan.epochs;
         if self.position.stage == Stage::Epoch
@@ -77,7 +77,7 @@ impl<'run> Trainer<'run> {
             && self.position.begun.is_none()
             && is_over
         {
-            // No pass begins any more: hooks see the end of the last one.
+            // No further pass begins: hooks see the end of the last one.
             self.view.batch = batches;
             self.view.batches = batches;
         }

@@ -1,28 +1,28 @@
-//! What a run resumes from.
+//! State of a resumed run.
 
 use std::path::PathBuf;
 
 use crate::checkpoint::{Checkpoint, HookRecord};
 
-/// What a run goes on from.
+/// The checkpoint from which a run resumes.
 #[derive(Debug)]
 pub struct Resume {
-    /// The checkpoint, read.
+    /// Contents of the checkpoint.
     pub checkpoint: Checkpoint,
-    /// Its directory.
+    /// Directory of the checkpoint.
     pub path: PathBuf,
-    /// Whether the user has allowed the run to be another than the checkpoint's.
+    /// Whether the user has allowed the run to differ from the checkpoint's.
     pub is_changed: bool,
 }
 
-/// How a run was resumed.
+/// State of a resumption.
 #[derive(Debug, Default)]
 pub(super) struct Resumption {
-    /// What the run resumes from, until it has.
+    /// The checkpoint to resume from, until it has been restored.
     pub(super) from: Option<Resume>,
-    /// The iteration at which it was resumed.
+    /// Iteration at which the run was resumed.
     pub(super) at: Option<u64>,
-    /// Whether the run differs from the one that the checkpoint was saved by.
+    /// Whether the run may differ from the one that saved the checkpoint.
     pub(super) is_changed: bool,
     /// The hooks of earlier segments of the run that are no longer configured, with their states.
     pub(super) absent: Vec<HookRecord>,

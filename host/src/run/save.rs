@@ -1,4 +1,4 @@
-//! Checkpoints of a run: what goes into one.
+//! Collects a run's state into checkpoints and saves them.
 
 use std::path::Path;
 use std::time::Instant;
@@ -24,8 +24,8 @@ use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
 
 impl Trainer<'_> {
-    /// Saves a checkpoint. That it can't be written does not end the run. One that is still being
-    /// written comes to its end first.
+    /// Saves a checkpoint, after waiting for one still being written. Failure to write it does not end the
+    /// run.
     pub(super) fn save(&mut self, tag: &str, hook: &str, manner: Manner) -> Result<(), RunError> {
         let Some(store) = self.saver.store.clone() else {
             return self.blame(
@@ -57,8 +57,8 @@ impl Trainer<'_> {
         result
     }
 
-    /// Saves what there is after a failure, and hides nothing of it: the faults of hooks that fail
-    /// again come behind the first error.
+    /// Saves the state after a failure without hiding anything. The faults of hooks that fail again are
+    /// listed after the first error.
     pub(super) fn save_failed(&mut self) -> Vec<HookFault> {
         let mut faults = Vec::new();
         let is_new = self.resumption.at != Some(self.view.iteration) && self.view.iteration > 0;
@@ -78,7 +78,7 @@ impl Trainer<'_> {
         let start = Instant::now();
         let (states, failed) = self.hooks.save_states_of_all(self.shared);
         faults.extend(failed);
-        // The task's own failure comes first already; a second one in copying it is no news.
+        // The task's own failure is reported already; a second one while copying adds nothing.
         if let Ok(files) = self.files(FAILED, states, is_exact, Extent::Whole) {
             let written = files.and_then(|files| store.write(&files));
             self.note(&written, FAILED, &path, Extent::Whole);
@@ -92,7 +92,7 @@ impl Trainer<'_> {
         faults
     }
 
-    /// The checkpoint's files, in memory: everything is copied.
+    /// The checkpoint's files in memory, as copies.
     fn files(
         &mut self,
         tag: &str,
@@ -110,7 +110,7 @@ impl Trainer<'_> {
         }))
     }
 
-    /// Takes note of what has been written, or warns the user that it has not.
+    /// Records what has been written, or warns the user that writing failed.
     pub(super) fn note(
         &mut self,
         written: &Result<u64, Error>,
@@ -137,14 +137,14 @@ impl Trainer<'_> {
         }
     }
 
-    /// Calls a checkpoint's point.
+    /// Calls a mount point with a checkpoint's payload.
     pub(super) fn tell(&mut self, point: Point, told: &Told<'_>) -> Result<(), RunError> {
         let path = told.path.to_string_lossy();
         let payload = payload(&path, told);
         self.call_with(point, Payload::Checkpoint(&payload))
     }
 
-    /// Calls a checkpoint's point for every hook, whatever happens.
+    /// Calls a checkpoint's mount point for every hook, even if others fail.
     pub(super) fn tell_every(&mut self, point: Point, told: &Told<'_>) -> Vec<HookFault> {
         let path = told.path.to_string_lossy();
         let payload = payload(&path, told);
@@ -201,7 +201,7 @@ impl Trainer<'_> {
         })
     }
 
-    /// Parameters, optimizer, and the gradients of an update that is half done.
+    /// Parameters, optimizer state, and the gradients of an unfinished update.
     fn own_tensors(&self) -> TensorResult<Vec<(String, Tensor)>> {
         let parameters = self.task.parameters();
         let mut tensors = Vec::new();
@@ -232,7 +232,7 @@ impl Trainer<'_> {
         Ok(tensors)
     }
 
-    /// The hooks with their states, and behind them those of earlier parts of the run.
+    /// The hooks with their states, followed by those of earlier segments of the run.
     fn hook_records(&self, states: Vec<Option<Vec<u8>>>) -> Vec<HookRecord> {
         let hooks = self.hooks.hooks().iter().zip(states);
         let records = hooks.map(|(hook, state)| HookRecord {
@@ -245,8 +245,8 @@ impl Trainer<'_> {
             .collect()
     }
 
-    /// What hooks keep for the run and the epoch: values, and the publishers of tensors, which go
-    /// to `tensors`.
+    /// The values that hooks keep for the run and the epoch, and the publishers of tensors. The tensors
+    /// themselves are added to `tensors`.
     fn published(
         &self,
         tensors: &mut Vec<(String, Tensor)>,
@@ -291,7 +291,7 @@ impl Trainer<'_> {
         }
     }
 
-    /// What hooks have changed of how the training goes.
+    /// The training settings that hooks have changed.
     fn settings(&self) -> Settings {
         let groups = self.shared.groups.borrow();
         let momentum = |group: &Group| Some((group.name.to_string(), Exact(group.momentum?)));
@@ -310,7 +310,7 @@ impl Trainer<'_> {
         }
     }
 
-    /// What the data and the batches are.
+    /// Properties of the data and the batches.
     pub(super) fn data_facts(&self) -> Facts {
         Facts {
             seed: self.plan.seed,
@@ -332,7 +332,7 @@ fn payload(path: &str, told: &Told<'_>) -> CheckpointAbi {
     }
 }
 
-/// A text that has been checked to be JSON.
+/// Wraps a string that is known to be JSON.
 fn raw(text: &str) -> TensorResult<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).map_err(candle_core::Error::wrap)
 }

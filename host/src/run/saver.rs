@@ -1,4 +1,4 @@
-//! Where a run's checkpoints go, and which there are.
+//! Destination and list of a run's checkpoints.
 
 use std::path::PathBuf;
 
@@ -8,28 +8,28 @@ use super::manner::Manner;
 use super::writing::Writing;
 use crate::checkpoint::Store;
 
-/// What a run saves into and has saved.
+/// State of saving: where checkpoints go, and those saved or waiting.
 pub(super) struct Saver {
-    /// The run's name.
+    /// Name of the run.
     pub(super) name: String,
     /// The resolved manifest.
     pub(super) manifest: Value,
-    /// The run's output directory.
+    /// Output directory of the run.
     pub(super) directory: Option<PathBuf>,
-    /// Its checkpoints.
+    /// The directory of its checkpoints; none if the run saves none.
     pub(super) store: Option<Store>,
-    /// The saves that wait for the end of a validation: tags, hooks and how.
+    /// Tag, hook and options of saves that wait for the end of a validation.
     pub(super) waiting: Vec<(String, String, Manner)>,
-    /// The checkpoint that is being written.
+    /// The checkpoint being written.
     pub(super) writing: Option<Writing>,
     /// The checkpoints saved so far.
     pub(super) checkpoints: Vec<PathBuf>,
-    /// The last complete one.
+    /// The last full one.
     pub(super) last_checkpoint: Option<PathBuf>,
 }
 
 impl Saver {
-    /// Of a run without a directory, which saves nothing.
+    /// For a run without a directory, which saves nothing.
     pub(super) fn nowhere() -> Saver {
         Saver {
             name: "run".to_owned(),

@@ -1,4 +1,4 @@
-//! What hooks have asked for, served once all hooks of the point have run.
+//! Serves the requests of hooks, once all hooks of a mount point have run.
 
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::ext::Asked;
@@ -9,7 +9,7 @@ use super::{RunError, Trainer};
 use crate::dispatch::Moment;
 
 impl Trainer<'_> {
-    /// Serves what was asked for at the present point, in the order of asking.
+    /// Serves the requests made at the current mount point, in order.
     #[cold]
     pub(super) fn serve(&mut self) -> Result<(), RunError> {
         for (asked, hook) in self.shared.requests.take_asked() {
@@ -17,10 +17,10 @@ impl Trainer<'_> {
                 self.hooks.set_listening(&hook, listens);
                 continue;
             }
-            // A checkpoint that is no longer needed is no part of what was set back.
+            // Deleting an unneeded checkpoint is not undone by restoring the run's state.
             let is_deletion = matches!(asked, Asked::Delete(_));
             if self.resumption.from.is_some() || (self.position.is_reopening && !is_deletion) {
-                // It was served in the run's first part, to which everything is set back.
+                // It was served in the run's first segment, whose state is restored.
                 continue;
             }
             match asked {
@@ -55,21 +55,21 @@ impl Trainer<'_> {
                     self.publish_weights(&tag, &name, set.as_deref(), &hook)?;
                 }
                 Asked::Freeze { name, ratio } => {
-                    // Known: the name was looked for when it was asked for.
+                    // Known to exist: the name was checked at the time of the request.
                     if let Ok(parameter) = self.task.parameters().get(&name) {
                         parameter.set_share(ratio);
                     }
                 }
                 Asked::Renew(samples) => self.renew_statistics(samples, &hook)?,
-                // Those that take effect when they are asked for, and are never queued.
+                // Other requests take effect immediately and are never queued.
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Saves now, or at the end of the validation under way: a checkpoint in its midst would know half
-    /// of it.
+    /// Saves now, or at the end of a validation in progress. A checkpoint in the middle of it would contain
+    /// only half of its results.
     fn save_when_whole(
         &mut self,
         tag: String,
@@ -85,7 +85,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// A validation in the middle of the training: its time is no part of the pass around it.
+    /// Validates in the middle of training, without counting the time towards the enclosing pass.
     pub(super) fn validate_now(&mut self) -> Result<(), RunError> {
         if self.task.data(Phase::Val).is_none() {
             return Ok(());
@@ -102,7 +102,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// What a hook asked for can't be done: a fault of that hook, judged by its policy.
+    /// Reports a request that can't be served as a fault of its hook, subject to the hook's policy.
     pub(super) fn blame(&mut self, hook: &str, message: &str) -> Result<(), RunError> {
         let moment = Moment::of(&self.view);
         let fault = self.hooks.blame(hook, moment, message, self.shared);

@@ -1,13 +1,12 @@
-//! Which set of weights is in the parameters' place.
+//! The set of weights that takes the place of the parameters.
 
 use super::swapped::Swapped;
 
-/// The published sets that take the parameters' place.
+/// Published sets that take the place of the parameters.
 #[derive(Default)]
 pub(super) struct Sets {
-    /// The parameters that are swapped for a published set.
+    /// The parameters that are currently swapped for a published set.
     pub(super) swapped: Option<Swapped>,
-    /// The published set that was in the parameters' place in the last evaluation; none if the parameters were
-    /// evaluated themselves.
+    /// The published set used in the last evaluation; none if the parameters themselves were evaluated.
     pub(super) measured: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Parameters swapped for a published set, and back.
+//! Swaps the parameters for a published set, and back.
 
 use safetensors::View;
 use sconce_plugin_api::Point;
@@ -8,7 +8,7 @@ use super::{RunError, Trainer};
 use crate::checkpoint::Weights;
 
 impl Trainer<'_> {
-    /// Puts the published set in the parameters' place.
+    /// Swaps the parameters for the published set.
     pub(super) fn swap(&mut self, set: &str, hook: &str) -> Result<(), RunError> {
         if let Some(swapped) = &self.sets.swapped {
             let message = format!(
@@ -67,13 +67,13 @@ impl Trainer<'_> {
         Ok(pairs)
     }
 
-    /// The set that was measured last, where it is not the parameters themselves and still is published.
+    /// The set that was last evaluated, if it is not the parameters themselves and is still published.
     pub(super) fn measured_set(&self) -> Option<String> {
         let set = self.sets.measured.as_deref()?;
         self.pairs(set).is_ok().then(|| set.to_owned())
     }
 
-    /// The weights that were measured last, where they are others than the parameters.
+    /// The weights that were last evaluated, if they differ from the parameters.
     pub(super) fn measured_weights(&self) -> Option<Weights> {
         let set = self.sets.measured.clone()?;
         let pairs = self.pairs(&set).ok()?;
@@ -91,7 +91,7 @@ impl Trainer<'_> {
         Some(Weights { set, tensors })
     }
 
-    /// Puts the parameters back into their place.
+    /// Swaps the parameters back.
     pub(super) fn swap_back(&mut self, hook: &str) -> Result<(), RunError> {
         if self.sets.swapped.is_none() {
             return self.blame(
@@ -102,7 +102,7 @@ impl Trainer<'_> {
         self.restore_swapped()
     }
 
-    /// Puts the parameters back where they are not in their place.
+    /// Swaps the parameters back if they are swapped.
     pub(super) fn restore_swapped(&mut self) -> Result<(), RunError> {
         match self.sets.swapped.take().map(|swapped| swapped.exchange()) {
             Some(Err(error)) => Err(RunError::task("swapping parameters", &self.view, error)),
@@ -110,7 +110,7 @@ impl Trainer<'_> {
         }
     }
 
-    /// A training batch is about to run: the parameters must be in their place.
+    /// Checks before a training batch that the parameters are not swapped.
     pub(super) fn expect_real_parameters(&mut self) -> Result<(), RunError> {
         let Some(swapped) = &self.sets.swapped else {
             return Ok(());

@@ -5,7 +5,7 @@ use candle_core::Tensor;
 use super::exchange::exchange;
 use super::tensor_result::TensorResult;
 
-/// Parameters whose numbers stand under a published set's names, and the set's in their place.
+/// Parameters whose values are stored under a published set's names, and vice versa.
 pub(super) struct Swapped {
     pub(super) set: String,
     pub(super) hook: String,
@@ -19,18 +19,18 @@ pub(super) struct Pair {
 }
 
 impl Swapped {
-    /// The set's name.
+    /// Name of the set.
     pub(super) fn set(&self) -> &str {
         &self.set
     }
 
-    /// Where the numbers of the parameter of this name really stand.
+    /// The tensor that currently holds the values of the parameter of this name.
     pub(super) fn real(&self, name: &str) -> Option<&Tensor> {
         let pair = self.pairs.iter().find(|pair| pair.name == name)?;
         Some(&pair.published)
     }
 
-    /// Where the numbers published under this name really stand.
+    /// The tensor that currently holds the values published under this name.
     pub(super) fn published(&self, name: &str) -> Option<&Tensor> {
         let parameter = name.strip_prefix(&self.set)?.strip_prefix('/')?;
         let pair = self.pairs.iter().find(|pair| pair.name == parameter)?;

@@ -1,3 +1,3 @@
-//! Results of candle, whose name collides with the standard one.
+//! Candle's result type, whose name collides with the standard one.
 
 pub(super) type TensorResult<T> = candle_core::Result<T>;

@@ -1,22 +1,22 @@
-//! The times of a run.
+//! Timings of a run.
 
 use sconce_plugin_api::Phase;
 
 use super::costs::Costs;
 use super::profile::{PassTimes, Profile};
 
-/// The times of a run's passes.
+/// Timings of a run's passes.
 pub(super) struct Timing {
-    /// The clock readings of the pass in progress.
+    /// Clock readings of the pass in progress.
     pub(super) pass: PassTimes,
-    /// The times of all passes of each phase that ran.
+    /// Timings of each phase that ran, summed over its passes.
     pub(super) profiles: Vec<(Phase, Profile)>,
-    /// What hooks may cost without a warning.
+    /// Limits above which the costs of hooks cause a warning.
     pub(super) costs: Costs,
 }
 
 impl Timing {
-    /// Before the first pass.
+    /// The state before the first pass.
     pub(super) fn new() -> Timing {
         Timing {
             pass: PassTimes::begin(),
@@ -25,7 +25,7 @@ impl Timing {
         }
     }
 
-    /// Adds a finished pass to those of its phase.
+    /// Adds a finished pass to its phase's timings.
     pub(super) fn add(&mut self, phase: Phase, pass: Profile) {
         match self.profiles.iter_mut().find(|(known, _)| *known == phase) {
             Some((_, profile)) => profile.add(&pass),

@@ -1,4 +1,4 @@
-//! The training: epochs, the validations between them, and where each ends.
+//! The training loop: epochs, and the validations between them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::checkpoint::{EpochStart, Stage};
 use crate::data::{Dataset, Loader, order};
 
 impl Trainer<'_> {
-    /// All epochs, or as many as there are before a stop.
+    /// Runs all epochs, or those before a stop.
     pub(super) fn train(&mut self) -> Result<(), RunError> {
         let data = self
             .task
@@ -44,7 +44,7 @@ impl Trainer<'_> {
         self.call(Point::AfterLoop)
     }
 
-    /// The initial validation, where it is wanted and has not been.
+    /// Runs the initial validation, if configured and not done yet.
     fn begin(&mut self) -> Result<(), RunError> {
         if self.position.stage != Stage::Start || self.shared.requests.stops() {
             return Ok(());
@@ -56,7 +56,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Whether there is something left to train, or to validate after a roll back or a resume.
+    /// Whether there is something left to train, or to validate after a rollback or a resume.
     fn goes_on(&self) -> bool {
         let is_left = match self.position.stage {
             Stage::Start | Stage::Epoch => self.view.epoch < self.plan.epochs,
@@ -65,14 +65,14 @@ impl Trainer<'_> {
         is_left && !self.shared.requests.stops()
     }
 
-    /// A training epoch and, where due, its validation; or what is left of both after a roll back.
-    /// A roll back in the midst ends it.
+    /// Runs a training epoch and, if due, its validation, or the rest of both after a rollback. A rollback in
+    /// the middle ends the cycle.
     fn cycle(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<(), RunError> {
         self.begin()?;
         match self.position.stage {
             Stage::Start | Stage::Epoch => self.epoch(data, batches)?,
             Stage::Validation | Stage::Cycle => {
-                // The epoch was finished before a roll back or a resume.
+                // The epoch was finished before a rollback or a resume.
                 self.view.batch = batches;
                 self.view.batches = batches;
             }
@@ -91,11 +91,11 @@ impl Trainer<'_> {
         self.call(Point::AfterCycle)
     }
 
-    /// One pass over the training data, behind the batches that are done. At its end the stage is
-    /// the validation.
+    /// Runs a pass over the training data, after the batches that are done. At its end the stage is
+    /// `Validation`.
     fn epoch(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<(), RunError> {
         let done = self.position.trained;
-        // A checkpoint of an earlier version says only how much of the epoch is done.
+        // A checkpoint of an earlier version only records how much of the epoch is done.
         let begun = self.position.begun.or_else(|| {
             (done > 0).then(|| EpochStart {
                 iteration: self.view.iteration.saturating_sub(done),
@@ -160,7 +160,7 @@ impl Trainer<'_> {
         self.end_pass(Phase::Train)
     }
 
-    /// Where an epoch begins that begins now.
+    /// The counters at the start of an epoch that begins now.
     fn epoch_start(&self) -> EpochStart {
         EpochStart {
             iteration: self.view.iteration,
@@ -169,8 +169,8 @@ impl Trainer<'_> {
         }
     }
 
-    /// The batches of an update that a batch of the epoch begins. A resumed run may find itself within
-    /// one, which began where the manifest's number of batches says.
+    /// The batches of the update that starts with `batch`. A resumed run may be in the middle of an update,
+    /// whose start then follows from the manifest's `accumulate`.
     fn update_from(&self, batch: u64, batches: u64) -> Range<u64> {
         let planned = self.plan.accumulate as u64;
         let (begin, count) = match self.shared.accumulation.get() {
@@ -180,12 +180,12 @@ impl Trainer<'_> {
         begin..batches.min(begin.saturating_add(count))
     }
 
-    /// Whether the loops under way are left, by a roll back or a signal.
+    /// Whether the loops in progress are to be left, because of a rollback or a signal.
     fn is_left(&self) -> bool {
         self.position.jumped || self.outside.interrupted_by.is_some()
     }
 
-    /// A validation, where there is data for one.
+    /// Validates, if there is validation data.
     pub(super) fn validate(&mut self, initial: bool) -> Result<(), RunError> {
         if self.task.data(Phase::Val).is_none() {
             return Ok(());
@@ -196,7 +196,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// A pass over a phase's data begins.
+    /// Starts a pass over a phase's data.
     pub(super) fn begin_pass(&mut self, batches: u64) {
         self.hooks.take_times();
         self.timing.pass = PassTimes::begin();
@@ -207,7 +207,7 @@ impl Trainer<'_> {
     }
 }
 
-/// How an epoch's samples are cut into batches.
+/// Division of an epoch's samples into batches.
 #[derive(Clone, Copy)]
 struct Cut {
     samples: usize,
@@ -215,13 +215,13 @@ struct Cut {
 }
 
 impl Cut {
-    /// Where the samples of these batches stand in the epoch's order.
+    /// Positions of these batches' samples in the epoch's order.
     fn samples_of(self, batches: Range<u64>) -> Range<usize> {
         let place = |batch: u64| self.samples.min((batch as usize).saturating_mul(self.size));
         place(batches.start)..place(batches.end)
     }
 
-    /// A batch, and its part in the update of these ones.
+    /// A batch, as part of the update that consists of the batches `update`.
     fn micro_batch(self, batch: u64, update: &Range<u64>) -> MicroBatch {
         let range = self.samples_of(batch..batch + 1);
         MicroBatch {

@@ -1,4 +1,4 @@
-//! A run from `before_run` to `after_run`.
+//! Runs a training from `before_run` to `after_run`.
 
 use std::path::{Path, PathBuf};
 
@@ -32,9 +32,9 @@ pub struct Trainer<'run> {
     pub(super) hooks: Dispatcher,
     pub(super) shared: &'run Shared<'run>,
     pub(super) plan: Plan,
-    /// The counters, and everything else that hooks read directly.
+    /// Counters and other values that hooks read directly.
     pub(super) view: ViewAbi,
-    /// Room for the values of the task's metrics.
+    /// Buffer for the values of the task's metrics.
     pub(super) values: Vec<f64>,
     pub(super) position: Position,
     pub(super) update: Update,
@@ -42,7 +42,7 @@ pub struct Trainer<'run> {
     pub(super) sets: Sets,
     /// The task's modules.
     pub(super) modules: Vec<ModuleInfo>,
-    /// What the backward pass is to report of them.
+    /// Tensors of the modules, to be reported after the backward pass.
     pub(super) records: Vec<Record>,
     /// The validation or test in progress.
     pub(super) evaluation: Evaluation,
@@ -53,7 +53,7 @@ pub struct Trainer<'run> {
 }
 
 impl<'run> Trainer<'run> {
-    /// A run of `task` by `plan`, which nothing has been done of yet.
+    /// A run of `task` that follows `plan`, not yet started.
     pub fn new(
         task: &'run mut dyn Task,
         optimizer: &'run mut dyn Optimizer,
@@ -94,15 +94,14 @@ impl<'run> Trainer<'run> {
         }
     }
 
-    /// Warns of a hook that takes more than this part of a pass, from 0 to 1, rather than of one
-    /// that takes a quarter.
+    /// Sets the fraction of a pass, from 0 to 1, above which a hook causes a warning. Default 0.25.
     pub fn with_hook_share(mut self, share: f64) -> Self {
         self.timing.costs.share = share;
         self
     }
 
-    /// With a name and an output directory, without which there are no checkpoints. The run makes it where it is
-    /// missing when it begins.
+    /// Sets a name and an output directory, without which there are no checkpoints. A missing directory is
+    /// created when the run begins.
     pub fn in_directory(mut self, name: &str, directory: impl Into<PathBuf>) -> Self {
         name.clone_into(&mut self.saver.name);
         let directory = directory.into();
@@ -111,7 +110,7 @@ impl<'run> Trainer<'run> {
         self
     }
 
-    /// With the manifest that checkpoints are to have.
+    /// Sets the manifest to be stored in checkpoints.
     pub fn with_manifest(mut self, manifest: Value) -> Self {
         self.saver.manifest = manifest;
         self
@@ -122,12 +121,12 @@ impl<'run> Trainer<'run> {
         &self.hooks
     }
 
-    /// Runs to the end, whichever it is. `after_run` reaches every hook.
+    /// Runs to the end. `after_run` is called for every hook, however the run ends.
     pub fn run(self) -> Report {
         self.run_by(Self::body)
     }
 
-    /// Evaluates the data of a phase and trains nothing.
+    /// Evaluates the data of a phase without training.
     pub fn evaluate_only(self, phase: Phase) -> Report {
         self.run_by(|trainer| {
             trainer.call(Point::BeforeRun)?;
@@ -136,16 +135,16 @@ impl<'run> Trainer<'run> {
     }
 
     fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), RunError>) -> Report {
-        // Set once; a second run over the same state keeps the first one's.
+        // Set once; a second run over the same state keeps the first one's facts.
         drop(self.shared.facts.set(self.facts()));
         if let Some(directory) = &self.saver.directory {
-            // That it can't be made is the reason of the first file that can't be written.
+            // If it can't be created, writing the first file will fail and report the reason.
             drop(std::fs::create_dir_all(directory));
         }
         self.show_optimizer();
         let result = body(&mut self);
         let result = result.and_then(|()| self.settle());
-        // Whoever reads the parameters after the run wants the real ones.
+        // Parameters read after the run must be the real ones.
         let restored = self.restore_swapped();
         let result = result.and(restored);
         let mut late_faults = Vec::new();
@@ -172,7 +171,7 @@ impl<'run> Trainer<'run> {
         Ok(())
     }
 
-    /// Calls the hooks of a mount point with no payload.
+    /// Calls the hooks of a mount point without a payload.
     #[inline]
     pub(super) fn call(&mut self, point: Point) -> Result<(), RunError> {
         self.hooks.call(point, &mut self.view, self.shared)?;
@@ -192,7 +191,7 @@ impl<'run> Trainer<'run> {
         Ok(())
     }
 
-    /// A pass over a phase's data is over: `after_epoch`, then `epoch_profile`.
+    /// Ends a pass over a phase's data: calls `after_epoch`, then `epoch_profile`.
     pub(super) fn end_pass(&mut self, phase: Phase) -> Result<(), RunError> {
         self.view.batch_size = 0;
         self.call(Point::AfterEpoch)?;
@@ -212,13 +211,13 @@ impl<'run> Trainer<'run> {
         result
     }
 
-    /// Shows hooks the optimizer's tensors.
+    /// Makes the optimizer's tensors visible to hooks.
     pub(super) fn show_optimizer(&self) {
         let tensors = self.optimizer.tensors(self.task.parameters());
         self.shared.tensors.set_optimizer(tensors);
     }
 
-    /// What does not change during the run, as `sconce.task/1` tells it.
+    /// The facts that do not change during the run, as given by `sconce.task/1`.
     fn facts(&self) -> String {
         let data = self.task.data(Phase::Train);
         let modules = self.modules.iter();
@@ -240,13 +239,13 @@ impl<'run> Trainer<'run> {
         .to_string()
     }
 
-    /// The phase that the view shows from now on.
+    /// Sets the phase that the view shows.
     pub(super) fn enter(&mut self, phase: Phase) {
         self.view.phase = phase.number();
         self.view.stream = TextAbi::new(phase.name());
     }
 
-    /// `on_exception`.
+    /// Calls `on_exception` for every hook.
     fn tell_of(&mut self, error: &RunError) -> Vec<HookFault> {
         let message = error.to_string();
         let payload = FailureAbi {
@@ -258,7 +257,7 @@ impl<'run> Trainer<'run> {
         (self.hooks).call_every_with(Point::OnException, payload, &mut self.view, self.shared)
     }
 
-    /// `after_run`.
+    /// Calls `after_run` for every hook.
     fn finish(&mut self, outcome: &Outcome) -> Vec<HookFault> {
         let (kind, reason) = match outcome {
             Outcome::Completed => (0, String::new()),

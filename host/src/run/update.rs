@@ -1,4 +1,4 @@
-//! An update of the parameters: the batches whose gradients it accumulates.
+//! An update of the parameters, and the batches whose gradients it accumulates.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use crate::gradients::Gradients;
 /// The update in progress, or the last one.
 #[derive(Debug)]
 pub(super) struct Update {
-    /// The gradients of its micro-batches so far.
+    /// Sum of the gradients of its micro-batches so far.
     pub(super) accumulated: Option<Gradients>,
     /// Its batches within the training epoch in progress.
     pub(super) batches: Range<u64>,
-    /// Whether the gradients have been audited, as they are in the first iteration.
+    /// Whether the gradients have been audited, which happens in the first iteration.
     pub(super) is_audited: bool,
-    /// Where a failure would leave the iteration.
+    /// Consistency of the state if the iteration failed now.
     pub(super) midst: Midst,
 }
 
 impl Update {
-    /// Before the first update.
+    /// The state before the first update.
     pub(super) fn none() -> Update {
         Update {
             accumulated: None,
@@ -29,15 +29,15 @@ impl Update {
     }
 }
 
-/// Where a failure has left an iteration, and so what a checkpoint of it would be worth.
+/// State in which a failed iteration leaves the run; decides whether a checkpoint of it is useful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Midst {
-    /// Between two iterations: everything is as a save asked for would find it.
+    /// Between two iterations: everything is as for a requested save.
     Between,
-    /// Within an iteration that has changed no parameter: hooks and metrics have seen a part of it.
+    /// Within an iteration that has not changed any parameter: hooks and metrics have seen a part of it.
     Batch,
-    /// The parameters are stepped, the counters are not: only they are missing.
+    /// The parameters are stepped; only the counters are not updated yet.
     Stepped,
-    /// Anything else: nothing to go on from.
+    /// Anything else: not suitable for resuming.
     Torn,
 }

@@ -1,4 +1,4 @@
-//! A checkpoint that a thread is writing.
+//! A checkpoint being written by a thread.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::manner::Extent;
 use crate::checkpoint::{Error, Files, Store};
 
-/// A checkpoint that is being written.
+/// A checkpoint being written.
 pub(super) struct Writing {
     pub(super) tag: String,
     pub(super) hook: String,
@@ -19,14 +19,14 @@ pub(super) struct Writing {
 
 pub(super) enum Work {
     UnderWay(JoinHandle<Written>),
-    /// Where the system gives no thread, or there was nothing to write.
+    /// Already finished: no thread could be started, or there was nothing to write.
     Over(Written),
 }
 
-/// How the writing went.
+/// The result of writing a checkpoint.
 pub(super) struct Written {
     pub(super) result: Result<u64, Error>,
-    /// From the copying on.
+    /// Duration, including the copying.
     pub(super) seconds: f64,
 }
 

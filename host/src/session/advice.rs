@@ -1,4 +1,4 @@
-//! What a manifest says that will have no effect, or another one than was meant: known before the run.
+//! Warnings, before a run, about parts of a manifest that have no effect or an unintended one.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::optim::{Optimizer, OptimizerConfig};
 use crate::run::Plan;
 use crate::task::Task;
 
-/// Everything of this kind.
+/// All warnings of this kind.
 pub(super) fn advice(
     manifest: &Manifest,
     plan: &Plan,
@@ -47,7 +47,7 @@ pub(super) fn advice(
     found
 }
 
-/// What two entries have in common that do the same.
+/// Key by which entries with the same effect are recognised.
 fn what_it_does(hook: &HookPlan) -> String {
     let spec = &hook.spec;
     format!(
@@ -56,12 +56,12 @@ fn what_it_does(hook: &HookPlan) -> String {
     )
 }
 
-/// A run that has not begun.
+/// A run that has not started.
 struct Run<'a> {
     manifest: &'a Manifest,
     plan: &'a Plan,
     task: &'a dyn Task,
-    /// Of a training epoch.
+    /// Number of batches in a training epoch.
     batches: u64,
 }
 
@@ -75,7 +75,7 @@ impl Run<'_> {
         self.plan.epochs.saturating_mul(each)
     }
 
-    /// Batches, updates and epochs that are larger than what they are taken from.
+    /// Numbers of batches, updates or epochs that exceed what is available.
     fn sizes(&self) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         let Plan {
@@ -111,7 +111,7 @@ impl Run<'_> {
         found
     }
 
-    /// Settings of phases for which there is no data, or that another setting replaces.
+    /// Settings of phases without data, or that another setting overrides.
     fn phases_without_data(&self) -> Vec<Diagnostic> {
         let train = &self.manifest.train;
         let has = |phase| self.task.data(phase).is_some();
@@ -143,7 +143,7 @@ impl Run<'_> {
         found
     }
 
-    /// Names of parameters that there are none of.
+    /// Names of parameters that do not exist.
     fn names(&self) -> Vec<Diagnostic> {
         let known = || {
             self.task
@@ -166,9 +166,9 @@ impl Run<'_> {
             .collect()
     }
 
-    /// A learning rate at which nothing is learned.
+    /// A learning rate so large that training will probably diverge.
     fn learning_rate(&self, optimizer: &dyn Optimizer) -> Option<Diagnostic> {
-        // Adam's, Lion's and RMSprop's steps have about the rate's size, whatever the gradient.
+        // The steps of Adam, Lion and RMSprop are about the size of the rate, whatever the gradient.
         let (most, usual) = match self.manifest.optimizer {
             OptimizerConfig::Sgd { .. } => (10.0, "1e-3 to 1"),
             _ => (1.0, "1e-5 to 1e-2"),
@@ -193,7 +193,7 @@ impl Run<'_> {
         self.warning(&hook.json_path, text)
     }
 
-    /// A filter that lets no call through.
+    /// A filter that never lets a call through.
     fn filters(&self, hook: &HookPlan) -> Option<Diagnostic> {
         let spec = &hook.spec;
         if let Some(phases) = &spec.phases {

@@ -1,4 +1,4 @@
-//! The task and the optimizer of a manifest.
+//! Builds the task and the optimizer of a manifest.
 
 use candle_core::{DType, Device};
 
@@ -13,20 +13,20 @@ use crate::parameters::Parameters;
 use crate::task::{self, Limited, Supervised, Task};
 use crate::weights::{self, WeightsConfig};
 
-/// How a program makes its task.
+/// A program's way of creating its task.
 pub trait TaskBuilder {
-    /// Where the task comes from.
+    /// The origin of the task.
     fn source(&self) -> TaskSource;
 
-    /// The task of a manifest. `data` is what the manifest's `data` describes, read.
+    /// Creates the task of a manifest. `data` is the loaded data that the manifest describes.
     ///
     /// # Errors
     ///
-    /// What keeps the task from being made, in words for people.
+    /// If the task can't be created, with the reason.
     fn build(&self, manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure>;
 }
 
-/// The task is the manifest's model over its data.
+/// Builds the manifest's model over its data.
 #[derive(Clone, Copy, Debug)]
 pub struct FromManifest;
 
@@ -40,7 +40,7 @@ impl TaskBuilder for FromManifest {
     }
 }
 
-/// A function makes the task.
+/// Builds the task with a function.
 impl<F> TaskBuilder for F
 where
     F: Fn(&Manifest, Option<Splits>) -> Result<Box<dyn Task>, Failure>,
@@ -54,11 +54,11 @@ where
     }
 }
 
-/// The program's task, on as much of its data as the manifest says.
+/// Builds the program's task, limited to the part of its data that the manifest selects.
 ///
 /// # Errors
 ///
-/// What keeps it from being made.
+/// If it can't be created.
 pub fn task(
     tasks: &dyn TaskBuilder,
     manifest: &Manifest,
@@ -71,11 +71,11 @@ pub fn task(
     })
 }
 
-/// The manifest's model over its data.
+/// Builds the manifest's model over its data.
 ///
 /// # Errors
 ///
-/// Where there is no model or no data, or the model does not fit the data.
+/// If there is no model or no data, or the model does not fit the data.
 pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervised, Failure> {
     let lacks = |key: &str| {
         let problem = format!("the manifest has no `{key}`");
@@ -114,12 +114,12 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
     })
 }
 
-/// Sets the task's parameters to the weights that the manifest begins with; what of them does not
-/// fit, where it may.
+/// Sets the task's parameters to the manifest's initial weights. Returns a warning if only some of them fit,
+/// which `strict` may allow.
 ///
 /// # Errors
 ///
-/// Where they can't be read or don't fit.
+/// If they can't be read or don't fit.
 pub fn initial_weights(
     manifest: &Manifest,
     task: &dyn Task,
@@ -142,7 +142,7 @@ pub fn initial_weights(
     Ok(Some(Diagnostic::warning(warning).at(place())))
 }
 
-/// What is wrong with the weights, and what the manifest could say instead.
+/// The error message for unusable weights, with hints about what to change in the manifest.
 fn unfit(error: &weights::Error) -> Diagnostic {
     let problem = Diagnostic::new(error.to_string());
     let (comparison, else_hint) = match error {
@@ -165,11 +165,11 @@ fn unfit(error: &weights::Error) -> Diagnostic {
     }
 }
 
-/// The manifest's optimizer.
+/// Builds the manifest's optimizer.
 ///
 /// # Errors
 ///
-/// Where one of its numbers is out of range.
+/// If one of its numbers is out of range.
 pub fn optimizer(
     manifest: &Manifest,
     parameters: &Parameters,

@@ -1,7 +1,7 @@
-//! What is another than it was when a checkpoint was saved.
+//! Differences between a resumed run and the checkpoint it resumes from.
 //!
-//! A run goes on bit for bit only where everything that its numbers depend on is as it was. The
-//! length of the training, the amount of preparation, names and places may change freely.
+//! A resumed run is bit-identical only if everything that determines its numbers is unchanged. The length of
+//! the training, the preparation of batches, names and paths may change freely.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -14,14 +14,14 @@ use crate::dispatch::HookSpec;
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
 
-/// What of a manifest may change without a word, by its path.
+/// Paths in a manifest whose values may change without a message.
 const FREE: [&str; 12] = [
     "name",
     "output",
     "plugins",
     "threads",
     "limits",
-    // Compared with the plugins that the names lead to.
+    // Compared by plugin and configuration instead.
     "hooks",
     "train.epochs",
     "train.test",
@@ -31,12 +31,11 @@ const FREE: [&str; 12] = [
     "$schema",
 ];
 
-/// What of a hook's entry may change without a word: what happens after a fault, when
-/// a call has taken too long, and where the
-/// plugin's file is, which is compared by its bytes.
+/// Keys of a hook's entry that may change without a message. They concern the reaction to faults and to slow
+/// calls, and the location of the plugin's file, which is compared by its bytes.
 const FREE_OF_HOOK: [&str; 5] = ["name", "on_error", "time_limit", "library", "sha256"];
 
-/// The differences between the run that a checkpoint was saved of and the present one, in words.
+/// Describes the differences between the run that saved a checkpoint and the current one.
 pub fn changes(checkpoint: &Checkpoint, manifest: &Value, hooks: &[HookPlan]) -> Vec<String> {
     let mut found = Vec::new();
     let host = &checkpoint.header.host;
@@ -49,7 +48,7 @@ pub fn changes(checkpoint: &Checkpoint, manifest: &Value, hooks: &[HookPlan]) ->
     found
 }
 
-/// The differences in the data and the batches.
+/// Describes the differences in the data.
 pub fn data_changes(was: &[DataFacts], is: &[DataFacts]) -> Vec<String> {
     let mut found = Vec::new();
     for before in was {
@@ -71,7 +70,7 @@ pub fn data_changes(was: &[DataFacts], is: &[DataFacts]) -> Vec<String> {
     found
 }
 
-/// Compares two JSON values, the manifest's parts below `path`.
+/// Compares two JSON values, the manifest's parts at `path`.
 fn compare(path: &str, was: &Value, is: &Value, free: &[&str], found: &mut Vec<String>) {
     if free.contains(&path) {
         return;
@@ -102,7 +101,7 @@ fn compare(path: &str, was: &Value, is: &Value, free: &[&str], found: &mut Vec<S
     }
 }
 
-/// A value, cut where it is long.
+/// A value as text, truncated if long.
 fn short(value: &Value) -> String {
     const LONGEST: usize = 80;
     if value.is_null() {
@@ -174,7 +173,7 @@ fn compare_hooks(
             .into_iter()
             .filter(|name| common(name))
             .fold(String::new(), |mut text, name| {
-                // Writing to a text can't fail.
+                // Writing to a string can't fail.
                 let _ = write!(text, "{}`{name}`", if text.is_empty() { "" } else { ", " });
                 text
             })
@@ -209,8 +208,7 @@ fn compare_plugins(was: &HookRecord, is: &HookSpec, found: &mut Vec<String>) {
     }
 }
 
-/// The entry of a hook in a resolved manifest.
-/// The entries of a manifest's hooks by their names.
+/// The entries of a manifest's hooks, by name.
 fn entries(manifest: &Value) -> HashMap<&str, &Value> {
     let entries = manifest.get("hooks").and_then(Value::as_array);
     let entries = entries.into_iter().flatten();

@@ -1,19 +1,19 @@
-//! Why there is no run: problems for people, and the exit code for scripts.
+//! Reasons why a run can't start: problems for people, and an exit code for scripts.
 
 use crate::diagnostic::Diagnostic;
 use crate::{data, exit, parameters};
 
-/// Problems that keep a run from starting.
+/// Problems that prevent a run from starting.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The exit code: the first problem's.
+    /// The exit code of the first problem.
     pub code: u8,
     /// All problems.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Failure {
-    /// No problem yet.
+    /// A failure without problems yet.
     pub(super) fn none() -> Failure {
         Failure {
             code: exit::DONE,
@@ -21,7 +21,7 @@ impl Failure {
         }
     }
 
-    /// The manifest, the data or the command line is wrong.
+    /// Problems with the manifest, the data or the command line.
     pub fn usage(diagnostics: Vec<Diagnostic>) -> Failure {
         Failure {
             code: exit::USAGE,
@@ -29,7 +29,7 @@ impl Failure {
         }
     }
 
-    /// A plugin is refused.
+    /// Problems with plugins.
     pub fn plugin(diagnostics: Vec<Diagnostic>) -> Failure {
         Failure {
             code: exit::PLUGIN,
@@ -37,7 +37,7 @@ impl Failure {
         }
     }
 
-    /// What a command has made can't be written.
+    /// Problems with writing a command's results.
     pub fn results(diagnostics: Vec<Diagnostic>) -> Failure {
         Failure {
             code: exit::TRAINING,
@@ -45,14 +45,14 @@ impl Failure {
         }
     }
 
-    /// The task can't be made.
+    /// The task can't be created.
     pub fn task(error: impl std::fmt::Display) -> Failure {
         Failure::usage(vec![Diagnostic::new(format!(
             "the task can't be made: {error}"
         ))])
     }
 
-    /// Both failures' problems; the first one's code.
+    /// Combines the problems of two failures, with the first one's exit code.
     pub(super) fn and(mut self, other: Failure) -> Failure {
         if self.code == exit::DONE {
             self.code = other.code;

@@ -1,4 +1,4 @@
-//! The manifest's hooks: found, opened, their configurations checked; then created.
+//! The manifest's hooks: finds them, opens their libraries, checks their configurations, and creates them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
@@ -29,28 +29,28 @@ use crate::plugin::search::{self, Inventory};
 use crate::plugin::trial::{self, Candidate};
 use crate::plugin::{Cause, Refusal};
 
-/// A hook of the manifest with its opened library; not created yet.
+/// A hook of the manifest with its opened library, not yet created.
 pub struct HookPlan {
-    /// Its place in the run.
+    /// Its name, origin and call filters.
     pub spec: HookSpec,
-    /// The path of its entry in the manifest, as `hooks[1]`.
+    /// Path of its entry in the manifest, such as `hooks[1]`.
     pub json_path: String,
     library: Library,
     /// The file that was loaded.
     pub(super) file: PathBuf,
-    /// How long one of its calls may take.
+    /// Time limit of one of its calls.
     time_limit: Option<Duration>,
-    /// Its kind's name in the plugin.
+    /// Name of the hook in the plugin.
     pub(super) kind: String,
     pub(super) config: Value,
-    /// The JSON Schema of the configuration, where the plugin gives one.
+    /// The JSON Schema of its configuration, if the plugin provides one.
     pub(super) schema: Option<Value>,
     /// The metrics that it publishes.
     pub(super) publishes: Vec<String>,
 }
 
 impl HookPlan {
-    /// The hook as reports of crashes and hangs name it.
+    /// The hook as it is identified in reports of crashes and hangs.
     pub(crate) fn suspect(&self) -> Suspect {
         Suspect {
             name: self.spec.name.clone(),
@@ -62,8 +62,8 @@ impl HookPlan {
     }
 }
 
-/// The plugins in all directories where the manifest's hooks are looked for. Where plugins are installed is
-/// looked at for the sake of hooks that are nowhere else. No plugin's code runs.
+/// Searches all plugin directories. The installation directories are only searched if a hook is not found
+/// elsewhere. No plugin code runs.
 fn inventory(manifest: &Manifest, directories: &[PathBuf]) -> Inventory {
     let from_environment = search::from_environment();
     let all = directories
@@ -79,20 +79,20 @@ fn inventory(manifest: &Manifest, directories: &[PathBuf]) -> Inventory {
     }
 }
 
-/// The manifest's hooks with the plugins that have them, and where these are loaded from.
+/// The manifest's hooks with the plugins that provide them, and the files to load.
 #[derive(Default)]
 pub struct FoundHooks {
     hooks: Vec<(usize, Resolved, Source)>,
-    /// What the user should know.
+    /// Warnings for the user.
     warnings: Vec<Diagnostic>,
 }
 
-/// Finds the libraries of the manifest's hooks, and tries each in a process of its own. No plugin's code runs
-/// in this process.
+/// Finds the libraries of the manifest's hooks, and tries them in another process. No plugin code runs in
+/// this process.
 ///
 /// # Errors
 ///
-/// Every problem of every entry. No plugin's code runs anywhere while an entry can't be found.
+/// All problems of all entries. While an entry can't be resolved, no plugin code runs anywhere.
 pub fn find_hooks(manifest: &Manifest, directories: &[PathBuf]) -> Result<FoundHooks, Failure> {
     if manifest.hooks.is_empty() {
         return Ok(FoundHooks::default());
@@ -122,12 +122,11 @@ pub fn find_hooks(manifest: &Manifest, directories: &[PathBuf]) -> Result<FoundH
     })
 }
 
-/// Opens the libraries of the hooks that were found, and checks each configuration against its hook's
-/// schema.
+/// Opens the libraries of the hooks that were found, and checks each hook's configuration.
 ///
 /// # Errors
 ///
-/// Every problem of every entry.
+/// All problems of all entries.
 pub fn plan_hooks(
     manifest: &Manifest,
     found: FoundHooks,
@@ -158,7 +157,7 @@ pub fn plan_hooks(
     }
 }
 
-/// Where the libraries are loaded from: private copies, each tried in another process.
+/// The files to load: private copies, tried in another process.
 fn sources(
     found: &[(usize, Resolved)],
     manifest: &Manifest,
@@ -219,7 +218,7 @@ fn as_warning(mut problem: Diagnostic) -> Diagnostic {
     problem
 }
 
-/// A problem with the place of its manifest entry, unless it has a better one.
+/// Adds the place of the manifest entry to a problem, unless it has a more precise one.
 fn placed(problem: Diagnostic, manifest: &Manifest, json_path: &str) -> Diagnostic {
     if problem.place.is_some() {
         return problem;
@@ -227,7 +226,7 @@ fn placed(problem: Diagnostic, manifest: &Manifest, json_path: &str) -> Diagnost
     problem.at(manifest.place(json_path))
 }
 
-/// The libraries of a run with their descriptions, each opened once: a run may have thousands of hooks of
+/// The libraries of a run with their descriptions, each opened once. A run may have thousands of hooks from
 /// one plugin.
 #[derive(Default)]
 struct OpenedLibraries {
@@ -238,14 +237,14 @@ struct OpenedLibraries {
 struct Opened {
     library: Library,
     description: Value,
-    /// Where it was loaded from.
+    /// The file it was loaded from.
     file: PathBuf,
-    /// The checks of its hooks' configurations, by the hooks' names.
+    /// Compiled configuration schemas, by hook name.
     checks: BTreeMap<String, Checker>,
 }
 
 impl OpenedLibraries {
-    /// The library of a hook; opened, if it is the first one of that library.
+    /// The library of a hook, opened on first use.
     fn open(
         &mut self,
         resolved: &Resolved,
@@ -272,7 +271,7 @@ impl OpenedLibraries {
 }
 
 impl Opened {
-    /// The problems of a configuration of a hook of this library, against its schema.
+    /// Problems of a hook's configuration under its schema.
     fn problems(&mut self, config: &Value, hook: &HookMetadata) -> Vec<Problem> {
         if !self.checks.contains_key(&hook.name) {
             let Some(schema) = catalogue::config_schema(&self.description, hook) else {
@@ -338,7 +337,7 @@ fn plan(
             on_error: entry.on_error(),
             points,
             phases: entry.phases(),
-            // The manifest has been checked to say one thing.
+            // Checked to be valid when the manifest was loaded.
             every: entry.every().unwrap_or_default(),
             streams: entry.streams.clone(),
             modules,
@@ -376,7 +375,7 @@ fn told(problem: Problem, hook: &HookMetadata, manifest: &Manifest, json_path: &
     }
 }
 
-/// The mount points that this host knows, and a warning of the others.
+/// The mount points that this host knows, and a warning about the others.
 fn known_points(hook: &HookMetadata) -> (Vec<Point>, Option<Diagnostic>) {
     let mut known = Vec::new();
     let mut unknown = Vec::new();
@@ -400,7 +399,7 @@ fn known_points(hook: &HookMetadata) -> (Vec<Point>, Option<Diagnostic>) {
 ///
 /// # Errors
 ///
-/// Every hook that refuses; those created by then are dropped.
+/// All hooks whose creation fails; those already created are dropped.
 pub fn create_hooks(
     plans: Vec<HookPlan>,
     manifest: &Manifest,
@@ -442,7 +441,7 @@ pub fn create_hooks(
 
 pub(super) fn not_created(plan: &HookPlan, error: EntryError, manifest: &Manifest) -> Diagnostic {
     if error.status == Status::CONFIG.0 {
-        // "`path`: message", by the contract of the plugin's side.
+        // Errors of this status have the form "`path`: message", by the plugin API's contract.
         let (path, message) = error
             .message
             .split_once(": ")

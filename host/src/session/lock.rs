@@ -1,5 +1,5 @@
-//! The lock of an output directory: a file that the system keeps locked as long as the process
-//! lives, however it ends, with a text that says whose it is.
+//! The lock of an output directory. It is a file that the system keeps locked for the lifetime of the
+//! process, and whose text identifies the holder.
 
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -9,38 +9,38 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// The file's name.
+/// Name of the lock file.
 const NAME: &str = "run.lock";
 
-/// A lock that is held.
+/// A held lock.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
 
-/// Why a lock can't be had.
+/// The reason why a lock can't be taken.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// Another process has it.
+    /// Another process holds it.
     Held(Holder),
-    /// The system's error.
+    /// A system error.
     System(io::Error),
 }
 
-/// Who holds a lock.
+/// The process that holds a lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Holder {
     pid: u32,
     host: String,
-    /// The machine's boot: process numbers mean nothing in another.
+    /// Boot ID of the machine: process IDs are meaningless across boots.
     boot: String,
-    /// In UTC.
+    /// Time in UTC.
     started: String,
 }
 
 impl Lock {
-    /// Whether another process holds a directory's lock; takes nothing, and makes nothing.
+    /// Whether another process holds a directory's lock; neither takes nor creates it.
     pub(super) fn is_held(directory: &Path) -> bool {
         let file = OpenOptions::new()
             .read(true)
@@ -58,7 +58,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock of a directory. That of a process that is no more is taken without a word.
+    /// Takes the lock of a directory. The lock of a dead process is taken over silently.
     pub(super) fn take(directory: &Path) -> Result<Lock, Refusal> {
         let path = directory.join(NAME);
         let mut options = OpenOptions::new();
@@ -71,7 +71,7 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Refusal::Held(Holder::read(&mut file))),
-            // A file system without locks: the text has to do.
+            // On a file system without locks, the text has to decide.
             Err(TryLockError::Error(_)) => {
                 let holder = Holder::read(&mut file);
                 if holder.is_alive_beside(&me) {
@@ -109,7 +109,7 @@ impl Holder {
         file.write_all(&text)
     }
 
-    /// Whether it is another process of this machine that still lives.
+    /// Whether the holder is a different, live process on this machine.
     fn is_alive_beside(&self, me: &Holder) -> bool {
         let is_here = self.host == me.host && self.boot == me.boot && self.pid != me.pid;
         is_here && Path::new("/proc").join(self.pid.to_string()).exists()
@@ -119,7 +119,7 @@ impl Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pid == 0 {
-            // Between its lock and its text.
+            // The holder has taken the lock, but not yet written the text.
             return f.write_str("it has just begun");
         }
         let Holder {
@@ -142,7 +142,7 @@ fn host_name() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
 }
 
-/// A moment as `2026-11-21 10:50:44 UTC`.
+/// Formats a time as `2026-11-21 10:50:44 UTC`.
 fn utc(moment: SystemTime) -> String {
     let seconds = moment
         .duration_since(UNIX_EPOCH)
@@ -152,8 +152,8 @@ fn utc(moment: SystemTime) -> String {
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// Year, month and day of a number of days since 1970-01-01, in the Gregorian calendar, by counting in
-/// eras of 400 years that begin in March.
+/// Converts days since 1970-01-01 to year, month and day in the Gregorian calendar. It counts in eras of 400
+/// years that begin in March.
 fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_TO_1970: u64 = 719_468;
     const DAYS_OF_ERA: u64 = 146_097;
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn moments_are_told_in_the_calendar() {
-        // From `date -u -d @SECONDS`.
+        // Values from `date -u -d @SECONDS`.
         for (seconds, text) in [
             (0, "1970-01-01 00:00:00 UTC"),
             (951_782_399, "2000-02-28 23:59:59 UTC"),
@@ -195,7 +195,7 @@ mod tests {
             boot: boot.to_owned(),
             ..me.clone()
         };
-        // The first process of the machine lives as long as it does.
+        // The first process lives as long as the machine runs.
         assert!(other(1, &me.boot).is_alive_beside(&me) || !Path::new("/proc/1").exists());
         assert!(!other(1, "another boot").is_alive_beside(&me));
         assert!(!other(u32::MAX, &me.boot).is_alive_beside(&me));

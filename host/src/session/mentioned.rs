@@ -1,11 +1,12 @@
-//! Which key of a section an error's text speaks of.
+//! Finds the key of a manifest section that an error message is about.
 
 use serde_json::Value;
 
 use crate::manifest::{Manifest, json_path};
 
-/// The path of the value in a section of the manifest that a text mentions: by its key in backticks, or else
-/// by its own text, as a file's name; the section's path where it mentions none.
+/// The path of the value in a section of the manifest that a message mentions. It is found by the value's own
+/// text, such as a file name, or else by its key in backticks. If there is none, the path of the section is
+/// returned.
 pub(super) fn mentioned(manifest: &Manifest, section: &str, text: &str) -> String {
     let document = manifest.resolved();
     let Some(part) = document.get(section) else {
@@ -21,7 +22,7 @@ pub(super) fn mentioned(manifest: &Manifest, section: &str, text: &str) -> Strin
                 .as_ref()
                 .is_some_and(|own| own.len() > 1 && text.contains(own.as_str()))
     });
-    // A quoted one before one that is a part of another word, what is no file before the file that has it.
+    // Prefer quoted values to parts of other words, then values that are not file names, then longer ones.
     let best = by_text.max_by_key(|leaf| {
         let own = leaf.text.as_deref().unwrap_or_default();
         let is_quoted = text.contains(&format!("`{own}`"));
@@ -40,12 +41,12 @@ pub(super) fn mentioned(manifest: &Manifest, section: &str, text: &str) -> Strin
 struct Leaf {
     path: String,
     key: String,
-    /// The value, where it is a text.
+    /// The value, if it is a string.
     text: Option<String>,
 }
 
 impl Leaf {
-    /// Whether a text has the key in backticks: `key` or `key[1]`.
+    /// Whether a message contains the key in backticks: `key` or `key[1]`.
     fn is_named_in(&self, text: &str) -> bool {
         ["`", "["]
             .iter()

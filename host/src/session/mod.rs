@@ -1,5 +1,31 @@
-//! From a manifest to a run: everything is checked before anything is created, and everything is
-//! created before anything is trained.
+//! Prepares a run from a manifest: everything is checked before anything is created, and everything is
+//! created before training starts.
+//!
+//! **Parts**
+//!
+//! - `hooks`: finds the plugins of the hooks, opens them, checks configurations, and creates the hooks
+//! - `build`: the task, its initial weights, and the optimizer
+//! - `selection`: leaves out hooks named on the command line
+//! - `references`, `advice`, `plan`: checks of hooks against the task, warnings about settings without
+//!   effect, and the plan that hooks see (`sconce.plan/1`)
+//! - `mentioned`: the place in the manifest of an error's subject
+//! - `rehearsal`: creates the hooks in a child process, as a test
+//! - `output`, `lock`: the output directory, used by one run at a time
+//! - `changes`: differences between a checkpoint and the run that is to resume from it
+//! - `failure`: the problems that prevent a run, with an exit code
+//!
+//! **Flow** of `sconce run`
+//!
+//! - [`check`] reads the manifest and the selection, finds and tries plugins while another thread reads the
+//!   data, and then opens the plugins and checks the configurations of hooks.
+//! - [`task()`], [`initial_weights`] and [`optimizer`] build what is to be trained; [`foresee`] checks it
+//!   against the hooks.
+//! - [`Output`] creates and locks the output directory, [`create_hooks`] creates the hooks in the manifest's
+//!   order; a [`Trainer`](crate::run::Trainer) gets all of it.
+//! - `sconce check` does not lock the directory, and replaces the last step by [`rehearse`].
+//!
+//! **States**: a manifest file becomes [`Checked`], then [`Foreseen`], then created hooks; each step reports
+//! all problems that it finds as one [`Failure`].
 
 mod advice;
 mod build;
@@ -32,24 +58,24 @@ use crate::optim::Optimizer;
 use crate::run::Plan;
 use crate::task::Task;
 
-/// A manifest with everything that it names, found and checked; nothing is created yet.
+/// A manifest with everything it refers to, found and checked; nothing has been created yet.
 pub struct Checked {
     /// The manifest.
     pub manifest: Manifest,
-    /// Its hooks, in its order, with opened libraries.
+    /// Its hooks, in the manifest's order, with opened libraries.
     pub hooks: Vec<HookPlan>,
-    /// Its data, read; none where the manifest names none.
+    /// Its data, loaded; none if the manifest describes none.
     pub data: Option<Splits>,
-    /// What the user should know but need not mend.
+    /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads a manifest and checks all that it names: plugins, hook configurations, data.
+/// Reads a manifest and checks everything it refers to: plugins, hook configurations, data.
 ///
 /// # Errors
 ///
-/// All problems at once, except that plugins and data are not looked at while the manifest itself
-/// has problems.
+/// All problems at once, except that plugins and data are not examined while the manifest itself has
+/// problems.
 pub fn check(
     file: &Path,
     overlay: &Overlay,
@@ -60,8 +86,8 @@ pub fn check(
     let mut manifest = manifest::load(file, overlay, tasks).map_err(Failure::usage)?;
     selection.apply(&mut manifest).map_err(Failure::usage)?;
     let mut warnings = Vec::new();
-    // Plugins are looked at, and tried in another process, beside the reading of the data; their code runs in
-    // this one when both are done.
+    // Plugins are inspected, and tried in another process, while the data is being read; their code runs in
+    // this process only after both are done.
     let (found, data) = std::thread::scope(|scope| {
         let data = std::thread::Builder::new().spawn_scoped(scope, || read_data(&manifest));
         let found = find_hooks(&manifest, plugins);
@@ -69,7 +95,7 @@ pub fn check(
             Ok(data) => data
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // The system gives no thread: one after the other, then.
+            // No thread could be started: read the data afterwards.
             Err(_) => read_data(&manifest),
         };
         (found, data)
@@ -89,11 +115,11 @@ pub fn check(
     }
 }
 
-/// The data that a manifest describes, where it describes any.
+/// Loads the data that a manifest describes, if any.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// If the data can't be loaded.
 pub fn read_data(manifest: &Manifest) -> Result<Option<Splits>, Failure> {
     let Some(config) = &manifest.data else {
         return Ok(None);
@@ -106,19 +132,19 @@ pub fn read_data(manifest: &Manifest) -> Result<Option<Splits>, Failure> {
     })
 }
 
-/// What is known of a run whose parts are all there, before its hooks are created.
+/// Results of checking a complete run before its hooks are created.
 pub struct Foreseen {
-    /// What hooks learn of it, as the JSON of a [`Plan`](sconce_plugin_api::Plan).
+    /// The plan shown to hooks, as the JSON of a [`Plan`](sconce_plugin_api::Plan).
     pub plan: String,
-    /// What the user should know but need not mend.
+    /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Checks the parts of a run against each other: the same for `sconce check` and for a run.
+/// Checks the parts of a run against each other, both for `sconce check` and for a run.
 ///
 /// # Errors
 ///
-/// Every reference that leads nowhere.
+/// All unresolved references.
 pub fn foresee(
     manifest: &Manifest,
     plan: &Plan,
@@ -134,7 +160,7 @@ pub fn foresee(
 }
 
 impl Checked {
-    /// The numbers of the training.
+    /// The numbers that define the training.
     pub fn plan(&self) -> Plan {
         let train = &self.manifest.train;
         Plan {

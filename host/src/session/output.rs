@@ -1,4 +1,4 @@
-//! A run's output directory: made, proved to be of use, and held by one run at a time.
+//! A run's output directory: created, checked for use, and locked by one run at a time.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ pub fn is_in_use(directory: &Path) -> bool {
     Lock::is_held(directory)
 }
 
-/// An output directory that this process alone writes to, as long as this lives.
+/// An output directory that only this process writes to while this value lives.
 #[derive(Debug)]
 pub struct Output {
-    /// Its absolute path.
+    /// Absolute path of the directory.
     pub path: PathBuf,
     /// The checkpoints in it.
     pub store: Store,
@@ -25,12 +25,12 @@ pub struct Output {
 }
 
 impl Output {
-    /// Makes the directory where it is missing, takes its lock, and clears away what killed
-    /// processes have left half done.
+    /// Creates the directory if it is missing, and takes its lock. Files left unfinished by killed processes
+    /// are removed.
     ///
     /// # Errors
     ///
-    /// Where it can't be made or written to, or another run is in it.
+    /// If it can't be created or written to, or is in use by another run.
     pub fn open(directory: &Path) -> Result<Output, Failure> {
         make(directory)?;
         let path =
@@ -58,12 +58,12 @@ impl Output {
         })
     }
 
-    /// Looks whether a new run could have the directory, and makes nothing: what it would have to be
-    /// told to do.
+    /// Checks whether a new run could use the directory, without creating anything. Returns what the user
+    /// would have to decide.
     ///
     /// # Errors
     ///
-    /// Where it can't be made.
+    /// If it can't be created.
     pub fn look(directory: &Path) -> Result<Vec<Diagnostic>, Failure> {
         refuse_file(directory)?;
         let tags = Store::of(directory).tags();
@@ -75,11 +75,11 @@ impl Output {
         ])
     }
 
-    /// Opens a directory that an earlier run has made.
+    /// Opens a directory created by an earlier run.
     ///
     /// # Errors
     ///
-    /// Where it is not there, too.
+    /// As for [`open`](Output::open), and if it does not exist.
     pub fn open_existing(directory: &Path) -> Result<Output, Failure> {
         if !directory.exists() {
             let problem = format!(
@@ -91,12 +91,12 @@ impl Output {
         Output::open(directory)
     }
 
-    /// Makes sure that a new run replaces no other's checkpoints, unless the user says so: then they
+    /// Makes sure that a new run does not replace another run's checkpoints. If the user asks for that, they
     /// are removed.
     ///
     /// # Errors
     ///
-    /// Where there are some, or they can't be removed.
+    /// If there are any, or they can't be removed.
     pub fn begin(&self, overwrite: bool) -> Result<(), Failure> {
         let tags = self.store.tags();
         if !tags.is_empty() && !overwrite {
@@ -109,11 +109,11 @@ impl Output {
         self.forget_end()
     }
 
-    /// Removes the record of an earlier end, which is not this run's.
+    /// Removes the record of an earlier run's end.
     ///
     /// # Errors
     ///
-    /// Where it can't be removed.
+    /// If it can't be removed.
     pub fn forget_end(&self) -> Result<(), Failure> {
         match fs_err::remove_file(self.path.join("run.json")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -124,13 +124,13 @@ impl Output {
     }
 }
 
-/// Removes what killed processes had written of files, beside their places.
+/// Removes temporary files left by killed processes.
 fn clear_parts(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if name.starts_with('.') && name.ends_with(files::PART) {
-            // It is written over by the next of its name.
+            // If it stays, the next file of this name overwrites it.
             drop(std::fs::remove_file(entry.path()));
         }
     }
@@ -138,7 +138,7 @@ fn clear_parts(directory: &Path) {
 
 const OTHER: &str = "choose another directory by `--output` or the manifest's `output`";
 
-/// What to do about the checkpoints of an earlier run.
+/// Hint about the checkpoints of an earlier run.
 const EARLIER: &str = "go on with that run by `--resume`, remove its checkpoints by \
                        `--overwrite`, or choose another directory by `--output`";
 
@@ -156,7 +156,7 @@ fn make(directory: &Path) -> Result<(), Failure> {
     fs_err::create_dir_all(directory).map_err(|error| cant_be_used(directory, &error))
 }
 
-/// Refuses a path that is or goes through a file.
+/// Rejects a path that is a file, or leads through one.
 fn refuse_file(directory: &Path) -> Result<(), Failure> {
     let in_the_way = directory.ancestors().find(|path| path.is_file());
     if let Some(file) = in_the_way {

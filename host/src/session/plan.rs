@@ -1,4 +1,4 @@
-//! What a run will be, as hooks learn it at their creation (`sconce.plan/1`).
+//! The plan of a run, as shown to hooks when they are created (`sconce.plan/1`).
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::parameters::Kind;
 use crate::run::Plan;
 use crate::task::Task;
 
-/// The plan of a run as JSON.
+/// Returns the plan of a run as JSON.
 pub(super) fn foretold(
     plan: &Plan,
     hooks: &[HookPlan],

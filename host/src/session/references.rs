@@ -1,4 +1,4 @@
-//! What hooks' entries refer to in the task: metrics, modules, data sets.
+//! Checks references in hook entries to metrics, modules and data sets of the task.
 
 use sconce_plugin_api::{METRIC_FORMAT, Monitor, Phase};
 
@@ -9,12 +9,11 @@ use crate::nearest::nearest;
 use crate::patterns::Patterns;
 use crate::task::Task;
 
-/// Checks that the metrics that hooks watch, the modules at which they listen and the data sets
-/// that they name are there.
+/// Checks that the metrics, modules and data sets named in hook entries exist.
 ///
 /// # Errors
 ///
-/// Every reference that leads nowhere, with the nearest name that would.
+/// All unresolved references, with the nearest valid name.
 pub fn check_references(
     hooks: &[HookPlan],
     task: &dyn Task,
@@ -34,10 +33,10 @@ pub fn check_references(
     }
 }
 
-/// The names that references can lead to.
+/// The names that references can resolve to.
 struct Known {
     metrics: Vec<String>,
-    /// The same as patterns: hooks may publish a family of metrics, as `norm/*`.
+    /// The same metrics as patterns: a hook may publish a family of metrics, such as `norm/*`.
     patterns: Option<Patterns>,
     phases: Vec<Phase>,
 }
@@ -55,7 +54,7 @@ impl Known {
         }
     }
 
-    /// What is wrong with a reference to a metric, and what to write instead.
+    /// The problem of a reference to a metric, and a suggestion.
     fn problem(&self, reference: &str) -> Option<(String, Option<String>)> {
         let monitor = Monitor::new(reference);
         if let Some(phase) = monitor.phase()
@@ -88,7 +87,7 @@ impl Known {
         Some((message, near.map(|near| format!("did you mean `{near}`?"))))
     }
 
-    /// What other systems' names of metrics, as `val_loss` or `eval/acc`, are called here.
+    /// Translates other frameworks' names of metrics, such as `val_loss` or `eval/acc`.
     fn written_elsewhere(&self, reference: &str) -> Option<String> {
         let lower = reference.to_lowercase();
         let (phase, name) = PREFIXES
@@ -115,7 +114,7 @@ impl Known {
     }
 }
 
-/// How other systems mark a metric's phase.
+/// Words by which other frameworks mark a metric's phase.
 const PREFIXES: [(&str, Phase); 10] = [
     ("train", Phase::Train),
     ("training", Phase::Train),
@@ -129,7 +128,7 @@ const PREFIXES: [(&str, Phase); 10] = [
     ("test", Phase::Test),
 ];
 
-/// What other systems call metrics.
+/// Other frameworks' names for metrics.
 const SYNONYMS: [(&str, &str); 9] = [
     ("acc", "accuracy"),
     ("categorical_accuracy", "accuracy"),

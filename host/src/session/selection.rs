@@ -1,4 +1,4 @@
-//! Which of the manifest's hooks take part: to find out which one is at fault.
+//! Selects which of the manifest's hooks are used, for instance to find a faulty one.
 
 use clap::Args;
 
@@ -6,26 +6,26 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::Manifest;
 use crate::nearest::nearest;
 
-/// Which of the manifest's hooks take part.
+/// Selection of the manifest's hooks by command line options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct Selection {
-    /// Leaves all hooks out, and opens no plugin.
+    /// Disables all hooks, and opens no plugin.
     #[arg(long)]
     pub no_plugins: bool,
-    /// Leaves all hooks out but this one, by its name in the run; may be given several times.
+    /// Disables all hooks but this one, by its name in the run; may be given several times.
     #[arg(long, value_name = "HOOK", conflicts_with = "no_plugins")]
     pub only: Vec<String>,
-    /// Leaves this hook out, by its name in the run; may be given several times.
+    /// Disables this hook, by its name in the run; may be given several times.
     #[arg(long, value_name = "HOOK", conflicts_with = "no_plugins")]
     pub skip: Vec<String>,
 }
 
 impl Selection {
-    /// Takes the hooks that take no part out of a manifest.
+    /// Removes the hooks that are not selected from a manifest.
     ///
     /// # Errors
     ///
-    /// Every name that no hook of the manifest has, with the nearest that one has.
+    /// All unknown names, each with the nearest hook's name.
     pub fn apply(&self, manifest: &mut Manifest) -> Result<(), Vec<Diagnostic>> {
         let names: Vec<&str> = manifest
             .hooks

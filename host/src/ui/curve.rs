@@ -1,15 +1,15 @@
-//! A curve of any length in little memory: neighbours are merged as it grows.
+//! A curve of any length in bounded memory: neighbouring points are merged as it grows.
 
-/// So many points are the most; a terminal shows a few hundred.
+/// Maximum number of points; a terminal shows a few hundred.
 const MOST: usize = 2048;
 
-/// Points in the order of their places, each the mean of as many values as every other.
+/// Points in ascending order, each the mean of the same number of values.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     points: Vec<(f64, f64)>,
-    /// So many values make a point.
+    /// Number of values per point.
     stride: u32,
-    /// The values of the point that is not full: how many, and the sums of places and values.
+    /// The unfinished point: number of values, sum of positions, sum of values.
     open: (u32, f64, f64),
 }
 
@@ -24,7 +24,7 @@ impl Default for Curve {
 }
 
 impl Curve {
-    /// Adds a value; what is not finite can't be drawn and is left out.
+    /// Adds a value; one that is not finite can't be drawn and is skipped.
     pub(super) fn push(&mut self, place: f64, value: f64) {
         if !value.is_finite() {
             return;
@@ -44,7 +44,7 @@ impl Curve {
         }
     }
 
-    /// Every two neighbours become one.
+    /// Replaces each pair of neighbouring points by their mean.
     fn merge(&mut self) {
         let pairs = self.points.chunks_exact(2);
         self.points = pairs
@@ -57,7 +57,7 @@ impl Curve {
         self.stride = self.stride.saturating_mul(2);
     }
 
-    /// Takes back what lies behind a place.
+    /// Removes the points after `place`.
     pub(super) fn cut(&mut self, place: f64) {
         self.points.retain(|point| point.0 <= place);
         self.open = (0, 0.0, 0.0);
@@ -69,7 +69,7 @@ impl Curve {
     }
 }
 
-/// Points with the mean of their neighbours, of a fiftieth of the curve at each side.
+/// Smooths a curve by the mean over neighbours, up to a fiftieth of the curve on each side.
 pub(super) fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let side = points.len() / 50;
     let mean = |index: usize| {

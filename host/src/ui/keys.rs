@@ -1,10 +1,10 @@
-//! What keys do.
+//! Handles the keys of the live view.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::run::Wish;
 
-/// The panes that a small terminal shows one at a time.
+/// The panes, of which a small terminal shows one at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pane {
     #[default]
@@ -15,10 +15,10 @@ pub(super) enum Pane {
 }
 
 impl Pane {
-    /// In the order of their keys.
+    /// All panes, in the order of their keys.
     pub(super) const ALL: [Pane; 4] = [Pane::Curves, Pane::Metrics, Pane::Times, Pane::Log];
 
-    /// Its name, as people read it.
+    /// Name of the pane on the screen.
     pub(super) fn name(self) -> &'static str {
         match self {
             Pane::Curves => "curves",
@@ -28,7 +28,7 @@ impl Pane {
         }
     }
 
-    /// The one after it, or before it.
+    /// The pane `step` positions further on, wrapping around.
     fn beside(self, step: usize) -> Pane {
         let place = Pane::ALL.iter().position(|pane| *pane == self);
         let next = (place.unwrap_or(0) + step) % Pane::ALL.len();
@@ -36,41 +36,41 @@ impl Pane {
     }
 }
 
-/// What the user has chosen to see.
+/// The user's choices about what is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) pane: Pane,
-    /// Whether the training is to be ended: that is asked about first.
+    /// Whether the user is being asked to confirm the end of training.
     pub(super) asks_to_stop: bool,
     pub(super) shows_help: bool,
     pub(super) is_paused: bool,
-    /// The number of the line behind the log's last one that is shown; without it the newest is.
+    /// Number of the line after the last log line shown; `None` follows the newest line.
     pub(super) log_end: Option<u64>,
 }
 
-/// The log, as far as scrolling must know of it.
+/// Properties of the log needed for scrolling.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LogExtent {
-    /// The number of the first line there is, and of the one behind the last.
+    /// Number of the first line kept; `end` is that of the line after the last.
     pub(super) begin: u64,
     pub(super) end: u64,
-    /// How many lines are shown.
+    /// Number of lines shown.
     pub(super) height: u64,
 }
 
-/// What a key asks for that is not a matter of what is seen.
+/// An action requested by a key, other than a change of what is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// Something of the run.
+    /// A request to the run.
     Ask(Wish),
-    /// What Ctrl-C does without a view.
+    /// The effect of Ctrl-C without a view.
     Interrupt,
-    /// All of the screen anew.
+    /// Redraw the whole screen.
     Redraw,
 }
 
 impl Choice {
-    /// A key was pressed.
+    /// Handles a key press.
     pub(super) fn press(&mut self, key: KeyEvent, log: LogExtent) -> Option<Deed> {
         if key.kind == KeyEventKind::Release {
             return None;
@@ -110,7 +110,7 @@ impl Choice {
         None
     }
 
-    /// The answer to whether the training is to be ended.
+    /// Handles the answer to whether training should end.
     fn answer(&mut self, code: KeyCode) -> Option<Deed> {
         match code {
             KeyCode::Char('y' | 'Y') => {
@@ -129,7 +129,7 @@ impl Choice {
     fn scroll(&mut self, code: KeyCode, log: LogExtent) {
         let page = log.height.saturating_sub(1).max(1);
         let end = self.log_end.unwrap_or(log.end);
-        // The first page is full.
+        // At the start of the log, the page is full.
         let first = (log.begin + log.height).min(log.end);
         let end = match code {
             KeyCode::Up => end.saturating_sub(1),
@@ -192,7 +192,7 @@ mod tests {
             );
         }
         let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
-        // Whatever is asked about or shown.
+        // Regardless of questions and help.
         choice.asks_to_stop = true;
         assert_eq!(choice.press(control('c'), LOG), Some(Deed::Interrupt));
         assert_eq!(choice.press(control('l'), LOG), Some(Deed::Redraw));

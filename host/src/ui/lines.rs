@@ -1,25 +1,25 @@
-//! The lines of the log, as they come out of a file that is being written to.
+//! Lines of the log, read from a file that is still being written.
 
 use std::collections::VecDeque;
 
-/// So many lines are kept for scrolling; the file has all.
+/// Maximum number of lines kept for scrolling; the file has all of them.
 const MOST: usize = 2000;
 
-/// A line that does not end is broken here, in bytes.
+/// Maximum length of a line in bytes; longer ones are broken.
 const LONGEST: usize = 4096;
 
 /// The last lines of the log.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     kept: VecDeque<String>,
-    /// How many were dropped from the front.
+    /// Number of lines dropped from the front.
     dropped: u64,
-    /// What has come since the last line's end.
+    /// Bytes since the end of the last complete line.
     open: Vec<u8>,
 }
 
 impl Lines {
-    /// Takes bytes as they were written.
+    /// Appends bytes as they were written.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if *byte == b'\n' || self.open.len() >= LONGEST {
@@ -37,25 +37,25 @@ impl Lines {
         }
     }
 
-    /// How many lines there were so far.
+    /// Number of lines so far.
     pub(super) fn end(&self) -> u64 {
         self.dropped + self.kept.len() as u64
     }
 
-    /// The number of the first line that is kept.
+    /// Number of the first line kept.
     pub(super) fn begin(&self) -> u64 {
         self.dropped
     }
 
-    /// The lines before the `end`th, the last one first.
+    /// The lines before line `end`, the last one first.
     pub(super) fn before(&self, end: u64) -> impl Iterator<Item = &str> {
         let count = end.saturating_sub(self.dropped) as usize;
         self.kept.iter().take(count).rev().map(String::as_str)
     }
 }
 
-/// A line as a terminal would show it in the end: what was written over is gone, and so are escape
-/// sequences and other control characters.
+/// A line as a terminal would finally show it: without overwritten text, escape sequences and other control
+/// characters.
 fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_end_matches('\r');
@@ -65,7 +65,7 @@ fn shown(bytes: &[u8]) -> String {
     while let Some(c) = rest.next() {
         match c {
             '\x1b' => {
-                // `ESC [ parameters letter`; of other sequences the one letter goes.
+                // `ESC [ parameters letter`; of other sequences, one letter is dropped.
                 if rest.next() == Some('[') {
                     rest.by_ref().find(|c| ('@'..='~').contains(c));
                 }

@@ -1,8 +1,8 @@
-//! The live view of `sconce run --ui`: curves, progress, times and log on the whole terminal.
+//! The live view of `sconce run --ui`: curves, progress, timings and log on the full terminal.
 //!
-//! The training pushes numbers into a [`state`]; a thread of the view's own copies them some times a
-//! second, draws them ([`view`]), and asks for what [`keys`] say by a [`Remote`]. The [`terminal`] is
-//! given back however the process ends.
+//! The training thread stores numbers in a [`state`]; the view's own thread copies them several times a
+//! second, draws them ([`view`]), and passes on requests made by [`keys`] through a [`Remote`]. The
+//! [`terminal`] is restored however the process ends.
 
 mod curve;
 mod keys;
@@ -24,24 +24,24 @@ use crate::screen;
 #[cfg(unix)]
 pub(crate) use terminal::leave;
 
-/// A view that is to be: the run has a terminal that is good for one.
+/// A view not yet started; the run's terminal is suitable for one.
 pub(crate) struct View {
     state: Arc<state::Shared>,
     remote: Remote,
 }
 
-/// Why there is no view, for people.
+/// The reason why there is no view.
 pub(crate) struct NoView(String);
 
 impl NoView {
-    /// A line of words.
+    /// The reason as a one-line message.
     pub(crate) fn message(&self) -> String {
         format!("lines instead of the live view: {}", self.0)
     }
 }
 
 impl View {
-    /// A view of the run of this name, if the terminal is good for one.
+    /// Creates a view of the run of this name, if the terminal is suitable.
     pub(crate) fn of(run: &str, log: StderrLog) -> Result<View, NoView> {
         match why_not(log) {
             Some(reason) => Err(NoView(reason)),
@@ -52,7 +52,7 @@ impl View {
         }
     }
 
-    /// Where the run's words go from now on.
+    /// The log to be used by the run from now on.
     pub(crate) fn log(&self, lines: StderrLog) -> ViewLog {
         ViewLog {
             lines,
@@ -60,17 +60,17 @@ impl View {
         }
     }
 
-    /// What asks things of the run.
+    /// The handle for requests to the run.
     pub(crate) fn remote(&self) -> &Remote {
         &self.remote
     }
 
-    /// What the run is to show itself to.
+    /// The observer to be given to the run.
     pub(crate) fn observer(&self) -> &dyn Observer {
         self.state.as_ref()
     }
 
-    /// Takes the terminal and draws on it, until the value that is given back is dropped.
+    /// Takes over the terminal and draws on it until the returned value is dropped.
     #[cfg(unix)]
     pub(crate) fn begin(&self) -> std::io::Result<thread::Drawing> {
         thread::Drawing::begin(Arc::clone(&self.state), self.remote.clone())
@@ -94,10 +94,10 @@ fn why_not(log: StderrLog) -> Option<String> {
         return Some("`--quiet`".to_owned());
     }
     if !std::io::stderr().is_terminal() {
-        return Some("standard error is no terminal".to_owned());
+        return Some("standard error is not a terminal".to_owned());
     }
     if !std::io::stdin().is_terminal() {
-        return Some("standard input is no terminal".to_owned());
+        return Some("standard input is not a terminal".to_owned());
     }
     if screen::columns() == 0 {
         return Some("the terminal is a dumb one (`TERM`)".to_owned());
@@ -118,12 +118,12 @@ fn why_not(_: StderrLog) -> Option<String> {
     Some("it is not to be had on this system".to_owned())
 }
 
-/// There is no terminal to give back.
+/// There is no terminal to restore.
 #[cfg(not(unix))]
 pub(crate) fn leave() {}
 
-/// The log of a run with a view: lines go to standard error, which is the view's meanwhile; the line
-/// below them goes to the view.
+/// The log of a run with a view. Lines go to standard error, which the view has redirected, and the status
+/// line goes to the view.
 pub(crate) struct ViewLog {
     lines: StderrLog,
     state: Arc<state::Shared>,
@@ -137,7 +137,7 @@ impl Log for ViewLog {
     fn columns(&self) -> u16 {
         #[cfg(unix)]
         if let Some((columns, _)) = terminal::size() {
-            // The view leaves a column free at each side.
+            // The view leaves one column free on each side.
             return columns.saturating_sub(1).max(1);
         }
         self.lines.columns()

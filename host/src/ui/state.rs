@@ -1,4 +1,4 @@
-//! What the view knows of the run: the training pushes numbers, the view's thread copies them.
+//! What the view knows about the run: the training thread stores numbers, the view's thread copies them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,57 +10,57 @@ use super::curve::Curve;
 use crate::metric_board::PhaseMetrics;
 use crate::run::{Now, Observer, Profile};
 
-/// So many rows of metrics are kept.
+/// Maximum number of metric rows kept.
 const MOST_ROWS: usize = 500;
 
-/// The pace is that of the last few seconds: so many marks, one for each part of a second.
+/// Number of marks from which the current pace is computed; one is set every [`MARK_EVERY`] seconds.
 const MARKS: usize = 10;
 const MARK_EVERY: f64 = 0.5;
 
-/// The state, shared by the training and the view.
+/// The state shared by the training and the view.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     state: Mutex<State>,
-    /// Whether the view wants to know the times of the pass under way.
+    /// Whether the view wants the timings of the pass in progress.
     wants_times: AtomicBool,
 }
 
-/// What is known of the run.
+/// State of the run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
-    /// The run's name.
+    /// Name of the run.
     pub(super) name: String,
-    /// Where it is; nothing before its first pass.
+    /// Progress of the run; none before its first pass.
     pub(super) now: Option<Now>,
-    /// The batches of a training pass.
+    /// Number of batches in a training pass.
     pub(super) train_batches: u64,
-    /// The training's loss by iterations.
+    /// Training loss by iteration.
     pub(super) train_loss: Curve,
-    /// The validation's loss by training iterations.
+    /// Validation loss by training iteration.
     pub(super) val_loss: Curve,
-    /// The metrics, a row for each moment at which a pass ended.
+    /// Metrics, in one row for each iteration at which a pass ended.
     pub(super) rows: VecDeque<Arc<Row>>,
-    /// The best value of each metric whose name says which is better, and its iteration.
+    /// Best value of each metric whose name tells whether higher or lower is better, with its iteration.
     pub(super) best: Vec<Best>,
-    /// The place after the one that was compared last.
+    /// Index after the last entry that was compared.
     next_best: usize,
-    /// The times of the passes that are over, by phases.
+    /// Timings of finished passes, by phase.
     pub(super) times: Vec<(Phase, Profile)>,
-    /// Those of the passes under way, as far as they were when they were asked for: a validation may
-    /// be one in the midst of a training pass.
+    /// Timings of the passes in progress, as of the last request. A validation may take place in the middle
+    /// of a training pass.
     pub(super) passes: Vec<(Phase, Profile)>,
-    /// The line that a hook shows below all messages.
+    /// Status line of a hook, shown below all messages.
     pub(super) status: String,
-    /// Elapsed seconds, iterations and samples of the last few seconds.
+    /// Elapsed seconds, iterations and samples over the last few seconds.
     marks: VecDeque<(f64, u64, u64)>,
 }
 
-/// The metrics at a moment.
+/// Metrics at one iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Row {
-    /// Training iterations finished.
+    /// Number of training iterations finished.
     pub(super) iteration: u64,
-    /// Training epochs finished, the part of the one under way included.
+    /// Number of training epochs finished, including the fraction of the one in progress.
     pub(super) epoch: f64,
     /// Values by phase and name.
     pub(super) values: Vec<(Phase, String, f64)>,
@@ -76,20 +76,20 @@ pub(super) struct Best {
 }
 
 impl Shared {
-    /// The state of a run of this name.
+    /// The initial state of the run of this name.
     pub(super) fn new(name: &str) -> Shared {
         let shared = Shared::default();
         name.clone_into(&mut shared.lock().name);
         shared
     }
 
-    /// A copy; the times of the pass under way are in one of the next.
+    /// Copies the state, and requests the timings of the pass in progress for a later copy.
     pub(super) fn copy(&self) -> State {
         self.wants_times.store(true, Ordering::Relaxed);
         self.lock().clone()
     }
 
-    /// Sets the line that a hook shows.
+    /// Sets the status line of a hook.
     pub(super) fn set_status(&self, text: &str) {
         text.clone_into(&mut self.lock().status);
     }
@@ -102,7 +102,7 @@ impl Shared {
 impl Observer for Shared {
     fn sees(&self, now: &Now) -> bool {
         self.lock().sees(now);
-        // The copy that asks for them is rare; the flag is looked at after every iteration.
+        // Requests by copies are rare; the flag is checked after every iteration.
         self.wants_times.load(Ordering::Relaxed) && self.wants_times.swap(false, Ordering::Relaxed)
     }
 
@@ -163,7 +163,7 @@ impl State {
         for (name, value) in &values {
             self.compare(phase, name, *value, now.iteration);
         }
-        // Those of a table are too many for columns.
+        // The values of a table (`recall/3`) are too many for columns.
         let values = values.into_iter().filter(|(name, _)| !name.contains('/'));
         let values = values.map(|(name, value)| (phase, name, value));
         match self.rows.back_mut() {
@@ -188,7 +188,7 @@ impl State {
         self.passes.retain(|(known, _)| *known != phase);
     }
 
-    /// A hook has rolled back: what came later is not so any more.
+    /// Removes what came later, after a hook has rolled back.
     fn go_back(&mut self, iteration: u64) {
         self.train_loss.cut(iteration as f64);
         self.val_loss.cut(iteration as f64);
@@ -200,7 +200,7 @@ impl State {
         let Some(rule) = Rule::of_metric(name) else {
             return;
         };
-        // They come in one order, so that almost always it is the one after the last.
+        // Metrics come in a fixed order, so this is almost always the entry after the last one.
         let is_it = |best: &Best| best.phase == phase && best.name == name;
         let next = self.next_best;
         let index = if self.best.get(next).is_some_and(is_it) {
@@ -230,7 +230,7 @@ impl State {
         best.find(|best| best.phase == phase && best.name == name)
     }
 
-    /// The times of a phase, those of the pass under way included.
+    /// Timings of a phase, including the pass in progress.
     pub(super) fn times_of(&self, phase: Phase) -> Option<Profile> {
         let done = self.times.iter().find(|(known, _)| *known == phase);
         let under_way = self.passes.iter().find(|(known, _)| *known == phase);
@@ -260,7 +260,7 @@ impl State {
         ))
     }
 
-    /// The part of the training that is done, from 0 to 1.
+    /// The fraction of training that is done, from 0 to 1.
     pub(super) fn done(&self) -> f64 {
         let Some(now) = self.now else { return 0.0 };
         let total = now.epochs.saturating_mul(self.train_batches);
@@ -268,7 +268,7 @@ impl State {
     }
 }
 
-/// A part of a whole, from 0 to 1.
+/// The fraction `done / total`, from 0 to 1.
 pub(super) fn part(done: u64, total: u64) -> f64 {
     if total == 0 {
         return 0.0;
@@ -281,7 +281,7 @@ pub(super) mod tests {
     use super::*;
     use crate::run::HookTime;
 
-    /// Where a run of 4 epochs of 10 batches is after so many iterations.
+    /// Progress after `iteration` iterations of a run of 4 epochs of 10 batches.
     pub(in crate::ui) fn at(phase: Phase, iteration: u64) -> Now {
         Now {
             phase,
@@ -298,7 +298,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The times of a pass of 2 seconds.
+    /// Timings of a pass of 2 seconds.
     pub(in crate::ui) fn pass() -> Profile {
         Profile {
             passes: 1,
@@ -325,7 +325,7 @@ pub(super) mod tests {
         ]
     }
 
-    /// A run in the midst of its third epoch.
+    /// A run in the middle of its third epoch.
     pub(in crate::ui) fn in_the_third_epoch() -> State {
         let mut state = State {
             name: "digits".to_owned(),

@@ -1,12 +1,12 @@
-//! The terminal while the view has it: entered once, and given back however the process ends.
+//! The terminal while the view uses it: entered once, and restored however the process ends.
 //!
-//! Meanwhile standard error, and standard output where it is the same terminal, lead to a file
-//! without a name: whoever writes to them (the host, a hook, a library, a process that one of them
-//! starts) can't tear the view, and can't be kept waiting by it. The view shows the file's last
-//! lines, and when the terminal is given back all of it is written there.
+//! In the meantime standard error, and standard output if it is the same terminal, are redirected to an
+//! unnamed file: writers (the host, a hook, a library, or a process that one of them starts) can neither
+//! disturb the view nor be blocked by it. The view shows the file's last lines, and all of it is written to
+//! the terminal when that is restored.
 //!
-//! [`leave`] is also called by handlers of signals and by the watchdog: it takes no lock, asks for no
-//! memory, and does everything by system calls.
+//! [`leave`] is also called by signal handlers and by the watchdog: it takes no lock, allocates no memory,
+//! and only uses system calls.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -20,37 +20,37 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 
 use crate::faults;
 
-/// The other screen, empty, without a cursor.
+/// Enters the alternate screen, clears it and hides the cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[?25l";
 
-/// Colours and cursor as they were, and the screen too.
+/// Resets colours, shows the cursor, and leaves the alternate screen.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// Everything off the screen, before all of it is drawn again.
+/// Clears the screen before it is redrawn.
 const CLEAR: &[u8] = b"\x1b[0m\x1b[2J";
 
-/// What there is to give back; never dropped, for the sake of signals' handlers.
+/// State to restore; never dropped, because signal handlers use it.
 struct Held {
-    /// The terminal, behind standard error.
+    /// The terminal that standard error referred to.
     screen: OwnedFd,
-    /// The same behind standard output, if it is a terminal.
+    /// The same for standard output, if it is a terminal.
     output: Option<OwnedFd>,
-    /// Its modes.
+    /// Modes of the terminal.
     modes: Termios,
-    /// What was written meanwhile.
+    /// What was written in the meantime.
     written: File,
 }
 
 static HELD: OnceLock<Held> = OnceLock::new();
 
-/// Whether the view has the terminal.
+/// Whether the view is using the terminal.
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 
-/// Takes the terminal.
+/// Takes over the terminal.
 ///
 /// # Errors
 ///
-/// Where something of it can't be done; then the terminal is as it was.
+/// If a step fails; then the terminal is as before.
 pub(super) fn enter() -> io::Result<()> {
     io::stdout().flush()?;
     let modes = tcgetattr(stdin())?;
@@ -92,15 +92,15 @@ fn take(held: &Held) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the terminal back, with everything that was written meanwhile. Does nothing where the view
-/// doesn't have it.
+/// Restores the terminal, and writes to it everything written in the meantime. Does nothing if the view isn't
+/// using it.
 pub(crate) fn leave() {
     if !IS_HELD.swap(false, Ordering::SeqCst) {
         return;
     }
     let Some(held) = HELD.get() else { return };
     write_all(&held.screen, LEAVE);
-    // Keys that nobody has read were not meant for the shell. What fails here fails for good.
+    // Unread keys were not meant for the shell. Errors here can't be handled.
     let _ = tcsetattr(stdin(), OptionalActions::Flush, &held.modes);
     let _ = dup2_stderr(&held.screen);
     if let Some(output) = &held.output {
@@ -120,32 +120,32 @@ fn write_all(to: &OwnedFd, bytes: &[u8]) {
         match write(to, rest) {
             Ok(count @ 1..) => rest = rest.get(count..).unwrap_or_default(),
             Err(rustix::io::Errno::INTR) => {}
-            // A terminal that is gone.
+            // The terminal is gone.
             _ => return,
         }
     }
 }
 
-/// The bytes that were written to standard error and output from a place on, as many as there is
-/// room for.
+/// Reads what was written to standard error and output from offset `place` on, as much as fits. Returns the
+/// number of bytes.
 pub(super) fn written(place: u64, room: &mut [u8]) -> usize {
     let Some(held) = HELD.get() else { return 0 };
     pread(&held.written, room, place).unwrap_or(0)
 }
 
-/// Columns and lines; nothing where the view doesn't have the terminal.
+/// Columns and lines; `None` if the view isn't using the terminal.
 pub(super) fn size() -> Option<(u16, u16)> {
     let held = HELD.get().filter(|_| IS_HELD.load(Ordering::SeqCst))?;
     let size = tcgetwinsize(&held.screen).ok()?;
     Some((size.ws_col, size.ws_row))
 }
 
-/// The screen, for drawing. What is drawn after the end is gone.
+/// Writes to the screen; discards output once the terminal has been restored.
 #[derive(Debug)]
 pub(super) struct Screen;
 
 impl Screen {
-    /// Takes everything off it.
+    /// Clears the screen.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         self.write_all(CLEAR)
     }

@@ -1,4 +1,4 @@
-//! The view's thread: looks at the run and at the keys, and draws.
+//! The view's thread: reads the run's state and the keys, and draws.
 
 use std::io::{self, BufWriter};
 use std::sync::Arc;
@@ -19,27 +19,27 @@ use super::terminal::{self, Screen};
 use super::view::{self, Palette, Picture};
 use crate::run::{Now, Remote};
 
-/// So long between two pictures; a key is answered at once.
+/// Time between two frames; keys are handled immediately.
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// A look at the end and at the keys.
+/// Maximum time between checks for the end and for keys.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The thread under way; its end gives the terminal back.
+/// The running thread; when it ends, the terminal is restored.
 pub(crate) struct Drawing {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Drawing {
-    /// Takes the terminal and begins to draw.
+    /// Takes over the terminal and starts to draw.
     pub(super) fn begin(state: Arc<Shared>, remote: Remote) -> io::Result<Drawing> {
         terminal::enter()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&is_over);
         let body = move || {
             let _end = GiveBack;
-            // A terminal that can't be drawn on any more: the run goes on in lines.
+            // If the terminal can no longer be drawn on, the run continues with plain lines.
             drop(Painter::new(state, remote).and_then(|mut painter| painter.paint(&told)));
         };
         let thread = thread::Builder::new().name("view".to_owned()).spawn(body);
@@ -60,13 +60,13 @@ impl Drop for Drawing {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // A panic of it has been told.
+            // A panic has already been reported.
             drop(thread.join());
         }
     }
 }
 
-/// Gives the terminal back, at a panic too.
+/// Restores the terminal on drop, including on a panic.
 struct GiveBack;
 
 impl Drop for GiveBack {
@@ -82,14 +82,14 @@ struct Painter {
     remote: Remote,
     choice: Choice,
     lines: Lines,
-    /// So much of what was written has become lines.
+    /// Number of bytes of the written text already split into lines.
     read: u64,
     palette: Palette,
     paper: Paper,
     size: (u16, u16),
-    /// Lines of the log on the screen.
+    /// Number of log lines on the screen.
     log_height: u16,
-    /// Where the run was, and since when that is known.
+    /// Last progress of the run, and the time at which it was first seen.
     now: (Option<Now>, Instant),
 }
 
@@ -137,7 +137,7 @@ impl Painter {
         };
         match self.choice.press(*key, log) {
             Some(Deed::Ask(wish)) => self.remote.ask(wish),
-            // To the handler that hears it without a view.
+            // To the handler that Ctrl-C reaches without a view.
             Some(Deed::Interrupt) => kill_process(getpid(), Signal::INT)?,
             Some(Deed::Redraw) => self.size = (0, 0),
             None => {}
@@ -170,7 +170,7 @@ impl Painter {
         Ok(())
     }
 
-    /// Seconds since the run has told where it is.
+    /// Seconds since the run last reported its progress.
     fn since(&mut self, state: &State) -> f64 {
         if self.now.0 != state.now {
             self.now = (state.now, Instant::now());
@@ -191,7 +191,7 @@ impl Painter {
     }
 }
 
-/// An empty screen of this size.
+/// Creates an empty screen of this size.
 fn paper((columns, lines): (u16, u16)) -> io::Result<Paper> {
     let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, Screen));
     let viewport = Viewport::Fixed(Rect::new(0, 0, columns, lines));

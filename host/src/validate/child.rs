@@ -1,4 +1,4 @@
-//! The process of one test: takes its order from standard input, runs the test, leaves an answer.
+//! The process of one test: reads its order from standard input, runs the test, writes an answer.
 
 use std::io::Read;
 
@@ -13,19 +13,19 @@ use crate::{exit, files};
 /// The hidden subcommand.
 pub(crate) const COMMAND: &str = "validate-test";
 
-/// The file of the answer, in the test's directory.
+/// Name of the answer file in the test's directory.
 pub(super) const ANSWER: &str = "answer.json";
 
-/// What a test leaves.
+/// The result of a test process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Answer {
-    /// The order's.
+    /// The token from the order.
     pub(super) token: String,
     #[serde(flatten)]
     pub(super) finding: Finding,
 }
 
-/// The hidden subcommand: runs one test.
+/// Entry point of the hidden subcommand: runs one test.
 pub(crate) fn answer() -> u8 {
     match try_answer() {
         Ok(()) => exit::DONE,

@@ -1,4 +1,4 @@
-//! Configurations: what the schema says, and what the hook makes of what it says.
+//! Tests of configurations: what the schema states, and how the hook handles it.
 
 use jsonschema::meta;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ pub(super) const GROUP: Group = Group {
         },
         Test {
             name: "config.ranges",
-            about: "At the bounds of every number there is no panic, and beyond them an error that \
+            about: "A number at its bounds causes no panic, and one beyond them an error that \
                     names the key.",
             advice: "Write `#[schemars(range(min = …, max = …))]` on numbers, and check what it can't \
                      say in `Hook::new`.",
@@ -109,13 +109,13 @@ pub(super) const GROUP: Group = Group {
 fn schema(subject: &Subject) -> Checked {
     let schema = subject.schema()?;
     if let Err(error) = meta::validate(&schema) {
-        return Ok(failed(format!("it is no valid JSON Schema: {error}")));
+        return Ok(failed(format!("it is not a valid JSON Schema: {error}")));
     }
     if let Err(error) = jsonschema::validator_for(&schema) {
         return Ok(failed(format!("it can't be used as a schema: {error}")));
     }
     if schema.get("type") != Some(&json!("object")) {
-        return Ok(failed("it is no schema of an object"));
+        return Ok(failed("it is not a schema of an object"));
     }
     let count = options(&schema).len();
     let required = required(&schema);
@@ -140,7 +140,7 @@ fn defaults(subject: &Subject) -> Checked {
     match subject.try_play(&script) {
         Ok(_) => Ok(passed("")),
         Err(refusal) if refusal.is_panic() => Ok(failed(refusal.text)),
-        // It may want one of several options, which a schema can hardly say.
+        // It may require one of several options, which a schema can hardly express.
         Err(refusal) => Ok(warning(refusal.line())),
     }
 }
@@ -180,8 +180,8 @@ fn ranges(subject: &Subject) -> Checked {
     each_value(subject, configs::bounds)
 }
 
-/// Gives every option every one of some values: what the schema refuses is refused by the option's
-/// name, and nothing panics.
+/// Sets every option to each of the given values. Values that the schema rejects must be rejected with the
+/// option's name, and nothing may panic.
 fn each_value(subject: &Subject, values: fn(&Value) -> Vec<Value>) -> Checked {
     let schema = subject.schema()?;
     let least = subject.config()?;
@@ -256,7 +256,7 @@ fn random(subject: &Subject) -> Checked {
     Ok(unless(&problems, Verdict::Failed, facts))
 }
 
-/// Puts a value of any kind in the place of one, or adds a key.
+/// Replaces a member's value by one of a random type, or adds a key.
 fn spoil(config: &mut Value, stream: &mut crate::random::Stream) {
     let Value::Object(members) = config else {
         return;
@@ -312,7 +312,7 @@ fn extremes(subject: &Subject) -> Checked {
     )))
 }
 
-/// A run with a configuration; whether there was one. A panic ends the test.
+/// Plays a run with a configuration; returns whether it started. A panic ends the test.
 fn run_with(subject: &Subject, config: Value) -> Result<bool, Finding> {
     let text = config.to_string();
     let told = |panic: &str| failed(format!("with {text}: {panic}"));

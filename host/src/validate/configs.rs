@@ -1,14 +1,14 @@
-//! Configurations made from a JSON Schema: the least one, random ones, and wrong ones.
+//! Configurations generated from a JSON Schema: minimal, random and invalid ones.
 
 use serde_json::{Map, Value, json};
 
 use crate::manifest::schema_check;
 use crate::random::Stream;
 
-/// How deep a made value goes.
+/// Maximum depth of generated values.
 const DEEPEST: usize = 4;
 
-/// The keys that a configuration can have, with the schemas of their values.
+/// The keys that a configuration may have, with the schemas of their values.
 pub(super) fn options(schema: &Value) -> Vec<(&str, &Value)> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let properties = properties.into_iter().flatten();
@@ -26,12 +26,12 @@ pub(super) fn required(schema: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// A configuration with no more than the schema wants.
+/// The minimal configuration that the schema allows.
 pub(super) fn least(schema: &Value) -> Value {
     object(schema, &mut Choice::Least, 0)
 }
 
-/// A configuration that the schema allows; nothing where none was found.
+/// A random configuration that the schema allows; `None` if none was found.
 pub(super) fn random(schema: &Value, stream: &mut Stream) -> Option<Value> {
     (0..20)
         .map(|_| object(schema, &mut Choice::Random(stream), 0))
@@ -47,7 +47,7 @@ pub(super) fn with(config: &Value, key: &str, value: Value) -> Value {
     config
 }
 
-/// A value of every kind of JSON, and some that look like others.
+/// A value of every JSON type, and some that look like another type.
 pub(super) fn kinds() -> Vec<Value> {
     vec![
         Value::Null,
@@ -67,7 +67,7 @@ pub(super) fn kinds() -> Vec<Value> {
     ]
 }
 
-/// What lies at and around the bounds of a number's schema, wherever it has some.
+/// Values at and around the bounds of a number's schema, if it has any.
 pub(super) fn bounds(schema: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     for branch in branches(schema) {
@@ -110,7 +110,7 @@ pub(super) fn bounds(schema: &Value) -> Vec<Value> {
     found
 }
 
-/// The ways in which a schema can be met: itself, or those that it lists.
+/// The alternatives of a schema: itself, or those that it lists.
 fn branches(schema: &Value) -> Vec<&Value> {
     let listed = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key));
     match listed.and_then(Value::as_array) {
@@ -127,11 +127,11 @@ fn has(kind: &Value, name: &str) -> bool {
     }
 }
 
-/// How what is left open is decided.
+/// The policy for open choices.
 enum Choice<'a> {
-    /// The default, else the first or the least that there is.
+    /// The default, else the first or the smallest possibility.
     Least,
-    /// By chance.
+    /// A random possibility.
     Random(&'a mut Stream),
 }
 
@@ -143,7 +143,7 @@ impl Choice<'_> {
         }
     }
 
-    /// True with this chance; never for the least.
+    /// True with this probability; never for `Least`.
     fn happens(&mut self, chance: f64) -> bool {
         match self {
             Choice::Least => false,
@@ -212,7 +212,7 @@ fn number(schema: &Value, choice: &mut Choice<'_>) -> f64 {
     let low = bound("minimum").or(bound("exclusiveMinimum").map(|bound| bound + step));
     let high = bound("maximum").or(bound("exclusiveMaximum").map(|bound| bound - step));
     let low = low.unwrap_or_else(|| high.map_or(0.0, |high| high.min(0.0)));
-    // Of what has no upper bound not the hugest: that has a test of its own.
+    // Without an upper bound, avoid huge values: another test tries those.
     let high = high.unwrap_or(f64::MAX).min(low + 50.0);
     match choice {
         Choice::Least => low.max(1.0).min(high),

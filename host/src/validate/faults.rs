@@ -1,4 +1,4 @@
-//! A host, a disk and a directory that refuse.
+//! Tests with a host, a disk and a directory that refuse operations.
 
 use super::finding::{Checked, Finding, failed, passed, skipped};
 use super::resources;
@@ -55,7 +55,7 @@ fn refusals(subject: &Subject) -> Checked {
 }
 
 fn directory(subject: &Subject) -> Checked {
-    // A file is in the directory's place: that holds for the administrator too.
+    // A file takes the directory's place, which also stops the administrator.
     let file = subject.place.join("no-directory");
     if let Err(error) = std::fs::write(&file, "a file") {
         return Ok(skipped(format!("the test's files: {error}")));
@@ -81,7 +81,7 @@ fn full_disk(subject: &Subject) -> Checked {
             _ => "full-later",
         };
         let script = Script::plain(name);
-        // The test's own files are written before.
+        // The test's own files are written before the limit applies.
         let checked = subject
             .checked(&script)
             .map_err(|refusal| skipped(refusal.text))?;

@@ -1,4 +1,4 @@
-//! The library as a file, and what opening it does.
+//! Tests of the library file, and of opening it.
 
 use std::time::Instant;
 
@@ -107,7 +107,7 @@ pub(super) const GROUP: Group = Group {
 };
 
 fn structure(subject: &Subject) -> Checked {
-    // The refusal is the finding here, where other tests are only skipped.
+    // A refusal is the result here; other tests are skipped for it.
     let plugin = inspect(&subject.file).map_err(|refusal| failed(refusal.cause.to_string()))?;
     let PluginMetadata {
         name,
@@ -149,7 +149,7 @@ fn opens(subject: &Subject) -> Checked {
     if !library.warnings().is_empty() {
         return Ok(failed(library.warnings().join("\n")));
     }
-    // Standard output leads to standard error while it is opened; both are the test's own.
+    // While it is opened, standard output leads to standard error; both belong to this test.
     let printed = std::fs::metadata(subject.place.join("stderr.txt"));
     if printed.is_ok_and(|file| file.len() > 0) {
         return Ok(warning("it prints when it is opened"));
@@ -207,7 +207,7 @@ fn file_name(subject: &Subject) -> Checked {
     )))
 }
 
-/// The beginnings of the names of libraries that are wherever Rust programs run.
+/// Prefixes of the names of libraries available wherever Rust programs run.
 const COMPANIONS: &[&str] = &[
     "libc.so",
     "libm.so",
@@ -236,7 +236,7 @@ fn dependencies(subject: &Subject) -> Checked {
     Ok(unless(&others, Verdict::Warning, plugin.needed.join(", ")))
 }
 
-/// What every processor of a 64-bit target has.
+/// Features of every processor of a 64-bit target.
 const BASELINE: &[&str] = &["fxsr", "sse", "sse2", "x87", "neon", "fp", "pmuv3"];
 
 fn processor(subject: &Subject) -> Checked {

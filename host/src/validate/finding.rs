@@ -1,26 +1,26 @@
-//! What came of a test.
+//! Results of tests.
 
 use serde::{Deserialize, Serialize};
 
-/// What a test answers; the error is the same, for an early end.
+/// Result of a test; the error has the same type, for an early return.
 pub(super) type Checked = Result<Finding, Finding>;
 
-/// What came of a test.
+/// Verdict of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It holds.
+    /// The requirement holds.
     Passed,
-    /// It could not be tried, or means nothing here.
+    /// The test could not be run, or does not apply.
     Skipped,
-    /// It holds, but something is not as it should be.
+    /// The requirement holds, but something is not as it should be.
     Warning,
-    /// It does not hold.
+    /// The requirement does not hold.
     Failed,
 }
 
 impl Verdict {
-    /// All of them, from good to bad.
+    /// All verdicts, from good to bad.
     pub const ALL: [Verdict; 4] = [
         Verdict::Passed,
         Verdict::Skipped,
@@ -28,7 +28,7 @@ impl Verdict {
         Verdict::Failed,
     ];
 
-    /// Its name in results.
+    /// Name of the verdict in results.
     pub const fn name(self) -> &'static str {
         match self {
             Verdict::Passed => "passed",
@@ -39,12 +39,12 @@ impl Verdict {
     }
 }
 
-/// What came of a test, and the facts behind it.
+/// Verdict of a test, with the facts behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What came of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Numbers, reasons, messages; may have several lines, may be empty.
+    /// Numbers, reasons or messages; may have several lines or be empty.
     pub facts: String,
 }
 
@@ -71,7 +71,7 @@ fn finding(verdict: Verdict, facts: impl Into<String>) -> Finding {
     }
 }
 
-/// Passed where there are no problems, else `verdict` with all of them.
+/// Passed if there are no problems, else `verdict` with all of them.
 pub(super) fn unless(problems: &[String], verdict: Verdict, facts: impl Into<String>) -> Finding {
     if problems.is_empty() {
         return passed(facts);

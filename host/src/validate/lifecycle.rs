@@ -1,4 +1,4 @@
-//! From creation to drop, in every order that a host knows.
+//! Tests from creation to drop, in every order that a host uses.
 
 use sconce_plugin_api::Phase;
 use serde_json::json;
@@ -56,7 +56,7 @@ pub(super) const GROUP: Group = Group {
         },
         Test {
             name: "lifecycle.zero-epochs",
-            about: "A run that trains nothing is no error.",
+            about: "A run that trains nothing is not an error.",
             advice: "Don't divide by counts that can be zero; don't expect a first batch.",
             level: 3,
             scope: Scope::Hook,
@@ -64,7 +64,7 @@ pub(super) const GROUP: Group = Group {
         },
         Test {
             name: "lifecycle.evaluation-only",
-            about: "A run that only evaluates the test data is no error.",
+            about: "A run that only evaluates the test data is not an error.",
             advice: "Don't expect `before_epoch` of the training to have been called.",
             level: 3,
             scope: Scope::Hook,
@@ -146,7 +146,7 @@ fn create_drop(subject: &Subject) -> Checked {
     ))
 }
 
-/// Files and threads that are there and were not.
+/// Descriptions of additional open files and threads.
 fn left(before: &Holdings, after: &Holdings) -> Vec<String> {
     let more = [
         ("files", before.files, after.files),
@@ -244,7 +244,7 @@ fn exception(subject: &Subject) -> Checked {
 }
 
 fn leaves_nothing(subject: &Subject) -> Checked {
-    // What the host itself keeps after a first run is there before the second.
+    // After a first run, whatever the host itself keeps is already allocated.
     subject.play(&Script {
         hooks: 0,
         ..Script::plain("without")
@@ -272,7 +272,7 @@ fn leaves_nothing(subject: &Subject) -> Checked {
             .map(|(_, line)| line.clone()),
     );
     if let (Some(before), Some(after)) = (before, Holdings::now()) {
-        // Opening the private copy of the library takes a file.
+        // The private copy of the library takes one file.
         let after = Holdings {
             files: after.files.saturating_sub(COPY),
             ..after
@@ -282,7 +282,7 @@ fn leaves_nothing(subject: &Subject) -> Checked {
     Ok(unless(&problems, Verdict::Failed, ""))
 }
 
-/// The files that the host keeps open for a library: its private copy.
+/// Number of files that the host keeps open for a library: its private copy.
 const COPY: usize = 1;
 
 fn every_form(subject: &Subject) -> Checked {

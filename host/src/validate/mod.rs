@@ -1,12 +1,12 @@
-//! The conformance suite for authors of plugins: what `sconce validate` runs.
+//! The conformance suite for plugin authors, run by `sconce validate`.
 //!
-//! Every test runs in a process of its own: this program's executable with a hidden subcommand. It has
-//! passed only if that process answers with the token it was given; a crash, an exit, a hang or a panic
-//! is a test that failed, with its reason, and the next one begins. The tests of a group are in one
-//! file; `docs/validating.md` lists them all.
+//! Every test runs in its own process: this program's executable with a hidden subcommand. It only passes if
+//! that process answers with the token it was given; after a crash, an exit, a hang or a panic the test has
+//! failed, with the reason, and the next one begins. The tests of a group are in one file;
+//! `docs/validating.md` lists them all.
 //!
-//! A test that needs a run plays one on a small `stage`: the manifest, the plugin's gates, the loop
-//! and the checkpoints of a real run, with a witness among the hooks.
+//! A test that needs a run plays one on a small `stage`: with the manifest, the plugin gates, the loop and
+//! the checkpoints of a real run, and with a witness among the hooks.
 
 mod child;
 mod config;

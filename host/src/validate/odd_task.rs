@@ -1,4 +1,4 @@
-//! The small run's task, with numbers and names that no sane task has.
+//! The small run's task, with numbers and names that no normal task has.
 
 use std::sync::Arc;
 
@@ -10,21 +10,20 @@ use crate::nn::{ModuleInfo, Pass, Summary};
 use crate::parameters::Parameters;
 use crate::task::Task;
 
-/// What is odd about a task.
+/// The peculiarity of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Oddity {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// From the second batch on every loss is multiplied by this, which is not finite, and so are the
-    /// metrics.
+    /// From the second batch on, the loss and the metrics are multiplied by this factor, which is not finite.
     Factor(f64),
     /// Metrics with odd names and extreme values.
     Metrics,
 }
 
-/// Metrics that no sane task has: an empty name, control characters, 64 KiB; the greatest number, minus
-/// zero and the least number.
+/// Metrics that no normal task has. One name is odd, one is empty, and one is 64 KiB long; the values are the
+/// largest float, minus zero, and the smallest positive float.
 fn odd_metrics() -> [(String, f64); 3] {
     [
         ("a\nb\0\"\u{1f525}/{x},y z".to_owned(), f64::MAX),
@@ -57,7 +56,7 @@ impl OddTask {
 
     fn factor(&self) -> Option<f64> {
         match self.oddity {
-            // The audit of the first iteration would end the run.
+            // Not from the start: the audit of the first iteration would end the run.
             Oddity::Factor(factor) if self.batches > 1 => Some(factor),
             _ => None,
         }

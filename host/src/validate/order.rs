@@ -1,28 +1,28 @@
-//! What the process of a test is told to do.
+//! Instructions for the process of a test.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The file that says what the test is doing, for the case that it does not come back.
+/// File that records the current action of the test, in case the process does not complete it.
 pub(super) const DOING: &str = "doing.txt";
 
-/// What a test is to do.
+/// Instructions for one test.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
-    /// What the answer must carry.
+    /// Token that the answer must contain.
     pub(super) token: String,
-    /// The test's name.
+    /// Name of the test.
     pub(super) test: String,
-    /// The library.
+    /// Path of the library.
     pub(super) library: PathBuf,
-    /// The hook's name; empty for tests of the library.
+    /// Name of the hook; empty for tests of the library.
     pub(super) hook: String,
     /// The hook's configuration, if the user gave one.
     pub(super) config: Option<Value>,
-    /// The seed of everything random.
+    /// Seed of everything random.
     pub(super) seed: u64,
-    /// A directory of the test's own.
+    /// Directory for this test only.
     pub(super) place: PathBuf,
 }

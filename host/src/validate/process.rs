@@ -1,4 +1,4 @@
-//! The process of a test from outside: started, watched, and ended when its time is over.
+//! Runs the process of a test: starts it, watches it, and kills it after the time limit.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,11 +12,11 @@ use super::order::{DOING, Order};
 use crate::diagnostic::shortened;
 use crate::subprocess::{ending, executable, last_lines, watch};
 
-/// Runs a test in a process of its own.
+/// Runs a test in its own process.
 ///
 /// # Errors
 ///
-/// Where there can be none.
+/// If the process can't be started.
 pub(super) fn run(order: &Order, limit: Duration) -> io::Result<Finding> {
     let place = &order.place;
     let errors = place.join("stderr.txt");
@@ -24,7 +24,7 @@ pub(super) fn run(order: &Order, limit: Duration) -> io::Result<Finding> {
     command
         .arg(COMMAND)
         .current_dir(place)
-        // The same bits on every machine, and little else running.
+        // For the same bits on every machine, and few other threads.
         .env("RAYON_NUM_THREADS", "1")
         .env("CANDLE_NUM_THREADS", "1")
         .env_remove(crate::plugin::search::VARIABLE)
@@ -35,7 +35,7 @@ pub(super) fn run(order: &Order, limit: Duration) -> io::Result<Finding> {
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // One that is gone already has its reason, which its status tells.
+        // If the process has already ended, its exit status gives the reason.
         drop(input.write_all(serde_json::to_string(order)?.as_bytes()));
     }
     let status = watch(&mut child, limit)?;

@@ -1,4 +1,4 @@
-//! What a hook does to the training's bits.
+//! Tests of a hook's effect on the bits of the training.
 
 use super::finding::{Checked, failed, passed, skipped, warning};
 use super::stage::Script;

@@ -1,18 +1,18 @@
-//! What a process holds: files, threads, memory; and limits on them for a test's process.
+//! Resources held by a process, and limits on them for a test's process.
 
-/// What this process holds.
+/// Resources held by this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holdings {
-    /// Open files.
+    /// Number of open files.
     pub(super) files: usize,
-    /// Threads.
+    /// Number of threads.
     pub(super) threads: usize,
-    /// Memory in pages of its own, in bytes.
+    /// Private memory, in bytes.
     pub(super) memory: u64,
 }
 
 impl Holdings {
-    /// Now; nothing on systems that don't say.
+    /// Current values; `None` on systems that don't report them.
     pub(super) fn now() -> Option<Holdings> {
         let count = |directory| std::fs::read_dir(directory).ok().map(Iterator::count);
         let text = std::fs::read_to_string("/proc/self/statm").ok()?;
@@ -29,13 +29,14 @@ impl Holdings {
 
 const PAGE: u64 = 4096;
 
-/// Runs `body` while no file can grow beyond so many bytes: as on a disk that is full.
+/// Runs `body` while no file can grow beyond `bytes` bytes, as on a full disk.
 #[cfg(target_os = "linux")]
 pub(super) fn with_full_disk<T>(bytes: u64, body: impl FnOnce() -> T) -> Option<T> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let before = getrlimit(Resource::Fsize);
-    // SAFETY: the write then fails, instead of the signal's ending the process.
+    // SAFETY: ignoring a signal installs no handler; writes beyond the limit then fail instead of ending the
+    // process.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let limit = Rlimit {
         current: Some(bytes),
@@ -47,7 +48,7 @@ pub(super) fn with_full_disk<T>(bytes: u64, body: impl FnOnce() -> T) -> Option<
     Some(result)
 }
 
-/// There is no such limit here.
+/// This system has no such limit.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn with_full_disk<T>(_bytes: u64, _body: impl FnOnce() -> T) -> Option<T> {
     None

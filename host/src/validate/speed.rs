@@ -1,4 +1,4 @@
-//! What a hook costs.
+//! Tests of a hook's costs.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ pub(super) const GROUP: Group = Group {
     ],
 };
 
-/// A run of so many iterations, of one sample each.
+/// Plays a run of `epochs` epochs with batches of one sample.
 fn long(
     subject: &Subject,
     name: &'static str,
@@ -73,7 +73,7 @@ fn cost(subject: &Subject) -> Checked {
     Ok(passed(facts))
 }
 
-/// Growth in bytes per iteration of which a warning is given, and at which the test has failed.
+/// Growth in bytes per iteration that causes a warning, and that fails the test.
 const BOUNDS: (f64, f64) = (1024.0, 65536.0);
 
 fn memory(subject: &Subject) -> Checked {
@@ -92,7 +92,7 @@ fn memory(subject: &Subject) -> Checked {
     })
 }
 
-/// How many bytes of memory an iteration takes for good, once the run has settled.
+/// Permanent memory growth in bytes per iteration, once the run has settled.
 fn growth(subject: &Subject, name: &'static str, hooks: usize) -> Result<Option<f64>, Finding> {
     let played = long(subject, name, hooks, 60)?;
     let iterations = played.report.iterations.saturating_sub(10 * 24);

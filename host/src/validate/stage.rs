@@ -1,4 +1,4 @@
-//! The small run that tests play: a real one, in a directory of the test's own.
+//! The small run that tests play: a real run, in the test's own directory.
 
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -24,35 +24,35 @@ use crate::run::{Outcome, Plan, Report, Resume, RunError, Trainer};
 use crate::session::{self, Checked, Failure, FromManifest, Selection};
 use crate::task::Task;
 
-/// What is played.
+/// Description of a run to play.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
-    /// The run's name within the test.
+    /// Name of the run within the test.
     pub(super) name: &'static str,
-    /// How many of the hook take part.
+    /// Number of instances of the hook.
     pub(super) hooks: usize,
-    /// Their configuration; nothing for the test's.
+    /// Their configuration; `None` for the test's.
     pub(super) config: Option<Value>,
-    /// What else the manifest says, by JSON pointers.
+    /// Other changes to the manifest, by JSON pointer.
     pub(super) edits: Vec<(&'static str, Value)>,
-    /// What the witness does.
+    /// The actions of the witness.
     pub(super) part: Part,
-    /// What is odd about the task.
+    /// The peculiarity of the task.
     pub(super) oddity: Oddity,
-    /// Whether the host refuses everything.
+    /// Whether the host refuses all requests.
     pub(super) refuses: bool,
     /// Whether nothing is recorded.
     pub(super) is_deaf: bool,
-    /// The checkpoint to go on from, and the directory of its run.
+    /// The checkpoint to resume from.
     pub(super) resume: Option<PathBuf>,
-    /// Only this phase is evaluated.
+    /// If set, only this phase is evaluated.
     pub(super) evaluates: Option<Phase>,
-    /// The run's directory; nothing for one of its own.
+    /// The run's directory; `None` for a new one.
     pub(super) directory: Option<PathBuf>,
 }
 
 impl Script {
-    /// Two epochs of three batches with one of the hook.
+    /// Two epochs of three batches, with one instance of the hook.
     pub(super) fn plain(name: &'static str) -> Script {
         Script {
             name,
@@ -70,24 +70,24 @@ impl Script {
     }
 }
 
-/// What a run left.
+/// Results of a run.
 pub(super) struct Played {
     pub(super) report: Report,
     pub(super) recorder: Recorder,
-    /// The bits of all parameters.
+    /// Bits of all parameters.
     pub(super) bits: Vec<u32>,
-    /// The run's directory.
+    /// Directory of the run.
     pub(super) directory: PathBuf,
 }
 
-/// Why there was no run.
+/// The reason why a run could not start.
 pub(super) struct NotStarted {
-    /// In words.
+    /// The full message.
     pub(super) text: String,
 }
 
 impl NotStarted {
-    /// In one line.
+    /// The reason in one line.
     pub(super) fn line(&self) -> String {
         let line = self.text.lines().next().unwrap_or_default();
         line.strip_prefix("error: ").unwrap_or(line).to_owned()
@@ -116,8 +116,7 @@ impl From<std::io::Error> for NotStarted {
 }
 
 impl Subject {
-    /// Plays a run. Where the hook refuses its configuration the test is skipped, and failed where it
-    /// panics.
+    /// Plays a run. If the hook rejects its configuration, the test is skipped; if it panics, the test fails.
     pub(super) fn play(&self, script: &Script) -> Result<Played, Finding> {
         self.try_play(script).map_err(|refusal| {
             if refusal.is_panic() {
@@ -148,7 +147,7 @@ impl Subject {
             Some(directory) => directory.clone(),
             None => self.place.join(script.name),
         };
-        // Where that fails the run is to see what it makes of it.
+        // If that fails, the run should deal with it.
         drop(std::fs::create_dir_all(&directory));
         let plan: Plan = checked.plan();
         let Checked {
@@ -232,7 +231,7 @@ impl Subject {
     }
 }
 
-/// The witness, which is linked into this program, first of the hooks.
+/// The witness, a hook linked into this program, which comes first.
 fn marker(part: &Part, shared: &Shared<'_>) -> Result<Hook, NotStarted> {
     let told = |text: String| NotStarted {
         text: format!("the test's own hook: {text}"),
@@ -256,7 +255,7 @@ fn marker(part: &Part, shared: &Shared<'_>) -> Result<Hook, NotStarted> {
     Ok(Hook::new(spec, instance))
 }
 
-/// What hooks are created with outside any manifest.
+/// The setup for hooks created without a manifest.
 pub(super) fn setup(name: &str, directory: &str, shared: &Shared<'_>) -> SetupAbi {
     SetupAbi {
         host: ptr::from_ref(bridge::root()),
@@ -268,7 +267,7 @@ pub(super) fn setup(name: &str, directory: &str, shared: &Shared<'_>) -> SetupAb
     }
 }
 
-/// Sets what stands at a JSON pointer; its parent must be there.
+/// Sets the value at a JSON pointer, whose parent must exist.
 fn set(value: &mut Value, pointer: &str, new: Value) {
     if let Some((parent, key)) = pointer.rsplit_once('/')
         && let Some(Value::Object(members)) = value.pointer_mut(parent)
@@ -277,7 +276,7 @@ fn set(value: &mut Value, pointer: &str, new: Value) {
     }
 }
 
-/// The bits of all parameters, which are single floats.
+/// The bits of all parameters, which are single-precision floats.
 fn bits(parameters: &Parameters) -> Vec<u32> {
     let numbers = |parameter: &crate::parameters::Parameter| -> Vec<f32> {
         let flat = parameter.tensor().to_dtype(DType::F32);
@@ -289,7 +288,7 @@ fn bits(parameters: &Parameters) -> Vec<u32> {
 }
 
 impl Played {
-    /// The faults of the tested hooks, in the order in which they came.
+    /// The faults of the tested hooks, in order.
     pub(super) fn faults(&self) -> Vec<&HookFault> {
         let first = match &self.report.outcome {
             Outcome::Failed(RunError::Hook(fault)) => Some(&**fault),
@@ -299,8 +298,8 @@ impl Played {
         all.filter(|fault| fault.hook != NAME).collect()
     }
 
-    /// Nothing panicked. The error, if there is one, is given back: whether a hook may fail is for the
-    /// test to say.
+    /// Checks that nothing panicked. An error, if any, is returned: whether a hook may fail is for the test
+    /// to decide.
     pub(super) fn without_panic(&self) -> Result<Option<String>, Finding> {
         let faults = self.faults();
         if let Some(panic) = faults.iter().find(|fault| fault.error.is_panic()) {
@@ -315,8 +314,8 @@ impl Played {
         Ok(faults.first().map(ToString::to_string))
     }
 
-    /// Neither an error nor a panic. With a configuration that the test made up an error may well be
-    /// right.
+    /// Checks that there was neither an error nor a panic. With a configuration made up by the test, an error
+    /// may be justified.
     pub(super) fn without_fault(&self, subject: &Subject) -> Result<(), Finding> {
         let Some(fault) = self.without_panic()? else {
             return Ok(());
@@ -330,12 +329,12 @@ impl Played {
         }
     }
 
-    /// The checkpoint that the witness had saved after so many iterations.
+    /// The checkpoint that the witness had saved after this iteration.
     pub(super) fn checkpoint(&self, iteration: u64) -> PathBuf {
         Store::of(&self.directory).path_of(&format!("at-{iteration}"))
     }
 
-    /// How the run ended, in a few words.
+    /// A short description of how the run ended.
     pub(super) fn ending(&self) -> String {
         match &self.report.outcome {
             Outcome::Completed => "completed".to_owned(),

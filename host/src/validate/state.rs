@@ -1,4 +1,4 @@
-//! What goes into checkpoints and comes back.
+//! Tests of the state saved in and loaded from checkpoints.
 
 use std::path::{Path, PathBuf};
 
@@ -69,10 +69,10 @@ pub(super) const GROUP: Group = Group {
     ],
 };
 
-/// The iterations of the small run: two epochs of three.
+/// Number of iterations of the small run: two epochs of three.
 const ITERATIONS: u64 = 6;
 
-/// A run with checkpoints after these iterations.
+/// Plays a run with checkpoints after these iterations.
 fn saved_at(subject: &Subject, iterations: &[u64]) -> Result<Played, Finding> {
     let played = subject.play(&Script {
         part: Part {
@@ -85,7 +85,7 @@ fn saved_at(subject: &Subject, iterations: &[u64]) -> Result<Played, Finding> {
     Ok(played)
 }
 
-/// A fresh hook, outside any run but with a copy of this run's files, for which `body` is called.
+/// Calls `body` with a newly created hook, outside any run but with a copy of this run's files.
 fn with_fresh<T>(
     subject: &Subject,
     run: &Path,
@@ -107,11 +107,11 @@ fn wrong(what: &str, error: &EntryError) -> Finding {
     failed(format!("{what} {how}: {}", error.message))
 }
 
-/// The iteration in whose middle states are taken.
+/// The iteration in the middle of the run at which states are taken.
 const MIDDLE: u64 = 4;
 
-/// A state of the middle of a run, which has ended there, and the run's directory; where there is no
-/// state the test is skipped.
+/// The state in the middle of a run, which was stopped there, and the run's directory. Skips the test if
+/// there is no state.
 fn state(subject: &Subject) -> Result<(Vec<u8>, PathBuf), Finding> {
     let played = subject.play(&Script {
         part: Part {
@@ -144,7 +144,7 @@ fn round_trip(subject: &Subject) -> Checked {
     Ok(passed(format!("{} bytes", state.len())))
 }
 
-/// Where two states begin to differ.
+/// Describes where two states begin to differ.
 fn difference(one: &[u8], other: &[u8]) -> String {
     let place = one.iter().zip(other).position(|(one, other)| one != other);
     let place = place.unwrap_or(one.len().min(other.len()));
@@ -184,8 +184,8 @@ fn resumed_from(subject: &Subject, iterations: &[u64]) -> Checked {
     let mut count = 0;
     for &iteration in iterations {
         let from = whole.checkpoint(iteration);
-        // The directory is the first run's, in the state that a stop there would have left: what the
-        // hook has written since goes with its resume.
+        // The directory is a copy of the first run's, as if that had been stopped here: what the hook has
+        // written since then must be discarded by its resume.
         let part = subject.play(&Script {
             part: Part {
                 saves: saves.iter().copied().filter(|at| *at > iteration).collect(),
@@ -205,7 +205,7 @@ fn resumed_from(subject: &Subject, iterations: &[u64]) -> Checked {
     )))
 }
 
-/// A copy of a run's directory, which may be changed.
+/// A modifiable copy of a run's directory.
 fn copy_of(run: &Path, subject: &Subject, name: &str) -> Result<PathBuf, Finding> {
     let target = subject.place.join(name);
     let cleared = match std::fs::remove_dir_all(&target) {
@@ -231,7 +231,7 @@ fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the hook did once so many iterations were finished and over.
+/// Actions of the hook after `iteration` was finished and left.
 fn acts_after(played: &Played, iteration: u64) -> Vec<Act> {
     let acts = played.recorder.acts.borrow();
     let is_after = |act: &Act| {
@@ -247,8 +247,8 @@ fn acts_after(played: &Played, iteration: u64) -> Vec<Act> {
     acts.iter().filter(|act| is_after(act)).cloned().collect()
 }
 
-/// An uninterrupted run and one that was resumed, which must go on alike; `again` is a second
-/// uninterrupted one, to know what is measured, and differs anyway.
+/// Compares an uninterrupted run with a resumed one, which must act alike. `again` plays a second
+/// uninterrupted run, to find the measured values, which differ anyway.
 fn compare(
     whole: &Played,
     part: &Played,
@@ -293,8 +293,8 @@ fn compare(
     Ok(())
 }
 
-/// A run that is resumed begins as every run: what hooks do before it goes on counts only where the
-/// uninterrupted one did it there too.
+/// Drops what hooks did in a resumed run before the checkpoint was restored. It is kept if the uninterrupted
+/// run did the same there: a resumed run begins like any other.
 fn skip_begin(found: Vec<Act>, expected: &[Act]) -> Vec<Act> {
     let more = found.len().saturating_sub(expected.len());
     match found.get(more..) {
@@ -329,7 +329,7 @@ fn damaged(subject: &Subject) -> Checked {
     )))
 }
 
-/// Cut off at every hundredth, foreign, random.
+/// Damaged states: truncated at every hundredth, foreign, or random.
 fn damages(subject: &Subject, state: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     let mut last = None;

@@ -1,4 +1,4 @@
-//! What a test is about: a library, one of its hooks, and how that is configured.
+//! The subject of a test: a library, one of its hooks, and the hook's configuration.
 
 use std::cell::OnceCell;
 use std::fmt::Display;
@@ -13,17 +13,17 @@ use crate::plugin::catalogue;
 use crate::plugin::library::Library;
 use crate::plugin::{Inspected, Refusal, inspect};
 
-/// What a test is about.
+/// The subject of a test.
 pub(super) struct Subject {
-    /// The library's file.
+    /// Path of the library.
     pub(super) file: PathBuf,
-    /// The hook's name; empty for tests of the library.
+    /// Name of the hook; empty for tests of the library.
     hook: String,
     pub(super) given: Option<Value>,
     pub(super) found: OnceCell<Value>,
-    /// The seed of everything random.
+    /// Seed of everything random.
     pub(super) seed: u64,
-    /// A directory of the test's own.
+    /// Directory for this test only.
     pub(super) place: PathBuf,
 }
 
@@ -39,17 +39,17 @@ impl Subject {
         }
     }
 
-    /// The library through the gates that run none of its code.
+    /// Passes the library through the gates that run none of its code.
     pub(super) fn inspected(&self) -> Result<Inspected, Finding> {
         inspect(&self.file).map_err(|refusal| refused(&refusal))
     }
 
-    /// The library, opened.
+    /// Opens the library.
     pub(super) fn library(&self) -> Result<Library, Finding> {
         Library::open(&self.file).map_err(|refusal| refused(&refusal))
     }
 
-    /// The hook as the library's metadata has it.
+    /// The hook's entry in the library's metadata.
     pub(super) fn metadata(&self) -> Result<HookMetadata, Finding> {
         let inspected = self.inspected()?;
         let hook = inspected.hook(&self.hook).cloned();
@@ -76,13 +76,13 @@ impl Subject {
         self.given.is_some()
     }
 
-    /// Says what the test does now, for the case that it does not come back from it.
+    /// Records the current action of the test, in case the process does not complete it.
     pub(super) fn doing(&self, what: impl Display) {
-        // A note that can't be left only makes a message poorer.
+        // If the note can't be written, a message only has less detail.
         drop(std::fs::write(self.place.join(DOING), what.to_string()));
     }
 
-    /// The small run's manifest with so many of the hook.
+    /// The small run's manifest, with `hooks` instances of the hook.
     pub(super) fn manifest(&self, hooks: usize, config: &Value) -> Value {
         let file = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
         let entry = |index: usize| {
@@ -105,7 +105,7 @@ impl Subject {
     }
 }
 
-/// A library that the host does not open.
+/// The result for a library that the host does not open.
 fn refused(refusal: &Refusal) -> Finding {
     skipped(format!("the plugin is refused: {}", refusal.cause))
 }

@@ -1,4 +1,4 @@
-//! The suite from outside: which tests are run on a library, one process each, and what they found.
+//! Runs the suite: selects the tests for a library, runs each in its own process, collects results.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,40 +15,40 @@ use super::test::{Level, Scope, Test};
 use crate::patterns::Patterns;
 use crate::plugin::{Inspected, Refusal, inspect};
 
-/// What of the suite is run, and how.
+/// Selection of tests, and settings for them.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The strictness.
+    /// Strictness level.
     pub level: Level,
-    /// Only tests whose names match.
+    /// If given, run only tests whose names match.
     pub only: Option<Patterns>,
-    /// Not those whose names match.
+    /// Skip tests whose names match.
     pub skip: Option<Patterns>,
-    /// Only this hook.
+    /// If given, test only this hook.
     pub hook: Option<String>,
-    /// The configuration of the hooks, instead of the least one.
+    /// Configuration of the hooks, instead of the minimal one.
     pub config: Option<Value>,
-    /// The seed of everything random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// How long a test may take.
+    /// Time limit of a test.
     pub limit: Duration,
 }
 
 impl Options {
-    /// Whether a test is run.
+    /// Whether a test is selected.
     pub fn takes(&self, test: &Test) -> bool {
         let matches = |patterns: &Option<Patterns>| {
             patterns
                 .as_ref()
                 .map(|patterns| patterns.matches(test.name))
         };
-        // Whoever names a test wants it, whatever its level.
+        // A test selected by name runs whatever its level.
         let is_wanted = matches(&self.only).unwrap_or(test.level <= self.level.number());
         is_wanted && !matches(&self.skip).unwrap_or(false)
     }
 }
 
-/// A suite that is about to run on a library.
+/// A suite prepared for a library.
 #[derive(Debug)]
 pub struct Suite {
     library: PathBuf,
@@ -56,22 +56,22 @@ pub struct Suite {
     inspected: Result<Inspected, Refusal>,
 }
 
-/// A test that was run.
+/// The result of one test.
 #[derive(Clone, Debug, Serialize)]
 pub struct TestRun {
-    /// The test's name.
+    /// Name of the test.
     pub test: &'static str,
-    /// The hook; empty for a test of the library.
+    /// Name of the hook; empty for a test of the library.
     pub hook: String,
-    /// What came of it.
+    /// The finding.
     #[serde(flatten)]
     pub finding: Finding,
-    /// How long it took.
+    /// Duration of the test.
     pub seconds: f64,
 }
 
 impl Suite {
-    /// The suite for a library.
+    /// Prepares the suite for a library.
     pub fn new(library: &Path, options: Options) -> Suite {
         let library = std::path::absolute(library).unwrap_or_else(|_| library.to_owned());
         Suite {
@@ -81,12 +81,12 @@ impl Suite {
         }
     }
 
-    /// What the library says of itself, or why the host refuses it.
+    /// The inspected library, or the reason why the host refuses it.
     pub fn inspected(&self) -> Result<&Inspected, &Refusal> {
         self.inspected.as_ref()
     }
 
-    /// The tests in their order, each with the hook that it is run on; an empty name for the library.
+    /// The selected tests in order, each with the hook to run it on; an empty name for the library.
     pub fn cases(&self) -> Vec<(&'static Test, String)> {
         let taken = || tests().filter(|test| self.options.takes(test));
         let of = |scope| taken().filter(move |test| test.scope == scope);
@@ -108,11 +108,11 @@ impl Suite {
     ///
     /// # Errors
     ///
-    /// Where no process or no directory can be had for it.
+    /// If no process or directory can be created for it.
     pub fn run(&self, test: &'static Test, hook: &str) -> io::Result<TestRun> {
         let begin = Instant::now();
         let finding = match &self.inspected {
-            // Only the file's own tests have something to say then.
+            // Then only the tests of the file itself are meaningful.
             Err(refusal) if !test.name.starts_with("file.") => {
                 skipped(format!("the plugin is refused: {}", refusal.cause))
             }
@@ -143,7 +143,7 @@ impl Suite {
     }
 }
 
-/// A token that no library can know: of the keys that std's hash maps get from the system.
+/// A token that no library can know, from the random keys of the standard library's hash maps.
 fn token() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
 

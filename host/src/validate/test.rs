@@ -1,4 +1,4 @@
-//! What a test is, and what can come of it.
+//! Tests, their groups and levels.
 
 use super::finding::Checked;
 use super::subject::Subject;
@@ -6,43 +6,43 @@ use super::subject::Subject;
 /// A test of the suite.
 #[derive(Clone, Copy, Debug)]
 pub struct Test {
-    /// Its name, `group.what`.
+    /// Name of the test, `group.what`.
     pub name: &'static str,
-    /// What must hold, in one sentence.
+    /// The requirement, in one sentence.
     pub about: &'static str,
-    /// What to do where it fails.
+    /// Advice for a failure.
     pub advice: &'static str,
-    /// The strictness from which on it is run, 1 to 10.
+    /// The lowest strictness level, 1 to 10, at which it is run.
     pub level: u8,
-    /// What it is run on.
+    /// The subject that it is run on.
     pub scope: Scope,
     pub(super) check: Check,
 }
 
 pub(super) type Check = fn(&Subject) -> Checked;
 
-/// What a test is run on.
+/// The subject of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Once on the library.
+    /// The library, once.
     Library,
-    /// On each of its hooks.
+    /// Each of its hooks.
     Hook,
 }
 
-/// How much is tried.
+/// Strictness level of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level(u8);
 
 impl Level {
-    /// The levels with names: the file and a first run; what most authors want; everything.
+    /// The named levels: the file and a first run; what most authors want; everything.
     pub const NAMED: [(&'static str, u8); 3] = [("basic", 3), ("normal", 6), ("strict", 10)];
 
-    /// The level of a number from 1 to 10, or of one of the names.
+    /// Parses a number from 1 to 10, or one of the names.
     ///
     /// # Errors
     ///
-    /// A message that says what there is.
+    /// If the text is neither, with the possible values.
     pub fn parse(text: &str) -> Result<Level, String> {
         let named = Level::NAMED.iter().find(|(name, _)| *name == text);
         let number = named.map(|(_, number)| *number).or(text.parse().ok());
@@ -52,7 +52,7 @@ impl Level {
             .ok_or_else(|| "expected a number from 1 to 10, `basic`, `normal` or `strict`".into())
     }
 
-    /// From 1 to 10.
+    /// The level as a number from 1 to 10.
     pub fn number(self) -> u8 {
         self.0
     }
@@ -67,9 +67,9 @@ impl Default for Level {
 /// A group of tests.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
-    /// Its name, which its tests' names begin with.
+    /// Name of the group, with which its tests' names begin.
     pub name: &'static str,
-    /// What it is about.
+    /// The subject of the group.
     pub about: &'static str,
     /// Its tests.
     pub tests: &'static [Test],

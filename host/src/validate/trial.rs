@@ -1,4 +1,4 @@
-//! Hooks outside any run: created, asked for their states, dropped.
+//! Hooks outside any run: created, asked for their states, and dropped.
 
 use sconce_plugin_api::abi::SetupAbi;
 
@@ -15,8 +15,8 @@ use crate::plugin::instance::Instance;
 use crate::plugin::library::Library;
 use crate::random::stream;
 
-/// A place in which hooks are created without a run, and without the host's check of the configuration
-/// against the schema.
+/// An environment in which hooks are created without a run. The host does not check the configuration against
+/// the schema.
 pub(super) struct Trial<'a> {
     library: Library,
     shared: Shared<'a>,
@@ -25,14 +25,14 @@ pub(super) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// In a directory of its own.
+    /// In its own directory.
     pub(super) fn new(subject: &Subject, recorder: &'a Recorder) -> Result<Self, Finding> {
         let directory = subject.place.join("alone");
         drop(std::fs::create_dir_all(&directory));
         Trial::within(subject, recorder, &directory)
     }
 
-    /// In this run's directory.
+    /// In the directory of this run.
     pub(super) fn within(
         subject: &Subject,
         recorder: &'a Recorder,
@@ -48,7 +48,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// A fresh hook, which must not outlive the trial.
+    /// Creates a hook, which must not outlive the trial.
     fn instance(&self, config: &str) -> Result<Instance, EntryError> {
         let setup: SetupAbi = setup(NAME, &self.directory, &self.shared);
         let created = Instance::create(&self.library, &self.hook, config, &setup);
@@ -61,7 +61,7 @@ impl<'a> Trial<'a> {
         self.instance(config)?.close()
     }
 
-    /// Creates the hook, does something with it and drops it again.
+    /// Creates the hook, calls `body` with it and drops it again.
     pub(super) fn with<T>(
         &self,
         config: &str,
@@ -75,8 +75,8 @@ impl<'a> Trial<'a> {
         Ok(result)
     }
 
-    /// What is wrong with how the hook takes a configuration, be it a good or a bad one: a panic, or a
-    /// refusal without a word.
+    /// The problem with how the hook handles a configuration, valid or not. It is a panic, or a rejection
+    /// without a message.
     pub(super) fn problem(&self, config: &str) -> Option<String> {
         let error = self.create(config).err()?;
         let config = crate::diagnostic::shortened(config);
@@ -87,10 +87,10 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The name of the hook in a trial: as in a run.
+/// Name of the hook in a trial, the same as in a run.
 const NAME: &str = "subject-0";
 
-/// A hook that is not created: skipped, but for a panic.
+/// The result for a hook that is not created: skipped, unless it panicked.
 pub(super) fn not_created(error: &EntryError) -> Finding {
     if error.is_panic() {
         return failed(format!(
@@ -102,8 +102,8 @@ pub(super) fn not_created(error: &EntryError) -> Finding {
 }
 
 impl Subject {
-    /// The configuration that runs use: the user's; else the least that the schema wants; where the
-    /// hook refuses that, the first random one that it takes.
+    /// The configuration used in runs. It is the user's; else the minimal one under the schema; if the hook
+    /// rejects that, the first random one that it accepts.
     pub(super) fn config(&self) -> Result<Value, Finding> {
         if let Some(given) = &self.given {
             return Ok(given.clone());
@@ -120,14 +120,14 @@ impl Subject {
         let mut all = [least.clone()].into_iter().chain(random);
         let found = all.find(|config| {
             let created = trial.create(&config.to_string());
-            // A panic is for tests to find, not to be avoided.
+            // A panic must be found by tests, not avoided.
             created.is_ok() || created.is_err_and(|error| error.is_panic())
         });
         let found = found.unwrap_or(least);
         Ok(self.found.get_or_init(|| found).clone())
     }
 
-    /// The configuration that runs use, where neither the user nor the hook's defaults say it.
+    /// The configuration used in runs, if it is neither given by the user nor empty.
     pub(super) fn made_up(&self) -> Result<Option<Value>, Finding> {
         if self.given.is_some() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Numbers, counts and names that no sane run has.
+//! Tests with numbers, counts and names that no normal run has.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(super) const GROUP: Group = Group {
     tests: &[
         Test {
             name: "values.nan",
-            about: "A loss, metrics, gradients and parameters that become NaN are no panic.",
+            about: "A loss, metrics, gradients and parameters that become NaN cause no panic.",
             advice: "Compare floats with `total_cmp` or `is_nan` first; don't unwrap `partial_cmp`.",
             level: 4,
             scope: Scope::Hook,
@@ -30,7 +30,7 @@ pub(super) const GROUP: Group = Group {
         },
         Test {
             name: "values.no-validation",
-            about: "A task without validation and test data is no panic.",
+            about: "A task without validation and test data causes no panic.",
             advice: "Metrics of a phase may be missing: `metric_of` answers `None`.",
             level: 4,
             scope: Scope::Hook,
@@ -38,7 +38,7 @@ pub(super) const GROUP: Group = Group {
         },
         Test {
             name: "values.one-sample",
-            about: "One sample in each phase is no panic.",
+            about: "One sample in each phase causes no panic.",
             advice: "Don't divide by `count - 1`.",
             level: 4,
             scope: Scope::Hook,
@@ -47,7 +47,7 @@ pub(super) const GROUP: Group = Group {
         Test {
             name: "values.odd-metrics",
             about: "Metrics with an empty name, control characters or 64 KiB, and with the greatest, \
-                    the least and a negative zero as values, are no panic.",
+                    the least and a negative zero as values, cause no panic.",
             advice: "Escape names before they go into files; don't slice them at byte positions.",
             level: 5,
             scope: Scope::Hook,
@@ -64,7 +64,7 @@ pub(super) const GROUP: Group = Group {
         },
         Test {
             name: "values.huge-rates",
-            about: "A learning rate at which everything overflows is no panic, nor is one at which nothing moves.",
+            about: "Neither a learning rate at which everything overflows nor one at which nothing moves causes a panic.",
             advice: "Check what is computed from learning rates before it is used.",
             level: 6,
             scope: Scope::Hook,
@@ -134,7 +134,7 @@ fn edited(subject: &Subject, edits: Vec<(&'static str, Value)>) -> Checked {
     )
 }
 
-/// To end the run with an error is a hook's right here: a panic is none's.
+/// Plays a run that the hook may end with an error, but not with a panic.
 fn without_panic(subject: &Subject, script: &Script) -> Checked {
     let played = subject.play(script)?;
     let error = played.without_panic()?;

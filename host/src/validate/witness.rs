@@ -1,5 +1,5 @@
-//! Who watches a small run: a hook that marks where it is, saves, stops and fails on demand, and a
-//! recorder of what the tested hook says and does.
+//! Observers of a small run. A hook marks the progress, saves, stops and fails on demand; a recorder keeps
+//! what the tested hook logs and does.
 
 use std::cell::{Cell, RefCell};
 
@@ -10,34 +10,34 @@ use super::resources::Holdings;
 use crate::bridge::{Deed, Witness};
 use crate::log::{Level, Log};
 
-/// The name of the witness among the hooks of a run.
+/// Name of the witness among the hooks of a run.
 pub(super) const NAME: &str = "witness";
 
-/// The beginning of the names of the hooks that are tested.
+/// Prefix of the names of the tested hooks.
 pub(super) const SUBJECT: &str = "subject-";
 
-/// Where a long run has settled, in the marker's words.
+/// The point at which a long run has settled, as worded by the marker.
 const SETTLED: &str = "before_epoch (train), epoch 10,";
 
-/// What the witness does beside watching, by the iterations finished.
+/// Actions of the witness besides observing, by the number of finished iterations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Part {
-    /// After these iterations it has checkpoints saved, `at-N`.
+    /// Iterations after which checkpoints `at-N` are saved.
     pub(super) saves: Vec<u64>,
-    /// After this one it stops the run.
+    /// Iteration after which the run is stopped.
     pub(super) stops: Option<u64>,
-    /// After this one it fails.
+    /// Iteration after which the witness fails.
     pub(super) fails: Option<u64>,
 }
 
-/// The first of the hooks at every point.
+/// A hook that is called first at every mount point.
 pub(super) struct Marker {
     part: Part,
 }
 
 impl Marker {
-    /// Says where the run is: the recorder hears it.
+    /// Reports the current point in the run to the recorder.
     fn mark(task: &TaskView<'_>) {
         let point = task.point().map_or("", Point::name);
         let (phase, epoch, iteration) = (task.phase(), task.epoch(), task.iteration());
@@ -124,37 +124,37 @@ impl Hook for Marker {
     }
 }
 
-/// Something that the tested hook did.
+/// An action of the tested hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Act {
-    /// Where the run was, in the marker's words.
+    /// Point in the run, as worded by the marker.
     pub(super) moment: String,
-    /// The hook.
+    /// Name of the hook.
     pub(super) hook: String,
-    /// What it did.
+    /// Description of the action.
     pub(super) deed: String,
-    /// The value that it published.
+    /// The value published, if any.
     pub(super) value: String,
 }
 
-/// Keeps what the tested hooks say and do.
+/// Records what the tested hooks log and do.
 #[derive(Default)]
 pub(super) struct Recorder {
-    /// Whether everything that hooks want of the host is refused.
+    /// Whether all requests of hooks are refused.
     refuses: bool,
-    /// Whether nothing is kept: for measurements.
+    /// Whether nothing is recorded, for measurements.
     is_deaf: bool,
     moment: RefCell<String>,
     pub(super) acts: RefCell<Vec<Act>>,
     pub(super) lines: RefCell<Vec<(String, String)>>,
-    /// The kinds of tensors that they could write to.
+    /// The kinds of tensors that hooks could write to.
     pub(super) written: RefCell<Vec<Collection>>,
-    /// The memory in use once a long run has settled, and at its end, hooks still alive.
+    /// Memory in use once a long run has settled, and at its end, while hooks are still alive.
     pub(super) settled: Cell<Option<u64>>,
     pub(super) ended: Cell<Option<u64>>,
-    /// How much was refused.
+    /// Number of refused requests.
     pub(super) refused: Cell<u64>,
-    /// Whether they asked for anything that is no report alone.
+    /// Whether hooks made requests other than saving checkpoints.
     pub(super) has_asked: Cell<bool>,
 }
 
@@ -173,7 +173,7 @@ impl Witness for Recorder {
         if !hook.starts_with(SUBJECT) {
             return Ok(());
         }
-        // At creation it is no wish but a word on the hook itself.
+        // At creation this is not a request to the run, but a statement about the hook itself.
         if let Deed::Asks { request, .. } = deed {
             if *request == "leave_out_point" {
                 return Ok(());
@@ -203,7 +203,7 @@ impl Witness for Recorder {
     }
 }
 
-/// What is done, and the value that is published, with all bits of the numbers.
+/// Description of an action, and the published value with all bits of the numbers.
 fn in_words(deed: &Deed<'_>) -> (String, String) {
     match deed {
         Deed::Asks {
@@ -227,18 +227,18 @@ fn in_words(deed: &Deed<'_>) -> (String, String) {
 }
 
 impl Act {
-    /// The same but for the value.
+    /// Whether both are equal apart from the value.
     pub(super) fn is_like(&self, other: &Act) -> bool {
         self.moment == other.moment && self.hook == other.hook && self.deed == other.deed
     }
 
-    /// In words.
+    /// The action in words.
     pub(super) fn told(&self) -> String {
         format!("{} {} at {}", self.deed, self.value, self.moment)
     }
 }
 
-/// What is published with other values in one run than in the other: what is measured.
+/// Descriptions of published values that differ between two equal runs, such as measured times.
 pub(super) fn measured(one: &[Act], other: &[Act]) -> Vec<String> {
     let pairs = one.iter().zip(other);
     let alike = pairs.take_while(|(one, other)| one.is_like(other));

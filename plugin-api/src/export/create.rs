@@ -124,7 +124,7 @@ fn create<H: HookKind>(config: &str, setup: &SetupAbi) -> Result<HookAbi, Refuse
 fn read_config<H: HookKind>(config: &str) -> Result<H::Config, Refused> {
     // serde would accept an array as the fields in order.
     if !config.trim_start().starts_with('{') {
-        return Err(no_config("", "the configuration is no JSON object"));
+        return Err(no_config("", "the configuration is not a JSON object"));
     }
     let mut json = serde_json::Deserializer::from_str(config);
     let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -183,8 +183,8 @@ mod tests {
             3
         );
         for (text, words) in [
-            ("", ": the configuration is no JSON object"),
-            ("[]", ": the configuration is no JSON object"),
+            ("", ": the configuration is not a JSON object"),
+            ("[]", ": the configuration is not a JSON object"),
             ("{} {}", ": there is more behind"),
             ("{\"count\": -1}", "`count`: invalid value"),
         ] {

@@ -134,7 +134,7 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
     } else if let Some(text) = payload.downcast_ref::<String>() {
         text.clone()
     } else {
-        "a panic whose payload is no text".to_owned()
+        "a panic whose payload is not text".to_owned()
     }
 }
 

@@ -191,7 +191,7 @@ pub fn check_tag(tag: &str) -> Result<(), String> {
     }
     if tag == LATEST {
         return Err(format!(
-            "`{LATEST}` is no tag: it always leads to the checkpoint that was saved last"
+            "`{LATEST}` is not a tag: it always leads to the checkpoint that was saved last"
         ));
     }
     Ok(())

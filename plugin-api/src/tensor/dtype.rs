@@ -47,6 +47,11 @@ impl DType {
         found.map_or((2, 32), |(_, code, bits)| (*code, *bits))
     }
 
+    /// Whether the elements are floats of any width.
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F64 | DType::F16 | DType::Bf16)
+    }
+
     /// Bytes per element.
     pub fn size(self) -> usize {
         usize::from(self.codes().1 / 8)

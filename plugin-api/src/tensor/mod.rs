@@ -2,6 +2,7 @@
 
 mod dtype;
 mod elements;
+mod values;
 mod writable;
 
 use std::borrow::Cow;
@@ -12,6 +13,7 @@ use std::slice;
 pub use dtype::{BrainHalf, DType, Element, Half};
 pub use elements::Elements;
 pub(crate) use elements::MOST_DIMENSIONS;
+pub use values::Values;
 pub use writable::TensorMut;
 
 use crate::ext::TensorAbi;

@@ -171,3 +171,21 @@ fn writing_changes_the_hosts_numbers() {
         [9.0_f64, 4.0, 6.0].map(f64::to_bits)
     );
 }
+
+#[test]
+fn values_that_are_not_finite_are_found_in_any_float_type() {
+    let first = |abi: TensorAbi| {
+        // SAFETY: the data outlive the view, and nothing writes to them.
+        let tensor = unsafe { Tensor::new(abi) }.expect("right");
+        tensor.first_non_finite().expect("a known type")
+    };
+    let row = |dtype, bits: [u16; 3]| first(abi(&bits, dtype, &[3], &[1]));
+    assert_eq!(row(DType::F16, [0x3c00, 0x7bff, 0x0001]), None);
+    assert_eq!(row(DType::F16, [0x3c00, 0x7c00, 0x7e00]), Some(1));
+    assert_eq!(row(DType::Bf16, [0x3f80, 0x7f80, 0x3f80]), Some(1));
+    let singles = [1.0, f32::MAX, f32::NAN, 2.0_f32];
+    assert_eq!(first(abi(&singles, DType::F32, &[4], &[1])), Some(2));
+    // Transposed: the elements 1, NaN, MAX, 2.
+    assert_eq!(first(abi(&singles, DType::F32, &[2, 2], &[1, 2])), Some(1));
+    assert_eq!(first(abi(&[1_i64, i64::MAX], DType::I64, &[2], &[1])), None);
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::board::Board;
 use super::drive::{Drive, Part, Stopped};
 use super::fake::Fake;
+use super::reopen::EpochStart;
 use super::stage::Group;
 use super::values::Values;
 use crate::Point;
@@ -29,6 +30,7 @@ struct Rest {
     board: Board,
     counters: [u64; 6],
     part: Part,
+    begun: Option<EpochStart>,
     accumulated: Option<Vec<Option<Fake>>>,
     update: (u64, u64),
     state: Vec<u8>,
@@ -94,6 +96,7 @@ impl Drive<'_> {
                 view.ordinal,
             ],
             part: self.part,
+            begun: self.begun,
             accumulated: self.accumulated.clone(),
             update: self.update,
             state,
@@ -161,6 +164,7 @@ impl Drive<'_> {
         self.accumulated.clone_from(&rest.accumulated);
         self.update = rest.update;
         self.part = rest.part;
+        self.begun = rest.begun;
         let [epoch, iteration, update, samples, batch, ordinal] = rest.counters;
         let view = &mut self.view;
         (view.epoch, view.iteration, view.update) = (epoch, iteration, update);

@@ -10,6 +10,7 @@ use super::driven::{Creation, Driven};
 use super::failed::Failed;
 use super::fake::Fake;
 use super::plan;
+use super::reopen::EpochStart;
 use super::schema;
 use super::script::ScriptedRun;
 use super::seen::{Directory, End, Seen};
@@ -64,6 +65,10 @@ pub(super) struct Drive<'a> {
     pub(super) part: Part,
     /// Finished batches of the current epoch.
     pub(super) trained: u64,
+    /// Where the current epoch began; `None` if `before_epoch` has not been called for it.
+    pub(super) begun: Option<EpochStart>,
+    /// Whether `before_epoch` is called again for an epoch that began before a resume or a rollback.
+    pub(super) is_reopening: bool,
     pub(super) jumped: bool,
     pub(super) is_evaluating: bool,
     /// Whether the current validation was requested by the hook.
@@ -136,6 +141,8 @@ impl<'a> Drive<'a> {
             jumped: false,
             is_evaluating: false,
             is_asked_for: false,
+            begun: None,
+            is_reopening: false,
             is_resuming: false,
             waiting: Vec::new(),
             checkpoints: BTreeMap::new(),
@@ -401,7 +408,8 @@ impl<'a> Drive<'a> {
     fn epoch(&mut self) -> Result<(), Stopped> {
         let batches = self.script.iterations;
         let done = self.trained;
-        if done == 0 {
+        let start = self.begun;
+        if start.is_none() {
             self.stage.board.borrow_mut().begin(Phase::Train);
             self.stage.values.borrow_mut().forget(Keep::Epoch);
             self.view.ordinal = 0;
@@ -409,7 +417,11 @@ impl<'a> Drive<'a> {
         }
         self.begin_pass(batches);
         self.view.batch = done;
-        self.call(Point::BeforeEpoch)?;
+        self.begun = start.or_else(|| Some(self.epoch_start()));
+        match start {
+            Some(start) => self.reopen(start)?,
+            None => self.call(Point::BeforeEpoch)?,
+        }
         if self.jumped {
             return Ok(());
         }
@@ -438,6 +450,7 @@ impl<'a> Drive<'a> {
         if self.view.batch == batches {
             self.view.epoch += 1;
             self.trained = 0;
+            self.begun = None;
             self.update = (0, 0);
             self.part = Part::Validation;
         }

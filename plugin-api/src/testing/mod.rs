@@ -143,6 +143,7 @@ mod fake;
 mod iteration;
 mod place;
 mod plan;
+mod reopen;
 mod same;
 mod schema;
 mod script;

@@ -143,6 +143,24 @@ impl Default for Seen {
 }
 
 impl Seen {
+    /// How many requests, metrics, published values and changes there are so far.
+    pub(super) fn marks(&self) -> [usize; 4] {
+        [
+            self.asked.len(),
+            self.metrics.len(),
+            self.published.len(),
+            self.changes.len(),
+        ]
+    }
+
+    /// Forgets those that came after the marks.
+    pub(super) fn cut(&mut self, [asked, metrics, published, changes]: [usize; 4]) {
+        self.asked.truncate(asked);
+        self.metrics.truncate(metrics);
+        self.published.truncate(published);
+        self.changes.truncate(changes);
+    }
+
     /// All calls of the hook.
     pub fn calls(&self) -> &[Place] {
         &self.calls

@@ -10,6 +10,8 @@ impl Drive<'_> {
         for one in asked {
             if let Asked::Listen(listens) = one {
                 self.listens = listens;
+            } else if self.is_reopening && !matches!(one, Asked::Delete(_)) {
+                // It was served in the first segment of the run, to which everything is set back.
             } else if !self.is_resuming {
                 self.serve_one(one)?;
             }

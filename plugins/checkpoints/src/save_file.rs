@@ -291,7 +291,7 @@ impl Hook for SaveFile {
         }
         for entry in &config.files {
             check_path(entry).map_err(|reason| Error::new(format_args!("`files`: {reason}")))?;
-            glob::Pattern::new(entry).with_context(|| format!("`{entry}` is no pattern"))?;
+            glob::Pattern::new(entry).with_context(|| format!("`{entry}` is not a pattern"))?;
         }
         if config.largest.is_nan() || config.largest <= 0.0 {
             bail!("`largest` must be above 0, found {}", config.largest);

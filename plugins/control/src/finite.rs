@@ -1,30 +1,17 @@
 //! Search for NaN and infinite elements in the host's tensors.
 
 use sconce_plugin_api::Result;
-use sconce_plugin_api::tensor::{DType, Tensor};
+use sconce_plugin_api::tensor::Tensor;
 
 /// Whether a value is NaN, or infinite where `infinite` counts that as bad too.
 pub(crate) fn is_bad(value: f64, infinite: bool) -> bool {
     value.is_nan() || infinite && value.is_infinite()
 }
 
-/// Whether a tensor has a bad element. Zero times a NaN or infinity is NaN: most tensors need no
-/// check of each element.
+/// Whether a tensor has a bad element, whatever its type of float.
 pub(crate) fn has_bad(tensor: &Tensor<'_>, infinite: bool) -> Result<bool> {
-    match tensor.dtype() {
-        Some(DType::F32) => {
-            let mut elements = tensor.elements::<f32>()?;
-            let is_bad = |value: f32| is_bad(f64::from(value), infinite);
-            if let Ok(slice) = tensor.as_slice::<f32>() {
-                let sum: f32 = slice.iter().map(|value| value * 0.0).sum();
-                return Ok(sum.is_nan() && slice.iter().any(|value| is_bad(*value)));
-            }
-            Ok(elements.any(is_bad))
-        }
-        Some(DType::F64) => {
-            let mut elements = tensor.elements::<f64>()?;
-            Ok(elements.any(|value| is_bad(value, infinite)))
-        }
-        _ => Ok(false),
+    if tensor.dtype().is_none() || tensor.first_non_finite()?.is_none() {
+        return Ok(false);
     }
+    Ok(infinite || tensor.values()?.any(f64::is_nan))
 }

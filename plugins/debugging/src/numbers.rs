@@ -15,25 +15,12 @@ pub(crate) struct Bad {
 }
 
 /// Finds the NaN elements of a tensor, and infinite ones too if `infinite`; `None` if there are
-/// none, or if the tensor is neither `f32` nor `f64`.
+/// none, as among integers.
 pub(crate) fn bad(tensor: &Tensor<'_>, infinite: bool) -> Result<Option<Bad>> {
-    match tensor.dtype() {
-        Some(DType::F32) => {
-            let values = tensor.to_contiguous::<f32>()?;
-            // Zero times a NaN or infinity is NaN: most tensors need no check of each element.
-            let sum: f32 = values.iter().map(|value| value * 0.0).sum();
-            if !sum.is_nan() {
-                return Ok(None);
-            }
-            let values = values.iter().map(|&value| f64::from(value));
-            Ok(bad_of(values, tensor.shape(), infinite))
-        }
-        Some(DType::F64) => {
-            let values = tensor.to_contiguous::<f64>()?;
-            Ok(bad_of(values.iter().copied(), tensor.shape(), infinite))
-        }
-        _ => Ok(None),
+    if tensor.dtype().is_none() || tensor.first_non_finite()?.is_none() {
+        return Ok(None);
     }
+    Ok(bad_of(tensor.values()?, tensor.shape(), infinite))
 }
 
 fn bad_of(values: impl Iterator<Item = f64>, shape: &[i64], infinite: bool) -> Option<Bad> {
@@ -59,7 +46,7 @@ fn bad_of(values: impl Iterator<Item = f64>, shape: &[i64], infinite: bool) -> O
 }
 
 /// Sum of squares, largest absolute value and number of a tensor's elements; `None` if they are
-/// neither `f32` nor `f64`.
+/// not floats.
 pub(crate) fn magnitude(tensor: &Tensor<'_>) -> Result<Option<Magnitude>> {
     match tensor.dtype() {
         Some(DType::F32) => {
@@ -72,6 +59,7 @@ pub(crate) fn magnitude(tensor: &Tensor<'_>) -> Result<Option<Magnitude>> {
             let values = tensor.to_contiguous::<f64>()?;
             Ok(Some(Magnitude::of(values.iter().copied())))
         }
+        Some(DType::F16 | DType::Bf16) => Ok(Some(Magnitude::of(tensor.values()?))),
         _ => Ok(None),
     }
 }

@@ -43,7 +43,7 @@ impl Classified {
             Some((&classes, places)) if places == of_targets && classes > 0 => classes as usize,
             _ if of_outputs == of_targets => 1,
             _ => bail!(
-                "`{}` of the shape {of_outputs:?} are no scores of classes for `{}` of the shape \
+                "`{}` of the shape {of_outputs:?} are not scores of classes for `{}` of the shape \
                  {of_targets:?}: (…, classes) and (…) are needed, or (…) for both",
                 outputs.name(),
                 targets.name()

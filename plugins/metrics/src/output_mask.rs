@@ -235,7 +235,7 @@ impl Hook for OutputMask {
             match outputs.view().shape().last() {
                 Some(&classes) if classes as usize == masked.len() => {}
                 _ => bail!(
-                    "the outputs of the shape {:?} are no scores of {} classes",
+                    "the outputs of the shape {:?} are not scores of {} classes",
                     outputs.view().shape(),
                     masked.len()
                 ),

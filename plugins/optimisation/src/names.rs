@@ -15,36 +15,27 @@ pub(crate) fn chosen(
     patterns: &[String],
 ) -> Result<Vec<String>> {
     let names = || task.parameters().map(|parameter| parameter.name());
-    let (mut chosen, mut excluded) = (Vec::new(), Vec::new());
     for pattern in patterns {
         let matcher = matcher(option, pattern)?;
-        let text = pattern.strip_prefix('!').unwrap_or(pattern);
-        let is_exclusion = text.len() < pattern.len();
-        let found = if is_exclusion {
-            &mut excluded
-        } else {
-            &mut chosen
-        };
-        let before = found.len();
-        found.extend(names().filter(|name| matcher.is_match(name)));
-        if found.len() == before {
-            let reason = task.parameter(text).err();
-            let reason = reason.map_or_else(String::new, |error| format!(": {error}"));
-            let deed = if is_exclusion {
-                "takes nothing away"
-            } else {
-                "chooses nothing"
-            };
-            bail!("`{option}`: `{pattern}` {deed}{reason}");
+        if names().any(|name| matcher.is_match(name)) {
+            continue;
         }
+        let text = pattern.strip_prefix('!').unwrap_or(pattern);
+        let reason = task.parameter(text).err();
+        let reason = reason.map_or_else(String::new, |error| format!(": {error}"));
+        let deed = if text.len() < pattern.len() {
+            "takes nothing away"
+        } else {
+            "chooses nothing"
+        };
+        bail!("`{option}`: `{pattern}` {deed}{reason}");
     }
-    let only_excludes = chosen.is_empty();
-    let left: Vec<String> = names()
-        .filter(|name| (only_excludes || chosen.contains(name)) && !excluded.contains(name))
+    let left: Vec<String> = left(names(), option, patterns)?
+        .into_iter()
         .map(str::to_owned)
         .collect();
     if left.is_empty() {
-        bail!("`{option}`: the patterns with `!` take everything away that the others choose");
+        bail!("{}", nothing_left(option));
     }
     Ok(left)
 }
@@ -97,7 +88,35 @@ pub(crate) fn check(setup: &Setup<'_>, option: &str, patterns: &[String]) -> Res
             );
         }
     }
+    if !names.is_empty() && left(names.iter().copied(), option, patterns)?.is_empty() {
+        bail!("{}", nothing_left(option));
+    }
     Ok(())
+}
+
+/// Returns the names that patterns choose and no pattern with `!` takes away.
+fn left<'a>(
+    names: impl Iterator<Item = &'a str>,
+    option: &str,
+    patterns: &[String],
+) -> Result<Vec<&'a str>> {
+    let (mut choosing, mut excluding) = (Vec::new(), Vec::new());
+    for pattern in patterns {
+        let matcher = matcher(option, pattern)?;
+        if pattern.starts_with('!') {
+            excluding.push(matcher);
+        } else {
+            choosing.push(matcher);
+        }
+    }
+    let any = |matchers: &[GlobMatcher], name: &str| matchers.iter().any(|one| one.is_match(name));
+    let is_left =
+        |name: &&str| (choosing.is_empty() || any(&choosing, name)) && !any(&excluding, name);
+    Ok(names.filter(is_left).collect())
+}
+
+fn nothing_left(option: &str) -> String {
+    format!("`{option}`: the patterns with `!` take everything away that the others choose")
 }
 
 /// Returns the name nearest to a pattern, if at most a third of the characters differ.

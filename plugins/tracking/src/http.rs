@@ -94,7 +94,7 @@ pub(crate) fn check_url(option: &str, url: &str) -> Result<()> {
 
 /// Converts an option's number of seconds.
 pub(crate) fn seconds(option: &str, seconds: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(seconds).with_context(|| format!("`{option}` is no time"))
+    Duration::try_from_secs_f64(seconds).with_context(|| format!("`{option}` is not a time"))
 }
 
 /// Value of an environment variable, for secrets that must not be in a manifest.

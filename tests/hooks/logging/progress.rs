@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{PLUGINS, refused, run};
 
-/// What a run writes to standard error that is no terminal, of the hook's lines alone.
+/// What a run writes to standard error that is not a terminal, of the hook's lines alone.
 fn plain(config: &Value) -> Vec<String> {
     let (_, finished) = run("progress", config);
     let finished = finished.expect(0, &[]);

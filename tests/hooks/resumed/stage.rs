@@ -244,7 +244,7 @@ impl Stage<'_> {
             all.insert(name.clone(), bits);
         }
         for hook in &content.hooks {
-            let state = hook.state.as_deref().map(String::from_utf8_lossy);
+            let state = hook.state.as_deref().map(without_measured);
             all.insert(format!("state of {}", hook.name), format!("{state:?}"));
         }
         let mut header = serde_json::to_value(&content.header).expect("JSON");
@@ -257,5 +257,31 @@ impl Stage<'_> {
             all.insert(name.clone(), part.to_string());
         }
         all
+    }
+}
+
+/// A hook's state without the names of measured metrics, and without the lengths of files, whose measured values have
+/// as many digits as they have.
+fn without_measured(state: &[u8]) -> String {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                members.remove("bytes");
+                members.values_mut().for_each(strip);
+            }
+            Value::Array(elements) => {
+                // Lists of metrics' names.
+                elements.retain(|element| !element.as_str().is_some_and(is_measured));
+                elements.iter_mut().for_each(strip);
+            }
+            _ => {}
+        }
+    }
+    match serde_json::from_slice::<Value>(state) {
+        Ok(mut value) => {
+            strip(&mut value);
+            value.to_string()
+        }
+        Err(_) => String::from_utf8_lossy(state).into_owned(),
     }
 }

@@ -183,7 +183,7 @@ fn single(var: &Var) -> Var {
     Var::from_tensor(&single.expect("f32")).expect("a variable")
 }
 
-/// candle has assertions that are no errors.
+/// candle has assertions that are not errors.
 fn check(vars: &[Var], function: impl Fn(&[Tensor]) -> Result<Tensor>) -> Report {
     let checked = catch_unwind(AssertUnwindSafe(|| check_gradients(vars, function)));
     checked.unwrap_or_else(|_| Report::Fails("panics".to_owned()))

@@ -43,7 +43,7 @@ impl Hook for Teacher {
         let bytes = std::fs::read(&path)
             .with_context(|| format!("can't read the weights `{}`", path.display()))?;
         let file = SafeTensors::deserialize(&bytes)
-            .with_context(|| format!("`{}` is no safetensors file", path.display()))?;
+            .with_context(|| format!("`{}` is not a safetensors file", path.display()))?;
         let mut layers = Vec::new();
         while let Ok(weights) = file.tensor(&format!("fc{}.weight", layers.len() + 1)) {
             let biases = file.tensor(&format!("fc{}.bias", layers.len() + 1))?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// The file does not start like a `.npy` file.
     #[error(
-        "`{}` is no .npy file: it begins with the bytes {found:02x?} ({looks_like}), a .npy file \
+        "`{}` is not a .npy file: it begins with the bytes {found:02x?} ({looks_like}), a .npy file \
          with 93 4e 55 4d 50 59",
         file.display()
     )]
@@ -48,7 +48,7 @@ pub enum Error {
         found: String,
     },
     /// The file is not a readable safetensors file.
-    #[error("`{}` is no safetensors file, or a damaged one: {problem}", file.display())]
+    #[error("`{}` is not a safetensors file, or a damaged one: {problem}", file.display())]
     NotSafetensors {
         /// Path of the file.
         file: PathBuf,

@@ -171,9 +171,9 @@ fn share_out<T: Float>(
         let (parameter, first, second, third) = unsafe {
             (
                 parameter.part(range.clone()),
-                first.part(range.clone()),
-                second.part(range.clone()),
-                third.part(range.clone()),
+                first.part_if_any(range.clone()),
+                second.part_if_any(range.clone()),
+                third.part_if_any(range.clone()),
             )
         };
         run_all(sweep, parameter, &gradient[range], first, second, third);

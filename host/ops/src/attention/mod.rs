@@ -14,9 +14,10 @@ use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored
 use crate::vectorised;
 use sizes::Sizes;
 
-/// softmax(Q · Kᵀ / √(width of a head)) · V for each head: from (batch, length, 3 · width), which is Q, K
-/// and V side by side, each with the heads side by side, to (batch, length, width). Causal: a position
-/// sees itself and those before it alone.
+/// softmax(Q · Kᵀ / √(width of a head)) · V for each head.
+///
+/// From (batch, length, 3 · width), which is Q, K and V side by side, each with the heads side by side, to (batch,
+/// length, width). With `causal` a position attends only to itself and to those before it.
 pub fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tensor> {
     let sizes = Sizes::of(qkv.dims(), heads)?;
     if qkv.elem_count() == 0 {
@@ -31,16 +32,16 @@ struct Attention {
     causal: bool,
 }
 
-/// How far to compute in a row of which so many positions are seen: whole registers, since a rest would go
-/// one by one.
+/// Length to compute of a row with `seen` visible positions: whole registers.
+///
+/// A remainder would be computed element by element.
 #[inline(always)]
 fn rounded(seen: usize, length: usize) -> usize {
     seen.next_multiple_of(LANES).min(length)
 }
 
 vectorised! {
-    /// Each row of scores to its softmax over the positions that it sees, times `scale` before; the
-    /// others 0.
+    /// Replaces each row of scores, times `scale`, by its softmax over the visible positions, and the others by 0.
     fn softmax_rows<T: Number>(scores: &mut [T], length: usize, scale: T, causal: bool) {
         for (index, row) in scores.chunks_exact_mut(length).enumerate() {
             let seen = if causal { index + 1 } else { length };
@@ -61,7 +62,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// With weights p and the gradients g of them: p · (g − Σ g · p) · scale, in the place of g.
+    /// Replaces the gradients g of the weights p by those of the scores, p · (g − Σ g · p) · scale.
     fn softmax_slopes<T: Number>(p: &[T], g: &mut [T], length: usize, scale: T, causal: bool) {
         let rows = p.chunks_exact(length).zip(g.chunks_exact_mut(length));
         for (index, (p, g)) in rows.enumerate() {
@@ -83,14 +84,14 @@ impl Attention {
         number(1.0 / (self.sizes.each() as f64).sqrt())
     }
 
-    /// The weights of a head, (length, length), into `weights`.
+    /// Computes the attention weights of a head, (length, length), into `weights`.
     fn weights<T: Number>(&self, qkv: &[T], index: usize, weights: &mut Fresh<T>) {
         let length = self.sizes.length;
         let queries = self.sizes.part(qkv, 0, index);
         let keys = self.sizes.part(qkv, 1, index);
         let target = Target::fresh(weights.places(), length, length);
         multiply(&mut Job::new(target, queries, keys.t()));
-        // SAFETY: the product has written all.
+        // SAFETY: the multiplication has written every element.
         #[expect(unsafe_code, reason = "it is written")]
         let scores = unsafe { weights.all_written() };
         softmax_rows(scores, length, self.scale(), self.causal);
@@ -107,19 +108,19 @@ impl Attention {
             let mut mixed = Fresh::new(length * each);
             for index in region::range(sizes.batch * sizes.heads, 1, part, parts) {
                 self.weights(qkv, index, &mut weights);
-                // SAFETY: `weights` has written all.
+                // SAFETY: `self.weights` has written every element.
                 #[expect(unsafe_code, reason = "it is written")]
                 let weights = unsafe { weights.all_written() };
                 let values = sizes.part(qkv, 2, index);
                 let target = Target::fresh(mixed.places(), length, each);
                 let weights = Matrix::new(&*weights, length, length);
                 multiply(&mut Job::new(target, weights, values));
-                // SAFETY: the product has written all.
+                // SAFETY: the multiplication has written every element.
                 #[expect(unsafe_code, reason = "it is written")]
                 let mixed = unsafe { mixed.all_written() };
                 for (row, mixed) in mixed.chunks_exact(each).enumerate() {
                     let start = sizes.output_start(index) + row * sizes.width;
-                    // SAFETY: each head is in one part, and has its own places.
+                    // SAFETY: each head is in one part, and its elements overlap with no other head's.
                     #[expect(unsafe_code, reason = "each head has its own places")]
                     let y = unsafe { places.part(start..start + each) };
                     for (y, &x) in y.iter_mut().zip(mixed) {
@@ -128,7 +129,7 @@ impl Attention {
                 }
             }
         });
-        // SAFETY: every head has written its places.
+        // SAFETY: every head has written its elements, which together are all of `y`.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             y.written()
@@ -147,14 +148,14 @@ impl Attention {
             let mut piece = Fresh::new(length * each);
             for index in region::range(sizes.batch * sizes.heads, 1, part, parts) {
                 self.weights(qkv, index, &mut weights);
-                // SAFETY: `weights` has written all.
+                // SAFETY: `self.weights` has written every element.
                 #[expect(unsafe_code, reason = "it is written")]
                 let weights = &*unsafe { weights.all_written() };
                 let of_output = sizes.output(g, index);
                 let target = Target::fresh(weight_slopes.places(), length, length);
                 let values = sizes.part(qkv, 2, index);
                 multiply(&mut Job::new(target, of_output, values.t()));
-                // SAFETY: the product has written all.
+                // SAFETY: the multiplication has written every element.
                 #[expect(unsafe_code, reason = "it is written")]
                 let of_scores = unsafe { weight_slopes.all_written() };
                 softmax_slopes(weights, of_scores, length, self.scale(), self.causal);
@@ -169,7 +170,7 @@ impl Attention {
                 ] {
                     let target = Target::fresh(piece.places(), length, each);
                     multiply(&mut Job::new(target, left, right));
-                    // SAFETY: the product has written all.
+                    // SAFETY: the multiplication has written every element.
                     #[expect(unsafe_code, reason = "it is written")]
                     let piece = unsafe { piece.all_written() };
                     let (image, head) = (index / sizes.heads, index % sizes.heads);
@@ -177,7 +178,7 @@ impl Attention {
                         image * length * 3 * sizes.width + which * sizes.width + head * each;
                     for (row, piece) in piece.chunks_exact(each).enumerate() {
                         let start = begin + row * 3 * sizes.width;
-                        // SAFETY: each head is in one part, and has its own places.
+                        // SAFETY: each head is in one part, and its elements overlap with no other head's.
                         #[expect(unsafe_code, reason = "each head has its own places")]
                         let slopes = unsafe { places.part(start..start + each) };
                         for (slope, &x) in slopes.iter_mut().zip(piece) {
@@ -187,7 +188,7 @@ impl Attention {
                 }
             }
         });
-        // SAFETY: every head has written its places of all three.
+        // SAFETY: every head has written its elements for queries, keys and values, which together are all.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             slopes.written()

@@ -1,4 +1,4 @@
-//! The sizes of an attention.
+//! Sizes of an attention operation.
 
 use candle_core::{Result, bail};
 
@@ -28,7 +28,7 @@ impl Sizes {
         })
     }
 
-    /// The width of a head.
+    /// Width of a head.
     pub(super) fn each(&self) -> usize {
         self.width / self.heads
     }
@@ -41,7 +41,7 @@ impl Sizes {
         Matrix::with_steps(&qkv[start..], self.length, self.each(), steps)
     }
 
-    /// What a head has of the outputs: (length, each).
+    /// Outputs of a head: (length, each).
     pub(super) fn output<'a, T>(&self, y: &'a [T], index: usize) -> Matrix<'a, T> {
         let start = self.output_start(index);
         Matrix::with_steps(&y[start..], self.length, self.each(), (self.width, 1))
@@ -52,7 +52,7 @@ impl Sizes {
         image * self.length * self.width + head * self.each()
     }
 
-    /// How many threads the heads are worth.
+    /// Number of threads worth using for all heads.
     pub(super) fn parts(&self) -> usize {
         let products = 4 * self.length * self.length * self.each();
         region::parts(self.batch * self.heads * products)

@@ -1,8 +1,7 @@
-//! Attention in products of tiles that read queries, keys and values where they lie, and write gradients where
-//! they belong.
+//! Attention by tiled multiplications that read queries, keys and values, and write gradients, in place.
 //!
-//! Some queries at a time, side by side in registers: scores are kept as (keys, queries), so that a softmax is
-//! of whole registers and needs no sums within one. Nothing of (length × length) is kept, not even for a moment.
+//! It processes a block of queries at a time, side by side in registers: scores are kept as (keys, queries), so that a
+//! softmax works on whole registers and needs no sums within one. Nothing of size (length × length) is ever stored.
 
 use std::mem::MaybeUninit;
 
@@ -14,17 +13,17 @@ use crate::kernels::{
 };
 use crate::vectorised;
 
-/// Queries that are done at once.
+/// Number of queries processed at once.
 const BLOCK: usize = 2 * PANEL;
 
-/// Attention that is done so.
+/// Attention by tiled multiplication.
 #[derive(Clone, Copy)]
 pub(super) struct Tiled {
     sizes: Sizes,
     causal: bool,
 }
 
-/// Some queries of a head: those from `first` on.
+/// A block of queries of a head, from `first` on.
 #[derive(Clone, Copy)]
 struct Queries {
     head: usize,
@@ -32,17 +31,17 @@ struct Queries {
     count: usize,
 }
 
-/// Room for what is between the products of one block of queries.
+/// Scratch memory for the intermediate results of one block of queries.
 struct Room {
-    /// Queries or gradients of outputs as columns: (width of a head, [`BLOCK`]).
+    /// Transposed queries or gradients of outputs: (width of a head, [`BLOCK`]).
     turned: Vec<f32>,
-    /// (keys, [`BLOCK`]).
+    /// Attention weights: (keys, [`BLOCK`]).
     weights: Vec<f32>,
-    /// The gradient of the same.
+    /// Gradient of the weights.
     slopes: Vec<f32>,
 }
 
-/// Where a head's part of a tensor begins, and the step from one position to the next.
+/// Start of a head's part of a tensor, and the stride from one position to the next.
 #[derive(Clone, Copy)]
 struct Place {
     start: usize,
@@ -50,7 +49,7 @@ struct Place {
 }
 
 impl Tiled {
-    /// Where products in tiles are there.
+    /// Tiled attention, where the processor supports it.
     pub(super) fn of(sizes: Sizes, causal: bool) -> Option<Tiled> {
         has_tiles().then_some(Tiled { sizes, causal })
     }
@@ -74,7 +73,7 @@ impl Tiled {
         }
     }
 
-    /// What a head has of the outputs.
+    /// Outputs of a head.
     fn output(&self, head: usize) -> Place {
         Place {
             start: self.sizes.output_start(head),
@@ -91,7 +90,7 @@ impl Tiled {
         }
     }
 
-    /// Calls `work` for all blocks of queries of all heads, those of a head one after the other.
+    /// Calls `work` for all blocks of queries of all heads, those of a head in order on one thread.
     fn each_block(&self, with_slopes: bool, work: impl Fn(Queries, &mut Room) + Sync) {
         let Sizes {
             batch,
@@ -108,7 +107,7 @@ impl Tiled {
         });
     }
 
-    /// How many keys the queries up to one see.
+    /// Number of keys visible to the queries before `end`.
     fn keys(&self, end: usize) -> usize {
         if self.causal {
             end.min(self.sizes.length)
@@ -117,8 +116,8 @@ impl Tiled {
         }
     }
 
-    /// The panels of a block of queries: where they begin in it, how many of them are queries, and how many keys
-    /// they see together.
+    /// Panels of a block of queries: their start in it, their number of queries, and the number of keys visible to
+    /// them.
     fn panels(&self, queries: Queries) -> impl Iterator<Item = (usize, usize, usize)> {
         (0..queries.count).step_by(PANEL).map(move |start| {
             let count = PANEL.min(queries.count - start);
@@ -126,8 +125,9 @@ impl Tiled {
         })
     }
 
-    /// Products of a head's positions (keys or values) with all queries of a block, or with the gradients of
-    /// their outputs, from `columns`: (keys, [`BLOCK`]).
+    /// Multiplies a head's keys or values by the queries of a block, or by the gradients of their outputs.
+    ///
+    /// The latter come from `columns` and are transposed into `turned`; the result is (keys, [`BLOCK`]).
     fn with_queries(
         &self,
         (positions, place): (&[f32], Place),
@@ -157,7 +157,7 @@ impl Tiled {
         }
     }
 
-    /// The weights of a block of queries, (keys, [`BLOCK`]).
+    /// Computes the attention weights of a block of queries, (keys, [`BLOCK`]).
     fn weights(&self, qkv: &[f32], queries: Queries, room: &mut Room) {
         let keys = self.place(1, queries.head);
         let own = self.place(0, queries.head);
@@ -175,7 +175,7 @@ impl Tiled {
         }
     }
 
-    /// For each query of a block the sum of positions by their weights, (queries, width of a head).
+    /// For each query of a block, the weighted sum of positions: (queries, width of a head).
     fn sums(
         &self,
         weights: &[f32],
@@ -197,15 +197,16 @@ impl Tiled {
             };
             let first = of_places.start + (queries.first + start) * of_places.step;
             let dims = (count, each);
-            // SAFETY: each head is done by one thread, and has its own places.
+            // SAFETY: each head is processed by one thread, and its elements overlap with no other head's.
             #[expect(unsafe_code, reason = "each head has its own places")]
             let mut target = unsafe { Target::shared(places, first, dims, of_places.step) };
             multiply_tiles(&mut target, Depth::new(keys), left, right);
         }
     }
 
-    /// For each key that a block of queries sees the sum of what the queries have by their weights, (keys, width
-    /// of a head): added to those of the blocks before.
+    /// For each key visible to a block of queries, the weighted sum over the queries: (keys, width of a head).
+    ///
+    /// It is added to the sums of the blocks before.
     fn sums_of_queries(
         &self,
         weights: &[f32],
@@ -236,12 +237,13 @@ impl Tiled {
             let adds = queries.first > if self.causal { key } else { 0 };
             let first = of_places.start + key * of_places.step;
             let dims = (count, each);
-            // SAFETY: each head is done by one thread, and has its own places.
+            // SAFETY: each head is processed by one thread, and its elements overlap with no other head's.
             #[expect(unsafe_code, reason = "each head has its own places")]
             let target = unsafe { Target::shared(places, first, dims, of_places.step) };
             #[expect(unsafe_code, reason = "they are written")]
             let mut target = if adds {
-                // SAFETY: the block before has written these rows.
+                // SAFETY: the first block that sees these keys has written their rows; this is a later one of the same
+                // head.
                 unsafe { target.added() }
             } else {
                 target
@@ -265,7 +267,7 @@ impl Tiled {
             let own = (&places, self.output(queries.head));
             self.sums(&room.weights, values, queries, own);
         });
-        // SAFETY: every head has written its places.
+        // SAFETY: every head has written its elements, which together are all of `y`.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             y.written()
@@ -293,7 +295,7 @@ impl Tiled {
             self.sums_of_queries(slopes, (qkv, of_queries), queries, (&places, of_keys));
             self.sums_of_queries(weights, (g, of_output), queries, (&places, of_values));
         });
-        // SAFETY: every head has written its places of all three.
+        // SAFETY: every head has written its elements for queries, keys and values, which together are all.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             slopes.written()
@@ -301,7 +303,7 @@ impl Tiled {
     }
 }
 
-/// The numbers of a panel in one line.
+/// The elements of a panel in one line.
 #[inline(always)]
 fn line(numbers: &[f32], index: usize) -> [f32; PANEL] {
     let mut line = [0.0; PANEL];
@@ -310,8 +312,10 @@ fn line(numbers: &[f32], index: usize) -> [f32; PANEL] {
 }
 
 vectorised! {
-    /// The columns of a panel of scores, in lines [`BLOCK`] apart, to their softmax, times `scale` before. All
-    /// queries see the first `seen` lines, each one more than the one before it; what one doesn't see is 0.
+    /// Replaces the columns of a panel of scores, times `scale`, by their softmax.
+    ///
+    /// Lines are [`BLOCK`] apart. All queries see the first `seen` lines, and each one line more than the query before
+    /// it; weights of keys that a query doesn't see are 0.
     fn softmax_columns(scores: &mut [f32], lines: usize, seen: usize, scale: f32) {
         let mut most = [f32::NEG_INFINITY; PANEL];
         for index in 0..lines {
@@ -323,7 +327,7 @@ vectorised! {
                 scores[index * BLOCK..index * BLOCK + PANEL].copy_from_slice(&scores_here);
             }
             for (most, x) in most.iter_mut().zip(scores_here) {
-                // A NaN stays: nothing is larger than it.
+                // A NaN stays: nothing compares as larger.
                 *most = if x > *most || x.is_nan() { x } else { *most };
             }
         }
@@ -347,7 +351,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// With weights p and the gradients g of them, a panel of each: p · (g − Σ g · p) · scale, in the place of g.
+    /// Replaces a panel of the gradients g of the weights p by those of the scores, p · (g − Σ g · p) · scale.
     fn softmax_slopes(p: &[f32], g: &mut [f32], lines: usize, scale: f32) {
         let mut means = [0.0; PANEL];
         for index in 0..lines {
@@ -387,7 +391,7 @@ mod tests {
             let of = |dtype: DType| -> Result<[Tensor; 2]> {
                 let qkv = Var::from_tensor(&qkv.to_dtype(dtype)?)?;
                 let y = attention(&qkv, heads, causal)?;
-                // Each output with another weight in the loss.
+                // Each output has a different weight in the loss.
                 let factors = Tensor::arange(0.0, y.elem_count() as f64, &Device::Cpu)?.cos()?;
                 let factors = factors.reshape(y.shape())?;
                 let factors = factors.to_dtype(DType::F32)?.to_dtype(dtype)?;

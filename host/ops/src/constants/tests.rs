@@ -1,4 +1,4 @@
-//! What is left out, and that nothing else changes.
+//! Tests of what is left out, and that nothing else changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use super::*;
 use crate::tape::apply1;
 use crate::{backward, linear, normal_numbers, record};
 
-/// Changes nothing, and counts its backward passes.
+/// The identity; counts its backward passes.
 struct Counted(Arc<AtomicUsize>);
 
 impl CustomOp1 for Counted {

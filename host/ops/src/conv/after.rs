@@ -1,22 +1,21 @@
-//! What follows a convolution, done with its outputs while they are in the processor's cache.
+//! Operations after a convolution, done on its outputs while they are in the processor's cache.
 
 use crate::kernels::Fresh;
 use crate::kernels::math::Number;
 use crate::pool::{quads_with_places, spread_quads};
 use crate::vectorised;
 
-/// What is done to a convolution's outputs: one after the other, where there are both.
+/// Operations after a convolution, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct After {
-    /// max(y, 0), with the slope 0 at 0.
+    /// max(y, 0), with derivative 0 at 0.
     pub relu: bool,
-    /// The largest numbers of squares of 2 × 2 side by side; a last line or column that is in none is
-    /// left out.
+    /// Max pooling of adjacent 2 × 2 squares; a last row or column that is in none is left out.
     pub pool: bool,
 }
 
 impl After {
-    /// Lines and columns of what it makes of so many.
+    /// Number of rows and columns after these operations.
     pub(super) fn outputs(self, rows: usize, columns: usize) -> (usize, usize) {
         if self.pool {
             (rows / 2, columns / 2)
@@ -25,8 +24,9 @@ impl After {
         }
     }
 
-    /// Bias and `ReLU`, in place. `planes` has a number for each channel, as `bias` does where there is
-    /// one.
+    /// Adds the bias and applies `ReLU`, in place.
+    ///
+    /// `planes` has `windows` elements for each channel, and `bias` one.
     pub(super) fn finish<T: Number>(self, planes: &mut [T], bias: Option<&[T]>, windows: usize) {
         match bias {
             Some(bias) => add_to_rows(planes, bias, windows, self.relu),
@@ -35,8 +35,9 @@ impl After {
         }
     }
 
-    /// The gradient of a convolution's outputs from that of what follows: `g` itself, or in `scratch`,
-    /// of which a last line or column that is in no square stays as it is.
+    /// The gradient of a convolution's outputs, from that of the operations after it.
+    ///
+    /// It is `g` itself or in `scratch`, where a last row or column that is in no square stays unchanged.
     pub(super) fn gradient<'a, T: Number>(
         self,
         g: &'a [T],
@@ -65,14 +66,14 @@ impl After {
     }
 }
 
-/// Room for the gradient of one image's outputs.
+/// Scratch memory for the gradient of one image's outputs.
 pub(super) struct Scratch<T> {
     masked: Vec<T>,
     spread: Vec<T>,
 }
 
 impl<T: Number> Scratch<T> {
-    /// For images of so many outputs in planes of `rows` · `columns`.
+    /// For images of `outputs` channels, planes of `rows` · `columns`.
     pub(super) fn new(after: After, outputs: usize, (rows, columns): (usize, usize)) -> Self {
         let (high, wide) = after.outputs(rows, columns);
         let room = |is_wanted: bool, count: usize| vec![T::ZERO; if is_wanted { count } else { 0 }];
@@ -83,7 +84,7 @@ impl<T: Number> Scratch<T> {
     }
 }
 
-/// Pools planes of `rows` · `columns`.
+/// Pools planes of `rows` · `columns`; positions of the largest elements go to `squares`.
 pub(super) fn pool<T: Number>(
     planes: &[T],
     (rows, columns): (usize, usize),
@@ -99,13 +100,13 @@ pub(super) fn pool<T: Number>(
     }
 }
 
-/// Memory for one image's outputs before they are pooled.
+/// Memory for one image's outputs before pooling; empty without pooling.
 pub(super) fn room<T: Number>(after: After, count: usize) -> Fresh<T> {
     Fresh::new(if after.pool { count } else { 0 })
 }
 
 vectorised! {
-    /// Adds a number to each row, where there are such numbers, then `ReLU` where that is asked for.
+    /// Adds an element of `numbers`, if there are any, to each row, then applies `ReLU` if requested.
     fn add_to_rows<T: Number>(matrix: &mut [T], numbers: &[T], columns: usize, relu: bool) {
         for (index, row) in matrix.chunks_exact_mut(columns.max(1)).enumerate() {
             if let Some(&number) = numbers.get(index) {
@@ -123,7 +124,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `ReLU`'s gradient, by its outputs.
+    /// Gradient of `ReLU`, from its outputs.
     pub(super) fn mask<T: Number>(g: &[T], y: &[T], masked: &mut [T]) {
         for ((masked, &g), &y) in masked.iter_mut().zip(g).zip(y) {
             *masked = if y > T::ZERO { g } else { T::ZERO };

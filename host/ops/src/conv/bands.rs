@@ -1,29 +1,29 @@
 //! A convolution as a sum over the rows of its kernel.
 //!
-//! The matrix of windows has each number of an image once for every place of the kernel. Where windows go
-//! down in steps of one, a matrix of windows of a single row is enough: it has each number once for every
-//! column of the kernel, and what the kernel's row `i` sees of it are the same lines, shifted by `i` rows
-//! of windows. So a kernel of 5 × 5 is five products, and a fifth of the copying.
+//! The matrix of windows has each element of an image once for every tap of the kernel. Where windows have a vertical
+//! stride of 1, a matrix of windows of a single row is enough: it has each element once for every column of the kernel,
+//! and the kernel's row `i` sees the same lines of it, shifted by `i` rows of windows. So a 5 × 5 kernel takes five
+//! multiplications, and a fifth of the copying.
 
 use std::borrow::Cow;
 
 use crate::kernels::math::Number;
 use crate::unfold::{Sizes, Window};
 
-/// From so many lines of the matrix on, a product of one row of the kernel alone is worth its start.
+/// Lines of the matrix from which a multiplication for one kernel row is worth its overhead.
 const WORTHWHILE: usize = 32;
 
-/// Outputs whose weights are turned at once: their numbers fill a line of the cache.
+/// Outputs whose weights are transposed at once: their elements fill a cache line.
 const LANES: usize = 16;
 
-/// The rows of a kernel, each with its part of the windows.
+/// Rows of a kernel (bands), each with its part of the matrix of windows.
 #[derive(Clone, Copy)]
 pub(super) struct Bands {
-    /// What the matrix of windows is made of.
+    /// Sizes of the windows in the matrix.
     pub(super) lines: Sizes,
-    /// How many there are; one where the windows are whole.
+    /// Number of bands; 1 where the matrix has complete windows.
     pub(super) count: usize,
-    /// The windows that a band sees begin so much further on than those of the one before it.
+    /// Offset from one band's windows in the matrix to the next band's.
     pub(super) step: usize,
 }
 
@@ -57,8 +57,7 @@ impl Bands {
         }
     }
 
-    /// The weight (outputs, inputs, kernel) as one matrix (outputs, lines) for each band, group after
-    /// group.
+    /// The weight (outputs, inputs, kernel) as a matrix (outputs, lines) for each band, group by group.
     pub(super) fn weight<'a, T: Number>(&self, weight: &'a [T], outputs: usize) -> Cow<'a, [T]> {
         if self.count == 1 {
             return Cow::Borrowed(weight);
@@ -78,7 +77,7 @@ impl Bands {
         Cow::Owned(parts)
     }
 
-    /// The other way, from matrices (lines, outputs).
+    /// The inverse of [`Bands::weight`], from transposed matrices (lines, outputs).
     pub(super) fn weight_of<T: Number>(&self, turned: &[T], outputs: usize) -> Vec<T> {
         let (lines, _) = self.lines.matrix();
         let (down, across) = self.lines.window.kernel;
@@ -123,7 +122,7 @@ mod tests {
             .map(|index| index as f64)
             .collect();
         let parts = bands.weight(&weight, outputs);
-        // Output 5 of group 1, channel 4, place (2, 1) of the kernel.
+        // Output 5 of group 1, channel 4, tap (2, 1) of the kernel.
         let expected = weight[((outputs + 5) * 20 + 4) * 6 + 5];
         let found = parts[((3 + 2) * outputs + 5) * 40 + 4 * 2 + 1];
         assert_eq!(found.to_bits(), expected.to_bits());

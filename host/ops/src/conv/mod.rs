@@ -1,9 +1,9 @@
-//! Convolution as one operation: the windows of each image as a matrix, and its product with the weight;
-//! where they follow, `ReLU` and pooling as well.
+//! Convolution as one operation, together with `ReLU` and pooling where they follow.
 //!
-//! Images are shared out among the threads. The matrix of windows lives for one image alone, and is
-//! made again on the way back, which costs less than to keep it; mostly it is one of windows of a single
-//! row ([`bands`]). What is pooled away is never kept.
+//! Each image's windows form a matrix (im2col), which is multiplied by the weight. Images are distributed over the
+//! threads. The matrix exists for one image at a time and is rebuilt in the backward pass, which costs less than
+//! keeping it; mostly it has windows of a single row ([`bands`]). In `f32` there is usually no such matrix
+//! ([`direct`]). Outputs that pooling drops are never kept.
 
 mod after;
 mod bands;
@@ -24,8 +24,10 @@ use super::tape::{apply2, apply3};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::Conv;
 
-/// Convolution of (batch, inputs, height, width) with a weight (outputs, inputs / groups, kernel down,
-/// kernel across; the last alone where the kernel is of one row) and a bias (outputs), to (batch, outputs, windows down, windows across).
+/// Convolution of (batch, inputs, height, width), to (batch, outputs, windows down, windows across).
+///
+/// The weight is (outputs, inputs / groups, kernel down, kernel across), or without `kernel down` for a kernel of one
+/// row; the bias is (outputs).
 pub fn conv2d(
     x: &Tensor,
     weight: &Tensor,
@@ -36,7 +38,7 @@ pub fn conv2d(
     conv2d_then(x, weight, bias, window, groups, After::default())
 }
 
-/// [`conv2d`] and what follows it, to the same bits as one operation after the other.
+/// [`conv2d`] and the operations after it, with the same bits as one operation after the other.
 pub fn conv2d_then(
     x: &Tensor,
     weight: &Tensor,
@@ -68,7 +70,7 @@ pub fn conv2d_then(
 struct ConvOp {
     conv: Conv,
     after: After,
-    /// Where in their squares the largest numbers are, once they are known.
+    /// Positions of the largest elements in their squares, set by the forward pass.
     places: OnceLock<Vec<u8>>,
 }
 
@@ -93,7 +95,7 @@ impl ConvOp {
                 .transpose()?;
             let weight = numbers(weight, weight_layout)?;
             let (y, places) = direct.forward(numbers(x, x_layout)?, weight, bias);
-            // It is called once for each operation.
+            // The forward pass runs once per operation, so nothing was set before.
             drop(self.places.set(places));
             return Ok((stored(y), shape.into()));
         }
@@ -102,7 +104,7 @@ impl ConvOp {
             let weight = numbers::<T>(weight, weight_layout)?;
             let (y, places) =
                 self.conv.forward(numbers::<T>(x, x_layout)?, weight, bias, self.after);
-            // It is called once for each operation.
+            // The forward pass runs once per operation, so nothing was set before.
             drop(self.places.set(places));
             Ok((stored(y), shape.into()))
         })

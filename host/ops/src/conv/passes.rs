@@ -1,4 +1,4 @@
-//! The two passes of a convolution over a batch.
+//! Forward and backward pass of a convolution over a batch.
 
 use std::mem::MaybeUninit;
 
@@ -12,7 +12,7 @@ use crate::kernels::{Fresh, Job, Matrix, Target, multiply, written, zeros};
 use crate::vectorised;
 
 impl Conv {
-    /// The outputs, and where in their squares those are that were pooled.
+    /// Computes the outputs and, with pooling, their positions in the squares.
     pub(super) fn forward<T: Number>(
         &self,
         x: &[T],
@@ -26,7 +26,7 @@ impl Conv {
         let sides = (self.image.rows, self.image.columns);
         let outputs = self.group_outputs();
         let weight = self.bands.weight(weight, outputs);
-        // Of one image and group: what the product gives, and what is left of it.
+        // For one image and group: outputs of the multiplication, and those kept.
         let (whole, kept) = (outputs * windows, outputs * self.kept(after));
         let mut y = Fresh::new(self.batch * self.groups * kept);
         let mut squares = vec![
@@ -48,7 +48,7 @@ impl Conv {
                 let size = self.input_size();
                 lines.unfold(&x[index * size..(index + 1) * size], &mut columns);
                 let own = index * kept..(index + 1) * kept;
-                // SAFETY: each image is in one part.
+                // SAFETY: each image is in one part, and its range overlaps with no other image's.
                 #[expect(unsafe_code, reason = "each image has its own outputs")]
                 let y = unsafe { places.part(own.clone()) };
                 let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
@@ -61,7 +61,7 @@ impl Conv {
                         let target = if band == 0 {
                             Target::fresh(places, outputs, windows)
                         } else {
-                            // SAFETY: the first band's product has written all.
+                            // SAFETY: the multiplication of the first band has written every element.
                             #[expect(unsafe_code, reason = "it is written")]
                             let sums = unsafe { written(places) };
                             Target::adding(sums, outputs, windows)
@@ -71,33 +71,34 @@ impl Conv {
                 };
                 if after.pool {
                     product(scratch.places());
-                    // SAFETY: the product has written all; each image is in one part.
+                    // SAFETY: the multiplications have written every element; each image is in one part, and its range
+                    // overlaps with no other image's.
                     #[expect(unsafe_code, reason = "each image has its own outputs")]
                     let (whole, squares) =
-                        unsafe { (scratch.all_written(), square_places.part(own)) };
+                        unsafe { (scratch.all_written(), square_places.part_if_any(own)) };
                     after.finish(whole, bias, windows);
                     after::pool(whole, sides, zeros(y), squares);
                 } else {
                     product(y);
-                    // SAFETY: the product has written all.
+                    // SAFETY: the multiplications have written every element.
                     #[expect(unsafe_code, reason = "it is written")]
                     after.finish(unsafe { written(y) }, bias, windows);
                 }
             }
         });
-        // SAFETY: every image's outputs were written.
+        // SAFETY: the parts cover all images, and the outputs of each were written.
         #[expect(unsafe_code, reason = "they are written")]
         let y = unsafe { y.written() };
         (y, squares)
     }
 
-    /// Outputs of one channel of an image.
+    /// Number of outputs of one channel of an image that are kept.
     pub(super) fn kept(&self, after: After) -> usize {
         let (rows, columns) = after.outputs(self.image.rows, self.image.columns);
         rows * columns
     }
 
-    /// The gradients of input (where it is wanted), weight and bias, from outputs and their gradient.
+    /// Computes the gradients of input (if wanted), weight and bias from the outputs and their gradient.
     pub(super) fn backward<T: Number>(
         &self,
         (x, weight): (&[T], &[T]),
@@ -114,7 +115,7 @@ impl Conv {
         let kept = outputs * self.kept(after);
         let parts = self.parts();
         let mut x_slopes = Fresh::new(if of_input { x.len() } else { 0 });
-        // Each thread's own sums: of the weight, transposed, and of the bias.
+        // Each part's own sums: of the weight's gradient, transposed, and of the bias's.
         let size = weight.len() + self.outputs;
         let mut sums = vec![T::ZERO; parts * size];
         let (x_places, sum_places) = (Shared::new(x_slopes.places()), Shared::new(&mut sums));
@@ -122,7 +123,7 @@ impl Conv {
             let mut columns = vec![T::ZERO; depth * width];
             let mut column_slopes = vec![T::ZERO; if of_input { depth * width } else { 0 }];
             let mut scratch = Scratch::new(after, outputs, sides);
-            // SAFETY: each part has its own.
+            // SAFETY: the ranges of different parts are disjoint.
             #[expect(unsafe_code, reason = "each part has its own sums")]
             let sums = unsafe { sum_places.part(part * size..(part + 1) * size) };
             let (weight_sums, bias_sums) = sums.split_at_mut(weight.len());
@@ -162,7 +163,7 @@ impl Conv {
                     windows,
                 );
                 if of_input {
-                    // SAFETY: each image is in one part.
+                    // SAFETY: each image is in one part, and its range overlaps with no other image's.
                     #[expect(unsafe_code, reason = "each image has its own inputs")]
                     let slopes = unsafe { x_places.part(inputs) };
                     lines.fold(&column_slopes, zeros(slopes));
@@ -177,7 +178,7 @@ impl Conv {
         }
         let (weight_sums, bias_sums) = first.split_at(weight.len());
         let weight_slopes = self.bands.weight_of(weight_sums, outputs);
-        // SAFETY: every image's were written, where they are wanted.
+        // SAFETY: the gradient of every image was written; if it is not wanted, there are no elements.
         #[expect(unsafe_code, reason = "they are written")]
         let x_slopes = unsafe { x_slopes.written() };
         [x_slopes, weight_slopes, bias_sums.to_vec()]
@@ -185,7 +186,7 @@ impl Conv {
 }
 
 vectorised! {
-    /// Adds each row's sum.
+    /// Adds the sum of each row to `sums`.
     fn sum_rows<T: Number>(sums: &mut [T], matrix: &[T], columns: usize) {
         for (total, row) in sums.iter_mut().zip(matrix.chunks_exact(columns.max(1))) {
             *total += sum([row], |[x]| x);

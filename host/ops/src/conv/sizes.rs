@@ -1,4 +1,4 @@
-//! The sizes of a convolution, and how its work is divided.
+//! Sizes of a convolution, and the number of parts its work is divided into.
 
 use candle_core::{Result, Tensor, bail};
 
@@ -8,7 +8,7 @@ use crate::unfold::{Sizes, Window};
 
 #[derive(Clone, Copy)]
 pub(super) struct Conv {
-    /// One image's inputs of one group.
+    /// Sizes of one image's inputs of one group.
     pub(super) image: Sizes,
     pub(super) bands: Bands,
     pub(super) batch: usize,
@@ -60,12 +60,12 @@ impl Conv {
         })
     }
 
-    /// Numbers of one image's inputs of one group.
+    /// Number of elements of one image's inputs of one group.
     pub(super) fn input_size(&self) -> usize {
         self.image.channels * self.image.height * self.image.width
     }
 
-    /// Outputs of one group.
+    /// Output channels of one group.
     pub(super) fn group_outputs(&self) -> usize {
         self.outputs / self.groups
     }

@@ -1,25 +1,28 @@
-//! Which threads a region does without: those that lately cost more than they brought.
+//! Which threads are left out of a region: those that recently cost more time than they saved.
 //!
-//! On a machine with other work a thread is interrupted in the middle of a unit, for milliseconds, and the caller
-//! waits for it. What a thread *brought* is the time that the caller would have needed for its units; what it *cost* is the time
-//! that the caller waited for it. A thread whose costs outrun its gains goes to the bench, each time [`GROWTH`] times as
-//! long while it stays in debt, so that trying it again costs little; where the machine is idle again it soon has paid
-//! its debt, and one interruption among thousands of regions changes next to nothing.
+//! On a machine with other load a thread is preempted in the middle of a unit, for milliseconds, and the caller waits
+//! for it. What a thread *brought* is the time that the caller would have needed for its units; what it *cost* is the
+//! time that the caller waited for it. A thread whose costs exceed its gains is benched, [`GROWTH`] times as long each
+//! time while it stays in debt, so that trying it again costs little; once the machine is idle again, its debt is soon
+//! paid, and one interruption among thousands of regions changes next to nothing.
 
-/// The shortest time on the bench, in nanoseconds: a few time slices of the system.
+/// Shortest time on the bench, in nanoseconds: a few time slices of the system.
 const SHORTEST: u64 = 8_000_000;
 
-/// How much longer each time on the bench is than the one before.
+/// Factor from one time on the bench to the next.
 const GROWTH: u64 = 4;
 
-/// The longest: after it, and a moment to pay its debt, a thread joins again on a machine that has become idle.
+/// Longest time on the bench, in nanoseconds.
+///
+/// After it, and a short time to pay its debt, a thread joins again on a machine that has become idle.
 const LONGEST: u64 = 640_000_000;
 
-/// What a thread may cost beyond what it brought before it goes to the bench, in nanoseconds. On an idle machine the last unit
-/// of a region is waited for too, by as much as units are unequal.
+/// What a thread may cost beyond what it brought before it is benched, in nanoseconds.
+///
+/// Even on an idle machine the caller waits for the last unit of a region, by as much as units differ in length.
 const CREDIT: i64 = 1_000_000;
 
-/// The most that counts as brought beforehand, in nanoseconds: a long good time doesn't pay for a long bad one.
+/// Limit of what counts as brought, in nanoseconds: a long good time doesn't pay for a long bad one.
 const SAVINGS: i64 = 2_000_000;
 
 /// The largest debt, in nanoseconds.
@@ -34,16 +37,16 @@ pub(super) struct Share {
     pub(super) cost: u64,
 }
 
-/// The account of one thread.
+/// Account of one worker thread.
 #[derive(Debug, Default)]
 pub(super) struct Bench {
-    /// What it brought less twice what it cost since it was benched the last time, [`SAVINGS`] at most.
+    /// What it brought less twice what it cost since it was last benched, at most [`SAVINGS`].
     recent: i64,
-    /// The same over all times, between -[`LARGEST_DEBT`] and 0.
+    /// The same over the whole time, between -[`LARGEST_DEBT`] and 0.
     debt: i64,
-    /// Until when it is left out, in nanoseconds of the pool's clock.
+    /// End of its time on the bench, in nanoseconds of the pool's clock.
     until: u64,
-    /// How long it was left out the last time; 0 where it has no debt from then.
+    /// Length of its last time on the bench; 0 once the debt from then is paid.
     last: u64,
 }
 
@@ -53,11 +56,11 @@ impl Bench {
         now >= self.until
     }
 
-    /// Enters a region that ended at `now`.
+    /// Records a region that ended at `now`.
     pub(super) fn enter(&mut self, now: u64, share: Share) {
         let of =
             |time: u64| i64::try_from(time).map_or(LARGEST_DEBT, |time| time.min(LARGEST_DEBT));
-        // Twice: a thread that brings no more than it costs takes a core from others for nothing.
+        // Twice: a thread that brings no more than it costs takes a core from other programs for nothing.
         let change = of(share.brought) - 2 * of(share.cost);
         self.recent = (self.recent + change).min(SAVINGS);
         self.debt = (self.debt + change).clamp(-LARGEST_DEBT, 0);
@@ -84,7 +87,7 @@ mod tests {
         cost: 4_000_000,
     };
 
-    /// Regions one after the other, each of `each` nanoseconds; how many of them the thread joined.
+    /// Runs regions 100 µs apart, and returns how many of them the thread joined.
     fn joined(bench: &mut Bench, now: &mut u64, shares: &[Share]) -> usize {
         let mut count = 0;
         for share in shares {

@@ -1,17 +1,16 @@
-//! How worker threads share a busy machine with others.
+//! How worker threads share a busy machine with other threads.
 
-/// Has the system run this thread in turn with others rather than at once when it is woken (`SCHED_BATCH` on
-/// Linux), unless its scheduling was chosen by somebody else.
+/// Sets this thread's policy to `SCHED_BATCH`, under which it does not preempt others when woken.
 ///
-/// A worker is woken by the caller. On a machine whose cores are all busy the system would put it on the caller's
-/// own core, and let it interrupt the caller there: it does a unit, and then spins for a region that the interrupted
-/// caller can't publish. Two trainings side by side on two cores lost 40 % to that. Where a core is idle it begins
-/// there as soon as otherwise.
+/// Any policy but the system's default was set on purpose and is kept. A worker is woken by the caller. On a machine
+/// whose cores are all busy the system would put it on the caller's own core and let it preempt the caller there: it
+/// does a unit, and then spins for a region that the preempted caller can't publish. Two training runs side by side on
+/// two cores lost 40 % to that. On an idle core it starts as soon as without this policy.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "system calls")]
 pub(super) fn wait_for_turn() {
-    // SAFETY: both take this thread and plain values, and change nothing else. A failure leaves everything as it
-    // was, and costs no more than time.
+    // SAFETY: both calls concern this thread alone (0); the pointer is to a local variable that outlives the call. A
+    // failure changes nothing but the time that regions take.
     unsafe {
         if libc::sched_getscheduler(0) == libc::SCHED_OTHER {
             let priority = libc::sched_param { sched_priority: 0 };

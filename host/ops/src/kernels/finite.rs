@@ -1,4 +1,4 @@
-//! Whether numbers are finite, at the speed of reading them.
+//! The check that all elements are finite, at the speed of reading them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,17 +6,17 @@ use super::math::{Number, sum};
 use super::region;
 use crate::vectorised;
 
-/// Operations for each number, of which threads are worth a share.
+/// Cost of an element in operations, from which the number of threads follows.
 const EACH: usize = 2;
 
 vectorised! {
-    /// x · 0 is 0 for finite numbers and NaN for others: no branch for each of them.
+    /// x · 0 is 0 for finite x and NaN otherwise, so no element needs a branch.
     fn has_only_finite<T: Number>(x: &[T]) -> bool {
         sum([x], |[x]| x * T::ZERO).is_finite()
     }
 }
 
-/// Whether there is no NaN and no infinity among some numbers.
+/// Whether no element is NaN or infinite.
 pub(crate) fn all_finite<T: Number>(x: &[T]) -> bool {
     let parts = region::parts(x.len() * EACH);
     let is_finite = AtomicBool::new(true);

@@ -1,11 +1,11 @@
-//! The processor's instructions, found at run time: one binary for all.
+//! The processor's instruction set, detected at run time, so that one binary serves all.
 
 use std::sync::OnceLock;
 
-/// Vector instructions that loops are compiled for.
+/// Vector instruction sets that loops are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What every processor of the architecture has.
+    /// Instructions that every processor of the architecture has.
     Baseline,
     /// AVX2 with FMA: 256 bits.
     Avx2,
@@ -13,12 +13,14 @@ pub enum Level {
     Avx512,
 }
 
-/// The environment's word for the most that may be used: `baseline`, `avx2` or `avx512`. For
-/// measurements; loops give the same bits with `avx2` and `avx512`, and so do products in tiles, for which `avx2` is
-/// the least. `baseline` rounds products before it adds to them. All other matrix products choose for themselves.
+/// Environment variable with the best instruction set to be used: `baseline`, `avx2` or `avx512`.
+///
+/// For measurements. Loops give the same bits with `avx2` and `avx512`, and so does tiled matrix multiplication, which
+/// needs at least `avx2`; `baseline` rounds products before it adds to them. All other matrix multiplications choose
+/// their instructions themselves.
 pub const VARIABLE: &str = "SCONCE_INSTRUCTIONS";
 
-/// The best that the processor has, and [`VARIABLE`] allows.
+/// The best instruction set that the processor has and [`VARIABLE`] allows.
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
@@ -51,9 +53,10 @@ fn found() -> Level {
     Level::Baseline
 }
 
-/// Defines a function whose body, a plain loop, is compiled for each [`Level`], and that runs the one
-/// for the processor at hand. `FUSED` says in the body whether that multiplies and adds in one instruction, with
-/// one rounding: both levels beyond x86-64's baseline do, and the baseline of ARM's 64 bits.
+/// Defines a function whose body, a plain loop, is compiled for each [`Level`] and chosen at run time.
+///
+/// In the body, the constant `FUSED` says whether multiply-add is one instruction, with one rounding: so it is at both
+/// levels above x86-64's baseline, and at the baseline of 64-bit ARM.
 #[macro_export]
 macro_rules! vectorised {
     (
@@ -85,10 +88,11 @@ macro_rules! vectorised {
                 }
 
                 match $crate::kernels::level() {
-                    // SAFETY: the processor was found to have these instructions.
+                    // SAFETY: `level` gives this only where the processor has all four sets of AVX-512.
                     #[allow(unsafe_code, reason = "the only way in")]
                     $crate::kernels::Level::Avx512 => return unsafe { avx512($($argument),*) },
-                    // SAFETY: and these.
+                    // SAFETY: `level` gives this only where the processor has AVX2 and FMA, alone or as part of
+                    // AVX-512.
                     #[allow(unsafe_code, reason = "the only way in")]
                     $crate::kernels::Level::Avx2 => return unsafe { avx2($($argument),*) },
                     $crate::kernels::Level::Baseline => {}

@@ -1,4 +1,4 @@
-//! Functions of one number in a form that compilers can do side by side.
+//! Scalar functions in a form that compilers can vectorise.
 
 use std::array::from_fn;
 
@@ -16,25 +16,27 @@ pub(crate) trait Number: WithDType + Float {
     /// eˣ; in `f32` within 2 units in the last place up to x = 88, and 0 below −87.
     fn fast_exp<const FUSED: bool>(self) -> Self;
 
-    /// Φ(x) and φ(x), the standard normal distribution and its density; in `f32` Φ within 3e-7, and within 3e-5 of
-    /// itself down to x = −5.
+    /// Φ(x) and φ(x), the standard normal distribution and its density.
+    ///
+    /// In `f32` Φ is accurate to 3e-7, and to a relative 3e-5 down to x = −5.
     fn normal<const FUSED: bool>(self) -> (Self, Self);
 
-    /// A small whole number in the last bits: to be chosen among beside numbers, as wide as they are. Nothing
-    /// is to be computed with it.
+    /// A small integer in the lowest bits of a value; not for arithmetic.
+    ///
+    /// It is as wide as an element, so that it can be selected along with elements in vector registers.
     fn mark(place: u8) -> Self;
 
-    /// What [`Number::mark`] was given.
+    /// The integer that [`Number::mark`] was given.
     fn marked(self) -> u8;
 
-    /// The same numbers, where they are `f32`.
+    /// The same slice, where elements are `f32`.
     fn as_single(numbers: &[Self]) -> Option<&[f32]>;
 
-    /// Itself where `is_kept` is 1, zero where it is 0: by its bits, without a comparison.
+    /// The value itself where `is_kept` is 1, zero where it is 0: by a bit mask, without a comparison.
     fn kept(self, is_kept: u8) -> Self;
 }
 
-/// What is alike for every width, of numbers and of their bits.
+/// Methods that are the same for every width, given the integer type of the bits.
 macro_rules! alike {
     ($bits:ty) => {
         #[inline(always)]
@@ -64,10 +66,10 @@ macro_rules! alike {
     };
 }
 
-/// Added to a number, it leaves the nearest whole one in the last bits.
+/// Added to a number, it leaves the nearest integer in the lowest bits.
 const ROUND: f32 = 12_582_912.0;
 
-/// 2ⁿ, of n + [`ROUND`].
+/// 2ⁿ, from n + [`ROUND`].
 #[inline(always)]
 fn power_of_two(shifted: f32) -> f32 {
     f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
@@ -76,8 +78,7 @@ fn power_of_two(shifted: f32) -> f32 {
 impl Number for f32 {
     const ZERO: f32 = 0.0;
 
-    /// e^x = 2ⁿ · e^r with n = round(x / ln 2) and |r| ≤ ln 2 / 2, where seven terms of the series are
-    /// enough.
+    /// e^x = 2ⁿ · e^r with n = round(x / ln 2) and |r| ≤ ln 2 / 2, where the series up to r⁷ is enough.
     #[inline(always)]
     fn fast_exp<const FUSED: bool>(self) -> f32 {
         const LN_2_HIGH: f32 = 0.693_359_4;
@@ -105,9 +106,10 @@ impl Number for f32 {
         }
     }
 
-    /// Φ(−a) = e^(−a²/2) · t · P(t) with t = 1 / (1 + a / 4), as in Abramowitz and Stegun, 7.1.26; P is fitted to the
-    /// smallest error of a · Φ(−a) (1.6e-8 without rounding), and to 1.6e-5 of Φ(−a) up to a = 14. The power as 2^z = 2ⁿ ·
-    /// 2^f with |f| ≤ ½, where a polynomial has it within 1.1e-7.
+    /// Φ(−a) = e^(−a²/2) · t · P(t) with t = 1 / (1 + a / 4), as in Abramowitz and Stegun, 7.1.26.
+    ///
+    /// P is fitted for the smallest error of a · Φ(−a) (1.6e-8 without rounding), with a relative error of Φ(−a) of at
+    /// most 1.6e-5 up to a = 14. The power is 2^z = 2ⁿ · 2^f with |f| ≤ ½, where a polynomial is accurate to 1.1e-7.
     #[inline(always)]
     fn normal<const FUSED: bool>(self) -> (f32, f32) {
         // 1 / √(2π)
@@ -175,7 +177,7 @@ impl Number for f64 {
     alike!(u64);
 }
 
-/// The polynomial of the first coefficient and the others, from the highest power of `x` down.
+/// Evaluates a polynomial by Horner's rule; coefficients are given from the highest power of `x` down.
 #[inline(always)]
 fn polynomial<const FUSED: bool, T: Number>(
     first: T,
@@ -186,24 +188,25 @@ fn polynomial<const FUSED: bool, T: Number>(
     others.into_iter().fold(first, step)
 }
 
-/// A constant as one of the numbers of a tensor.
+/// Converts a constant to the element type.
 #[inline(always)]
 pub(crate) fn number<T: Number>(value: f64) -> T {
     <T as WithDType>::from_f64(value)
 }
 
-/// How many sums are kept side by side: two registers of AVX-512.
+/// Number of partial sums kept in parallel: two registers of AVX-512.
 pub(crate) const LANES: usize = 32;
 
-/// Σ f of the numbers at the same place of each slice, up to the end of the shortest, in a fixed order of
-/// additions that compilers can do side by side.
+/// Σ f of the elements at the same index of each slice, up to the end of the shortest.
+///
+/// Additions are done in a fixed order that compilers can vectorise.
 #[inline(always)]
 pub(crate) fn sum<T: Number, const N: usize>(of: [&[T]; N], f: impl Fn([T; N]) -> T) -> T {
     let count = of.iter().map(|numbers| numbers.len()).min().unwrap_or(0);
     let mut lanes = [T::ZERO; LANES];
     let mut start = 0;
     while start + LANES <= count {
-        // Of a length that the compiler knows: no check for each number.
+        // Of a length known to the compiler: no bounds check for each element.
         let blocks: [&[T]; N] = from_fn(|which| &of[which][start..start + LANES]);
         for (lane, sum) in lanes.iter_mut().enumerate() {
             *sum += f(from_fn(|which| blocks[which][lane]));
@@ -211,7 +214,7 @@ pub(crate) fn sum<T: Number, const N: usize>(of: [&[T]; N], f: impl Fn([T; N]) -
         start += LANES;
     }
     if start < count {
-        // In lanes of its own: where some of them are picked out, they are kept in memory.
+        // In lanes of their own: a variable number of lanes would force `lanes` from registers into memory.
         let mut more = [T::ZERO; LANES];
         let rest: [&[T]; N] = from_fn(|which| &of[which][start..count]);
         for (lane, more) in more[..count - start].iter_mut().enumerate() {
@@ -224,7 +227,7 @@ pub(crate) fn sum<T: Number, const N: usize>(of: [&[T]; N], f: impl Fn([T; N]) -
     total(lanes)
 }
 
-/// Σ f(i) over `0..count`, in the same order: for terms that are long themselves.
+/// Σ f(i) over `0..count`, in the same order as [`sum`]; for terms that are loops themselves.
 #[inline(always)]
 pub(crate) fn sum_by<T: Number>(count: usize, f: impl Fn(usize) -> T) -> T {
     let mut lanes = [T::ZERO; LANES];
@@ -246,10 +249,10 @@ fn total<T: Number>(mut lanes: [T; LANES]) -> T {
     lanes[0]
 }
 
-/// The largest of some numbers; NaN where one of them is.
+/// The largest element; NaN if there is one.
 #[inline(always)]
 pub(crate) fn largest<T: Number>(x: &[T]) -> T {
-    // A NaN stays: nothing is larger than it.
+    // A NaN stays: nothing compares as larger.
     let larger = |most: T, x: T| if x > most || x.is_nan() { x } else { most };
     let mut lanes = [T::neg_infinity(); LANES];
     let chunks = x.chunks_exact(LANES);
@@ -260,7 +263,7 @@ pub(crate) fn largest<T: Number>(x: &[T]) -> T {
         }
     }
     if !rest.is_empty() {
-        // In lanes of its own, as above.
+        // In lanes of their own, so that the others stay in registers.
         let mut more = [T::neg_infinity(); LANES];
         more[..rest.len()].copy_from_slice(rest);
         for (most, more) in lanes.iter_mut().zip(more) {

@@ -1,4 +1,4 @@
-//! Matrices that products read and write: where their numbers lie.
+//! Views of the matrices that multiplications read and write: memory, sizes and strides.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::region::Shared;
 
-/// A matrix to be read: (rows, columns), with any steps between its numbers.
+/// A view of a matrix (rows, columns) to be read, with any strides.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<'a, T> {
     pub(super) numbers: &'a [T],
@@ -17,12 +17,12 @@ pub(crate) struct Matrix<'a, T> {
 }
 
 impl<'a, T> Matrix<'a, T> {
-    /// Row after row.
+    /// A row-major matrix.
     pub(crate) fn new(numbers: &'a [T], rows: usize, columns: usize) -> Matrix<'a, T> {
         Matrix::with_steps(numbers, rows, columns, (columns, 1))
     }
 
-    /// With steps from row to row and from column to column.
+    /// A matrix with strides from row to row and from column to column.
     pub(crate) fn with_steps(
         numbers: &'a [T],
         rows: usize,
@@ -38,7 +38,7 @@ impl<'a, T> Matrix<'a, T> {
         }
     }
 
-    /// Transposed.
+    /// The transposed view.
     pub(crate) fn t(self) -> Matrix<'a, T> {
         Matrix {
             rows: self.columns,
@@ -54,7 +54,7 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
-/// How many numbers a matrix reaches over.
+/// Number of elements from the first of a matrix to the last, both included.
 fn reach(rows: usize, columns: usize, row_step: usize, column_step: usize) -> usize {
     match (rows.checked_sub(1), columns.checked_sub(1)) {
         (Some(row), Some(column)) => row * row_step + column * column_step + 1,
@@ -62,26 +62,26 @@ fn reach(rows: usize, columns: usize, row_step: usize, column_step: usize) -> us
     }
 }
 
-/// A matrix to be written.
+/// A view of a matrix to be written.
 pub(crate) struct Target<'a, T> {
     pub(super) start: *mut T,
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) row_step: usize,
     pub(super) column_step: usize,
-    /// Whether the product is added to what is there.
+    /// Whether the product is added to the elements already there.
     pub(super) adds: bool,
-    /// What each row begins with, one number for each column.
+    /// Initial value of each row, to which the product is added: an element for each column.
     pub(super) begin: Option<&'a [T]>,
     lifetime: PhantomData<&'a mut T>,
 }
 
-// SAFETY: it is written through `multiply_all` alone, where each thread has other places.
+// SAFETY: threads share it only inside `multiply_all`, where each writes the elements of its own parts; `T: Send`.
 #[expect(unsafe_code, reason = "threads write to parts of one matrix")]
 unsafe impl<T: Send> Sync for Target<'_, T> {}
 
 impl<'a, T> Target<'a, T> {
-    /// Row after row in memory that nothing was written to yet; all of it is written.
+    /// A row-major target in uninitialised memory, all of which the product writes.
     pub(crate) fn fresh(
         places: &'a mut [MaybeUninit<T>],
         rows: usize,
@@ -90,8 +90,9 @@ impl<'a, T> Target<'a, T> {
         Target::fresh_with_steps(places, rows, columns, (columns, 1))
     }
 
-    /// The same with steps from row to row and from column to column, of which one is 1 and the other
-    /// at least as long as a line.
+    /// As [`Target::fresh`], with strides from row to row and from column to column.
+    ///
+    /// One of them is 1, and the other at least the length of a column or row.
     pub(crate) fn fresh_with_steps(
         places: &'a mut [MaybeUninit<T>],
         rows: usize,
@@ -118,19 +119,19 @@ impl<'a, T> Target<'a, T> {
         }
     }
 
-    /// With these numbers, one for each column, added to each row; for targets of rows.
+    /// Adds this row, with an element for each column, to each row of the product; for row-major targets.
     pub(crate) fn with_row(self, row: Option<&'a [T]>) -> Target<'a, T> {
         let fits = row.is_none_or(|row| row.len() == self.columns && self.column_step == 1);
         assert!(fits, "what a product's rows begin with doesn't fit");
         Target { begin: row, ..self }
     }
 
-    /// Row after row in memory to which the product is added.
+    /// A row-major target to whose elements the product is added.
     pub(crate) fn adding(numbers: &'a mut [T], rows: usize, columns: usize) -> Target<'a, T> {
         Target::adding_with_step(numbers, rows, columns, columns)
     }
 
-    /// Row after row in memory whose numbers the product takes the place of.
+    /// A row-major target whose elements the product replaces.
     pub(crate) fn replacing(numbers: &'a mut [T], rows: usize, columns: usize) -> Target<'a, T> {
         Target {
             adds: false,
@@ -138,7 +139,7 @@ impl<'a, T> Target<'a, T> {
         }
     }
 
-    /// As [`Target::replacing`], with a step from row to row, at least as long as a row.
+    /// As [`Target::replacing`], with a stride from row to row, at least the length of a row.
     pub(crate) fn replacing_with_step(
         numbers: &'a mut [T],
         rows: usize,
@@ -151,12 +152,13 @@ impl<'a, T> Target<'a, T> {
         }
     }
 
-    /// Row after row in memory that other threads write to as well, from `start` on: where a matrix has lines
-    /// of several targets side by side.
+    /// A row-major target from `start` on, in memory that other threads write to as well.
+    ///
+    /// For a matrix that holds rows of several targets side by side.
     ///
     /// # Safety
     ///
-    /// Nobody else writes to these rows and columns meanwhile.
+    /// Nothing else accesses these rows and columns while the target lives.
     #[expect(unsafe_code, reason = "the caller knows that targets are disjoint")]
     pub(crate) unsafe fn shared(
         places: &'a Shared<'_, MaybeUninit<T>>,
@@ -181,17 +183,17 @@ impl<'a, T> Target<'a, T> {
         }
     }
 
-    /// The same, with the product added to what is there.
+    /// The same target, with the product added to the elements already there.
     ///
     /// # Safety
     ///
-    /// All of its rows and columns have been written.
+    /// All of its elements have been written.
     #[expect(unsafe_code, reason = "the caller knows what is written")]
     pub(crate) unsafe fn added(self) -> Target<'a, T> {
         Target { adds: true, ..self }
     }
 
-    /// As [`Target::adding`], with a step from row to row, at least as long as a row.
+    /// As [`Target::adding`], with a stride from row to row, at least the length of a row.
     pub(crate) fn adding_with_step(
         numbers: &'a mut [T],
         rows: usize,
@@ -216,15 +218,16 @@ impl<'a, T> Target<'a, T> {
 }
 
 impl<T> Target<'_, T> {
-    /// Some columns of a row of a target of rows.
+    /// Some columns of a row of a row-major target.
     ///
     /// # Safety
     ///
-    /// Row and columns lie inside the target, and nobody else writes there meanwhile.
+    /// Row and columns lie inside the target, and nothing else accesses them while the slice lives.
     #[expect(unsafe_code, reason = "threads write to parts of one matrix")]
     #[expect(clippy::mut_from_ref, reason = "the parts are disjoint")]
     pub(super) unsafe fn line(&self, row: usize, columns: Range<usize>) -> &mut [MaybeUninit<T>] {
-        // SAFETY: by the caller's word.
+        // SAFETY: by this function's contract row and columns lie inside the target, whose memory was checked when it
+        // was made, and nothing else accesses them.
         unsafe {
             let start = self.start.add(row * self.row_step + columns.start);
             std::slice::from_raw_parts_mut(start.cast(), columns.len())

@@ -1,8 +1,28 @@
-//! What operations are made of: loops for the processor at hand, work shared among threads, matrix
-//! products.
+//! Building blocks of operations: vectorised loops, parallel regions and matrix multiplication.
 //!
-//! Nothing here knows of tensors. Results depend on the number of threads where sums are shared out,
-//! and on nothing else: neither on timing nor, but for matrix products, on the instructions used.
+//! Nothing here knows about tensors. Results depend on the number of threads requested, where sums are partitioned, but
+//! not on timing. AVX2 and AVX-512 give the same bits, except in `gemm`, which chooses its own instructions.
+//!
+//! **Parts**
+//! - `level`: the instruction set, detected at run time; the macro [`vectorised!`](crate::vectorised) compiles a loop
+//!   for each.
+//! - `math`: float types, fast exponentials and normal distributions, sums and maxima in a fixed order.
+//! - `threads`: how many threads are requested, usable and started.
+//! - [`region`]: parallel regions: how work is partitioned and scheduled; `inside` keeps them from nesting.
+//! - `pool`: the worker threads; `bench` leaves out workers that cost more than they save, and `courtesy` sets their
+//!   scheduling policy.
+//! - `fresh`: uninitialised memory that is written before it is read.
+//! - `matrix`, `product`: matrix views, and their multiplication by the crate `gemm`.
+//! - `tile`: matrix multiplication and transposition in registers, without packing.
+//! - `rows`, `finite`, [`strokes`]: sums of rows, the check for NaN and infinity, distances for drawing.
+//!
+//! **Flow.** 1. An operation allocates its result with `Fresh` and asks `region::parts` how many threads the work is
+//! worth. 2. `region::run`, `share_out` or `share_range` partitions the work and hands it to the pool, which the first
+//! region starts. 3. Each part writes its own range of the result, through `region::Shared`, with `vectorised!` loops,
+//! `multiply` or `multiply_tiles`. 4. When all parts are done, `Fresh::written` turns the memory into a vector.
+//!
+//! **States.** The instruction set and the numbers of threads are fixed at their first use. A worker is spinning, in a
+//! region, asleep or benched; `pool` documents the transitions.
 #![allow(
     clippy::inline_always,
     reason = "what loops call must become part of them for each set of instructions"

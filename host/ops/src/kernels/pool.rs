@@ -1,25 +1,25 @@
-//! The threads that share parallel regions, and the rules by which they do.
+//! The thread pool for parallel regions, and its scheduling rules.
 //!
-//! A region is a number of *units* of work. The caller publishes it, does units of its own and then every unit that
-//! no other thread has begun: **it never waits for a thread that has not begun a unit**, whatever else the machine is busy
-//! with. What it may wait for is a unit that another thread has begun and was then interrupted in by the
-//! system; how often that happens is counted for each thread (`Bench`), and a thread that lately cost more than it
-//! brought is left out for a while.
+//! A region is a number of *units* of work. The caller publishes it, does units of its own and then every unit that no
+//! other thread has claimed: **it never waits for a thread that has not claimed a unit**, however busy the machine is.
+//! It may wait for a unit that another thread has claimed and in which the system then preempted it; the time this
+//! costs is recorded for each thread (`Bench`), and a thread that recently cost more than it saved is left out for a
+//! while.
 //!
 //! | a worker is | until |
 //! |---|---|
 //! | spinning | a region is published, or [`SPIN`] is over |
 //! | asleep | the caller publishes a region and wakes it |
-//! | in a region | no unit is left to begin |
-//! | benched (by the caller's book, not by the worker's) | its time is over; then it is tried again |
+//! | in a region | no unit is left to claim |
+//! | benched (in the caller's records; the worker doesn't know) | its time is over; then it is tried again |
 //!
-//! Which thread does a unit, and how many threads there are, changes no bit of a result: units are cut by the
-//! number of threads that was asked for (`region::threads`), not by the number that was started.
+//! Neither which thread does a unit nor how many threads there are changes a bit of a result: units are cut by the
+//! number of threads requested (`region::threads`), not by the number started.
 //!
-//! **How a unit is begun.** Each region has a number, higher than the one before. `claims[unit]` has the
-//! number of the last region in which that unit was begun; beginning it is an exchange of an older number for this
-//! region's. The caller leaves a region when all units are begun and those that others began are done, so a
-//! worker that comes late finds nothing to begin, and never reads the work of a region that is over.
+//! **How a unit is claimed.** Each region has a number, higher than the previous one. `claims[unit]` holds the number
+//! of the last region in which that unit was claimed; claiming it means exchanging an older number for this region's.
+//! The caller leaves a region when all units are claimed and those claimed by others are finished, so a late worker
+//! finds nothing to claim, and never reads the work of a region that is over.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -31,39 +31,39 @@ use std::time::{Duration, Instant};
 
 use super::bench::{Bench, Share};
 
-/// How long a worker without work looks for some before it sleeps: a region follows the one before within
-/// this time in the middle of a step.
+/// How long an idle worker spins before it sleeps: within a training step, the next region comes sooner than this.
 const SPIN: Duration = Duration::from_micros(150);
 
-/// How long the caller looks at a unit that another thread has begun before it sleeps. Shorter than a system's time
-/// slice by far: whoever interrupted that thread may need this very core.
+/// How long the caller spins on a unit that another thread has claimed before it sleeps.
+///
+/// Far shorter than a system's time slice: the process that preempted that thread may need this very core.
 const SPIN_AT_END: Duration = Duration::from_micros(100);
 
-/// How often a spinning thread looks before it looks at the clock.
+/// Number of checks a spinning thread makes before it looks at the clock.
 const LOOKS: u32 = 16;
 
-/// As many units as a region may have: [`word`] has 16 bits for their number.
+/// Maximum number of units in a region; [`word`] has 16 bits for it.
 pub(super) const MOST_UNITS: usize = 1 << 12;
 
-/// Threads that help one caller at a time.
+/// Worker threads that help one caller at a time.
 pub(super) struct Pool {
     workers: Box<[Worker]>,
-    /// For each unit the number of the last region in which it was begun.
+    /// For each unit, the number of the last region in which it was claimed.
     claims: Box<[Padded<AtomicU64>]>,
-    /// Units that workers have finished in the present region.
+    /// Number of units that workers have finished in the current region.
     finished: Padded<AtomicUsize>,
-    /// Whether the caller sleeps until they are, and who that is.
+    /// Whether the caller sleeps until they are all finished; `caller` is its thread.
     is_awaited: AtomicBool,
     caller: Mutex<Option<Thread>>,
-    /// What the present region does; read only by who has begun a unit of it.
+    /// Work of the current region; read only by threads that have claimed a unit of it.
     work: UnsafeCell<Work>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     book: Mutex<Book>,
     start: Instant,
 }
 
-// SAFETY: `work` is written by the one who holds `book`, while no unit is begun and not finished, and read by who has
-// begun a unit; beginning one synchronises with the writing (`Pool::publish`).
+// SAFETY: `work` is written only by the thread that holds `book`, while no claimed unit is unfinished, and read only by
+// threads that have claimed a unit, after an acquiring load of `Worker::region` that synchronises with `Pool::publish`.
 #[expect(unsafe_code, reason = "threads share the work of a region")]
 unsafe impl Sync for Pool {}
 
@@ -71,42 +71,42 @@ unsafe impl Sync for Pool {}
 #[expect(unsafe_code, reason = "threads share the work of a region")]
 unsafe impl Send for Pool {}
 
-/// A value with a cache line of its own.
+/// A value on a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// What is known of one worker.
+/// State of one worker, shared with the caller.
 #[derive(Default)]
 #[repr(align(128))]
 struct Worker {
-    /// The last region that this worker is asked to join; see [`word`].
+    /// The last region that this worker was asked to join; see [`word`].
     region: AtomicU64,
     is_asleep: AtomicBool,
     thread: OnceLock<Thread>,
-    /// Of the units that it did in the present region: how many, how long they took and when the last one ended, in
+    /// Units that it did in the current region: their number, the time they took and the end of the last one, in
     /// nanoseconds. Written before the last of them counts as finished.
     units: AtomicUsize,
     busy: AtomicU64,
     end: AtomicU64,
 }
 
-/// A closure, without its type.
+/// A type-erased closure.
 #[derive(Clone, Copy)]
 struct Work {
     call: fn(*const (), usize),
     data: *const (),
 }
 
-/// What the caller keeps.
+/// The caller's records; locked for as long as a region runs.
 struct Book {
     number: u64,
     benches: Vec<Bench>,
-    /// Who joins the present region.
+    /// Indices of the workers that join the current region.
     joining: Vec<usize>,
 }
 
-/// A region's number and its units, in one word.
+/// A region's number and its number of units, in one word.
 fn word(number: u64, units: usize) -> u64 {
     number << 16 | units as u64
 }
@@ -119,7 +119,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks until `is_there` or until `limit` is over, and says whether it was.
+/// Spins until `is_there` returns true or `limit` is over; returns the last result.
 fn spin(limit: Duration, is_there: impl Fn() -> bool) -> bool {
     let mut since = None;
     loop {
@@ -136,8 +136,9 @@ fn spin(limit: Duration, is_there: impl Fn() -> bool) -> bool {
 }
 
 impl Pool {
-    /// A pool of that many workers beside the caller, for regions of at most `units` units. Where the system gives
-    /// fewer threads, there are fewer.
+    /// Starts a pool of `workers` workers beside the caller, for regions of at most `units` units.
+    ///
+    /// Where the system grants fewer threads, the pool has fewer.
     pub(super) fn start(workers: usize, units: usize) -> &'static Pool {
         let pool: &'static Pool = Box::leak(Box::new(Pool::idle(workers, units)));
         let mut book = lock(&pool.book);
@@ -146,7 +147,7 @@ impl Pool {
                 .name(format!("sconce-{index}"))
                 .spawn(move || pool.serve(index));
             let Ok(handle) = started else { break };
-            // The first one that is set, and the only one.
+            // Nothing else sets it, so this succeeds.
             let _ = worker.thread.set(handle.thread().clone());
             book.benches.push(Bench::default());
         }
@@ -178,12 +179,13 @@ impl Pool {
         }
     }
 
-    /// Calls `work` for units `0..units`, each once: on the caller's thread and, where they are free, on the
-    /// workers'. Where the pool is another thread's at the moment, on the caller's alone.
+    /// Calls `work` once for each unit of `0..units`, on the calling thread and on the workers that join.
+    ///
+    /// While another thread uses the pool, all units run on the calling thread.
     ///
     /// # Panics
     ///
-    /// With the first panic of `work`, after all other units.
+    /// Resumes the first panic of `work`, after all other units.
     pub(super) fn run<F: Fn(usize) + Sync>(&self, units: usize, work: &F) {
         debug_assert!(units <= self.claims.len(), "a region of too many units");
         let mut book = match self.book.try_lock() {
@@ -199,7 +201,7 @@ impl Pool {
         }
         let number = self.publish(&mut book, units, work);
 
-        // The last unit is the caller's own: the first ones are those of the workers.
+        // From the last unit down, as the workers start with the first ones.
         let mut own = 0;
         for unit in (0..units).rev() {
             if self.claim(number, unit) {
@@ -218,20 +220,22 @@ impl Pool {
         }
     }
 
-    /// Nanoseconds since the pool began.
+    /// Nanoseconds since the pool was created.
     fn now(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// Makes a region known to those who join, and says its number.
+    /// Publishes a region to the workers that join, and returns its number.
     fn publish<F: Fn(usize) + Sync>(&self, book: &mut Book, units: usize, work: &F) -> u64 {
         fn call<F: Fn(usize)>(data: *const (), unit: usize) {
-            // SAFETY: `data` is the closure that `publish` was called with, which lives until its region is over.
+            // SAFETY: `data` points to the closure, of type `F`, that `publish` was called with, which lives until its
+            // region is over.
             #[expect(unsafe_code, reason = "a closure without its type")]
             let work = unsafe { &*data.cast::<F>() };
             work(unit);
         }
-        // SAFETY: whoever reads it has begun a unit that is not finished, and there is none: the region before is over.
+        // SAFETY: only threads with a claimed, unfinished unit read it, and there are none: the previous region is
+        // over, and this one is published below. The caller holds `book`, so no other thread writes it.
         #[expect(unsafe_code, reason = "threads share the work of a region")]
         unsafe {
             *self.work.get() = Work {
@@ -245,7 +249,8 @@ impl Pool {
             let worker = &self.workers[index];
             worker.units.store(0, Ordering::Relaxed);
             worker.busy.store(0, Ordering::Relaxed);
-            // With the order of `sleep`: either this sees that the worker sleeps, or that one sees the region.
+            // Sequentially consistent with `Worker::next`: either this sees the worker asleep, or the worker sees the
+            // region.
             worker
                 .region
                 .store(word(book.number, units), Ordering::SeqCst);
@@ -258,7 +263,7 @@ impl Pool {
         book.number
     }
 
-    /// Begins a unit of a region, where nobody has.
+    /// Claims a unit of a region; false where another thread has claimed it.
     fn claim(&self, number: u64, unit: usize) -> bool {
         let Some(Padded(claim)) = self.claims.get(unit) else {
             return false;
@@ -270,14 +275,14 @@ impl Pool {
                 .is_ok()
     }
 
-    /// Waits until the workers have finished that many units.
+    /// Waits until the workers have finished `others` units.
     fn wait(&self, others: usize) {
         let is_done = || self.finished.0.load(Ordering::SeqCst) >= others;
         if is_done() || spin(SPIN_AT_END, is_done) {
             return;
         }
         *lock(&self.caller) = Some(thread::current());
-        // With the order of `finish`: either this sees the last unit finished, or that one sees the flag.
+        // Sequentially consistent with `do_unit`: either this sees the last unit finished, or the worker sees the flag.
         self.is_awaited.store(true, Ordering::SeqCst);
         while !is_done() {
             thread::park();
@@ -285,7 +290,7 @@ impl Pool {
         self.is_awaited.store(false, Ordering::SeqCst);
     }
 
-    /// A worker's life.
+    /// Main loop of a worker thread.
     fn serve(&self, index: usize) {
         super::inside::enter_for_ever();
         super::courtesy::wait_for_turn();
@@ -296,7 +301,7 @@ impl Pool {
         loop {
             last = worker.next(last);
             let (number, units) = number_and_units(last);
-            // Its own unit first, which it finds in its cache; then what others have not begun.
+            // Its own unit first, whose data is in its cache; then those that no other thread has claimed.
             for distance in 0..units {
                 let unit = (index + distance) % units;
                 if self.claim(number, unit) {
@@ -306,10 +311,11 @@ impl Pool {
         }
     }
 
-    /// Does a unit that the worker has begun.
+    /// Runs a unit that the worker has claimed, and records the time it took.
     fn do_unit(&self, worker: &Worker, unit: usize) {
         let begin = self.now();
-        // SAFETY: the unit was begun, so its region was published before, and is not over until it is finished.
+        // SAFETY: the unit is claimed, so its region was published before, and `work` is not overwritten until the unit
+        // is finished.
         #[expect(unsafe_code, reason = "threads share the work of a region")]
         let work = unsafe { *self.work.get() };
         self.keep_panic(|| (work.call)(work.data, unit));
@@ -327,7 +333,7 @@ impl Pool {
         }
     }
 
-    /// A panic that got out of a unit would end a worker, or leave the caller before the others have finished.
+    /// Keeps a panic of a unit, which would otherwise end a worker, or unwind the caller before the others finish.
     fn keep_panic(&self, work: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
             lock(&self.panic).get_or_insert(panic);
@@ -336,7 +342,7 @@ impl Pool {
 }
 
 impl Worker {
-    /// Waits for another region than the last one.
+    /// Waits for a region other than the last one.
     fn next(&self, last: u64) -> u64 {
         let is_there = || self.region.load(Ordering::Acquire) != last;
         if !spin(SPIN, is_there) {
@@ -351,7 +357,7 @@ impl Worker {
 }
 
 impl Book {
-    /// Chooses who is asked to join a region that begins now.
+    /// Chooses the workers that are asked to join a region starting at `now`.
     fn choose(&mut self, now: u64, units: usize) {
         self.joining.clear();
         let free = self.benches.iter().enumerate();
@@ -360,8 +366,9 @@ impl Book {
         self.joining.extend(free.take(units.saturating_sub(1)));
     }
 
-    /// Enters what each worker brought and cost: the caller began at `begin`, found nothing more to begin at `end`, and did
-    /// `own` units.
+    /// Records what each worker brought and cost.
+    ///
+    /// The caller began at `begin`, found no more units to claim at `end`, and did `own` units.
     fn settle(&mut self, pool: &Pool, begin: u64, end: u64, own: usize) {
         let mine = (end - begin) / own.max(1) as u64;
         for &index in &self.joining {
@@ -396,7 +403,7 @@ mod tests {
 
     #[test]
     fn the_caller_does_not_wait_for_a_thread_that_has_not_begun() {
-        // Workers that are asked to join and never come: no system has scheduled them yet.
+        // Workers that are asked to join and never do: the system has not scheduled them yet.
         let pool = Pool::idle(2, 8);
         let benches = [Bench::default(), Bench::default()];
         lock(&pool.book).benches.extend(benches);

@@ -1,4 +1,4 @@
-//! Matrix products, by the crate `gemm`: each part of one thread, parts side by side.
+//! Matrix multiplication by the crate `gemm`: each part on one thread, parts in parallel.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::{Fresh, add_rows, has_tiles, region, transpose_at, written};
 use crate::vectorised;
 
 vectorised! {
-    /// A row of a matrix of so many rows whose columns stand side by side.
+    /// Copies a row of a column-major matrix of `rows` rows into `line`.
     fn turn<T: Number>(turned: &[T], row: usize, rows: usize, line: &mut [MaybeUninit<T>]) {
         for (place, column) in line.iter_mut().zip(turned.chunks_exact(rows)) {
             place.write(column[row]);
@@ -19,7 +19,7 @@ vectorised! {
     }
 }
 
-/// left · right, into a target.
+/// A matrix multiplication, left · right, into a target.
 pub(crate) struct Job<'a, T> {
     target: Target<'a, T>,
     left: Matrix<'a, T>,
@@ -27,7 +27,7 @@ pub(crate) struct Job<'a, T> {
 }
 
 impl<'a, T: Number> Job<'a, T> {
-    /// The product of (m, k) and (k, n) into (m, n).
+    /// Multiplies (m, k) by (k, n) into (m, n).
     pub(crate) fn new(target: Target<'a, T>, left: Matrix<'a, T>, right: Matrix<'a, T>) -> Self {
         assert!(
             left.rows == target.rows
@@ -44,30 +44,32 @@ impl<'a, T: Number> Job<'a, T> {
         }
     }
 
-    /// How many operations it takes: two for each multiplication with its addition.
+    /// Number of operations: two for each multiply-add.
     pub(crate) fn operations(&self) -> usize {
         2 * self.target.rows * self.target.columns * self.left.columns
     }
 
-    /// The part of some rows and columns.
+    /// Computes some rows and columns of the product.
     ///
     /// # Safety
     ///
-    /// Nobody else writes to these places meanwhile.
+    /// They lie inside the target, and nothing else accesses their elements during the call.
     #[expect(unsafe_code, reason = "`gemm` takes pointers")]
     unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>) {
         if rows.is_empty() || columns.is_empty() {
             return;
         }
         if self.is_better_turned(&rows, &columns) {
-            // SAFETY: as the caller says.
+            // SAFETY: by this function's contract rows and columns lie inside the target and nothing else accesses
+            // their elements, which is all that `run_turned` requires.
             unsafe { self.run_turned(rows, columns) };
             return;
         }
         let target = &self.target;
         if let Some(begin) = target.begin {
             for row in rows.clone() {
-                // SAFETY: as the caller says.
+                // SAFETY: by this function's contract row and columns lie inside the target, and nothing else accesses
+                // their elements.
                 let line = unsafe { target.line(row, columns.clone()) };
                 for (place, &x) in line.iter_mut().zip(&begin[columns.clone()]) {
                     place.write(x);
@@ -76,33 +78,37 @@ impl<'a, T: Number> Job<'a, T> {
         }
         let adds = target.adds || target.begin.is_some();
         let steps = (target.row_step, target.column_step);
-        // SAFETY: the ranges lie inside the target, and by the caller's word nobody else writes there.
+        // SAFETY: by this function's contract the ranges lie inside the target and nothing else accesses their
+        // elements, which have been written where the product is added to them: by the loop above, or before the target
+        // was made.
         unsafe {
             let start = rows.start * target.row_step + columns.start * target.column_step;
             self.multiply(rows, columns, target.start.add(start), steps, adds);
         }
     }
 
-    /// Whether the product comes faster with its columns side by side, to be turned afterwards: `gemm`
-    /// packs the matrix that has the side that runs through the target's memory. Where the other one
-    /// has few rows, it alone is packed then.
+    /// Whether it is faster to compute the product column-major and to transpose it afterwards.
+    ///
+    /// `gemm` packs the matrix that has the dimension contiguous in the target: of a row-major target the right one.
+    /// Where the left one has few rows, it is cheaper to have that one packed.
     fn is_better_turned(&self, rows: &Range<usize>, columns: &Range<usize>) -> bool {
         let packs_right = self.right.row_step == 1 && self.right.column_step != 1;
         let is_line = self.target.column_step == 1 && !self.target.adds;
         is_line && packs_right && rows.len() > 1 && rows.len() <= 128 && rows.len() < columns.len()
     }
 
-    /// The part of some rows and columns, by way of its transposed.
+    /// Computes some rows and columns of the product, transposed first.
     ///
     /// # Safety
     ///
-    /// As for [`Job::run`].
+    /// They lie inside the target, and nothing else accesses their elements during the call.
     #[expect(unsafe_code, reason = "`gemm` takes pointers")]
     unsafe fn run_turned(&self, rows: Range<usize>, columns: Range<usize>) {
         let count = rows.len();
         let mut turned = Fresh::new(count * columns.len());
         let start = turned.places().as_mut_ptr().cast();
-        // SAFETY: the product is as large as this memory, and writes all of it.
+        // SAFETY: the memory belongs to this call and has an element for each of these rows and columns, all of which
+        // the multiplication writes.
         let turned = unsafe {
             self.multiply(rows.clone(), columns.clone(), start, (1, count), false);
             turned.written()
@@ -111,7 +117,8 @@ impl<'a, T: Number> Job<'a, T> {
             Some(turned) => {
                 let dims = (columns.len(), count);
                 let start = rows.start * self.target.row_step + columns.start;
-                // SAFETY: as the caller says; the numbers are `f32`.
+                // SAFETY: by this function's contract rows and columns lie inside the target and nothing else accesses
+                // their elements; `as_single` has shown that `T` is `f32`.
                 unsafe {
                     let to = self.target.start.add(start).cast();
                     transpose_at(turned, count, dims, to, self.target.row_step);
@@ -121,25 +128,26 @@ impl<'a, T: Number> Job<'a, T> {
             None => false,
         };
         for (index, row) in rows.enumerate() {
-            // SAFETY: as the caller says.
+            // SAFETY: by this function's contract row and columns lie inside the target, and nothing else accesses
+            // their elements.
             let line = unsafe { self.target.line(row, columns.clone()) };
             if !is_turned {
                 turn(&turned, index, count, line);
             }
             if let Some(begin) = self.target.begin {
-                // SAFETY: it has been written just now.
+                // SAFETY: `transpose_at` or `turn` has written the whole line.
                 let line = unsafe { written(line) };
                 add_rows(line, &begin[columns.clone()], columns.len(), 0);
             }
         }
     }
 
-    /// Rows and columns of the product into memory of its own.
+    /// Computes rows and columns of the product into memory with strides of its own.
     ///
     /// # Safety
     ///
-    /// The memory is as large as the steps reach, and nobody else's meanwhile; what is added to has been
-    /// written.
+    /// Rows and columns lie inside the target. The memory reaches as far as the strides do, and nothing else accesses
+    /// it during the call; where the product is added to it, it has been written.
     #[expect(unsafe_code, reason = "`gemm` takes pointers")]
     unsafe fn multiply(
         &self,
@@ -151,8 +159,9 @@ impl<'a, T: Number> Job<'a, T> {
     ) {
         let (left, right) = (&self.left, &self.right);
         let alpha = if adds { T::one() } else { T::zero() };
-        // SAFETY: left and right were found to lie in their memory, the ranges lie inside them, and the
-        // rest is the caller's word.
+        // SAFETY: `Job::new` has checked that left and right lie in their memory and fit the target; by this function's
+        // contract the ranges lie inside it, and the memory at `start` is exclusive, large enough, and written where it
+        // is read.
         unsafe {
             gemm::gemm(
                 rows.len(),
@@ -181,15 +190,16 @@ impl<'a, T: Number> Job<'a, T> {
         }
     }
 
-    /// Part `index` of `count`: some of the rows or of the columns, of whichever there are more.
+    /// Computes part `index` of `count`: a range of the rows or of the columns, whichever are more.
     ///
     /// # Safety
     ///
-    /// No part is done twice at once.
+    /// No part is computed twice at the same time, and parts computed at the same time have the same `count`.
     #[expect(unsafe_code, reason = "parts are disjoint")]
     unsafe fn part(&self, index: usize, count: usize) {
         let (rows, columns) = (self.target.rows, self.target.columns);
-        // SAFETY: parts of different indices are disjoint.
+        // SAFETY: `region::range` gives parts disjoint ranges inside the target, and by this function's contract no
+        // other thread computes this one.
         unsafe {
             if columns <= rows {
                 self.run(region::range(rows, STEP, index, count), 0..columns);
@@ -200,17 +210,17 @@ impl<'a, T: Number> Job<'a, T> {
     }
 }
 
-/// Parts end where the kernels' blocks do.
+/// Rows or columns of parts are multiples of this, so that parts end where the kernels' blocks do.
 const STEP: usize = 16;
 
-/// A product by the calling thread alone.
+/// Runs a multiplication on the calling thread alone.
 #[expect(unsafe_code, reason = "`gemm` takes pointers")]
 pub(crate) fn multiply<T: Number>(job: &mut Job<'_, T>) {
-    // SAFETY: the target is borrowed for this call alone.
+    // SAFETY: the job is mutably borrowed for this call, whose only part this is, so nothing else accesses its target.
     unsafe { job.part(0, 1) };
 }
 
-/// Products and other work side by side: `beside(part, parts)` is called by each thread that takes part.
+/// Runs multiplications and other work in parallel: each part also calls `beside(part, parts)`.
 #[expect(unsafe_code, reason = "`gemm` takes pointers")]
 pub(crate) fn multiply_all<T: Number>(
     jobs: &mut [Job<'_, T>],
@@ -221,7 +231,8 @@ pub(crate) fn multiply_all<T: Number>(
     let jobs = &*jobs;
     region::run(parts, |part| {
         for job in jobs {
-            // SAFETY: each part is done once, and the targets are borrowed for this call alone.
+            // SAFETY: `region::run` runs each part once, and the jobs are mutably borrowed for this call, so nothing
+            // else accesses their targets.
             unsafe { job.part(part, parts) };
         }
         beside(part, parts);
@@ -232,7 +243,7 @@ pub(crate) fn multiply_all<T: Number>(
 mod tests {
     use super::*;
 
-    /// (rows, columns) of small whole numbers: products of them are exact.
+    /// A (rows, columns) matrix of small integers, whose products are exact.
     fn numbers(rows: usize, columns: usize, seed: usize) -> Vec<f32> {
         let number = |index: usize| ((index * 7 + seed * 13) % 11) as f32 - 5.0;
         (0..rows * columns).map(number).collect()
@@ -260,7 +271,7 @@ mod tests {
             let target = Target::fresh(y.places(), m, n);
             let job = Job::new(target, Matrix::new(&a, m, k), Matrix::new(&b, k, n));
             multiply_all(&mut [job], |_, _| {});
-            // SAFETY: the product has written all.
+            // SAFETY: the multiplication has written every element.
             let mut y = unsafe { y.written() };
             assert_eq!(y, expected);
             let target = Target::adding(&mut y, m, n);
@@ -276,10 +287,9 @@ mod tests {
             let target = Target::fresh_with_steps(y.places(), n, m, (1, n));
             let job = Job::new(target, Matrix::new(&b, k, n).t(), Matrix::new(&a, m, k).t());
             multiply_all(&mut [job], |_, _| {});
-            // SAFETY: the product has written all.
+            // SAFETY: the multiplication has written every element.
             assert_eq!(unsafe { y.written() }, expected);
-            // With a row added, and the right one transposed: by way of the transposed product where
-            // that is better.
+            // With a row added and the right matrix transposed, so that some are computed transposed first.
             let right: Vec<f32> = (0..n * k)
                 .map(|index| b[index % k * n + index / k])
                 .collect();
@@ -291,7 +301,7 @@ mod tests {
                 &mut [Job::new(target, Matrix::new(&a, m, k), right)],
                 |_, _| {},
             );
-            // SAFETY: the product has written all.
+            // SAFETY: the multiplication has written every element.
             let y = unsafe { y.written() };
             let with_row: Vec<f32> = (0..m * n)
                 .map(|index| expected[index] + row[index % n])

@@ -1,4 +1,4 @@
-//! Work shared among threads, those of the module `pool`: how it is cut, and who does which part.
+//! Parallel regions on the threads of the module `pool`: how work is partitioned and scheduled.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -8,22 +8,22 @@ use super::inside::{Inside, is_inside};
 use super::pool::{MOST_UNITS, Pool};
 use super::threads;
 
-/// Below so many operations a thread more costs more than it brings.
+/// Number of operations below which another thread costs more than it saves.
 const WORTHWHILE: usize = 200_000;
 
-/// How many threads work is cut for: as many as were asked for, whether or not that many were started.
+/// Number of threads that work is partitioned for: as many as requested, even if fewer were started.
 pub fn threads() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
     *THREADS.get_or_init(|| threads::threads().asked.clamp(1, MOST_UNITS))
 }
 
-/// The pool, started when it is first needed.
+/// The thread pool, started at its first use.
 fn pool() -> &'static Pool {
     static POOL: OnceLock<&'static Pool> = OnceLock::new();
     POOL.get_or_init(|| Pool::start(threads::threads().started() - 1, threads()))
 }
 
-/// How many threads work of so many operations is worth.
+/// Number of threads worth using for this many operations.
 pub fn parts(operations: usize) -> usize {
     if operations < 2 * WORTHWHILE {
         1
@@ -32,14 +32,14 @@ pub fn parts(operations: usize) -> usize {
     }
 }
 
-/// The range of part `index` of `count`, of `length` places in whole steps of `step`.
+/// Range of part `index` of `count`, where `0..length` is cut at multiples of `step`.
 pub fn range(length: usize, step: usize, index: usize, count: usize) -> Range<usize> {
     let steps = length.div_ceil(step.max(1));
     let place = |index: usize| (steps * index / count.max(1) * step).min(length);
     place(index)..place(index + 1)
 }
 
-/// Does parts `0..count` of some work, each once, side by side.
+/// Runs `work` once for each part of `0..count`, in parallel; inside another region, one after the other.
 pub fn run(count: usize, work: impl Fn(usize) + Sync) {
     if count <= 1 || is_inside() {
         (0..count).for_each(work);
@@ -52,10 +52,11 @@ pub fn run(count: usize, work: impl Fn(usize) + Sync) {
     });
 }
 
-/// Does pieces `0..count` of some work, each once, on at most so many threads. Each has a share of its own, always
-/// the same one, which it finds in its cache; who is done early takes pieces from the end of another's, so that a
-/// core that is slower, or busy with something else, does less. For work whose results don't depend on who does
-/// it; `room` makes what each thread needs for itself.
+/// Runs `work` once for each chunk of `0..count`, on at most `threads` threads, with work stealing.
+///
+/// Each thread has its own partition of the chunks, always the same one, whose data is in its cache; idle threads steal
+/// chunks from the end of another thread's partition, so that a core that is slower, or busy with something else, does
+/// less. For work whose results don't depend on which thread does it; `room` creates each thread's scratch memory.
 pub fn share_out<R>(
     threads: usize,
     count: usize,
@@ -77,14 +78,15 @@ pub fn share_out<R>(
     });
 }
 
-/// Pieces of each thread's share of a range.
+/// Number of chunks in each thread's partition of a range.
 pub const PIECES: usize = 4;
 
-/// Where they begin and end, in parts of the share: smaller and smaller, as others take from the end, so that the
-/// last piece that anybody waits for is a small one.
+/// Boundaries of the chunks, in 32nds of the partition.
+///
+/// Chunks get smaller towards the end, from which other threads steal, so that the last one waited for is small.
 const CUTS: [usize; PIECES + 1] = [0, 16, 26, 29, 32];
 
-/// The range of piece `index` of `threads` · [`PIECES`], of `length` places in whole steps of `step`.
+/// Range of chunk `index` of `threads` · [`PIECES`], where `0..length` is cut at multiples of `step`.
 pub fn piece(length: usize, step: usize, index: usize, threads: usize) -> Range<usize> {
     let share = range(length, step, index / PIECES, threads);
     let steps = share.len().div_ceil(step.max(1));
@@ -96,8 +98,9 @@ pub fn piece(length: usize, step: usize, index: usize, threads: usize) -> Range<
     place(CUTS[index % PIECES])..place(CUTS[index % PIECES + 1])
 }
 
-/// Calls `work` for ranges that cover `length` places, in whole steps of `step`, on at most so many threads, as
-/// [`share_out`] does.
+/// Calls `work` for disjoint ranges that cover `0..length`, on at most `threads` threads.
+///
+/// The ranges are cut at multiples of `step` and scheduled as by [`share_out`].
 pub fn share_range(threads: usize, length: usize, step: usize, work: impl Fn(Range<usize>) + Sync) {
     if threads <= 1 {
         work(0..length);
@@ -116,7 +119,7 @@ pub fn share_range(threads: usize, length: usize, step: usize, work: impl Fn(Ran
     );
 }
 
-/// The pieces of a share that nobody has taken yet: the first, and the one behind the last.
+/// The indices of those chunks of a partition that have not been taken yet.
 struct Share(Mutex<Range<usize>>);
 
 impl Share {
@@ -124,7 +127,7 @@ impl Share {
         Share(Mutex::new(pieces))
     }
 
-    /// The first piece, or the last.
+    /// Takes the first chunk, or the last one (for stealing).
     fn take(&self, first: bool) -> Option<usize> {
         let mut pieces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if first {
@@ -135,19 +138,20 @@ impl Share {
     }
 }
 
-/// A slice whose parts are written by several threads.
+/// A slice whose disjoint parts are written by several threads.
 pub struct Shared<'a, T> {
     start: *mut T,
     length: usize,
     lifetime: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: it hands out nothing but parts, whose user vouches that nobody else has them.
+// SAFETY: elements are reached only through `part`, whose contract keeps live parts disjoint, and through raw pointers.
+// `T: Send`, so other threads may write them.
 #[expect(unsafe_code, reason = "threads write to parts of one slice")]
 unsafe impl<T: Send> Sync for Shared<'_, T> {}
 
 impl<'a, T> Shared<'a, T> {
-    /// Of a slice that nobody else has meanwhile.
+    /// Wraps a slice, which stays mutably borrowed.
     pub fn new(slice: &'a mut [T]) -> Shared<'a, T> {
         Shared {
             start: slice.as_mut_ptr(),
@@ -156,32 +160,55 @@ impl<'a, T> Shared<'a, T> {
         }
     }
 
-    /// How many places there are.
+    /// Number of elements.
     #[expect(clippy::len_without_is_empty, reason = "nobody asks whether it is")]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Where a part begins, which lies inside the slice.
+    /// Pointer to the start of a range, which must lie inside the slice.
     pub fn places(&self, range: Range<usize>) -> *mut T {
         let fits = range.start <= range.end && range.end <= self.length;
         assert!(fits, "a part reaches beyond its slice");
         self.start.wrapping_add(range.start)
     }
 
-    /// A part; an empty one where it reaches beyond the slice.
+    /// A part of the slice.
+    ///
+    /// # Panics
+    ///
+    /// If it reaches beyond the slice.
     ///
     /// # Safety
     ///
-    /// No place of it is in another part that lives.
+    /// None of its elements is in another live part.
     #[expect(unsafe_code, reason = "the caller knows that parts are disjoint")]
     #[expect(clippy::mut_from_ref, reason = "the parts are disjoint")]
     pub unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
-        if range.start > range.end || range.end > self.length {
+        let fits = range.start <= range.end && range.end <= self.length;
+        assert!(fits, "a part reaches beyond its slice");
+        // SAFETY: the range was checked to lie inside the slice, and by this function's contract no other live part
+        // overlaps it.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
+    }
+
+    /// A part of a slice that may be absent: an empty one if the slice is empty.
+    ///
+    /// # Panics
+    ///
+    /// If it reaches beyond a slice that is there.
+    ///
+    /// # Safety
+    ///
+    /// As for [`part`](Shared::part): no element of it is in another part that is alive.
+    #[expect(unsafe_code, reason = "the caller knows that parts are disjoint")]
+    #[expect(clippy::mut_from_ref, reason = "the parts are disjoint")]
+    pub unsafe fn part_if_any(&self, range: Range<usize>) -> &mut [T] {
+        if self.length == 0 {
             return &mut [];
         }
-        // SAFETY: inside the slice, and by the caller's word nobody else's.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
+        // SAFETY: the caller guarantees that no element of the range is in another part.
+        unsafe { self.part(range) }
     }
 }
 
@@ -246,6 +273,16 @@ mod tests {
         });
         assert!(done.iter().all(|count| count.load(Ordering::SeqCst) == 1));
         assert!((1..=4).contains(&rooms.into_inner()));
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond its slice")]
+    #[expect(unsafe_code, reason = "a part")]
+    fn a_part_beyond_the_slice_is_no_part() {
+        let mut numbers = [1, 2, 3];
+        let shared = Shared::new(&mut numbers);
+        // SAFETY: this is the only part.
+        unsafe { shared.part(2..4) };
     }
 
     #[test]

@@ -1,18 +1,20 @@
-//! Distances of a grid of points from strokes: what drawing is made of. Sums, products, quotients and roots
-//! alone, which every processor rounds alike.
+//! Distances of grid points from strokes, for drawing images.
+//!
+//! Only sums, products, quotients and square roots are used, which every processor rounds alike.
 
 use crate::vectorised;
 
-/// A point of the plane.
+/// A point in the plane, (x, y).
 pub type Point = (f64, f64);
 
 vectorised! {
-    /// Lowers the squares of the distances of points on one line, at `y` and each of `xs`, to those from the
-    /// segment between two points, where these are smaller.
+    /// Lowers squared distances to those from the segment between two points, where these are smaller.
+    ///
+    /// `nearest` has an element for each point of one line, at `y` and each of `xs`.
     pub fn lower_to_segment(nearest: &mut [f64], xs: &[f64], y: f64, from: Point, to: Point) {
         let (along_x, along_y) = (to.0 - from.0, to.1 - from.1);
         let length = along_x * along_x + along_y * along_y;
-        // For a single point any number does.
+        // For a segment of length 0 any divisor will do.
         let length = if length > 0.0 { length } else { 1.0 };
         let py = y - from.1;
         for (nearest, x) in nearest.iter_mut().zip(xs) {
@@ -25,8 +27,10 @@ vectorised! {
 }
 
 vectorised! {
-    /// Pixels from the squares of their middles' distances from strokes of half the width `width`: covered
-    /// inside a stroke, and less and less over a pixel at its edge. `noise` has a number for each.
+    /// Pixels from the squared distances of their centres from strokes of half-width `width`.
+    ///
+    /// A pixel is fully covered inside a stroke, and less and less within one pixel width of its edge. `noise` has an
+    /// element for each.
     pub fn ink(
         image: &mut [u8],
         squares: &[f64],

@@ -1,5 +1,6 @@
-//! The linear layer as one operation: product, bias, and the nonlinearity that follows; on the way back
-//! all gradients.
+//! The linear layer as one operation: matrix multiplication, bias and the activation that follows.
+//!
+//! The backward pass computes all gradients in one operation, too.
 
 mod sizes;
 mod tiled;
@@ -17,13 +18,14 @@ use crate::kernels::{Fresh, Job, Matrix, Target, add_rows, multiply_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::Sizes;
 
-/// x · Wᵀ + b over the last dimension: from (…, inputs) to (…, outputs), with W (outputs, inputs) and b
-/// (outputs).
+/// x · Wᵀ + b over the last dimension: from (…, inputs) to (…, outputs).
+///
+/// W is (outputs, inputs) and b (outputs).
 pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     apply(x, weight, bias, None)
 }
 
-/// [`linear`] and a function of its outputs, to the same bits as one after the other.
+/// [`linear`] and a function of its outputs, with the same bits as one after the other.
 pub fn linear_then(
     x: &Tensor,
     weight: &Tensor,
@@ -52,7 +54,7 @@ fn apply(
 
 struct LinearOp {
     function: Option<Function>,
-    /// The function's slopes at what it was given, where they can't be told from what it gave.
+    /// The function's derivatives at its inputs, where they don't follow from its outputs.
     slopes: OnceLock<CpuStorage>,
 }
 
@@ -83,7 +85,7 @@ impl LinearOp {
             let (x, weight) = (numbers(x, x_layout)?, numbers(weight, weight_layout)?);
             let (y, slopes) = tiled.forward(x, weight, bias, self.function);
             if let Some(slopes) = slopes {
-                // It is called once for each operation.
+                // The forward pass runs once per operation, so nothing was set before.
                 drop(self.slopes.set(stored(slopes)));
             }
             return Ok((stored(y), shape.into()));
@@ -98,27 +100,27 @@ impl LinearOp {
             let mut y = Fresh::new(rows * outputs);
             let target = Target::fresh(y.places(), rows, outputs).with_row(bias);
             multiply_all(&mut [Job::new(target, left, right)], |_, _| {});
-            // SAFETY: the product has written all.
+            // SAFETY: the multiplication has written every element.
             #[expect(unsafe_code, reason = "it is written")]
             let y = unsafe { y.written() };
             Ok((stored(self.then(y)), shape.into()))
         })
     }
 
-    /// The function of the product.
+    /// Applies the function to the product.
     fn then<T: Number>(&self, mut product: Vec<T>) -> Vec<T> {
         let Some(function) = self.function else {
             return product;
         };
         let y = map_leaving(&mut product, |x, y| function.leaving_slopes(x, y));
         if function != Function::Relu {
-            // It is called once for each operation.
+            // The forward pass runs once per operation, so nothing was set before.
             drop(self.slopes.set(stored(product)));
         }
         y
     }
 
-    /// What the function has kept, given the operation's outputs and their gradients.
+    /// Values kept for the function's backward pass, given the operation's outputs and their gradients.
     fn kept<'a, T: Number>(
         &'a self,
         y: &'a CpuStorage,
@@ -140,7 +142,7 @@ impl LinearOp {
 }
 
 impl LinearOp {
-    /// The gradients of input, weight and bias, each where it is wanted.
+    /// Computes the gradients of input, weight and bias, each if wanted.
     fn backward(
         &self,
         x: &Tensor,
@@ -161,7 +163,7 @@ impl LinearOp {
             outputs,
             inputs,
         } = sizes;
-        // Also for a weight that is held constant: the bias's gradient has the same bits as without.
+        // Also for a weight held constant, so that the bias's gradient has the same bits as otherwise.
         let tiled = Tiled::of(sizes).and_then(|tiled| Some((tiled, tiled.shares()?)));
         if let (CpuStorage::F32(_), Some((tiled, shares))) = (x_storage, tiled) {
             let inputs = (
@@ -209,7 +211,7 @@ impl LinearOp {
             multiply_all(&mut jobs, |part, parts| {
                 if let Some(places) = &bias_places {
                     let columns = region::range(outputs, 16, part, parts);
-                    // SAFETY: ranges of different parts are disjoint.
+                    // SAFETY: `region::range` gives different parts disjoint columns.
                     #[expect(unsafe_code, reason = "each part has its own sums")]
                     let sums = unsafe { places.part(columns.clone()) };
                     if !columns.is_empty() {
@@ -218,7 +220,7 @@ impl LinearOp {
                 }
             });
             drop(jobs);
-            // SAFETY: the products have written all of them.
+            // SAFETY: the multiplications have written every element of both.
             #[expect(unsafe_code, reason = "they are written")]
             let written = |slopes: Fresh<T>, like: &Tensor| unsafe {
                 new_tensor(slopes.written(), like.shape())

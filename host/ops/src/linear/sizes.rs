@@ -1,4 +1,4 @@
-//! The sizes of a linear layer.
+//! Sizes of a linear layer.
 
 use candle_core::{Result, bail};
 

@@ -1,4 +1,4 @@
-//! Outputs and gradients of single numbers beside those of double ones, for every way of doing them.
+//! Tests of outputs and gradients in `f32` against those in `f64`, for every code path.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::kernels::has_tiles;
 use crate::{gelu, normal_numbers, relu, silu};
 
-/// Outputs, and the gradients of input, weight and bias, of a loss in which each output has another weight.
+/// Outputs, and gradients of input, weight and bias of a loss in which each output has a different weight.
 fn results(
     [x, weight, bias]: &[Tensor; 3],
     dtype: DType,

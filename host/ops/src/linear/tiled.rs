@@ -1,8 +1,8 @@
-//! A linear layer of many rows, each thread with rows of its own: what it wrote on the way forward it finds in its
-//! cache on the way back.
+//! A linear layer of many rows, where each thread has rows of its own.
 //!
-//! Forward in products of tiles, some rows at a time: the weight is brought into panels once for all threads, rows are
-//! read where they lie, and what follows the product is done while they are near.
+//! What a thread wrote in the forward pass is in its cache in the backward pass. The forward pass uses tiled
+//! multiplications, some rows at a time: the weight is packed into panels once for all threads, rows are read in place,
+//! and the activation is applied while they are in cache.
 
 use std::ops::Range;
 
@@ -14,16 +14,16 @@ use crate::kernels::{
     multiply_tiles, transpose_fresh, written, zeros,
 };
 
-/// Rows below which the weight's panels cost more than they bring.
+/// Number of rows below which packing the weight costs more than it saves.
 const WORTHWHILE: usize = 128;
 
-/// Rows that are done at once: whole tiles, and few enough for threads to end at about the same time.
+/// Rows processed at once: whole tiles, and few enough that threads finish at about the same time.
 const AT_ONCE: usize = 96;
 
-/// Threads' rows end where the products' blocks do.
+/// Threads' rows are cut at multiples of this, where the multiplications' blocks end.
 const STEP: usize = 16;
 
-/// A linear layer that is done so.
+/// A linear layer by tiled multiplication.
 #[derive(Clone, Copy)]
 pub(super) struct Tiled {
     sizes: Sizes,
@@ -31,7 +31,7 @@ pub(super) struct Tiled {
 }
 
 impl Tiled {
-    /// Where products in tiles are there, and pay.
+    /// A tiled layer, where tiles are supported and pay.
     pub(super) fn of(sizes: Sizes) -> Option<Tiled> {
         let Sizes {
             rows,
@@ -45,7 +45,7 @@ impl Tiled {
         })
     }
 
-    /// How many pieces the rows are done in.
+    /// Number of chunks that the rows are processed in.
     fn pieces(&self) -> usize {
         self.sizes.rows.div_ceil(AT_ONCE)
     }
@@ -54,7 +54,7 @@ impl Tiled {
         piece * AT_ONCE..self.sizes.rows.min((piece + 1) * AT_ONCE)
     }
 
-    /// The weight as panels of outputs, (panels, inputs, [`PANEL`]).
+    /// Packs the weight into panels of outputs, (panels, inputs, [`PANEL`]).
     fn panels(&self, weight: &[f32]) -> Vec<f32> {
         let Sizes {
             outputs, inputs, ..
@@ -64,7 +64,7 @@ impl Tiled {
         let mut panels = Fresh::new(count * size);
         let places = Shared::new(panels.places());
         let fill = |panel: usize| {
-            // SAFETY: each panel is filled by one thread.
+            // SAFETY: each panel is packed by one thread, and panels do not overlap.
             #[expect(unsafe_code, reason = "each panel has its own places")]
             let place = unsafe { places.part(panel * size..(panel + 1) * size) };
             let columns = PANEL.min(outputs - panel * PANEL);
@@ -75,14 +75,14 @@ impl Tiled {
             transpose_fresh(from, inputs, (columns, inputs), place, PANEL);
         };
         region::share_out(self.threads, count, || (), |(), panel| fill(panel));
-        // SAFETY: every panel was written.
+        // SAFETY: every panel was written, with zeros where it has no outputs.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             panels.written()
         }
     }
 
-    /// The outputs, and what the function left for the way back besides them.
+    /// Computes the outputs, and the function's derivatives where the backward pass needs them.
     pub(super) fn forward(
         &self,
         x: &[f32],
@@ -114,9 +114,9 @@ impl Tiled {
         region::share_out(self.threads, self.pieces(), room, |scratch, piece| {
             let piece = self.rows(piece);
             let own = piece.start * outputs..piece.end * outputs;
-            // SAFETY: each piece is done by one thread.
+            // SAFETY: each chunk of rows is processed by one thread, and chunks do not overlap.
             #[expect(unsafe_code, reason = "each row has its own places")]
-            let (y, kept) = unsafe { (places.part(own.clone()), kept_places.part(own)) };
+            let (y, kept) = unsafe { (places.part(own.clone()), kept_places.part_if_any(own)) };
             let seen = Left {
                 numbers: &x[piece.start * inputs..piece.end * inputs],
                 row: inputs,
@@ -136,19 +136,21 @@ impl Tiled {
                 &mut scratch.places()[..y.len()]
             };
             multiply(product);
-            // SAFETY: the product has written all.
+            // SAFETY: the multiplication has written every element.
             #[expect(unsafe_code, reason = "it is written")]
             function.leaving_slopes(unsafe { written(product) }, y);
         });
-        // SAFETY: every row was written.
+        // SAFETY: the chunks cover all rows, each of which was written in `y`, and in `kept` where the function leaves
+        // derivatives; elsewhere `kept` is not read.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             (y.written(), leaves.then(|| kept.written()))
         }
     }
 
-    /// How many threads have rows of their own on the way back: none where a weight's gradient for each takes more
-    /// memory than the rows do.
+    /// Number of threads with rows of their own in the backward pass.
+    ///
+    /// `None` where a weight's gradient for each takes more memory than the rows do.
     pub(super) fn shares(&self) -> Option<usize> {
         let Sizes {
             rows,
@@ -159,8 +161,10 @@ impl Tiled {
         (shares * outputs * inputs <= rows * (outputs + inputs)).then_some(shares)
     }
 
-    /// The gradients of input and weight (each empty where it isn't wanted), and bias, by so many
-    /// [`Tiled::shares`]: each thread sums the weight's over its own rows, which it has read and written before.
+    /// Computes the gradients of input and weight (each empty if not wanted) and bias.
+    ///
+    /// There are as many partitions as [`Tiled::shares`] says: each thread sums the weight's gradient over its own
+    /// rows, which it has read and written before.
     pub(super) fn backward(
         &self,
         (x, weight): (&[f32], &[f32]),
@@ -175,7 +179,7 @@ impl Tiled {
         } = self.sizes;
         let size = if of_weight { outputs * inputs } else { 0 };
         let mut x_slopes = Fresh::new(if of_input { rows * inputs } else { 0 });
-        // The first share's sums become those of all.
+        // The sums of the first partition become those of all.
         let mut weight_slopes = Fresh::new(size);
         let mut other_sums = Fresh::new(shares.saturating_sub(1) * size);
         let mut bias_sums = vec![0.0; shares * outputs];
@@ -190,20 +194,20 @@ impl Tiled {
             let mut before = Fresh::new(if kept.is_some() { g.len() } else { 0 });
             if let Some(kept) = kept {
                 kept.gradients(&kept.numbers()[numbers], g, before.places());
-                // SAFETY: all are written.
+                // SAFETY: `gradients` has written every element.
                 #[expect(unsafe_code, reason = "they are written")]
                 let before = unsafe { before.all_written() };
                 g = before;
             }
             let of_output = Matrix::new(g, own.len(), outputs);
-            // SAFETY: each share is done once, and has its own sums and rows.
+            // SAFETY: each partition is processed once, and its sums and rows overlap with no other's.
             #[expect(unsafe_code, reason = "each share has its own sums and rows")]
             let (sums, bias_sums, x_slopes) = unsafe {
                 let sums = match share.checked_sub(1) {
                     None => first_places.part(0..size),
                     Some(other) => other_places.part(other * size..(other + 1) * size),
                 };
-                let bias_sums = bias_places.part(share * outputs..(share + 1) * outputs);
+                let bias_sums = bias_places.part_if_any(share * outputs..(share + 1) * outputs);
                 let x_slopes =
                     of_input.then(|| x_places.part(own.start * inputs..own.end * inputs));
                 (sums, bias_sums, x_slopes)
@@ -220,7 +224,8 @@ impl Tiled {
             }
             add_rows(bias_sums, g, outputs, 0);
         });
-        // SAFETY: every share has written its sums and rows.
+        // SAFETY: every partition has written its sums and rows, which together are all; those not wanted have no
+        // elements.
         #[expect(unsafe_code, reason = "they are written")]
         let (x_slopes, mut weight_slopes, other_sums) = unsafe {
             (
@@ -233,7 +238,7 @@ impl Tiled {
         let sharing = if of_weight { shares } else { 0 };
         region::run(sharing, |share| {
             let own = region::range(size, 64, share, shares);
-            // SAFETY: ranges of different shares are disjoint.
+            // SAFETY: `region::range` gives different partitions disjoint ranges.
             #[expect(unsafe_code, reason = "each share has its own places")]
             let sums = unsafe { places.part(own.clone()) };
             if !own.is_empty() {

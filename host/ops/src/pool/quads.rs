@@ -1,15 +1,15 @@
-//! The largest numbers of squares of 2 × 2, several side by side: the pooling that most networks have.
+//! 2 × 2 max pooling of several squares in parallel: the pooling that most networks have.
 
 use std::array::from_fn;
 
 use crate::kernels::math::Number;
 use crate::vectorised;
 
-/// Squares side by side: upper left, upper right, lower left, lower right.
+/// Elements of neighbouring squares: upper left, upper right, lower left, lower right.
 struct Quads<T, const LANES: usize>([[T; LANES]; 4]);
 
 impl<T: Number, const LANES: usize> Quads<T, LANES> {
-    /// The squares of two lines from a column on, which have room for them.
+    /// Loads the squares of two lines from a column on; the lines must be long enough.
     #[inline(always)]
     fn load(upper: &[T], lower: &[T], column: usize) -> Self {
         let upper = &upper[2 * column..2 * (column + LANES)];
@@ -22,13 +22,12 @@ impl<T: Number, const LANES: usize> Quads<T, LANES> {
         ])
     }
 
-    /// The largest numbers, and which of the four they are; of equal ones the first, as `largest` of the
-    /// pool has it.
+    /// The largest elements, and which of the four they are; of equal ones the first, as in `largest` of `pool`.
     #[inline(always)]
     fn largest(&self) -> ([T; LANES], [u8; LANES]) {
         let Quads([a, b, c, d]) = self;
         let (mut most, mut marks) = ([T::ZERO; LANES], [T::ZERO; LANES]);
-        // Places as wide as the numbers are chosen with them; bytes would be, one by one.
+        // Positions as wide as the elements are selected along with them; bytes would be selected one by one.
         let [first, second, third, fourth] = [0, 1, 2, 3].map(T::mark);
         for lane in 0..LANES {
             let is_right = is_next(b[lane], a[lane]);
@@ -45,7 +44,7 @@ impl<T: Number, const LANES: usize> Quads<T, LANES> {
     }
 }
 
-/// Writes each square's number of `g` to its place, zeros beside it.
+/// Writes each square's element of `g` to its position, and zeros to the other three.
 #[inline(always)]
 fn spread<T: Number, const LANES: usize>(
     places: &[u8; LANES],
@@ -56,7 +55,7 @@ fn spread<T: Number, const LANES: usize>(
 ) {
     let upper = &mut upper[2 * column..2 * (column + LANES)];
     let lower = &mut lower[2 * column..2 * (column + LANES)];
-    // By their bits: comparisons with a place are not vectorised.
+    // By bit masks: comparisons with a position are not vectorised.
     let is_right: [u8; LANES] = from_fn(|lane| places[lane] & 1);
     let is_lower: [u8; LANES] = from_fn(|lane| places[lane] >> 1);
     let above: [T; LANES] = from_fn(|lane| g[lane].kept(is_lower[lane] ^ 1));
@@ -71,8 +70,9 @@ fn spread<T: Number, const LANES: usize>(
     }
 }
 
-/// Whether a number takes the place of the largest before it: it is larger, or the first NaN. Without a
-/// branch, so that squares go side by side.
+/// Whether a value replaces the largest before it: it is larger, or the first NaN.
+///
+/// Without a branch, so that loops over squares are vectorised.
 #[inline(always)]
 #[expect(
     clippy::neg_cmp_op_on_partial_ord,
@@ -82,8 +82,9 @@ pub(crate) fn is_next<T: Number>(value: T, before: T) -> bool {
     !(value <= before) & !before.is_nan()
 }
 
-/// Runs a block of code for all columns: `$lanes` of them from `$column` on, as many at once as there
-/// are left. Lines of images that are pooled are short, so that widths of 8, 4 and 1 all count.
+/// Runs a block of code for all columns, `$lanes` of them at a time, from `$column` on.
+///
+/// Lines of images that are pooled are short, so it matters to have widths of 8, 4 and 1.
 macro_rules! side_by_side {
     ($columns:expr, |$column:ident, $lanes:ident| $body:block) => {{
         let columns = $columns;
@@ -107,7 +108,7 @@ macro_rules! side_by_side {
 }
 
 vectorised! {
-    /// The largest numbers of the squares of a plane.
+    /// The largest elements of the squares of a plane.
     pub(super) fn quads<T: Number>(x: &[T], width: usize, columns: usize, y: &mut [T]) {
         for (lines, y) in x.chunks_exact(2 * width).zip(y.chunks_exact_mut(columns.max(1))) {
             let (upper, lower) = lines.split_at(width);
@@ -120,7 +121,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The same, and where they are: 0 to 3, line after line of a square.
+    /// The largest elements of the squares, and their positions: 0 to 3, row by row of a square.
     pub(in crate) fn quads_with_places<T: Number>(
         x: &[T],
         width: usize,
@@ -142,7 +143,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The gradient of [`quads`]; a last line or column that is in no square is left as it is.
+    /// The gradient of [`quads`]; a last row or column that is in no square stays unchanged.
     pub(super) fn quad_slopes<T: Number>(x: &[T], g: &[T], width: usize, columns: usize, slopes: &mut [T]) {
         let lines = x.chunks_exact(2 * width).zip(slopes.chunks_exact_mut(2 * width));
         for ((lines, slopes), g) in lines.zip(g.chunks_exact(columns.max(1))) {
@@ -157,7 +158,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The same from the places that [`quads_with_places`] found.
+    /// The gradient of [`quads_with_places`], from the positions it found.
     pub(in crate) fn spread_quads<T: Number>(
         places: &[u8],
         g: &[T],

@@ -76,7 +76,7 @@ unsafe extern "C" fn set(
         let value = || {
             let text = json.read().ok_or("the value is not valid UTF-8")?;
             let parsed = serde_json::from_str::<serde::de::IgnoredAny>(text);
-            parsed.map_err(|error| format!("the value is no JSON: {error}"))?;
+            parsed.map_err(|error| format!("the value is not valid JSON: {error}"))?;
             Ok(Value::Json(text.into()))
         };
         match publish(shared, keep, name.read(), value) {

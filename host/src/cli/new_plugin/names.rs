@@ -64,7 +64,7 @@ pub(super) fn check_crate(name: &str) -> Result<(), Diagnostic> {
     } else {
         return Ok(());
     };
-    let problem = Diagnostic::new(format!("{name:?} is no name for a crate: {why}"));
+    let problem = Diagnostic::new(format!("{name:?} is not a name for a crate: {why}"));
     Err(with_proposal(problem, name))
 }
 
@@ -76,7 +76,7 @@ pub(super) fn check_hook(name: &str) -> Result<(), Diagnostic> {
         return Ok(());
     }
     let problem = Diagnostic::new(format!(
-        "{name:?} is no name for a hook: it has small letters, digits and `-`, and begins with a letter"
+        "{name:?} is not a name for a hook: it has small letters, digits and `-`, and begins with a letter"
     ));
     Err(with_proposal(problem, name))
 }

@@ -32,7 +32,7 @@ pub(super) fn notes(manifest: &Value, schema: &Value, file: &str) -> String {
         }
         let inner = properties(&chosen);
         let is_set = |name: &String| parts.contains_key(name);
-        for (heading, wanted) in [("", true), ("Besides there are:\n\n", false)] {
+        for (heading, wanted) in [("", true), ("Other keys:\n\n", false)] {
             let keys: Vec<_> = inner
                 .iter()
                 .filter(|(name, _)| name.as_str() != "kind" && is_set(name) == wanted)
@@ -45,7 +45,7 @@ pub(super) fn notes(manifest: &Value, schema: &Value, file: &str) -> String {
             }
         }
     }
-    text.push_str("\n## Besides there are\n\n");
+    text.push_str("\n## Other keys\n\n");
     for (key, schema) in known.iter().filter(|(key, _)| !values.contains_key(*key)) {
         let _ = writeln!(text, "- `{key}`: {}", described(schema));
     }
@@ -100,11 +100,11 @@ mod tests {
         for part in [
             "\n## `model`\n",
             "`\"kind\": \"mlp\"`: A multi-layer perceptron.",
-            "- `hidden`: The widths of the hidden layers",
+            "- `hidden`: Widths of the hidden layers",
             "- `dropout`:",
             "- `epochs`:",
-            "Besides there are:\n\n- ",
-            "- `threads`: How many threads compute.",
+            "Other keys:\n\n- ",
+            "- `threads`: Number of compute threads.",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

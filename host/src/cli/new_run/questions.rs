@@ -66,7 +66,8 @@ mod tests {
     use super::*;
 
     fn number(text: &str) -> Result<u32, String> {
-        text.parse().map_err(|_| format!("{text:?} is no number"))
+        text.parse()
+            .map_err(|_| format!("{text:?} is not a number"))
     }
 
     #[test]
@@ -80,7 +81,7 @@ mod tests {
         assert!(!questions.asks());
         let shown = String::from_utf8_lossy(&shown).into_owned();
         assert!(
-            shown.starts_with("How many? [3]   \"many\" is no number\nHow many? [3] "),
+            shown.starts_with("How many? [3]   \"many\" is not a number\nHow many? [3] "),
             "{shown}"
         );
     }

@@ -83,7 +83,7 @@ impl Start {
                     &default.to_string(),
                     |text| {
                         let epochs = text.parse::<u64>().ok().filter(|epochs| *epochs > 0);
-                        epochs.ok_or_else(|| format!("{text:?} is no whole number from 1 on"))
+                        epochs.ok_or_else(|| format!("{text:?} is not a whole number from 1 on"))
                     },
                 )
                 .map_err(Diagnostic::new)?,
@@ -263,7 +263,7 @@ fn there(path: &Path) -> Result<PathBuf, String> {
 /// Finds IDX files in a directory, or one subdirectory per class.
 fn images(directory: &Path) -> Result<Data, Diagnostic> {
     if !directory.is_dir() {
-        let problem = Diagnostic::new(format!("`{}` is no directory", directory.display()));
+        let problem = Diagnostic::new(format!("`{}` is not a directory", directory.display()));
         return Err(problem.hint("a directory with one for each class in it, or with IDX files"));
     }
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

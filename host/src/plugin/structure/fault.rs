@@ -1,14 +1,14 @@
-//! What can be wrong with a file that should be a whole shared library for this machine.
+//! Ways in which a file can fail to be an intact shared library for this machine.
 
 use super::format::Format;
 
-/// Why a file is no whole shared library for this machine.
+/// The reason why a file is not an intact shared library for this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StructureFault {
-    /// It has no bytes.
+    /// It is empty.
     #[error("is empty")]
     Empty,
-    /// It is text, or some other kind of file; says how it starts.
+    /// It is text, or some other kind of file; contains how it starts.
     #[error("is not a shared library: starts with {0}")]
     NotALibrary(String),
     /// It is an archive of object files: a `.a` or a `.rlib`.
@@ -20,50 +20,50 @@ pub enum StructureFault {
     /// It is a program.
     #[error("is an executable")]
     Executable,
-    /// It is the memory of a program that crashed.
+    /// It is a core dump.
     #[error("is a core dump")]
     CoreDump,
-    /// It holds code for several architectures.
+    /// It contains code for several architectures.
     #[error("is a universal binary for several architectures")]
     Universal,
     /// It is a library for another operating system.
     #[error("is a {plugin} library, this host needs {host}")]
     OtherSystem {
-        /// What this system uses.
+        /// Format used on this system.
         host: Format,
-        /// What the file is.
+        /// Format of the file.
         plugin: Format,
     },
     /// It is a library for another processor.
     #[error("built for {plugin}, this host runs {host}")]
     OtherMachine {
-        /// This process's architecture.
+        /// Architecture of this process.
         host: String,
-        /// The file's.
+        /// Architecture of the file.
         plugin: String,
     },
-    /// A part of it lies behind its end.
+    /// A part of it extends beyond its end.
     #[error("truncated: {part} ends at byte {end}, the file has {length}")]
     Truncated {
-        /// Which part.
+        /// Name of the part.
         part: String,
-        /// Where the part ends, in bytes from the file's beginning.
+        /// End of the part, in bytes from the start of the file.
         end: u64,
-        /// How many bytes the file has.
+        /// Length of the file, in bytes.
         length: u64,
     },
-    /// Its parts contradict each other.
+    /// It is inconsistent.
     #[error("damaged: {0}")]
     Damaged(String),
 }
 
 impl StructureFault {
-    /// The contradiction.
+    /// A fault with a description of the inconsistency.
     pub(super) fn damaged(what: impl Into<String>) -> StructureFault {
         StructureFault::Damaged(what.into())
     }
 
-    /// What to do.
+    /// A remedy.
     pub(in crate::plugin) fn hint(&self) -> &'static str {
         match self {
             StructureFault::Empty

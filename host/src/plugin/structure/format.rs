@@ -1,4 +1,4 @@
-//! Which kind of file this is, by its first bytes.
+//! Detects the kind of a file from its first bytes.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl fmt::Display for Format {
 }
 
 impl Format {
-    /// What this system's loader opens.
+    /// The format that this system's loader opens.
     pub const NATIVE: Format = if cfg!(windows) {
         Format::Pe
     } else if cfg!(target_vendor = "apple") {
@@ -39,7 +39,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// What the file is instead of a library.
+    /// If the file is not a library, with what it is.
     pub fn of(bytes: &[u8]) -> Result<Format, StructureFault> {
         match bytes {
             [] => Err(StructureFault::Empty),
@@ -50,7 +50,7 @@ impl Format {
                 length: bytes.len() as u64,
             }),
             [0xcf | 0xce, 0xfa, 0xed, 0xfe, ..] => Ok(Format::MachO),
-            // Java classes start like this too, with a version of 45 and more as "count".
+            // Java class files start the same way, with a version of 45 or more in place of the count.
             [0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 0..=32, ..] => Err(StructureFault::Universal),
             [b'M', b'Z', ..] => Ok(Format::Pe),
             [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => Err(StructureFault::StaticLibrary),
@@ -59,7 +59,7 @@ impl Format {
     }
 }
 
-/// How a file starts: its first line if that is text, else its first bytes.
+/// How a file starts: the first line if it is text, else the first bytes.
 fn beginning(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;
     let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or(bytes);

@@ -1,8 +1,8 @@
-//! Architectures by the numbers that the formats give them.
+//! Machine numbers of architectures in each file format.
 
 use super::StructureFault;
 
-/// An architecture in each format's numbers; 0 where the format has none.
+/// An architecture's number in each format; 0 if the format has none.
 struct Machine {
     name: &'static str,
     elf: u16,
@@ -10,7 +10,7 @@ struct Machine {
     pe: u16,
 }
 
-/// Names are those of `std::env::consts::ARCH`, so that host and plugin compare.
+/// Names are those of `std::env::consts::ARCH`, so that host and plugin can be compared.
 const MACHINES: &[Machine] = &[
     machine("x86_64", 62, 0x0100_0007, 0x8664),
     machine("aarch64", 183, 0x0100_000c, 0xaa64),
@@ -36,7 +36,7 @@ const fn machine(name: &'static str, elf: u16, macho: u32, pe: u16) -> Machine {
     }
 }
 
-/// This process's architecture, without the width where the formats do not tell it apart.
+/// This process's architecture, without its word size if the formats do not distinguish it.
 fn host() -> &'static str {
     match std::env::consts::ARCH {
         "riscv64" | "riscv32" => "riscv",
@@ -45,19 +45,19 @@ fn host() -> &'static str {
     }
 }
 
-/// That an ELF file's machine number is this process's.
+/// Checks that an ELF file's machine number is that of this process.
 pub(super) fn must_be_host_elf(number: u16) -> Result<(), StructureFault> {
     let found = MACHINES.iter().find(|machine| machine.elf == number);
     must_be_host(found, u32::from(number))
 }
 
-/// That a Mach-O file's processor type is this process's.
+/// Checks that a Mach-O file's processor type is that of this process.
 pub(super) fn must_be_host_macho(number: u32) -> Result<(), StructureFault> {
     let known = |machine: &&Machine| machine.macho != 0 && machine.macho == number;
     must_be_host(MACHINES.iter().find(known), number)
 }
 
-/// That a PE file's machine number is this process's.
+/// Checks that a PE file's machine number is that of this process.
 pub(super) fn must_be_host_pe(number: u16) -> Result<(), StructureFault> {
     let known = |machine: &&Machine| machine.pe != 0 && machine.pe == number;
     must_be_host(MACHINES.iter().find(known), u32::from(number))
@@ -75,7 +75,7 @@ fn must_be_host(found: Option<&Machine>, number: u32) -> Result<(), StructureFau
     })
 }
 
-/// As people write it.
+/// The name of an architecture as used in messages.
 fn readable(name: &str) -> &str {
     match name {
         "x86_64" => "x86-64",

@@ -1,4 +1,4 @@
-//! Mach-O, macOS's format: what the loader does not check by itself.
+//! Mach-O, the format of macOS: checks what the loader does not.
 
 use object::macho::{MH_BUNDLE, MH_CORE, MH_DYLIB, MH_EXECUTE, MH_OBJECT, MachHeader64};
 use object::read::macho::{LoadCommandVariant, MachHeader};
@@ -6,7 +6,7 @@ use object::{Endianness, ReadRef};
 
 use super::{StructureFault, machine, must_fit};
 
-/// Proves it and returns the names of the libraries that it needs.
+/// Checks a Mach-O file, and returns the names of the libraries that it needs.
 pub(super) fn prove(bytes: &[u8]) -> Result<Vec<String>, StructureFault> {
     let size = size_of::<MachHeader64<Endianness>>() as u64;
     must_fit(|| "the Mach-O header".to_owned(), 0, size, bytes)?;
@@ -29,7 +29,7 @@ pub(super) fn prove(bytes: &[u8]) -> Result<Vec<String>, StructureFault> {
     commands(header, endian, bytes)
 }
 
-/// That every segment and the symbol tables lie inside the file.
+/// Checks that every segment and the symbol tables lie inside the file.
 fn commands(
     header: &MachHeader64<Endianness>,
     endian: Endianness,

@@ -1,9 +1,8 @@
-//! The structure gate: proves from a file's bytes that opening it cannot kill this process.
+//! The structure gate: checks from a file's bytes that opening it cannot kill this process.
 //!
-//! The system's loaders trust their input. `dlopen` of a library whose end is missing raises
-//! SIGBUS, a wrong table size ends in an assertion. So everything that they rely on is checked
-//! here before, in safe code. What remains is the code itself: a plugin that means harm, or whose
-//! machine code is garbled, is not recognised here.
+//! The system's loaders trust their input: `dlopen` of a truncated library raises SIGBUS, a wrong table size
+//! triggers an assertion. So everything that they rely on is checked here first, in safe code. The machine
+//! code itself is not: a malicious plugin, or one with garbled code, is not detected here.
 
 mod elf;
 mod fault;
@@ -17,19 +16,19 @@ mod tests;
 pub use fault::StructureFault;
 pub use format::Format;
 
-/// What is known of a library that passed the gate.
+/// Properties of a library that passed the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Structure {
     /// Its format.
     pub format: Format,
-    /// What it needs.
+    /// Libraries that it depends on.
     pub needs: Needs,
 }
 
-/// What a library needs to be opened.
+/// A library's dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// The names of the libraries that it needs, in its order.
+    /// Names of the libraries that it needs, in its own order.
     pub needed: Vec<String>,
     /// Whether it looks for them relative to its own file (`$ORIGIN`).
     pub looks_beside: bool,
@@ -44,11 +43,11 @@ impl Needs {
     }
 }
 
-/// Proves that these bytes are a whole shared library for this machine.
+/// Checks that these bytes are an intact shared library for this machine.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong with it.
+/// The first problem found.
 pub(super) fn prove(bytes: &[u8]) -> Result<Structure, StructureFault> {
     let format = Format::of(bytes)?;
     if format != Format::NATIVE {
@@ -65,7 +64,7 @@ pub(super) fn prove(bytes: &[u8]) -> Result<Structure, StructureFault> {
     Ok(Structure { format, needs })
 }
 
-/// That a part of the file, `size` bytes from `offset`, lies inside it.
+/// Checks that a part of the file, `size` bytes from `offset`, lies inside it.
 fn must_fit(
     part: impl FnOnce() -> String,
     offset: u64,

@@ -1,4 +1,4 @@
-//! PE, Windows's format: what is cheap to check.
+//! PE, the format of Windows: the checks that are cheap.
 
 use object::LittleEndian as LE;
 use object::pe::{IMAGE_FILE_DLL, ImageDosHeader, ImageNtHeaders64};
@@ -6,7 +6,7 @@ use object::read::pe::ImageNtHeaders;
 
 use super::{StructureFault, machine, must_fit};
 
-/// Proves it and returns the names of the libraries that it needs.
+/// Checks a PE file, and returns the names of the libraries that it needs.
 pub(super) fn prove(bytes: &[u8]) -> Result<Vec<String>, StructureFault> {
     let dos = ImageDosHeader::parse(bytes).map_err(damaged)?;
     let mut offset = u64::from(dos.nt_headers_offset());

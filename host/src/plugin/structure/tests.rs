@@ -1,4 +1,4 @@
-//! The gate against real libraries, whole, cut, patched and mutated.
+//! The structure gate, tested with real libraries: intact, truncated, patched and mutated.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -10,7 +10,7 @@ use super::super::inspect::{Inspected, inspect};
 use super::super::test_libraries::{compile, has_compiler, library, metadata, plugin, section};
 use super::prove;
 
-/// A repeatable stream of numbers (splitmix64).
+/// A reproducible stream of random numbers (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -22,13 +22,13 @@ impl Numbers {
     }
 }
 
-/// The message by which the file at this path is refused.
+/// The message with which the file at this path is refused.
 fn refused(path: &Path) -> String {
     let refusal = inspect(path).expect_err("should be refused");
     refusal.diagnostic().message
 }
 
-/// The message by which a file with these bytes is refused.
+/// The message with which a file with these bytes is refused.
 fn refused_bytes(bytes: &[u8]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.so");
@@ -240,7 +240,7 @@ fn two_thousand_mutations_end_in_an_answer() {
     let mut passed = 0;
     for round in 0..2000 {
         let mut bytes = valid.clone();
-        // Headers and tables stand in front and at the end; the rest is mostly padding.
+        // Headers and tables are at the start and the end; the rest is mostly padding.
         let end = [64, 1024, 4096, bytes.len()][round % 4];
         for _ in 0..=numbers.below(8) {
             let place = numbers.below(end.min(bytes.len()));

@@ -1,8 +1,8 @@
-//! The child of a trial load: opens libraries, says so, and exits as a run does.
+//! The child of a trial load: opens libraries, reports progress, and exits as a run does.
 //!
-//! A process that exits runs more of its libraries' code: destructors, functions given to `atexit`, those of
-//! thread-locals. They get their trial too; that they came to their end says an exit code of its own, which a
-//! library that ends the process with another one in them does not know.
+//! An exiting process runs more of its libraries' code: destructors, functions given to `atexit`, those of
+//! thread-locals. They are tried as well: a child that completed them exits with a code of its own, which a
+//! library that exits there with another code does not know.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,40 +15,40 @@ use rustix::stdio;
 use crate::files;
 use crate::plugin::library::Library;
 
-/// What the child says when it has opened a library.
+/// Written to the pipe each time a library has been opened.
 pub(super) const OPENED: &str = "opened\n";
 
-/// What the child says last.
+/// Written to the pipe after all libraries.
 pub(super) const DONE: &str = "all libraries are open\n";
 
-/// What the child says where it can't even begin, before the reason.
+/// Written, followed by the reason, if the child can't even start.
 pub(super) const UNABLE: &str = "unable: ";
 
-/// The exit code of a child that has come to its end: no library chooses it by accident.
+/// Exit code of a child that ran to completion: no library would choose it by accident.
 pub(super) const ENDED: i32 = 87;
 
-/// The number that the pipe gets at the least, where the limit of open files lets it: libraries that close what they
-/// don't know begin lower.
+/// Minimum descriptor number for the pipe, if the limit on open files permits. Libraries that close
+/// descriptors unknown to them start at lower numbers.
 const HIDDEN: u64 = 100;
 
-/// Opens the libraries and ends the process. What is wrong with a library but does not end the
-/// process is told when it is opened in earnest.
+/// Opens the libraries and ends the process. Problems that do not end the process are reported when the run
+/// opens the library.
 pub(super) fn answer(libraries: &[PathBuf]) -> ! {
-    // The parent's end is this process's: nobody waits for it any more.
+    // If the parent ends, no one is waiting for this process any more.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    // A crash here is an answer, not something to keep.
+    // A crash here is a result; no core dump is wanted.
     let nothing = Rlimit {
         current: Some(0),
         maximum: Some(0),
     };
     let _ = rustix::process::setrlimit(Resource::Core, nothing);
-    // std's handlers for stack overflows would let a raised signal pass.
+    // The standard library's handlers for stack overflows would swallow a raised signal.
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
-        // SAFETY: the default action, on the only thread.
+        // SAFETY: sets the default action, while this is the only thread.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    // Standard input is the pipe to the parent. It gets another number, which libraries don't
-    // know, and they read nothing there.
+    // Standard input is the pipe to the parent. It is moved to another descriptor, so that libraries neither
+    // know it nor read from it.
     let mut pipe = match hide_pipe() {
         Ok(pipe) => pipe,
         Err(error) => {
@@ -71,7 +71,7 @@ pub(super) fn answer(libraries: &[PathBuf]) -> ! {
     exit()
 }
 
-/// Takes the pipe to the parent off standard input, which leads nowhere from now on.
+/// Moves the pipe to the parent off standard input, which then reads from `/dev/null`.
 fn hide_pipe() -> std::io::Result<File> {
     let limit = files::most_open().unwrap_or(u64::MAX);
     let number = i32::try_from(HIDDEN.min(limit.saturating_sub(1))).unwrap_or(3);
@@ -81,14 +81,14 @@ fn hide_pipe() -> std::io::Result<File> {
     Ok(pipe.into())
 }
 
-/// Exits as a run does, by way of everything that libraries have to be called at the end.
+/// Exits as a run does, running everything that libraries have registered for the exit.
 #[expect(clippy::exit, reason = "what a process does at its exit is tried")]
 fn exit() -> ! {
     std::process::exit(ENDED)
 }
 
-/// Ends the process at once.
+/// Ends the process immediately.
 fn end(code: i32) -> ! {
-    // SAFETY: ends this process without running anything more of it.
+    // SAFETY: `_exit` ends this process without running any more of its code.
     unsafe { libc::_exit(code) }
 }

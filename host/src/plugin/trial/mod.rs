@@ -1,12 +1,11 @@
 //! Trial loads: a library is opened in a child process before it is opened in this one.
 //!
-//! Opening runs a library's constructors, and what crashes, hangs or exits there does so to the
-//! whole process. The child is this program's own executable with the hidden subcommand
-//! `trial-load`; it says on a pipe of its own that it has come to its end, because an exit code of 0
-//! says nothing: a constructor may have called `exit(0)`.
+//! Opening runs a library's constructors, and a crash, hang or exit there affects the whole process. The
+//! child is this program's own executable with the hidden subcommand `trial-load`; it reports completion on a
+//! separate pipe, because an exit code of 0 proves nothing: a constructor may have called `exit(0)`.
 //!
-//! All libraries are tried in one child; only where that fails each gets a child of its own. What was
-//! tried is remembered by the fingerprint of its bytes, as long as this process lives.
+//! All libraries are tried in one child; only if that fails does each get its own. Results are remembered by
+//! fingerprint for the lifetime of this process.
 
 #[cfg(target_os = "linux")]
 mod child;
@@ -28,48 +27,48 @@ pub(crate) const COMMAND: &str = "trial-load";
 /// Whether this program's executable knows the hidden subcommand.
 static ANSWERS: AtomicBool = AtomicBool::new(false);
 
-/// What came of earlier trials, by the fingerprints of the files.
+/// Results of earlier trials, by the fingerprints of the files.
 static VERDICTS: Mutex<BTreeMap<String, Result<(), Fault>>> = Mutex::new(BTreeMap::new());
 
 /// A library to try.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
-    /// The SHA-256 of its bytes.
+    /// SHA-256 of the library.
     pub(crate) sha256: String,
     /// The file to open.
     pub(crate) file: PathBuf,
 }
 
-/// What the trials of some libraries came to.
+/// Results of the trials of some libraries.
 #[derive(Debug, Default)]
 pub(crate) struct Verdicts {
-    /// Those that failed, by their fingerprints.
+    /// The failed ones, by their fingerprints.
     pub(crate) faults: BTreeMap<String, Fault>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
 }
 
-/// From now on libraries are tried before they are opened: whoever says so calls the hidden
-/// subcommand's [`answer`] when this program is started with it.
+/// Enables trial loads. A program that calls this must call [`answer`] when it is started with the hidden
+/// subcommand.
 pub(crate) fn enable() {
     ANSWERS.store(true, Ordering::Relaxed);
 }
 
-/// The hidden subcommand: opens these libraries, says so, and ends the process.
+/// The hidden subcommand: opens these libraries, reports on them, and ends the process.
 #[cfg(target_os = "linux")]
 pub(crate) fn answer(libraries: &[PathBuf]) -> u8 {
     child::answer(libraries)
 }
 
-/// The hidden subcommand, of which there is none on this system.
+/// The hidden subcommand, which is not supported on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn answer(_libraries: &[PathBuf]) -> u8 {
     crate::exit::USAGE
 }
 
-/// Tries libraries that were not tried yet.
+/// Tries libraries that have not been tried yet.
 ///
-/// In a program whose executable doesn't know the hidden subcommand nothing is tried.
+/// Does nothing in a program whose executable doesn't have the hidden subcommand.
 pub(crate) fn of(candidates: &[Candidate], limit: Duration) -> Verdicts {
     let mut verdicts = Verdicts::default();
     if !ANSWERS.load(Ordering::Relaxed) {
@@ -110,7 +109,7 @@ pub(crate) fn of(candidates: &[Candidate], limit: Duration) -> Verdicts {
 
 type Tried = Vec<(String, Result<(), Fault>)>;
 
-/// Tries libraries together, and each alone where that failed.
+/// Tries libraries together, and each one separately if that fails.
 #[cfg(target_os = "linux")]
 fn try_all(
     fresh: &[&Candidate],
@@ -135,7 +134,7 @@ fn try_all(
         tried.push((candidate.sha256.clone(), alone.result));
     }
     if tried.iter().all(|(_, result)| result.is_ok()) {
-        // Each alone does no harm, together they do: none of them is to be trusted with a run.
+        // Harmless separately but not together: none of them can be trusted in a run.
         return Ok(all(fresh, &Err(fault.clone())));
     }
     Ok(tried)

@@ -1,4 +1,4 @@
-//! The parent of a trial load: starts the child, listens, and ends it when its time is over.
+//! The parent of a trial load: starts the child, reads its output, and kills it after the time limit.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -16,23 +16,23 @@ use super::{COMMAND, Candidate, child};
 use crate::plugin::trial_fault::{Ending, Fault};
 use crate::signals;
 
-/// How often the child is looked after while it says nothing.
+/// Interval at which the child is checked while it writes nothing.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Of what the child writes so much is kept, in bytes.
+/// Maximum number of bytes kept of each output of the child.
 const KEPT: usize = 64 * 1024;
 
-/// Of what it wrote to standard error so many lines are told.
+/// Maximum number of lines of its standard error shown in a message.
 const TOLD: usize = 8;
 
-/// What came of a child.
+/// The outcome of a child.
 pub(super) struct Trial {
     pub(super) result: Result<(), Fault>,
     printed: String,
 }
 
 impl Trial {
-    /// That a library printed to standard output, which is for results.
+    /// The warning for a library that printed to standard output, which is reserved for results.
     pub(super) fn warning(&self, candidates: &[&Candidate]) -> Option<String> {
         let line = self.printed.lines().next()?;
         let files = match candidates {
@@ -51,11 +51,11 @@ impl Trial {
 ///
 /// # Errors
 ///
-/// Where no child can be started.
+/// If no child can be started.
 pub(super) fn run(candidates: &[&Candidate], limit: Duration) -> io::Result<Trial> {
     let begin = Instant::now();
     let (says, said) = pipe_with(PipeFlags::CLOEXEC)?;
-    // Copies that the child inherits: everything else is closed there.
+    // Copies of descriptors for the child to inherit: all others are closed there.
     let mut lent = Vec::new();
     let mut files = Vec::new();
     for candidate in candidates {
@@ -82,7 +82,7 @@ pub(super) fn run(candidates: &[&Candidate], limit: Duration) -> io::Result<Tria
     if let Some(reason) = said.strip_prefix(child::UNABLE) {
         return Err(io::Error::other(reason.to_owned()));
     }
-    // What comes after it is the end of the process.
+    // Whatever happens after this is part of the exit.
     let is_open = said.ends_with(child::DONE);
     let ending = match status {
         None => Some(Ending::TimeOut(limit)),
@@ -103,20 +103,20 @@ pub(super) fn run(candidates: &[&Candidate], limit: Duration) -> io::Result<Tria
     Ok(Trial { result, printed })
 }
 
-/// The name of a library's file in the child.
+/// The path under which the child can open a library's file.
 fn inherited(candidate: &Candidate, lent: &mut Vec<OwnedFd>) -> io::Result<PathBuf> {
     if !candidate.file.starts_with("/proc/self/fd") {
         return Ok(candidate.file.clone());
     }
     let opened = std::fs::File::open(&candidate.file)?;
-    // Without the mark that closes it in the child.
+    // The copy lacks the close-on-exec flag.
     let copy = rustix::io::dup(&opened)?;
     let file = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
     lent.push(copy);
     Ok(file)
 }
 
-/// This program's file; where it has been replaced by now, the one that this process runs.
+/// Path of this program; if its file has been replaced, that of the running image.
 fn executable() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     if own.is_file() {
@@ -125,7 +125,7 @@ fn executable() -> io::Result<PathBuf> {
     Ok(PathBuf::from("/proc/self/exe"))
 }
 
-/// Waits for the child's end; nothing where it had to be ended.
+/// Waits for the child to end; `None` if it had to be killed.
 fn listen(
     child: &mut Child,
     ears: &mut [Ear],
@@ -144,8 +144,8 @@ fn listen(
             break false;
         }
     };
-    // What a constructor started does not outlive the trial either. The number is the group's until
-    // its leader has been waited for.
+    // Processes started by a constructor must not outlive the trial. The group's ID stays valid until its
+    // leader has been waited for.
     if let Some(group) = group {
         let _ = kill_process_group(group, Signal::KILL);
     }
@@ -154,7 +154,7 @@ fn listen(
     Ok(is_over.then_some(status))
 }
 
-/// An end of a pipe and what has come out of it.
+/// The reading end of a pipe, and what has been read from it.
 struct Ear {
     pipe: Option<std::fs::File>,
     bytes: Vec<u8>,
@@ -176,7 +176,7 @@ impl Ear {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    /// Takes what is there.
+    /// Reads what is available.
     fn take(&mut self) {
         let mut buffer = [0; 4096];
         let read = self
@@ -194,7 +194,7 @@ impl Ear {
     }
 }
 
-/// Takes what comes out of the pipes, as long as something comes; waits so long for the first.
+/// Reads from the pipes while data keeps arriving; waits up to `wait` for the first data.
 fn hear(ears: &mut [Ear], wait: Duration) -> io::Result<()> {
     let mut wait = wait;
     loop {

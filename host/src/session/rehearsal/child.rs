@@ -1,4 +1,4 @@
-//! The child: creates the hooks one after the other, and writes down how that goes.
+//! The child of a rehearsal: creates the hooks one after the other, and records the results.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::plugin::entry_error::EntryError;
 use crate::plugin::instance::Instance;
 use crate::plugin::library::Library;
 
-/// The hidden subcommand.
+/// Entry point of the hidden subcommand.
 pub(crate) fn answer() -> u8 {
     match try_answer() {
         Ok(()) => exit::DONE,
@@ -39,7 +39,7 @@ fn try_answer() -> io::Result<()> {
         words.begin(index)?;
         let word = match create(hook, &order, &shared) {
             Ok(instance) => {
-                // It has no run to be dropped after.
+                // There is no run after which it could be dropped.
                 std::mem::forget(instance);
                 Word::Created(index)
             }
@@ -74,7 +74,7 @@ fn create(hook: &OrderedHook, order: &Order, shared: &Shared<'_>) -> Result<Inst
     Instance::create(&library, &hook.kind, &hook.config, &setup)
 }
 
-/// The file of the answer, which is also where the hooks' warnings go.
+/// The file of the answer, which also receives the hooks' warnings.
 struct Words {
     file: RefCell<File>,
     hook: std::cell::Cell<usize>,
@@ -103,7 +103,7 @@ impl Words {
 impl Log for Words {
     fn log(&self, level: Level, _source: &str, message: &str) {
         if level == Level::Warn {
-            // A word that can't be written is missed at the end, as the last one will be.
+            // A missing line is noticed at the end, since `Done` will be missing too.
             drop(self.write(&Word::Warns {
                 hook: self.hook.get(),
                 message: message.to_owned(),

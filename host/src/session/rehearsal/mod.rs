@@ -1,10 +1,10 @@
-//! Creates a run's hooks in a child process, as `sconce check` does: whatever a constructor does there,
-//! crashes and hangs included, is reported as a run would report it.
+//! Creates a run's hooks in a child process, for `sconce check`. Whatever a constructor does there, including
+//! crashes and hangs, is reported as it would be in a run.
 //!
-//! The child is this program's own executable with the hidden subcommand `create-hooks`. It takes its
-//! [`Order`] from standard input and leaves one JSON line for each [`Word`] in a file: what it begins,
-//! what a hook says, and how each creation ends. Where a hook ends the process, the next child begins
-//! with the hook after it. The hooks are never called: there is no run, and they are not dropped.
+//! The child is this program's own executable with the hidden subcommand `create-hooks`. It reads its
+//! [`Order`] from standard input and writes one JSON line for each [`Word`] to a file: the start of each
+//! creation, messages of the hook, and the result. If a hook ends the process, the next child continues with
+//! the hook after it. The hooks are never called, since there is no run, and are not dropped.
 
 mod child;
 mod parent;
@@ -19,16 +19,16 @@ use serde::{Deserialize, Serialize};
 /// The hidden subcommand.
 pub(crate) const COMMAND: &str = "create-hooks";
 
-/// What the child is to do.
+/// Instructions for the child.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
-    /// The file for the words.
+    /// The file for the answer.
     answer: PathBuf,
-    /// What hooks see as the run's directory.
+    /// The path shown to hooks as the run directory.
     directory: PathBuf,
     /// The resolved manifest.
     manifest: String,
-    /// What the run will be.
+    /// The plan of the run.
     plan: String,
     seed: u64,
     hooks: Vec<OrderedHook>,
@@ -46,23 +46,23 @@ struct OrderedHook {
     config: String,
 }
 
-/// A line of the child's answer; hooks by their place in the order.
+/// A line of the child's answer; hooks are identified by their index in the order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Word {
-    /// The hook's constructor begins.
+    /// The creation of the hook begins.
     Begins(usize),
-    /// A hook warns.
+    /// A warning from a hook.
     Warns { hook: usize, message: String },
-    /// The hook is there.
+    /// The hook has been created.
     Created(usize),
-    /// The hook, or its plugin, refuses.
+    /// The hook or its plugin returned an error.
     Refused {
         hook: usize,
         status: u32,
         message: String,
         place: String,
     },
-    /// All were tried.
+    /// All hooks have been tried.
     Done,
 }

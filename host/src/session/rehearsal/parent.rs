@@ -1,4 +1,4 @@
-//! The parent: starts a child, and reads what has become of each hook.
+//! The parent of a rehearsal: starts a child, and collects the result of each hook.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,11 +14,11 @@ use crate::plugin::entry_error::EntryError;
 use crate::session::Failure;
 use crate::subprocess::{ending, executable, last_lines, watch};
 
-/// Creates the hooks in a child process; what they warn of.
+/// Creates the hooks in a child process, and returns their warnings.
 ///
 /// # Errors
 ///
-/// Every hook that refuses, or that ends the process, with the words that a run has for it.
+/// All hooks that fail or end the process, with the same messages as in a run.
 pub fn rehearse(
     plans: &[HookPlan],
     manifest: &Manifest,
@@ -48,7 +48,7 @@ pub fn rehearse(
     }
 }
 
-/// What one child has left.
+/// Output of one child.
 struct Attempt {
     words: Vec<Word>,
     status: Option<ExitStatus>,
@@ -80,7 +80,7 @@ fn attempt(plans: &[HookPlan], manifest: &Manifest, foretold: &str) -> io::Resul
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // One that is gone already has its reason, which its status tells.
+        // If the child has already ended, its exit status gives the reason.
         drop(input.write_all(serde_json::to_string(&order)?.as_bytes()));
     }
     let status = watch(&mut child, limit)?;
@@ -96,11 +96,12 @@ fn attempt(plans: &[HookPlan], manifest: &Manifest, foretold: &str) -> io::Resul
     })
 }
 
-/// How long the creation of all hooks may take: longer than a run lets a call take, or than what it warns of.
+/// Time limit for creating all hooks. It is the limit of a call, or else of a slow call, plus that of a trial
+/// load.
 fn limit(manifest: &Manifest) -> Duration {
     let limits = &manifest.limits;
     let call = limits.call_limit().unwrap_or(limits.slow_call_limit());
-    // The libraries are opened there too.
+    // The libraries are opened in the child too.
     call.saturating_add(limits.load_limit())
 }
 
@@ -114,7 +115,7 @@ fn ordered(plan: &HookPlan) -> OrderedHook {
     }
 }
 
-/// A file of this process by a name that its child can open.
+/// Path of a file of this process under which its child can open it.
 fn as_seen_from_outside(file: &Path) -> PathBuf {
     match file.strip_prefix("/proc/self") {
         Ok(rest) => Path::new("/proc")
@@ -124,7 +125,7 @@ fn as_seen_from_outside(file: &Path) -> PathBuf {
     }
 }
 
-/// What has become of the hooks.
+/// Results for the hooks so far.
 #[derive(Default)]
 struct Found {
     warnings: Vec<Diagnostic>,
@@ -132,7 +133,7 @@ struct Found {
 }
 
 impl Found {
-    /// Takes a child's words in; how many hooks it was done with, at least one.
+    /// Adds a child's results; returns the number of hooks that it processed, at least one.
     fn take(&mut self, attempt: &Attempt, plans: &[HookPlan], manifest: &Manifest) -> usize {
         let mut under_way = 0;
         for word in &attempt.words {
@@ -171,7 +172,7 @@ impl Found {
     }
 }
 
-/// A hook whose creation ended the process.
+/// The error of a hook whose creation ended the process.
 fn ended(plan: &HookPlan, attempt: &Attempt, manifest: &Manifest) -> Diagnostic {
     let how = ending(attempt.status, attempt.limit);
     let mut text = format!("hook `{}`: {how} when it was created", plan.spec.name);

@@ -1,4 +1,4 @@
-//! The losses over the training's iterations.
+//! The losses by training iteration.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -43,7 +43,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     };
     let mut datasets = Vec::new();
     if palette.has_colours() {
-        // Without colours they would hide the curve.
+        // Without colours these points would hide the curve.
         let each = dataset(&raw, Marker::Braille, GraphType::Scatter, palette.faint());
         datasets.push(each);
     }
@@ -77,21 +77,21 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     frame.render_widget(chart, area);
 }
 
-/// From this ratio of the greatest to the least on, the values are shown by their logarithms: a
-/// straight scale would have room for the training's first steps alone.
+/// Ratio of the highest to the lowest value from which a logarithmic scale is used. A linear one would only
+/// have room for the first steps of the training.
 const WIDE: f64 = 30.0;
 
-/// What of the plane is shown.
+/// The visible range of the plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Window {
     places: [f64; 2],
-    /// The lowest and the highest, or their logarithms.
+    /// The lowest and the highest value, or their logarithms.
     values: [f64; 2],
     is_logarithmic: bool,
 }
 
 impl Window {
-    /// The one that has the curves whole, and all but the wildest of the single iterations.
+    /// The range that contains the complete curves, and all but the most extreme single iterations.
     fn of(raw: &[(f64, f64)], smooth: &[(f64, f64)], val: &[(f64, f64)]) -> Option<Window> {
         let mut values: Vec<f64> = raw.iter().map(|point| point.1).collect();
         values.sort_by(f64::total_cmp);
@@ -116,7 +116,7 @@ impl Window {
         })
     }
 
-    /// Points as they are drawn.
+    /// Points in the coordinates of the plot.
     fn drawn(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         if !self.is_logarithmic {
             return points.to_vec();
@@ -131,7 +131,7 @@ impl Window {
         vec![label(first), label(f64::midpoint(first, last)), label(last)]
     }
 
-    /// A label for every few lines.
+    /// Labels, one for every few lines.
     fn value_labels(&self, height: u16) -> Vec<String> {
         let [low, high] = self.values;
         let steps = (height / 4).clamp(1, 6);

@@ -1,4 +1,4 @@
-//! The bottom: the keys, or a question.
+//! The bottom line: the keys, or a question.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Flex, Layout, Rect};
@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use super::{Palette, Picture};
 use crate::run::Wish;
 
-/// Keys and what they do, the most wanted first.
+/// Keys with their actions, most important first.
 const KEYS: [(&str, &str); 6] = [
     ("q", "stop"),
     ("c", "checkpoint"),
@@ -18,7 +18,7 @@ const KEYS: [(&str, &str); 6] = [
     ("↑↓", "log"),
 ];
 
-/// Everything that keys do.
+/// All keys.
 const HELP: [(&str, &str); 10] = [
     ("q, s", "end the training after this iteration (asks first)"),
     ("Ctrl-C", "save a checkpoint and end; twice: end at once"),
@@ -54,7 +54,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>, has
     frame.render_widget(Line::styled(waiting, palette.warning()), waiting_area);
 }
 
-/// What was asked for and is still to be done.
+/// The pending requests as text.
 fn waiting(wishes: &[Wish]) -> String {
     let words: Vec<&str> = wishes
         .iter()
@@ -72,7 +72,7 @@ fn waiting(wishes: &[Wish]) -> String {
     format!(" next: {} ", words.join(", "))
 }
 
-/// The help, in the middle of everything else.
+/// Draws the help in the middle of the screen.
 pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect) {
     let lines: Vec<Line<'_>> = HELP
         .iter()

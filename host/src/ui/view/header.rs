@@ -1,4 +1,4 @@
-//! The top: which run, where it is, how far, how fast.
+//! The top: name of the run, progress, and speed.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -11,10 +11,10 @@ use crate::run::{Now, Wish};
 use crate::thousands::grouped;
 use crate::ui::state::part;
 
-/// So many lines it takes.
+/// Height in lines.
 pub(super) const HEIGHT: u16 = 3;
 
-/// Below this width the bars have no words at their right.
+/// Width below which there is no text to the right of the bars.
 const ROOMY: u16 = 60;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
@@ -62,7 +62,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     if let Some(now) = picture.state.now {
         let epoch = match now.phase {
             Phase::Train => now.epoch + 1,
-            // That of the iterations that it is of.
+            // The epoch to which the finished iterations belong.
             _ => now.iteration.div_ceil(picture.state.train_batches.max(1)),
         };
         let epoch = epoch.clamp(1, now.epochs.max(1));
@@ -79,7 +79,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     frame.render_widget(Line::from(right), clock_area);
 }
 
-/// What the run is doing.
+/// The current activity of the run.
 fn doing(picture: &Picture<'_>, now: &Now) -> Span<'static> {
     let palette = picture.palette;
     let is_waiting = |wish| picture.waiting.contains(&wish);
@@ -102,7 +102,7 @@ fn doing(picture: &Picture<'_>, now: &Now) -> Span<'static> {
     }
 }
 
-/// The time so far, and to go.
+/// Elapsed and remaining time.
 fn clocks(picture: &Picture<'_>, now: &Now, is_roomy: bool) -> String {
     let elapsed = words::clock(now.elapsed + picture.since);
     let Some(remaining) = now.remaining.filter(|_| is_roomy) else {
@@ -117,7 +117,7 @@ fn clocks(picture: &Picture<'_>, now: &Now, is_roomy: bool) -> String {
     format!("{elapsed}   {remaining} to go ")
 }
 
-/// A learning rate in as few digits as it has.
+/// A learning rate, written with as few digits as possible.
 fn rate(rate: f64) -> String {
     if rate != 0.0 && rate.abs() < 1e-3 {
         return format!("{rate:.2e}");
@@ -126,7 +126,7 @@ fn rate(rate: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A bar with words.
+/// A progress bar with text.
 struct Bar {
     label: &'static str,
     part: f64,
@@ -158,7 +158,7 @@ fn draw_bar(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>, bar: &Bar)
         ]),
         line,
     );
-    // Whole only when it is.
+    // 100 % only when complete.
     let hundredths = (bar.part * 100.0).floor();
     frame.render_widget(
         Line::from(format!("{hundredths:.0} %")).right_aligned(),

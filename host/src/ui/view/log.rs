@@ -1,4 +1,4 @@
-//! The log's lines, the newest at the bottom.
+//! The lines of the log, the newest at the bottom.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -45,7 +45,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     frame.render_widget(Paragraph::new(rows), inner);
 }
 
-/// A line in rows of so many columns at the most, broken between words where that can be.
+/// Breaks a line into rows of at most `width` columns, between words if possible.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
     const INDENT: &str = "    ";
     if width <= 2 * INDENT.len() || line.chars().count() <= width {

@@ -1,4 +1,4 @@
-//! The metrics by epochs, the best of each marked.
+//! The metrics by epoch, with the best values marked.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -10,7 +10,7 @@ use sconce_plugin_api::Phase;
 use super::{Palette, Picture, words};
 use crate::ui::state::{Row, State};
 
-/// The columns of the epoch, and of a metric at the least.
+/// Width of the epoch column, and minimum width of a metric column.
 const EPOCH: usize = 8;
 const LEAST: usize = 11;
 
@@ -26,7 +26,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         return;
     }
     let mut lines = vec![header(&columns).style(Palette::label())];
-    // The last two lines are those of the best.
+    // The last two lines show the best values.
     let room = usize::from(inner.height).saturating_sub(3);
     let skipped = picture.state.rows.len().saturating_sub(room);
     for row in picture.state.rows.iter().skip(skipped) {
@@ -67,7 +67,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-/// A metric of a phase.
+/// The column of a phase's metric.
 struct Column {
     phase: Phase,
     name: String,
@@ -75,12 +75,12 @@ struct Column {
     width: usize,
 }
 
-/// As many as there is room for, the validation's first.
+/// As many columns as fit, the validation's first.
 fn columns(state: &State, width: usize) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
     let mut used = EPOCH;
     for phase in [Phase::Val, Phase::Train] {
-        // The newest row that has any knows them all.
+        // The newest row with values of a phase has all of its metrics.
         let mut rows = state.rows.iter().rev();
         let Some(row) = rows.find(|row| row.values.iter().any(|(known, _, _)| *known == phase))
         else {

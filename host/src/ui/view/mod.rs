@@ -1,4 +1,4 @@
-//! Draws the view: everything follows from a [`Picture`].
+//! Draws the view from a [`Picture`].
 
 mod curves;
 mod footer;
@@ -27,26 +27,26 @@ use crate::run::Wish;
 
 pub(super) use style::Palette;
 
-/// A terminal with fewer columns or lines shows nothing of use.
+/// Minimum columns and lines; a smaller terminal shows nothing useful.
 pub(super) const LEAST: (u16, u16) = (40, 12);
 
-/// From here on there is room for all panes at once.
+/// Columns and lines from which all panes fit at once.
 const LARGE: (u16, u16) = (100, 30);
 
-/// Everything that is drawn.
+/// Everything needed for drawing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Picture<'a> {
     pub(super) state: &'a State,
     pub(super) choice: &'a Choice,
     pub(super) lines: &'a Lines,
-    /// What was asked of the run and is still to be done.
+    /// Pending requests to the run.
     pub(super) waiting: &'a [Wish],
-    /// Seconds since the run has told where it is.
+    /// Seconds since the run last reported its progress.
     pub(super) since: f64,
     pub(super) palette: Palette,
 }
 
-/// A pane's frame: a line above it, with a title.
+/// Frame of a pane: a line above it, with a title.
 fn block(title: Line<'_>) -> Block<'_> {
     Block::new()
         .borders(Borders::TOP)
@@ -54,14 +54,14 @@ fn block(title: Line<'_>) -> Block<'_> {
         .title(title)
 }
 
-/// Draws it; gives back how many lines of the log there is room for.
+/// Draws the picture; returns the number of log lines that fit.
 pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture<'_>) -> u16 {
     let log_height = draw_panes(frame, picture);
     tame(frame.buffer_mut());
     log_height
 }
 
-/// Takes characters out that steer the terminal: names and texts come from outside.
+/// Removes control characters, since names and texts come from outside.
 fn tame(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol().contains(printable::breaks_line) {
@@ -105,7 +105,7 @@ fn draw_panes(frame: &mut Frame<'_>, picture: &Picture<'_>) -> u16 {
     log
 }
 
-/// All panes.
+/// Draws all panes.
 fn draw_all(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) -> u16 {
     let [top, bottom] =
         Layout::vertical([Constraint::Percentage(55), Constraint::Fill(1)]).areas(area);
@@ -120,7 +120,7 @@ fn draw_all(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) -> u16 {
     log.height.saturating_sub(1)
 }
 
-/// The pane that was chosen, and where there is room the log's last lines.
+/// Draws the selected pane and, if there is room, the last lines of the log.
 fn draw_one(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) -> u16 {
     let pane = picture.choice.pane;
     let below = match pane {
@@ -163,7 +163,7 @@ fn draw_one(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) -> u16 {
     below.saturating_sub(1)
 }
 
-/// What a phase's passes are.
+/// Name of a phase's passes.
 fn of_phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Val => "validation",

@@ -1,8 +1,8 @@
-//! Colours, or none.
+//! Colours and text styles.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How things are shown: by colours where the user wants them, and never by colours alone.
+/// The available styles: colours if the user wants them, never as the only distinction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ui) enum Palette {
     Colours,
@@ -11,7 +11,7 @@ pub(in crate::ui) enum Palette {
 }
 
 impl Palette {
-    /// As the environment wants it.
+    /// Chooses according to the environment.
     pub(in crate::ui) fn of_environment() -> Palette {
         match std::env::var_os("NO_COLOR") {
             Some(value) if !value.is_empty() => Palette::Plain,
@@ -26,37 +26,37 @@ impl Palette {
         }
     }
 
-    /// What says what something is.
+    /// Labels.
     pub(super) fn label() -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// What stands out.
+    /// Emphasis.
     pub(super) fn strong() -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The training's curve and progress.
+    /// Curve and progress of training.
     pub(super) fn train(self) -> Style {
         self.colour(Color::Cyan)
     }
 
-    /// The training's single iterations.
+    /// Single training iterations.
     pub(super) fn faint(self) -> Style {
         self.colour(Color::DarkGray)
     }
 
-    /// The validation's curve.
+    /// Curve of validation.
     pub(super) fn val(self) -> Style {
         self.colour(Color::Yellow)
     }
 
-    /// The best.
+    /// Best values.
     pub(super) fn best(self) -> Style {
         self.colour(Color::Green).add_modifier(Modifier::BOLD)
     }
 
-    /// Warnings, and what waits for an answer.
+    /// Warnings and questions.
     pub(super) fn warning(self) -> Style {
         self.colour(Color::Yellow).add_modifier(Modifier::BOLD)
     }
@@ -66,7 +66,7 @@ impl Palette {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
     }
 
-    /// Whether curves are told apart by their colours.
+    /// Whether curves are distinguished by colour.
     pub(super) fn has_colours(self) -> bool {
         self == Palette::Colours
     }

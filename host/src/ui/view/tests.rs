@@ -1,4 +1,4 @@
-//! What stands on the screen.
+//! Contents of the screen in various states.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -7,7 +7,7 @@ use ratatui::style::Color;
 use super::*;
 use crate::ui::state::tests::{at, in_the_third_epoch};
 
-/// What of the picture differs from the usual.
+/// Differences of the picture from the default.
 #[derive(Default)]
 struct Changed {
     choice: Choice,
@@ -16,7 +16,7 @@ struct Changed {
     is_plain: bool,
 }
 
-/// The screen of this size.
+/// Draws a screen of this size.
 fn screen(columns: u16, lines: u16, state: &State, changed: &Changed) -> Terminal<TestBackend> {
     let mut log = Lines::default();
     for line in &changed.log {
@@ -41,7 +41,7 @@ fn screen(columns: u16, lines: u16, state: &State, changed: &Changed) -> Termina
     terminal
 }
 
-/// Its lines, without the blanks at their ends.
+/// The lines of the screen, without trailing blanks.
 fn lines(columns: u16, lines: u16, state: &State, changed: &Changed) -> Vec<String> {
     let terminal = screen(columns, lines, state, changed);
     let buffer = terminal.backend().buffer();
@@ -166,7 +166,7 @@ fn a_tiny_terminal_says_so() {
     let state = in_the_third_epoch();
     let shown = lines(30, 5, &state, &Changed::default());
     expect(&shown, &["too small", "the run goes on"]);
-    // The smallest has everything that matters.
+    // The smallest size shows everything important.
     let shown = lines(40, 12, &state, &Changed::default());
     expect(&shown, &["digits", "50 %", " 1 curves ", " q stop "]);
     for (columns, height) in [(1, 1), (41, 12), (59, 13), (100, 29), (99, 30), (300, 100)] {

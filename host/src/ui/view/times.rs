@@ -1,4 +1,4 @@
-//! Where the training's time goes.
+//! How the training's time is spent.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -36,7 +36,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
             let room = usize::from(inner.width).saturating_sub(names + 20);
             let length = (share.clamp(0.0, 1.0) * room as f64).round() as usize;
             spans.push(Span::styled("━".repeat(length), palette.train()));
-            // Where a bar is that long nobody asks for the single call.
+            // With a bar this long, the time per call is of no interest.
             if room - length >= EACH {
                 let each = format!("{each:>width$}", width = room - length);
                 spans.push(Span::styled(each, Palette::label()));
@@ -64,18 +64,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-/// The width of what a hook's call takes.
+/// Width of the text for a hook's time per call.
 const EACH: usize = 15;
 
-/// A part of the time.
+/// A part of the training's time.
 struct Part {
     name: String,
     seconds: f64,
-    /// One call of a hook, in the mean.
+    /// Mean time of one call of a hook.
     each: Option<f64>,
 }
 
-/// The parts, those of the host first, then the hooks, the slowest first.
+/// The host's parts first, then the hooks, slowest first.
 fn parts(times: &Profile) -> Vec<Part> {
     let of_host = [
         ("data", times.data),

@@ -1,8 +1,8 @@
-//! Numbers and times as people read them.
+//! Formats numbers and durations for people.
 
 use crate::thousands::grouped;
 
-/// Seconds as `1:02:03`.
+/// Formats seconds as `1:02:03`.
 pub(super) fn clock(seconds: f64) -> String {
     if !seconds.is_finite() {
         return "–".to_owned();
@@ -12,7 +12,7 @@ pub(super) fn clock(seconds: f64) -> String {
     format!("{hours}:{minutes:02}:{seconds:02}")
 }
 
-/// A length of time in the unit that suits it.
+/// Formats a duration in a suitable unit.
 pub(super) fn time(seconds: f64) -> String {
     match seconds {
         s if s >= 600.0 => clock(s),
@@ -23,7 +23,7 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
-/// A metric's value.
+/// Formats a metric's value.
 pub(super) fn value(value: f64) -> String {
     let size = value.abs();
     if size != 0.0 && !(1e-3..1e5).contains(&size) {
@@ -32,7 +32,7 @@ pub(super) fn value(value: f64) -> String {
     format!("{value:.4}")
 }
 
-/// An amount per second.
+/// Formats an amount per second.
 pub(super) fn pace(per_second: f64) -> String {
     if per_second >= 100.0 {
         return grouped(per_second.round() as u64);
@@ -40,7 +40,7 @@ pub(super) fn pace(per_second: f64) -> String {
     format!("{per_second:.1}")
 }
 
-/// Epochs: whole ones as such, others with one digit.
+/// Formats epochs: whole numbers as such, others with one decimal place.
 pub(super) fn epochs(epochs: f64) -> String {
     if (epochs - epochs.round()).abs() < 1e-6 {
         return grouped(epochs.round() as u64);
@@ -48,7 +48,7 @@ pub(super) fn epochs(epochs: f64) -> String {
     format!("{epochs:.1}")
 }
 
-/// What of a text fits into so many columns; an ellipsis says that there is more.
+/// Truncates a text to a number of columns, with an ellipsis if something is cut off.
 pub(super) fn fitting(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();

@@ -92,7 +92,7 @@ unsafe extern "C" fn set(
         let text = json.read().unwrap_or_default();
         let value = serde_json::from_str::<serde::de::IgnoredAny>(text)
             .map(|_| Value::Json(text.into()))
-            .map_err(|error| format!("the value is no JSON: {error}"));
+            .map_err(|error| format!("the value is not valid JSON: {error}"));
         match publish(stage, keep, name.read(), value) {
             Ok(()) => Status::OK.0,
             Err((status, message)) => refuse(error, status, &message),

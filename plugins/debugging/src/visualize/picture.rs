@@ -30,7 +30,7 @@ pub(super) fn size(inputs: &Tensor<'_>) -> Result<Size> {
         }
         [_, height, width] if height > 1 && width > 1 => Ok((1, number(height), number(width))),
         _ => bail!(
-            "inputs of shape {:?} are no images: they are (batch, channels, height, width) with 1 or 3 \
+            "inputs of shape {:?} are not images: they are (batch, channels, height, width) with 1 or 3 \
              channels, or (batch, height, width)",
             inputs.shape()
         ),

@@ -19,7 +19,7 @@ pub(crate) fn grid(inputs: &Tensor<'_>, count: usize, range: Option<[f64; 2]>) -
     let sizes: Vec<usize> = inputs.shape().iter().map(|&size| size as usize).collect();
     let &[all, channels @ (1 | 3), height, width] = sizes.as_slice() else {
         bail!(
-            "the inputs are no images: their shape is {:?}, not (N, 1 or 3, H, W)",
+            "the inputs are not images: their shape is {:?}, not (N, 1 or 3, H, W)",
             inputs.shape()
         );
     };

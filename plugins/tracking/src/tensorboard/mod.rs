@@ -61,7 +61,7 @@ impl Hook for TensorBoard {
             bail!("`images_range` goes from a lower to a higher number, found {low} and {high}");
         }
         let flush = Duration::try_from_secs_f64(config.flush_seconds)
-            .context("`flush_seconds` is no time")?;
+            .context("`flush_seconds` is not a time")?;
         let manifest = if config.manifest {
             let json = setup.manifest()?;
             // Markdown shows an indented block as code.

@@ -112,7 +112,7 @@ fn wrong_files_are_told() {
         (b"\x80\x04\x95aaaa".to_vec(), "a Python pickle"),
         (
             b"hello".to_vec(),
-            "is no .npy file: it begins with the bytes",
+            "is not a .npy file: it begins with the bytes",
         ),
         (npy_of(9, "", &[]), "version 9"),
         (npy("<c8", "(1,)", &[0; 8]), "'<c8' (complex numbers)"),

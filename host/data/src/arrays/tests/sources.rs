@@ -230,7 +230,7 @@ fn safetensors_are_arrays_too() {
             json!({"targets": "zzz"}),
             "it has `images`, `inputs`, `measured`, `targets`",
         ),
-        (json!({"file": "text"}), "is no safetensors file"),
+        (json!({"file": "text"}), "is not a safetensors file"),
         (json!({"file": "nowhere"}), "no such file"),
         (json!({"val": {}}), "`fraction`, or `file`"),
     ] {

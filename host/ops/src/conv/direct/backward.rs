@@ -1,4 +1,4 @@
-//! The way back: shares of a batch, each with sums of its own.
+//! Backward pass: partitions of a batch, each with sums of its own.
 
 use std::mem::MaybeUninit;
 
@@ -13,14 +13,13 @@ use crate::kernels::{
 };
 use crate::unfold::Sizes;
 
-/// The least images of a share of a batch on the way back, on average.
+/// Minimum average number of images in a partition of a batch.
 const LEAST: usize = 4;
 
-/// Bytes of the outputs' gradient that all rows of the kernel see before those behind them: half of a core's nearest
-/// cache.
+/// Bytes of the outputs' gradient that all rows of the kernel process before the next ones: half of a core's L1 cache.
 const NEAR: usize = 24 << 10;
 
-/// What a thread needs: an image with its channels side by side, the gradient of its outputs, and that of its inputs.
+/// A thread's scratch memory: an image with channels last, and the gradients of its outputs, inputs and bias.
 struct RoomBack {
     image: Vec<f32>,
     gradient: Gradient,
@@ -28,7 +27,7 @@ struct RoomBack {
     bias_sums: Vec<f32>,
 }
 
-/// Room for the gradient of one image's outputs before they were pooled, (windows, outputs).
+/// Scratch memory for the gradient of one image's outputs before pooling, (windows, outputs).
 struct Gradient {
     masked: Vec<f32>,
     turned: Vec<f32>,
@@ -46,7 +45,9 @@ impl Gradient {
         }
     }
 
-    /// From that of what was kept of them, (outputs, kept). A last line or column that is in no square has zeros.
+    /// Computes it from that of the kept outputs, (outputs, kept).
+    ///
+    /// A last row or column that is in no square has zeros.
     fn of(&mut self, direct: &Direct, y: &[f32], g: &[f32], squares: &[u8]) -> &[f32] {
         let (outputs, kept) = (direct.outputs, direct.kept());
         let g = if direct.after.relu {
@@ -66,7 +67,7 @@ impl Gradient {
 }
 
 impl Direct {
-    /// The gradients of input (where it is wanted), weight and bias, from outputs and their gradient.
+    /// Computes the gradients of input (if wanted), weight and bias from the outputs and their gradient.
     pub(in crate::conv) fn backward(
         &self,
         (x, weight): (&[f32], &[f32]),
@@ -82,9 +83,10 @@ impl Direct {
             Vec::new()
         };
         let mut x_slopes = Fresh::new(if of_input { x.len() } else { 0 });
-        // The sums of some images each: of the weight, (groups, kernel, inputs, outputs), and of the bias. Where they
-        // take no more memory than twice the images, there are more of them than threads. How many depends on nothing
-        // but the convolution and the number of threads: not on what follows it, which must not change a bit.
+        // Sums over some images each: of the weight's gradient, (groups, kernel, inputs, outputs), and of the bias's.
+        // Where they take at most twice the memory of the images, there are more of them than threads. Their number
+        // depends only on the convolution and the number of threads, not on the operations after it, which must not
+        // change a bit.
         let parts = self.conv.parts();
         let size = weight.len() + self.conv.outputs;
         let images = x.len() + batch * groups * outputs * windows;
@@ -107,7 +109,7 @@ impl Direct {
             bias_sums: vec![0.0; outputs],
         };
         region::share_out(parts, shares, room, |room, share| {
-            // SAFETY: each share is done by one thread.
+            // SAFETY: each partition is processed by one thread, and their sums do not overlap.
             #[expect(unsafe_code, reason = "each share has its own sums")]
             let sums = zeros(unsafe { sum_places.part(share * size..(share + 1) * size) });
             let (weight_sums, bias_sums) = sums.split_at_mut(weight.len());
@@ -120,20 +122,21 @@ impl Direct {
                 let g = room.gradient.of(self, &y[own.clone()], &g[own], squares);
                 let each = weight.len() / groups;
                 self.add_weight_slopes(image, g, &mut weight_sums[group * each..][..each]);
-                // Of one image first, so that sums stay of one size with what is added to them.
+                // Of one image first, so that sums and what is added to them stay of similar magnitude.
                 room.bias_sums.fill(0.0);
                 add_rows(&mut room.bias_sums, &g[..windows * outputs], outputs, 0);
                 let sums = &mut bias_sums[group * outputs..][..outputs];
                 add_rows(sums, &room.bias_sums, outputs, 0);
                 if of_input {
-                    // SAFETY: each image is in one share.
+                    // SAFETY: each image is in one partition, and its range overlaps with no other image's.
                     #[expect(unsafe_code, reason = "each image has its own inputs")]
                     let slopes = unsafe { x_places.part(inputs) };
                     self.input_slopes(&turned, group, g, &mut room.slopes, slopes);
                 }
             }
         });
-        // SAFETY: every share's sums, and every image's gradient where it is wanted, were written.
+        // SAFETY: the sums of every partition were filled with zeros at least, and the gradient of every image was
+        // written; if it is not wanted, there are no elements.
         #[expect(unsafe_code, reason = "they are written")]
         let (x_slopes, sums) = unsafe { (x_slopes.written(), sums.written()) };
         let weight_slopes = self.weight_of(&sums, size);
@@ -149,7 +152,7 @@ impl Direct {
         [x_slopes, weight_slopes, bias_slopes]
     }
 
-    /// Adds one image's gradient of the weight: of what each row of the kernel sees, for each output.
+    /// Adds one image's gradient of the weight: for each row of the kernel, of the elements it sees and each output.
     fn add_weight_slopes(&self, image: &[f32], g: &[f32], sums: &mut [f32]) {
         let Sizes { rows, columns, .. } = self.conv.image;
         let (outputs, stretch, steps) = (self.outputs, self.stretch(), self.steps());
@@ -181,7 +184,7 @@ impl Direct {
         }
     }
 
-    /// One image's gradient of its inputs, into `slopes`, by way of one with channels side by side in `room`.
+    /// Computes the gradient of one image's inputs into `slopes`, by way of a channels-last one in `room`.
     fn input_slopes(
         &self,
         turned: &[f32],

@@ -1,4 +1,4 @@
-//! The way forward: images are shared out among the threads.
+//! Forward pass: images are distributed over the threads.
 
 use std::mem::MaybeUninit;
 
@@ -9,12 +9,11 @@ use crate::kernels::region::{self, Shared};
 use crate::kernels::{Depth, Fresh, Left, PANEL, Right, Target, multiply_tiles, transpose_fresh};
 use crate::unfold::Sizes;
 
-/// Bytes of a panel up to which it is walked through at once: half of a core's nearest cache. Beyond, each row
-/// of the kernel is a product of its own, that is added to what is there.
+/// Bytes of a panel up to which it is processed at once: half of a core's L1 cache. Beyond, each row of the kernel is a
+/// multiplication of its own, added to the ones before.
 const NEAR: usize = 24 << 10;
 
-/// What a thread needs on the way forward: an image with its channels side by side, its outputs, (windows,
-/// outputs), and what pooling leaves of them.
+/// A thread's scratch memory: an image with channels last, its outputs (windows, outputs), and the pooled ones.
 struct Room {
     image: Vec<f32>,
     whole: Fresh<f32>,
@@ -22,7 +21,7 @@ struct Room {
 }
 
 impl Direct {
-    /// The outputs, and where in their squares those are that were pooled: of each window all channels.
+    /// Computes the outputs and, with pooling, their positions in the squares, channels last.
     pub(in crate::conv) fn forward(
         &self,
         x: &[f32],
@@ -50,16 +49,17 @@ impl Direct {
             let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
             self.products(image, &weight, group, bias, whole.places());
             let own = index * outputs * kept..(index + 1) * outputs * kept;
-            // SAFETY: the products have written all; each image is done by one thread.
+            // SAFETY: the multiplications have written every element of `whole`; each image is processed by one thread,
+            // and its ranges overlap with no other image's.
             #[expect(unsafe_code, reason = "each image has its own outputs")]
             let (whole, y, squares) = unsafe {
                 (
                     whole.all_written(),
                     places.part(own),
-                    square_places.part(index * pooled..(index + 1) * pooled),
+                    square_places.part_if_any(index * pooled..(index + 1) * pooled),
                 )
             };
-            // The products began with the bias.
+            // The multiplications started from the bias.
             self.after.finish(whole, None, outputs);
             let left = if self.after.pool {
                 largest(whole, columns * outputs, outputs, most, squares);
@@ -69,13 +69,13 @@ impl Direct {
             };
             transpose_fresh(left, outputs, (kept, outputs), y, kept);
         });
-        // SAFETY: every image's outputs were written.
+        // SAFETY: the outputs of every image were written, which together are all of `y`.
         #[expect(unsafe_code, reason = "they are written")]
         let y = unsafe { y.written() };
         (y, squares)
     }
 
-    /// One image's outputs, (windows, outputs).
+    /// Computes one image's outputs, (windows, outputs).
     fn products(
         &self,
         image: &[f32],
@@ -94,7 +94,7 @@ impl Direct {
         let down = window.kernel.0;
         let panels = outputs.div_ceil(PANEL);
         let size = down * stretch * PANEL;
-        // Rows of the kernel that one product takes.
+        // Number of kernel rows per multiplication.
         let at_once = if size * size_of::<f32>() <= NEAR {
             down
         } else {
@@ -121,7 +121,7 @@ impl Direct {
                     let mut target = if i == 0 {
                         target.with_row(bias.map(|bias| &bias[first..first + count]))
                     } else {
-                        // SAFETY: the first row of the kernel has written it.
+                        // SAFETY: the multiplication of the first row of the kernel has written every element.
                         #[expect(unsafe_code, reason = "it is written")]
                         unsafe {
                             target.added()

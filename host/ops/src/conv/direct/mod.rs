@@ -1,9 +1,8 @@
-//! Convolutions without a matrix of windows: images with their channels side by side, and products in tiles
-//! that read them where they lie.
+//! Convolutions without a matrix of windows: channels-last images, read in place by tiled multiplications.
 //!
-//! With channels side by side, what a row of the kernel sees of a window is one stretch of numbers, and the next
-//! window's begins a column further on. So products need no copy of the windows, neither of inputs nor of
-//! gradients, and all that an image's products read stays in the nearest cache. Pooling takes whole registers of
+//! With channels last, the part of a window that a row of the kernel sees is one contiguous stretch of elements, and
+//! the next window's begins a column further on. So no copy of the windows is needed, neither of inputs nor of
+//! gradients, and all that an image's multiplications read stays in the L1 cache. Pooling works on whole registers of
 //! channels.
 
 mod backward;
@@ -16,21 +15,22 @@ use super::sizes::Conv;
 use crate::kernels::{PANEL, has_tiles, transpose};
 use crate::unfold::Sizes;
 
-/// A convolution that is done so.
+/// A convolution without a matrix of windows.
 #[derive(Clone, Copy)]
 pub(super) struct Direct {
     conv: Conv,
-    /// An image with its padding.
+    /// Height of an image with its padding; `width` likewise.
     height: usize,
     width: usize,
-    /// Outputs of one group.
+    /// Output channels of one group.
     outputs: usize,
     after: After,
 }
 
 impl Direct {
-    /// Where products in tiles are there, and pay: registers are filled with outputs, and tiles with the windows
-    /// of a row.
+    /// A direct convolution, where tiles are supported and pay.
+    ///
+    /// They pay where outputs fill registers and the windows of a row fill tiles.
     pub(super) fn of(conv: &Conv, after: After) -> Option<Direct> {
         let Sizes {
             height,
@@ -60,18 +60,17 @@ impl Direct {
         self.conv.image.rows * self.conv.image.columns
     }
 
-    /// Outputs of one channel of an image.
+    /// Number of outputs of one channel of an image that are kept.
     fn kept(&self) -> usize {
         self.conv.kept(self.after)
     }
 
-    /// What one row of the kernel sees of a window.
+    /// Number of elements of a window that one row of the kernel sees.
     fn stretch(&self) -> usize {
         self.conv.image.window.kernel.1 * self.channels()
     }
 
-    /// From a window's first number to that of the window below, the one beside it, and what the next row of the
-    /// kernel sees of it.
+    /// Strides from a window to the one below, to the one beside it, and to the next row of the kernel.
     fn steps(&self) -> Steps {
         let line = self.width * self.channels();
         let window = self.conv.image.window;
@@ -82,8 +81,9 @@ impl Direct {
         }
     }
 
-    /// An image of one group with its channels side by side and its padding around it: `x` itself where that
-    /// changes nothing. `room` is zero in the padding, and stays so.
+    /// An image of one group with channels last and its padding; `x` itself where that changes nothing.
+    ///
+    /// `room` is zero in the padding, and stays so.
     fn channels_last<'a>(&self, x: &'a [f32], room: &'a mut Vec<f32>) -> &'a [f32] {
         let Sizes {
             channels,
@@ -103,8 +103,7 @@ impl Direct {
         room
     }
 
-    /// Calls `at(place in an image, place with the padding around it, count)` for the places of an image that
-    /// follow each other in both: rows, or all of it.
+    /// Calls `at(index in an image, index with padding, count)` for elements contiguous in both: rows, or all.
     fn each_stretch(&self, mut at: impl FnMut(usize, usize, usize)) {
         let Sizes {
             height,
@@ -123,7 +122,7 @@ impl Direct {
     }
 }
 
-/// From one window's numbers to others.
+/// Strides between the elements of windows.
 #[derive(Clone, Copy)]
 struct Steps {
     down: usize,

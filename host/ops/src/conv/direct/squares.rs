@@ -1,16 +1,17 @@
-//! Pooling of outputs with all channels of a place side by side, there and back.
+//! Pooling of outputs with channels last, forward and backward.
 
 use crate::pool::is_next;
 use crate::vectorised;
 
-/// How many squares of 2 × 2 lie in lines of so many numbers.
+/// Number of 2 × 2 squares across lines of `line` elements.
 fn squares_of(line: usize, outputs: usize) -> usize {
     line / (2 * outputs)
 }
 
 vectorised! {
-    /// The largest numbers of squares of 2 × 2, of which each place has all outputs side by side, and which of the
-    /// four they are; of equal ones the first, and of NaNs.
+    /// The largest elements of 2 × 2 squares, channels last, and which of the four they are.
+    ///
+    /// Of equal ones it is the first, and of NaNs.
     pub(super) fn largest(whole: &[f32], line: usize, outputs: usize, most: &mut [f32], squares: &mut [u8]) {
         let across = squares_of(line, outputs);
         let targets = most
@@ -40,7 +41,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Writes each square's number of `g` to its place, zeros beside it.
+    /// Writes each square's element of `g` to its position, and zeros to the other three.
     pub(super) fn spread(g: &[f32], squares: &[u8], line: usize, outputs: usize, whole: &mut [f32]) {
         let across = squares_of(line, outputs);
         let sources = g

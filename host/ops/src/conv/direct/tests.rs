@@ -1,11 +1,11 @@
-//! Outputs and gradients beside those of double numbers, by the matrix of windows.
+//! Tests of outputs and gradients against those in `f64`, computed with the matrix of windows.
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 
 use super::*;
 use crate::{PoolKind, Window, Windows, conv2d, conv2d_then, normal_numbers, pool2d, relu};
 
-/// Whether two tensors of different types differ by rounding alone.
+/// Asserts that two tensors of different types differ only by rounding.
 fn assert_close(found: &Tensor, exact: &Tensor, what: &str) -> Result<()> {
     let found = found.to_dtype(DType::F64)?;
     let error = (found - exact)?.abs()?.max_all()?.to_scalar::<f64>()?;
@@ -14,7 +14,7 @@ fn assert_close(found: &Tensor, exact: &Tensor, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// What [`Direct`] makes of single numbers and the matrix of windows of double ones: outputs and gradients.
+/// Compares outputs and gradients of [`Direct`] in `f32` with those of the matrix of windows in `f64`.
 fn compare(dims: [usize; 4], outputs: usize, window: Window, groups: usize) -> Result<()> {
     let [_, channels, ..] = dims;
     let (down, across) = window.kernel;
@@ -32,7 +32,7 @@ fn compare(dims: [usize; 4], outputs: usize, window: Window, groups: usize) -> R
                 unreachable!("three were given")
             };
             let y = conv2d_then(x, weight, Some(bias), window, groups, after)?;
-            // Each output with another weight in the loss.
+            // Each output has a different weight in the loss.
             let count = y.elem_count() as f64;
             let factors = ((Tensor::arange(0.0, count, &Device::Cpu)? * 0.7)?.cos()? + 0.5)?;
             let factors = factors
@@ -103,7 +103,7 @@ fn outputs_and_gradients_are_those_of_windows_as_a_matrix() -> Result<()> {
     )
 }
 
-/// A batch whose shares of the weight's sums would differ in number if they were counted by what pooling leaves.
+/// A batch whose partial sums would differ in number if that depended on the outputs left by pooling.
 #[test]
 fn what_follows_does_not_change_a_bit() -> Result<()> {
     let window = Window {

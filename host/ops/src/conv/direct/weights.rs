@@ -1,12 +1,14 @@
-//! The weight as products in tiles want it, and its gradient back.
+//! Packing of the weight for tiled multiplication, and unpacking of its gradient.
 
 use super::Direct;
 use crate::kernels::region::{self, Shared};
 use crate::kernels::{Fresh, PANEL, add_rows, transpose_at, zeros};
 
 impl Direct {
-    /// The weight (outputs, inputs, kernel) as the right matrix of the forward pass: for each group and panel of
-    /// outputs, and each row of the kernel, a line of [`PANEL`] outputs for each number that it sees.
+    /// Packs the weight (outputs, inputs, kernel) as the right matrix of the forward pass.
+    ///
+    /// For each group and panel of outputs, and each row of the kernel, it has a line of [`PANEL`] outputs for each
+    /// element that the row sees.
     pub(super) fn weight(&self, weight: &[f32]) -> Vec<f32> {
         let (down, across) = self.conv.image.window.kernel;
         let (outputs, channels) = (self.outputs, self.channels());
@@ -17,7 +19,7 @@ impl Direct {
         each_piece(self.conv.groups * panels, size * PANEL, |index| {
             let (group, panel) = (index / panels, index % panels);
             let range = index * size * PANEL..(index + 1) * size * PANEL;
-            // SAFETY: each panel is done by one thread.
+            // SAFETY: each panel is packed by one thread, and panels do not overlap.
             #[expect(unsafe_code, reason = "each panel has its own places")]
             let packed = unsafe { places.part(range) };
             let first = group * outputs + panel * PANEL;
@@ -45,8 +47,9 @@ impl Direct {
         }
     }
 
-    /// The same as the right matrix of the inputs' gradient: for each group, place of the kernel and panel of
-    /// inputs, a line of [`PANEL`] inputs for each output.
+    /// Packs the weight as the right matrix for the inputs' gradient.
+    ///
+    /// For each group, tap of the kernel and panel of inputs, it has a line of [`PANEL`] inputs for each output.
     pub(super) fn turned_weight(&self, weight: &[f32]) -> Vec<f32> {
         let (down, across) = self.conv.image.window.kernel;
         let (outputs, channels) = (self.outputs, self.channels());
@@ -62,7 +65,7 @@ impl Direct {
             |index| {
                 let (rest, panel) = (index / panels, index % panels);
                 let (group, place) = (rest / places_of_kernel, rest % places_of_kernel);
-                // SAFETY: each panel is done by one thread.
+                // SAFETY: each panel is packed by one thread, and panels do not overlap.
                 #[expect(unsafe_code, reason = "each panel has its own places")]
                 let packed = unsafe { places.part(index * each..(index + 1) * each) };
                 let count = PANEL.min(channels - panel * PANEL);
@@ -86,8 +89,9 @@ impl Direct {
         }
     }
 
-    /// The weight's gradient as the weight is, from the sums of all parts, each (groups, kernel down, kernel
-    /// across, inputs, outputs) and as long as `size`.
+    /// The weight's gradient in the layout of the weight, from the sums of all parts.
+    ///
+    /// Each part's sums start with (groups, kernel down, kernel across, inputs, outputs) and are `size` elements long.
     pub(super) fn weight_of(&self, sums: &[f32], size: usize) -> Vec<f32> {
         let (down, across) = self.conv.image.window.kernel;
         let (outputs, channels) = (self.outputs, self.channels());
@@ -105,13 +109,14 @@ impl Direct {
             }
             let start = group * outputs * all + channel * kernel;
             let to = places.places(start..start + (outputs - 1) * all + kernel);
-            // SAFETY: these places, of each output the channel's, are written here alone.
+            // SAFETY: `places` has checked that the range lies in the memory; of each output only the channel's
+            // elements are written, and no other thread processes this channel.
             #[expect(unsafe_code, reason = "each channel has its own places")]
             unsafe {
                 transpose_at(&totals, outputs, (kernel, outputs), to.cast(), all);
             }
         });
-        // SAFETY: every channel's were written.
+        // SAFETY: the elements of every channel were written, which together are the weight.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             weight.written()
@@ -119,7 +124,7 @@ impl Direct {
     }
 }
 
-/// Calls `work` for each of `count` pieces of so many numbers to be moved.
+/// Calls `work` for each of `count` chunks of `numbers` elements to be moved, in parallel.
 fn each_piece(count: usize, numbers: usize, work: impl Fn(usize) + Sync) {
     let threads = region::parts(8 * count * numbers);
     region::share_out(threads, count, || (), |(), index| work(index));

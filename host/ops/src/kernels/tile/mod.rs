@@ -1,10 +1,10 @@
-//! Small products in registers, with no copy of what they read: where the crate `gemm` would spend its time
-//! packing, since an operation has many of them and its matrices lie well already.
+//! Small matrix multiplications in registers, without packing.
 //!
-//! A tile of the target is kept in registers while both matrices are walked through: of the left one a number
-//! of each row at a time, of the right one whole registers. So the left one may lie in any way, and the right
-//! one has the numbers of a row side by side, in panels of [`PANEL`] columns. `f32` alone, and where the
-//! processor has AVX2 with FMA or AVX-512; both give the same bits.
+//! The crate `gemm` would spend its time packing, since an operation has many such multiplications and its matrices are
+//! already in a suitable layout. A tile of the target is kept in registers while both matrices are traversed: one
+//! element of each row of the left one at a time, and whole registers of the right one. So the left one may have any
+//! strides, while the right one has contiguous rows, in panels of [`PANEL`] columns. Only for `f32`, on processors with
+//! AVX2 and FMA, or AVX-512; both give the same bits.
 
 #[cfg(target_arch = "x86_64")]
 mod registers;
@@ -16,10 +16,10 @@ use super::Target;
 #[cfg(target_arch = "x86_64")]
 use super::{Level, level};
 
-/// Columns of a panel.
+/// Number of columns of a panel.
 pub(crate) const PANEL: usize = 32;
 
-/// Whether this processor can do products in tiles.
+/// Whether this processor supports tiled multiplication.
 pub(crate) fn has_tiles() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -29,7 +29,7 @@ pub(crate) fn has_tiles() -> bool {
     false
 }
 
-/// The inner dimension of a product, as two loops, one in the other.
+/// The inner dimension of a multiplication, as two nested loops.
 #[derive(Clone, Copy)]
 pub(crate) struct Depth {
     pub(crate) outer: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Depth {
 }
 
 impl Depth {
-    /// One loop.
+    /// A single loop.
     pub(crate) fn new(count: usize) -> Depth {
         Depth {
             outer: 1,
@@ -45,33 +45,33 @@ impl Depth {
         }
     }
 
-    /// How far steps reach, the last place included.
+    /// Number of elements from the first to the last one of these strides, both included.
     fn reach(self, steps: (usize, usize)) -> usize {
         (self.outer - 1) * steps.0 + (self.inner - 1) * steps.1 + 1
     }
 }
 
-/// (rows, depth).
+/// The left matrix: (rows, depth).
 #[derive(Clone, Copy)]
 pub(crate) struct Left<'a> {
     pub(crate) numbers: &'a [f32],
-    /// From row to row.
+    /// Stride from row to row.
     pub(crate) row: usize,
-    /// Along the depth: of the outer loop and of the inner one.
+    /// Strides along the depth: of the outer loop and of the inner one.
     pub(crate) steps: (usize, usize),
 }
 
-/// (depth, columns).
+/// The right matrix: (depth, columns), with contiguous rows inside a panel.
 #[derive(Clone, Copy)]
 pub(crate) struct Right<'a> {
     pub(crate) numbers: &'a [f32],
-    /// From a panel to the next: [`PANEL`] where rows are whole.
+    /// Stride from panel to panel: [`PANEL`] where rows are contiguous across panels.
     pub(crate) panel: usize,
-    /// Along the depth: of the outer loop and of the inner one.
+    /// Strides along the depth: of the outer loop and of the inner one.
     pub(crate) steps: (usize, usize),
 }
 
-/// left · right into a target of rows; to be called where [`has_tiles`] says so.
+/// left · right into a row-major target; panics unless [`has_tiles`].
 pub(crate) fn multiply_tiles(
     target: &mut Target<'_, f32>,
     depth: Depth,
@@ -93,8 +93,8 @@ pub(crate) fn multiply_tiles(
         && panels.saturating_sub(2) * right.panel + depth.reach(right.steps) + widest - 1
             <= right.numbers.len();
     assert!(fits, "the matrices of a product in tiles don't fit");
-    // One loop that is long is walked through in blocks, each added to those before, so that a panel's lines
-    // stay near while all rows go past them.
+    // A single long loop is split into blocks, each added to the ones before, so that a panel's lines stay in cache
+    // while all rows use them.
     let step = if depth.outer == 1 { NEAR } else { depth.inner };
     for first in (0..depth.inner).step_by(step) {
         let inner = step.min(depth.inner - first);
@@ -115,7 +115,7 @@ pub(crate) fn multiply_tiles(
     }
 }
 
-/// Steps along the depth whose lines of a panel stay in the nearest cache.
+/// Steps along the depth for which the lines of a panel stay in the L1 cache.
 const NEAR: usize = 256;
 
 #[cfg_attr(
@@ -127,20 +127,21 @@ struct Product<'a, 'b> {
     left: Left<'a>,
     right: Right<'a>,
     target: &'a Target<'b, f32>,
-    /// Whether the product is added to what the target has.
+    /// Whether the product is added to the elements already in the target.
     adds: bool,
 }
 
 impl Product<'_, '_> {
-    /// The product, which was found to fit its memory.
+    /// Computes the product; `multiply_tiles` has checked that it fits its memory.
     #[cfg(target_arch = "x86_64")]
     #[expect(unsafe_code, reason = "tiles take pointers")]
     fn run(&self) {
         match level() {
-            // SAFETY: the processor was found to have these instructions, and what is read and written was
-            // found to lie in its memory.
+            // SAFETY: `level` gives this only where the processor has AVX-512, and `multiply_tiles` has checked that
+            // all reads and writes lie in their memory.
             Level::Avx512 => unsafe { self.avx512() },
-            // SAFETY: see above.
+            // SAFETY: `has_tiles` holds only where the processor has AVX2 and FMA, and `multiply_tiles` has checked
+            // that all reads and writes lie in their memory.
             _ if has_tiles() => unsafe { self.avx2() },
             _ => panic!("a product in tiles on a processor that has none"),
         }
@@ -152,15 +153,17 @@ impl Product<'_, '_> {
     }
 }
 
-/// Calls `$tile::<_, ROWS, _>` for a number of rows up to the registers' own.
+/// Calls `tile` with the number of rows as a constant, up to the maximum of the registers.
 #[cfg(target_arch = "x86_64")]
 macro_rules! by_rows {
     ($self:ident, $registers:ty, $rows:expr, $at:expr, $is_whole:expr, [$($count:literal)*]) => {
         match ($rows, $is_whole) {
             $(
-                // SAFETY: as the caller says.
+                // SAFETY: the calling function requires these registers' instructions and a product that fits its
+                // memory; `each_tile` gives tiles inside it, and the columns fill two registers.
                 ($count, true) => unsafe { $self.tile::<$registers, $count, true>($at) },
-                // SAFETY: see above.
+                // SAFETY: the calling function requires these registers' instructions and a product that fits its
+                // memory; `each_tile` gives tiles inside it.
                 ($count, false) => unsafe { $self.tile::<$registers, $count, false>($at) },
             )*
             _ => {}
@@ -168,8 +171,10 @@ macro_rules! by_rows {
     };
 }
 
-/// The same number, of which the compiler doesn't know how it comes from others: it would make each row's address
-/// from that of the row before, a chain as long as the products take.
+/// The same value, with its origin hidden from the compiler.
+///
+/// Otherwise the compiler would compute each row's address from that of the row before: a dependency chain as long as
+/// the multiplications.
 #[cfg(target_arch = "x86_64")]
 macro_rules! apart {
     ($number:expr) => {{
@@ -179,7 +184,7 @@ macro_rules! apart {
     }};
 }
 
-/// Where a tile is: row, column, and the place of its first column in the right matrix.
+/// Position and width of a tile; `place` is the offset of its first column in the right matrix.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct At {
@@ -216,7 +221,7 @@ impl Product<'_, '_> {
         });
     }
 
-    /// Calls `tile(rows, where)` for tiles of at most so many rows, about as many in each, and columns.
+    /// Calls `tile(rows, at)` for tiles of at most `rows` rows, evenly divided, and `columns` columns.
     #[inline(always)]
     fn each_tile(&self, rows: usize, columns: usize, mut tile: impl FnMut(usize, At)) {
         let tiles = self.target.rows.div_ceil(rows);
@@ -240,12 +245,13 @@ impl Product<'_, '_> {
 
     /// # Safety
     ///
-    /// The processor has the instructions of `R`; rows and columns lie inside the product, which fits its
-    /// memory; `WHOLE` stands for two whole registers of columns.
+    /// The processor has the instructions of `R`; rows and columns lie inside the product, which fits its memory; with
+    /// `WHOLE` the columns fill two registers.
     #[inline(always)]
     unsafe fn tile<R: registers::Registers, const ROWS: usize, const WHOLE: bool>(&self, at: At) {
         let (row_step, left_row) = (self.target.row_step, self.left.row);
-        // SAFETY: by the caller's word. Pointers that go one step too far at the end are not read.
+        // SAFETY: by this function's contract the processor has the instructions, and all rows and columns lie in their
+        // memory; masks leave out columns beyond the last. Pointers that go one step too far at the end are not read.
         unsafe {
             let masks = [
                 R::mask(at.columns),

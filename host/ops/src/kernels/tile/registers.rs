@@ -1,4 +1,4 @@
-//! Vector registers of one set of instructions, as tiles want them.
+//! Vector registers of one instruction set, as tiles use them.
 
 #![expect(
     unsafe_code,
@@ -12,24 +12,24 @@ use std::arch::x86_64::{
     _mm512_maskz_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
 };
 
-/// What a tile needs of a set of instructions.
+/// Register operations that a tile needs from an instruction set.
 ///
 /// # Safety
 ///
-/// Of all of them: the processor has the instructions. Pointers lead to as many numbers as are read or
-/// written; those that a mask leaves out are not touched.
+/// For all of them: the processor has the instructions. Pointers are valid for the elements that are read or written;
+/// those that a mask leaves out are not accessed.
 pub(super) trait Registers {
     type Register: Copy;
-    /// Which of a register's numbers are there.
+    /// Which of a register's elements are used.
     type Mask: Copy;
 
-    /// Numbers in a register.
+    /// Number of elements in a register.
     const LANES: usize;
 
-    /// Rows of a tile two registers wide: as many as there is room for.
+    /// Rows of a tile two registers wide: as many as the registers have room for.
     const ROWS: usize;
 
-    /// The first numbers, `count` of them.
+    /// Selects the first `count` elements.
     unsafe fn mask(count: usize) -> Self::Mask;
     unsafe fn zero() -> Self::Register;
     unsafe fn load(from: *const f32) -> Self::Register;
@@ -37,7 +37,7 @@ pub(super) trait Registers {
     unsafe fn store(to: *mut f32, numbers: Self::Register);
     unsafe fn store_some(to: *mut f32, mask: Self::Mask, numbers: Self::Register);
 
-    /// sums + (the number at `factor`) · numbers, rounded once.
+    /// sums + (the element at `factor`) · numbers, rounded once.
     unsafe fn add_product(
         sums: Self::Register,
         factor: *const f32,
@@ -45,7 +45,7 @@ pub(super) trait Registers {
     ) -> Self::Register;
 }
 
-/// AVX-512: 32 registers of 16 numbers.
+/// AVX-512: 32 registers of 16 elements.
 pub(super) struct Avx512;
 
 impl Registers for Avx512 {
@@ -62,42 +62,44 @@ impl Registers for Avx512 {
 
     #[inline(always)]
     unsafe fn zero() -> __m512 {
-        // SAFETY: as the trait says; so below.
+        // SAFETY: by the trait's contract the processor has AVX-512.
         unsafe { _mm512_setzero_ps() }
     }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> __m512 {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX-512, and `from` is valid for a whole register.
         unsafe { _mm512_loadu_ps(from) }
     }
 
     #[inline(always)]
     unsafe fn load_some(from: *const f32, mask: __mmask16) -> __m512 {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX-512, and `from` is valid for the elements that the mask
+        // selects.
         unsafe { _mm512_maskz_loadu_ps(mask, from) }
     }
 
     #[inline(always)]
     unsafe fn store(to: *mut f32, numbers: __m512) {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX-512, and `to` is valid for a whole register.
         unsafe { _mm512_storeu_ps(to, numbers) }
     }
 
     #[inline(always)]
     unsafe fn store_some(to: *mut f32, mask: __mmask16, numbers: __m512) {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX-512, and `to` is valid for the elements that the mask
+        // selects.
         unsafe { _mm512_mask_storeu_ps(to, mask, numbers) }
     }
 
     #[inline(always)]
     unsafe fn add_product(sums: __m512, factor: *const f32, numbers: __m512) -> __m512 {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX-512, and `factor` is valid for one element.
         unsafe { _mm512_fmadd_ps(_mm512_set1_ps(*factor), numbers, sums) }
     }
 }
 
-/// AVX2 with FMA: 16 registers of 8 numbers.
+/// AVX2 with FMA: 16 registers of 8 elements.
 pub(super) struct Avx2;
 
 impl Registers for Avx2 {
@@ -109,7 +111,7 @@ impl Registers for Avx2 {
 
     #[inline(always)]
     unsafe fn mask(count: usize) -> __m256i {
-        // SAFETY: as the trait says; so below.
+        // SAFETY: by the trait's contract the processor has AVX2.
         unsafe {
             _mm256_cmpgt_epi32(
                 _mm256_set1_epi32(if count < 8 { count as u8 } else { 8 }.into()),
@@ -120,37 +122,39 @@ impl Registers for Avx2 {
 
     #[inline(always)]
     unsafe fn zero() -> __m256 {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX2.
         unsafe { _mm256_setzero_ps() }
     }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> __m256 {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX2, and `from` is valid for a whole register.
         unsafe { _mm256_loadu_ps(from) }
     }
 
     #[inline(always)]
     unsafe fn load_some(from: *const f32, mask: __m256i) -> __m256 {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX2, and `from` is valid for the elements that the mask
+        // selects.
         unsafe { _mm256_maskload_ps(from, mask) }
     }
 
     #[inline(always)]
     unsafe fn store(to: *mut f32, numbers: __m256) {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX2, and `to` is valid for a whole register.
         unsafe { _mm256_storeu_ps(to, numbers) }
     }
 
     #[inline(always)]
     unsafe fn store_some(to: *mut f32, mask: __m256i, numbers: __m256) {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX2, and `to` is valid for the elements that the mask
+        // selects.
         unsafe { _mm256_maskstore_ps(to, mask, numbers) }
     }
 
     #[inline(always)]
     unsafe fn add_product(sums: __m256, factor: *const f32, numbers: __m256) -> __m256 {
-        // SAFETY: see above.
+        // SAFETY: by the trait's contract the processor has AVX2 and FMA, and `factor` is valid for one element.
         unsafe { _mm256_fmadd_ps(_mm256_broadcast_ss(&*factor), numbers, sums) }
     }
 }

@@ -1,4 +1,4 @@
-//! Products beside slow ones, and one set of instructions beside the other.
+//! Tests of tiled multiplication against a naive one, and of one instruction set against the other.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn products_of_all_sizes_are_the_slow_ones() {
         (64, 16, 1, 64),
         (7, 40, 1, 300),
     ] {
-        // Rows of the left matrix stand side by side, and the inner loop's step is longer than they are.
+        // The left matrix is column-major, with an inner stride longer than its columns.
         let (step, outer_step) = (rows + 3, (rows + 3) * inner + 2);
         let left = numbers(outer * outer_step, 1);
         let (right_step, right_outer) = (columns + 1, (columns + 1) * inner + 5);
@@ -50,7 +50,7 @@ fn products_of_all_sizes_are_the_slow_ones() {
             },
         );
         let depth = Depth { outer, inner };
-        // Longer rows than columns: what is beside them stays.
+        // A row stride longer than the rows: the elements between rows stay unchanged.
         let row_step = columns + 2;
         let mut y = numbers(rows * row_step, 4);
         let before = y.clone();
@@ -110,7 +110,8 @@ fn both_sets_of_instructions_give_the_same_bits() {
             target: &Target::replacing(y, rows, columns),
             adds: false,
         };
-        // SAFETY: the processor has both, and the matrices are as large as said.
+        // SAFETY: the processor was checked to have AVX-512 and FMA, hence AVX2 too, and the matrices have the sizes
+        // given.
         unsafe {
             if index == 0 {
                 product.avx512();

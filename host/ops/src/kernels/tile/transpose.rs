@@ -1,4 +1,4 @@
-//! Copies of matrices with rows and columns exchanged, eight by eight in registers.
+//! Transposed copies of matrices, eight by eight elements in registers.
 
 use std::mem::MaybeUninit;
 
@@ -10,15 +10,16 @@ use std::arch::x86_64::{
 #[cfg(target_arch = "x86_64")]
 use super::registers::{Avx2, Registers};
 
-/// Rows and columns that are exchanged at once.
+/// Number of rows and columns transposed at once.
 const SIDE: usize = 8;
 
-/// Rows whose blocks follow each other.
+/// Rows processed together, column by column of blocks.
 #[cfg(target_arch = "x86_64")]
 const TOGETHER: usize = 32;
 
-/// Writes `from`, rows of so many columns from `from_step` to `from_step`, as columns: its number at (row,
-/// column) to `column * to_step + row`. To be called where [`super::has_tiles`] says so.
+/// Writes a row-major matrix transposed: the element at (row, column) to `column * to_step + row`.
+///
+/// `from` has `dims` (rows, columns) and a stride of `from_step` from row to row. Panics unless [`super::has_tiles`].
 #[expect(unsafe_code, reason = "registers are read and written by pointers")]
 pub(crate) fn transpose(
     from: &[f32],
@@ -31,11 +32,11 @@ pub(crate) fn transpose(
         fits(dims, to_step, to.len()),
         "a transposed copy doesn't fit"
     );
-    // SAFETY: it was found to fit.
+    // SAFETY: `fits` has checked that everything written lies in `to`, which is mutably borrowed.
     unsafe { transpose_at(from, from_step, dims, to.as_mut_ptr(), to_step) };
 }
 
-/// [`transpose`] to places that nothing was written to.
+/// [`transpose`] into uninitialised memory.
 #[expect(unsafe_code, reason = "registers are read and written by pointers")]
 pub(crate) fn transpose_fresh(
     from: &[f32],
@@ -48,20 +49,20 @@ pub(crate) fn transpose_fresh(
         fits(dims, to_step, to.len()),
         "a transposed copy doesn't fit"
     );
-    // SAFETY: it was found to fit.
+    // SAFETY: `fits` has checked that everything written lies in `to`, which is mutably borrowed.
     unsafe { transpose_at(from, from_step, dims, to.as_mut_ptr().cast(), to_step) };
 }
 
-/// Whether the columns of what is written lie in so much memory.
+/// Whether the transposed matrix lies in memory of `length` elements.
 fn fits((rows, columns): (usize, usize), to_step: usize, length: usize) -> bool {
     rows == 0 || columns == 0 || (columns - 1) * to_step + rows <= length
 }
 
-/// [`transpose`] to memory of which other places are others'.
+/// [`transpose`] into memory whose other elements belong to other threads.
 ///
 /// # Safety
 ///
-/// The places that are written lie in memory, and nobody else reads or writes them meanwhile.
+/// The elements written lie in memory, and nothing else accesses them during the call.
 #[expect(unsafe_code, reason = "registers are read and written by pointers")]
 pub(crate) unsafe fn transpose_at(
     from: &[f32],
@@ -76,8 +77,8 @@ pub(crate) unsafe fn transpose_at(
     let fits = (rows - 1) * from_step + columns <= from.len();
     assert!(fits && super::has_tiles(), "a transposed copy doesn't fit");
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the processor was found to have these instructions, what is read lies in its memory, and what is
-    // written by the caller's word.
+    // SAFETY: `has_tiles` holds only where the processor has AVX2, everything read was checked to lie in `from`, and by
+    // this function's contract what is written lies in memory that nothing else accesses.
     unsafe {
         all(from.as_ptr(), from_step, (rows, columns), to, to_step);
     }
@@ -98,13 +99,14 @@ unsafe fn all(
     to: *mut f32,
     to_step: usize,
 ) {
-    // So many rows together that what is written comes in whole lines of the cache.
+    // Enough rows together that whole cache lines are written.
     for first in (0..rows).step_by(TOGETHER) {
         let last = rows.min(first + TOGETHER);
         for column in (0..columns).step_by(SIDE) {
             for row in (first..last).step_by(SIDE) {
                 let dims = (SIDE.min(last - row), SIDE.min(columns - column));
-                // SAFETY: as the caller says; the block is inside both matrices.
+                // SAFETY: by this function's contract the processor has AVX2 and both matrices lie in their memory; the
+                // block is inside both.
                 unsafe {
                     let from = from.add(row * from_step + column);
                     block(
@@ -120,7 +122,7 @@ unsafe fn all(
     }
 }
 
-/// At most eight rows of at most eight numbers.
+/// Transposes at most eight rows of at most eight elements.
 ///
 /// # Safety
 ///
@@ -135,7 +137,8 @@ unsafe fn block(
     to: *mut f32,
     to_step: usize,
 ) {
-    // SAFETY: as the caller says; masks leave out what is beyond the last row and column.
+    // SAFETY: by this function's contract the processor has AVX2 and both matrices lie in their memory; masks leave out
+    // what is beyond the last row and column.
     unsafe {
         let mut block = [Avx2::zero(); SIDE];
         if high == SIDE && wide == SIDE {
@@ -157,7 +160,7 @@ unsafe fn block(
     }
 }
 
-/// Eight rows of eight as columns: pairs of numbers, then of pairs, then of halves.
+/// Transposes eight rows of eight elements: interleaves elements, then pairs, then halves of registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn turned(rows: [__m256; SIDE]) -> [__m256; SIDE] {

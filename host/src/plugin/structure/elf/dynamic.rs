@@ -1,4 +1,4 @@
-//! The dynamic segment: the table of tables that the loader starts from.
+//! The dynamic segment: the table that points the loader to all other tables.
 
 use object::elf::{
     DF_1_PIE, DT_FINI, DT_FINI_ARRAY, DT_FINI_ARRAYSZ, DT_FLAGS_1, DT_INIT, DT_INIT_ARRAY,
@@ -10,20 +10,20 @@ use super::super::StructureFault;
 use super::segments::Segments;
 use super::word::WORD;
 
-/// The entries of the dynamic segment, without the one that ends it.
+/// The entries of the dynamic segment, without the terminating one.
 pub(super) struct Dynamic {
     entries: Vec<(i64, u64)>,
 }
 
 impl Dynamic {
-    /// Reads it where the loader does: at its address, not at its offset in the file.
+    /// Reads the segment where the loader does: at its address, not at its offset in the file.
     pub(super) fn read(segments: &Segments<'_>) -> Result<Dynamic, StructureFault> {
         let segment = segments
             .of_kind(PT_DYNAMIC)
             .ok_or_else(|| StructureFault::damaged("has no dynamic segment"))?;
         let name = "the dynamic segment";
         let bytes = segments.at(segment.address, segment.file_size, name)?;
-        // The loader relocates the entries in place where the segment says that it is writable.
+        // The loader relocates the entries in place if the segment is marked as writable.
         if segment.is_writable() && !segments.is_writable(segment.address, segment.file_size) {
             return Err(StructureFault::damaged(
                 "the dynamic segment is not writable",
@@ -41,7 +41,7 @@ impl Dynamic {
         Err(StructureFault::damaged("the dynamic segment has no end"))
     }
 
-    /// The value of the last entry with this tag, as the loader takes it.
+    /// The value of the last entry with this tag, which is the one that the loader uses.
     pub(super) fn get(&self, tag: DynamicTag) -> Option<u64> {
         self.all(tag).last()
     }
@@ -53,13 +53,13 @@ impl Dynamic {
         self.entries.iter().filter(with_tag).map(|entry| entry.1)
     }
 
-    /// The value of an entry that every library has.
+    /// The value of an entry that every library must have.
     pub(super) fn required(&self, tag: DynamicTag, name: &str) -> Result<u64, StructureFault> {
         self.get(tag)
             .ok_or_else(|| StructureFault::damaged(format!("the dynamic segment names no {name}")))
     }
 
-    /// That an entry, where there is one, has the only value that the loader accepts: it asserts.
+    /// Checks that an entry, if present, has the only value that the loader accepts: it asserts this.
     pub(super) fn must_be(
         &self,
         tag: DynamicTag,
@@ -74,8 +74,9 @@ impl Dynamic {
         }
     }
 
-    /// Whether it is a program that may be loaded anywhere; linkers mark those since 2016, and
-    /// only few libraries, all with a name, are programs as well.
+    /// Whether the file is a position-independent executable. Linkers have marked those since 2016; before,
+    /// they are recognised by an interpreter without a library name, since the few libraries that are also
+    /// programs have one.
     pub(super) fn is_executable(&self, segments: &Segments<'_>) -> bool {
         let flags = self.get(DT_FLAGS_1).unwrap_or(0);
         let is_marked = flags & DF_1_PIE.0 != 0;
@@ -83,14 +84,14 @@ impl Dynamic {
         is_marked || is_started
     }
 
-    /// That the functions to call and the versions lie in what is loaded.
+    /// Checks that the functions to call and the version tables lie in loaded memory.
     pub(super) fn check_tables(&self, segments: &Segments<'_>) -> Result<(), StructureFault> {
         for (tag, name) in [(DT_INIT, "the initialiser"), (DT_FINI, "the finaliser")] {
             if self
                 .get(tag)
                 .is_some_and(|address| !segments.is_code(address))
             {
-                return Err(StructureFault::damaged(format!("{name} is no code")));
+                return Err(StructureFault::damaged(format!("{name} is not a code")));
             }
         }
         for (table, size, name) in [
@@ -118,7 +119,7 @@ fn tag_number(tag: DynamicTag) -> i64 {
     tag.0
 }
 
-/// A word of this process's size and byte order.
+/// Reads a word of this process's size and byte order.
 pub(super) fn word(bytes: &[u8]) -> u64 {
     let mut word = [0; size_of::<usize>()];
     for (to, from) in word.iter_mut().zip(bytes) {
@@ -127,7 +128,7 @@ pub(super) fn word(bytes: &[u8]) -> u64 {
     usize::from_ne_bytes(word) as u64
 }
 
-/// A 32-bit number in this process's byte order.
+/// Reads a 32-bit number in this process's byte order.
 pub(super) fn number(bytes: &[u8]) -> u32 {
     let mut number = [0; 4];
     for (to, from) in number.iter_mut().zip(bytes) {

@@ -1,5 +1,5 @@
-//! The hash tables by which the loader looks symbols up: every library gets asked for every
-//! symbol, so a wrong number here is followed soon.
+//! The hash tables for symbol lookup. The loader searches every library for every symbol, so a wrong number
+//! here is soon followed.
 
 use object::elf::{DT_GNU_HASH, DT_HASH};
 
@@ -9,7 +9,7 @@ use super::segments::Segments;
 use super::symbols::Symbols;
 use super::word::WORD;
 
-/// Checks whichever tables there are; the loader needs none but then finds nothing.
+/// Checks the tables that are present; the loader requires none, but finds nothing without one.
 pub(super) fn check(
     dynamic: &Dynamic,
     segments: &Segments<'_>,
@@ -28,7 +28,7 @@ pub(super) fn check(
     }
 }
 
-/// GNU's table: four numbers, a Bloom filter of words, buckets, chains.
+/// Checks the GNU table: four numbers, a Bloom filter of words, buckets, chains.
 fn check_gnu(table: &[u8], symbols: &Symbols<'_>) -> Result<(), StructureFault> {
     let [buckets, first, filter_words] =
         [numbers(table, 0)?, numbers(table, 1)?, numbers(table, 2)?];
@@ -48,7 +48,7 @@ fn check_gnu(table: &[u8], symbols: &Symbols<'_>) -> Result<(), StructureFault> 
     if last == 0 {
         return Ok(());
     }
-    // The last bucket's chain ends after all others'.
+    // The chain of the last bucket ends after all others.
     let mut end = u64::from(last);
     while numbers(table, chains_start + (end - u64::from(first)))? & 1 == 0 {
         end += 1;
@@ -56,7 +56,7 @@ fn check_gnu(table: &[u8], symbols: &Symbols<'_>) -> Result<(), StructureFault> 
     (u64::from(first)..=end).try_for_each(|symbol| symbols.check(symbol))
 }
 
-/// The classic table: two counts, buckets, chains as long as the symbol table.
+/// Checks the classic table: two counts, buckets, chains as long as the symbol table.
 fn check_classic(table: &[u8], symbols: &Symbols<'_>) -> Result<(), StructureFault> {
     let (buckets, chains) = (u64::from(numbers(table, 0)?), u64::from(numbers(table, 1)?));
     if chains > 0 {
@@ -76,7 +76,7 @@ fn check_classic(table: &[u8], symbols: &Symbols<'_>) -> Result<(), StructureFau
     (0..chains).try_for_each(|symbol| symbols.check(symbol))
 }
 
-/// The table's number at this index.
+/// The number at this index of the table.
 fn numbers(table: &[u8], index: u64) -> Result<u32, StructureFault> {
     let start = usize::try_from(index * 4).map_err(|_| outside())?;
     let bytes = table.get(start..).and_then(|rest| rest.get(..4));

@@ -1,4 +1,4 @@
-//! The ELF header and the tables that it points to.
+//! The ELF header, and the tables that it points to.
 
 use object::elf::{
     ELFCLASS32, ELFCLASS64, ELFDATA2LSB, ELFDATA2MSB, ET_CORE, ET_DYN, ET_EXEC, ET_REL,
@@ -17,7 +17,7 @@ pub(super) use object::elf::{
     FileHeader64 as RawHeader, ProgramHeader64 as RawSegment, SectionHeader64 as RawSection,
 };
 
-/// The header of a library of this process's width and byte order.
+/// ELF header of this process's word size and byte order.
 pub(super) type Header = RawHeader<NativeEndian>;
 
 /// Reads the header of a shared library for this machine.
@@ -39,7 +39,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<&Header, StructureFault> {
     }
 }
 
-/// That the file has this process's width and byte order.
+/// Checks that the file has this process's word size and byte order.
 fn must_be_native(header: &Header) -> Result<(), StructureFault> {
     let class = header.e_ident().class;
     let width = match class {

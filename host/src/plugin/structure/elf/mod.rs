@@ -1,8 +1,8 @@
-//! ELF: what `ld.so` takes for granted.
+//! ELF: checks what `ld.so` takes for granted.
 //!
-//! It maps the segments with whatever addresses they name, follows the dynamic segment's pointers
-//! and relocates at the places that the relocations name. Each of these is followed here first,
-//! inside the file.
+//! The loader maps the segments at whatever addresses they name, follows the pointers of the dynamic segment,
+//! and relocates at the addresses in the relocation tables. All of these are checked here first, within the
+//! file's bytes.
 
 #![allow(
     clippy::useless_conversion,
@@ -23,7 +23,7 @@ use dynamic::Dynamic;
 use segments::Segments;
 use symbols::Symbols;
 
-/// Proves it, and returns what it needs.
+/// Checks an ELF file, and returns what it needs.
 pub(super) fn prove(bytes: &[u8]) -> Result<Needs, StructureFault> {
     let header = header::read(bytes)?;
     let segments = Segments::read(header, bytes)?;

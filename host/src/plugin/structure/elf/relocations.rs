@@ -1,4 +1,4 @@
-//! Relocations: the places that the loader writes to before any code runs.
+//! Relocations: the addresses that the loader writes to before any code runs.
 
 use object::elf::{
     DT_JMPREL, DT_PLTREL, DT_PLTRELSZ, DT_REL, DT_RELA, DT_RELACOUNT, DT_RELAENT, DT_RELASZ,
@@ -11,13 +11,13 @@ use super::segments::Segments;
 use super::symbols::Symbols;
 use super::word::WORD;
 
-/// Whether this architecture's relocations bring their addends along.
+/// Whether this architecture's relocations contain their addends.
 const WITH_ADDENDS: bool = !cfg!(any(target_arch = "x86", target_arch = "arm"));
 
-/// The size of a relocation, in bytes.
+/// Size of a relocation, in bytes.
 const SIZE: u64 = if WITH_ADDENDS { 3 * WORD } else { 2 * WORD };
 
-/// The type of relocation whose addend is a function to call, where known; 0 is "none".
+/// The relocation type whose addend is a function to call, if known; 0 means "none".
 const INDIRECT: u64 = if cfg!(target_arch = "x86_64") {
     37
 } else if cfg!(target_arch = "aarch64") {
@@ -26,7 +26,7 @@ const INDIRECT: u64 = if cfg!(target_arch = "x86_64") {
     0
 };
 
-/// The type of relocation that only adds the library's address, where known.
+/// The relocation type that only adds the library's load address, if known; 0 means "none".
 const RELATIVE: u64 = if cfg!(target_arch = "x86_64") {
     8
 } else if cfg!(target_arch = "aarch64") {
@@ -35,7 +35,7 @@ const RELATIVE: u64 = if cfg!(target_arch = "x86_64") {
     0
 };
 
-/// Checks every relocation's place and symbol.
+/// Checks the address and the symbol of every relocation.
 pub(super) fn check(
     dynamic: &Dynamic,
     segments: &Segments<'_>,
@@ -78,7 +78,7 @@ pub(super) fn check(
     check_packed(segments.at(address, size, "the packed relocations")?, place)
 }
 
-/// The loader asserts that the first `count` relocations are relative ones.
+/// Checks that the first `count` relocations are relative ones, as the loader asserts.
 fn check_first(bytes: &[u8], count: u64) -> Result<(), StructureFault> {
     if RELATIVE == 0 {
         return Ok(());
@@ -92,7 +92,7 @@ fn check_first(bytes: &[u8], count: u64) -> Result<(), StructureFault> {
     Ok(())
 }
 
-/// A relocation's type.
+/// The type of a relocation.
 fn kind(relocation: &[u8]) -> u64 {
     let mut words = relocation.chunks_exact(WORD as usize).map(word);
     let info = words.nth(1).unwrap_or(0);
@@ -103,7 +103,7 @@ fn kind(relocation: &[u8]) -> u64 {
     }
 }
 
-/// Where relocations may write.
+/// The memory that relocations may write to.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     segments: &'a Segments<'a>,
@@ -143,14 +143,14 @@ fn check_one(
     let addend = words.next().unwrap_or(0);
     if INDIRECT != 0 && kind == INDIRECT && !place.segments.is_code(addend) {
         return Err(StructureFault::damaged(
-            "a relocation calls what is no code",
+            "a relocation calls what is not a code",
         ));
     }
     symbols.check(symbol)
 }
 
-/// Packed relocations: an even word is an address, an odd one a bit for each of the words after
-/// the last address.
+/// Checks packed relocations. An even word is an address, an odd one a bitmap of the words that follow the
+/// last address.
 fn check_packed(bytes: &[u8], place: Place<'_>) -> Result<(), StructureFault> {
     let mut next: u64 = 0;
     for entry in bytes.chunks_exact(WORD as usize).map(word) {

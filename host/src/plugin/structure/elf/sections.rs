@@ -8,11 +8,10 @@ use super::super::{StructureFault, must_fit};
 use super::header::{Header, RawSection};
 use super::segments::Segments;
 
-/// That the section headers and all sections lie inside the file, and the loaded ones inside
-/// segments.
+/// Checks that section headers and sections lie inside the file, and loaded ones inside segments.
 ///
-/// `ld.so` does not read them, but they stand last: a file that was cut anywhere lacks some. And
-/// they are a second opinion on what the segments must load.
+/// `ld.so` does not read them, but they come last, so a file truncated anywhere lacks some of them. They also
+/// provide a second check of what the segments must load.
 pub(super) fn check_sections(
     header: &Header,
     segments: &Segments<'_>,

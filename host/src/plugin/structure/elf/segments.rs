@@ -1,4 +1,4 @@
-//! The program headers: what is mapped where.
+//! The program headers: which parts of the file are mapped where.
 
 use object::NativeEndian;
 use object::elf::{
@@ -10,10 +10,10 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use super::super::{StructureFault, must_fit};
 use super::header::{Header, RawSegment};
 
-/// More program headers than any linker writes; `ld.so` puts them on the stack.
+/// Maximum number of program headers, more than any linker writes; `ld.so` puts them on the stack.
 const MAX_SEGMENTS: u64 = 1024;
 
-/// One program header, in numbers; sizes and addresses in bytes.
+/// A program header as integers; sizes and addresses in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) kind: ProgramType,
@@ -38,7 +38,7 @@ impl Segment {
         }
     }
 
-    /// Whether `size` bytes from `address` lie in its first `own` bytes.
+    /// Whether `size` bytes from `address` lie in the segment's first `own` bytes.
     fn holds(&self, own: u64, address: u64, size: u64) -> bool {
         let inside = address.checked_sub(self.address);
         inside
@@ -51,7 +51,7 @@ impl Segment {
     }
 }
 
-/// The program headers of a file, all inside it.
+/// The program headers of a file, all of which lie inside it.
 pub(super) struct Segments<'data> {
     bytes: &'data [u8],
     all: Vec<Segment>,
@@ -79,7 +79,7 @@ impl<'data> Segments<'data> {
         Ok(segments)
     }
 
-    /// The program header of this kind, the last if there are several.
+    /// The program header of this kind; the last one if there are several.
     pub(super) fn of_kind(&self, kind: ProgramType) -> Option<&Segment> {
         self.all.iter().rev().find(|segment| segment.kind == kind)
     }
@@ -99,7 +99,8 @@ impl<'data> Segments<'data> {
         self.all.iter().filter(|segment| segment.kind == PT_LOAD)
     }
 
-    /// Loaded segments must ascend: `ld.so` takes the last one's end for the end of all.
+    /// Checks that loaded segments are in ascending order. `ld.so` uses the end of the last one as the end of
+    /// all.
     fn check_loads(&self) -> Result<(), StructureFault> {
         let mut end = 0;
         for load in self.loads() {
@@ -127,7 +128,7 @@ impl<'data> Segments<'data> {
         Ok(())
     }
 
-    /// The other headers name parts of what is loaded.
+    /// Checks that the other headers refer to loaded memory.
     fn check_others(&self) -> Result<(), StructureFault> {
         for segment in &self.all {
             let name = match segment.kind {
@@ -158,19 +159,19 @@ impl<'data> Segments<'data> {
         Ok(())
     }
 
-    /// Whether these bytes lie in one loaded segment's memory.
+    /// Whether these bytes lie in the memory of a single loaded segment.
     pub(super) fn in_memory(&self, address: u64, size: u64) -> bool {
         self.loads()
             .any(|load| load.holds(load.memory_size, address, size))
     }
 
-    /// Whether these bytes may be written.
+    /// Whether these bytes lie in a single writable segment.
     pub(super) fn is_writable(&self, address: u64, size: u64) -> bool {
         self.loads()
             .any(|load| load.is_writable() && load.holds(load.memory_size, address, size))
     }
 
-    /// Whether there is code at this address.
+    /// Whether this address is in an executable segment.
     pub(super) fn is_code(&self, address: u64) -> bool {
         self.loads()
             .any(|load| load.flags.0 & PF_X.0 != 0 && load.holds(load.file_size, address, 1))
@@ -186,7 +187,7 @@ impl<'data> Segments<'data> {
         self.bytes.get(start..end)
     }
 
-    /// The file's bytes at this address; `name` is for the message.
+    /// The file's bytes at this address; `name` is used in the message.
     pub(super) fn at(
         &self,
         address: u64,

@@ -7,17 +7,17 @@ use super::dynamic::{Dynamic, number};
 use super::segments::Segments;
 use super::word::WORD;
 
-/// The size of a symbol, in bytes.
+/// Size of a symbol, in bytes.
 const SYMBOL: u64 = if WORD == 8 { 24 } else { 16 };
 
-/// The symbol table, whose length no entry names, and the strings.
+/// The symbol table, whose length is not recorded anywhere, and the string table.
 pub(super) struct Symbols<'data> {
     table: &'data [u8],
     strings: &'data [u8],
 }
 
 impl<'data> Symbols<'data> {
-    /// Finds both tables.
+    /// Locates both tables.
     pub(super) fn read(
         dynamic: &Dynamic,
         segments: &Segments<'data>,
@@ -36,7 +36,7 @@ impl<'data> Symbols<'data> {
         Ok(Symbols { table, strings })
     }
 
-    /// That this symbol and its name are inside their tables.
+    /// Checks that this symbol and its name are inside their tables.
     pub(super) fn check(&self, index: u64) -> Result<(), StructureFault> {
         let entry = index
             .checked_mul(SYMBOL)

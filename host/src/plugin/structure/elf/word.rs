@@ -1,4 +1,4 @@
-//! The size of addresses in this host's format.
+//! Word size of ELF files for this host.
 
-/// The size of an address in this process, in bytes.
+/// Size of an address in this process, in bytes.
 pub(super) const WORD: u64 = size_of::<usize>() as u64;
