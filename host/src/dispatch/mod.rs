@@ -13,7 +13,7 @@
 //! **Flow.** The session creates the hooks; [`Dispatcher::new`] sorts them into lists. The trainer calls
 //! [`Dispatcher::call`] at every mount point (`call_module` at a module's, `call_every` where all hooks must be
 //! called despite faults). For each hook in the list: evaluate its filters; tell
-//! [`Shared`](crate::bridge::Shared) and the [`Trail`](crate::faults::Trail) which hook is called; call it; end the
+//! [`Shared`] and the [`Trail`](crate::faults::Trail) which hook is called; call it; end the
 //! process if it is a forked copy; take the time if this call is sampled; undo changes to process-wide state; handle
 //! a fault by the hook's policy. The loop serves the hooks' requests afterwards. Checkpoints use `save_states` and
 //! `load_states`; [`Dispatcher::close`] drops the hooks in reverse order at the end.
