@@ -128,6 +128,9 @@ impl Header {
         let Some(start) = &pass.begun else {
             return Ok(());
         };
+        if self.progress.stage != Stage::Epoch {
+            return Err("`pass.begun` is there, and the stage is not `epoch`".to_owned());
+        }
         let progress = &self.progress;
         for (name, count, now) in [
             ("iteration", start.iteration, progress.iteration),
@@ -399,8 +402,11 @@ mod tests {
         check(&last).expect("the end of an epoch");
         let stage = |stage: &str| ("/progress/stage", json!(stage));
         let whole = ("/progress/batch", json!(0));
+        let between = ("/pass/begun", Value::Null);
         for name in ["validation", "cycle"] {
-            check(&[stage(name), whole.clone()]).expect(name);
+            check(&[stage(name), whole.clone(), between.clone()]).expect(name);
+            let told = check(&[stage(name), whole.clone()]).expect_err(name);
+            assert!(told.contains("`pass.begun` is there"), "{told}");
         }
         let zeros = ["epoch", "iteration", "update", "samples", "batch"];
         let zeros = zeros.map(|name| (format!("/progress/{name}"), json!(0)));
