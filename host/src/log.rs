@@ -34,12 +34,12 @@ pub struct StderrLog {
     /// Messages above this level are dropped.
     pub level: Level,
     /// Output format.
-    pub form: Form,
+    pub form: MessageFormat,
 }
 
 /// Output format of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum MessageFormat {
     /// Lines for people: warnings are marked, and each line of a hook's message is prefixed with the
     /// hook's name.
     Text,
@@ -50,12 +50,12 @@ pub enum Form {
 /// Source of the host's own messages.
 const HOST: &str = "sconce";
 
-impl Form {
+impl MessageFormat {
     /// Formats a message, including its line break.
     fn line(self, level: Level, source: &str, message: &str) -> String {
         match self {
-            Form::Text => text(level, source, message),
-            Form::Json => {
+            MessageFormat::Text => text(level, source, message),
+            MessageFormat::Json => {
                 let time = SystemTime::now()
                     .duration_since(UNIX_EPOCH)
                     .unwrap_or_default();
@@ -112,7 +112,7 @@ impl Log for StderrLog {
 
     fn columns(&self) -> u16 {
         // A status line is meant for a person reading messages at level info or above.
-        if self.form == Form::Json || self.level < Level::Info {
+        if self.form == MessageFormat::Json || self.level < Level::Info {
             return 0;
         }
         screen::columns()
@@ -167,10 +167,13 @@ mod tests {
     fn each_line_of_a_hook_has_its_name_and_none_steers_the_terminal() {
         let hostile = "\x1b[2J\u{9b}1m\nerror: the run failed\r\u{202e}";
         let expected = "bad: \\u{1b}[2J\\u{9b}1m\nbad: error: the run failed\\r\\u{202e}\n";
-        assert_eq!(Form::Text.line(Level::Info, "bad", hostile), expected);
-        let warned = Form::Text.line(Level::Warn, "a\nb", "one\ntwo");
+        assert_eq!(
+            MessageFormat::Text.line(Level::Info, "bad", hostile),
+            expected
+        );
+        let warned = MessageFormat::Text.line(Level::Warn, "a\nb", "one\ntwo");
         assert_eq!(warned, "warning: a\\nb: one\nwarning: a\\nb: two\n");
-        let json = Form::Json.line(Level::Warn, "bad", hostile);
+        let json = MessageFormat::Json.line(Level::Warn, "bad", hostile);
         assert!(
             !json.trim_end().contains(printable::breaks_line),
             "{json:?}"
@@ -183,8 +186,8 @@ mod tests {
     fn further_lines_of_the_host_are_indented() {
         let told = "hooks:\n  a\nerror: forged by a name";
         let expected = "hooks:\n  a\n  error: forged by a name\n";
-        assert_eq!(Form::Text.line(Level::Info, HOST, told), expected);
-        let warned = Form::Text.line(Level::Warn, HOST, "one");
+        assert_eq!(MessageFormat::Text.line(Level::Info, HOST, told), expected);
+        let warned = MessageFormat::Text.line(Level::Warn, HOST, "one");
         assert_eq!(warned, "warning: sconce: one\n");
     }
 }

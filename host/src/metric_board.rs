@@ -29,14 +29,14 @@ pub struct PhaseMetrics {
     /// Position in `values` of each name, by its index in `names`.
     places: Vec<Option<usize>>,
     /// Values of this pass, in order of first appearance.
-    values: Vec<Entry>,
+    values: Vec<MetricEntry>,
     /// Sums from which the loss and the task's metrics are computed.
     sums: Vec<f64>,
     samples: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct MetricEntry {
     name: usize,
     value: f64,
     /// Whether the task computed it, rather than a hook publishing it.
@@ -84,7 +84,7 @@ impl MetricBoard {
     pub fn save(&self) -> Vec<PhaseState> {
         let state = |phase: Phase| {
             let metrics = self.of(phase);
-            let named = |entry: &Entry| {
+            let named = |entry: &MetricEntry| {
                 let name = metrics.names.get(entry.name)?.to_string();
                 Some((name, Exact(entry.value), entry.from_task))
             };
@@ -157,7 +157,7 @@ impl PhaseMetrics {
         (0..self.len()).filter_map(|index| self.at(index))
     }
 
-    fn find(&self, name: &str) -> Option<&Entry> {
+    fn find(&self, name: &str) -> Option<&MetricEntry> {
         self.values.get(self.place(name)?)
     }
 
@@ -167,7 +167,7 @@ impl PhaseMetrics {
             let index = *self.known.get(name)?;
             return *self.places.get(index)?;
         }
-        let is_it = |value: &Entry| self.names.get(value.name).is_some_and(|n| **n == *name);
+        let is_it = |value: &MetricEntry| self.names.get(value.name).is_some_and(|n| **n == *name);
         self.values.iter().position(is_it)
     }
 
@@ -181,7 +181,7 @@ impl PhaseMetrics {
         if let Some(place) = self.places.get_mut(name) {
             *place = Some(self.values.len());
         }
-        self.values.push(Entry {
+        self.values.push(MetricEntry {
             name,
             value,
             from_task,

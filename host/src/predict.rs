@@ -3,7 +3,7 @@
 use candle_core::{D, DType, Result, Tensor};
 use serde_json::{Map, Value, json};
 
-use crate::data::{Origin, Targets};
+use crate::data::{SampleOrigin, Targets};
 use crate::nn::ops::softmax;
 
 /// Prediction for one sample.
@@ -60,7 +60,7 @@ fn names(targets: &Targets) -> &[String] {
 
 /// Known target of a sample.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Known {
+pub enum KnownTarget {
     /// A class.
     Class(u32),
     /// A class for each position.
@@ -70,19 +70,19 @@ pub enum Known {
 }
 
 /// Converts a batch's targets.
-pub fn known(batch: &Tensor, targets: &Targets) -> Result<Vec<Known>> {
+pub fn known(batch: &Tensor, targets: &Targets) -> Result<Vec<KnownTarget>> {
     Ok(match targets {
         Targets::Class(_) => {
             let classes: Vec<u32> = batch.to_vec1()?;
-            classes.into_iter().map(Known::Class).collect()
+            classes.into_iter().map(KnownTarget::Class).collect()
         }
         Targets::ClassPerPosition(_) => {
             let rows: Vec<Vec<u32>> = batch.to_vec2()?;
-            rows.into_iter().map(Known::Classes).collect()
+            rows.into_iter().map(KnownTarget::Classes).collect()
         }
         Targets::Numbers(_) => {
             let rows: Vec<Vec<f64>> = batch.to_dtype(DType::F64)?.to_vec2()?;
-            rows.into_iter().map(Known::Numbers).collect()
+            rows.into_iter().map(KnownTarget::Numbers).collect()
         }
     })
 }
@@ -93,9 +93,9 @@ pub struct Sample {
     /// Position among the predicted samples.
     pub index: usize,
     /// Row or file of the data set it was read from.
-    pub origin: Option<Origin>,
+    pub origin: Option<SampleOrigin>,
     /// Its target, if known.
-    pub target: Option<Known>,
+    pub target: Option<KnownTarget>,
 }
 
 impl Sample {
@@ -104,8 +104,8 @@ impl Sample {
         let mut object = Map::new();
         object.insert("index".to_owned(), json!(self.index));
         match &self.origin {
-            Some(Origin::Row(row)) => object.insert("row".to_owned(), json!(row)),
-            Some(Origin::File(file)) => object.insert("file".to_owned(), json!(file)),
+            Some(SampleOrigin::Row(row)) => object.insert("row".to_owned(), json!(row)),
+            Some(SampleOrigin::File(file)) => object.insert("file".to_owned(), json!(file)),
             None => None,
         };
         object
@@ -113,8 +113,8 @@ impl Sample {
 
     fn cells(&self) -> Vec<String> {
         let origin = self.origin.as_ref().map(|origin| match origin {
-            Origin::Row(row) => row.to_string(),
-            Origin::File(file) => file.clone(),
+            SampleOrigin::Row(row) => row.to_string(),
+            SampleOrigin::File(file) => file.clone(),
         });
         std::iter::once(self.index.to_string())
             .chain(origin)
@@ -124,12 +124,12 @@ impl Sample {
     fn target_json(&self, targets: &Targets) -> Option<(&'static str, Value)> {
         let names = names(targets);
         Some(match self.target.as_ref()? {
-            Known::Class(class) => ("target", json!(name(names, *class as usize))),
-            Known::Classes(classes) => {
+            KnownTarget::Class(class) => ("target", json!(name(names, *class as usize))),
+            KnownTarget::Classes(classes) => {
                 let classes = classes.iter().map(|class| name(names, *class as usize));
                 ("targets", json!(classes.collect::<Vec<_>>()))
             }
-            Known::Numbers(numbers) => {
+            KnownTarget::Numbers(numbers) => {
                 let all = numbers.iter().enumerate();
                 let all: Map<String, Value> = all
                     .map(|(index, number)| (name(names, index), json!(number)))
@@ -144,12 +144,12 @@ impl Sample {
         let names = names(targets);
         match &self.target {
             None => Vec::new(),
-            Some(Known::Class(class)) => vec![name(names, *class as usize)],
-            Some(Known::Classes(classes)) => {
+            Some(KnownTarget::Class(class)) => vec![name(names, *class as usize)],
+            Some(KnownTarget::Classes(classes)) => {
                 let class = classes.get(position);
                 vec![class.map_or_else(String::new, |class| name(names, *class as usize))]
             }
-            Some(Known::Numbers(numbers)) => numbers.iter().map(f64::to_string).collect(),
+            Some(KnownTarget::Numbers(numbers)) => numbers.iter().map(f64::to_string).collect(),
         }
     }
 }
@@ -201,8 +201,8 @@ impl Prediction {
     pub fn header(sample: &Sample, targets: &Targets) -> Vec<String> {
         let mut header = vec!["index"];
         header.extend(match &sample.origin {
-            Some(Origin::Row(_)) => Some("row"),
-            Some(Origin::File(_)) => Some("file"),
+            Some(SampleOrigin::Row(_)) => Some("row"),
+            Some(SampleOrigin::File(_)) => Some("file"),
             None => None,
         });
         header.extend(match targets {
@@ -290,10 +290,10 @@ mod tests {
         assert!((p - 0.25).abs() < 1e-7, "{p}");
         for origin in [
             None,
-            Some(Origin::Row(41)),
-            Some(Origin::File("cat/7.png".to_owned())),
+            Some(SampleOrigin::Row(41)),
+            Some(SampleOrigin::File("cat/7.png".to_owned())),
         ] {
-            for target in [None, Some(Known::Class(0))] {
+            for target in [None, Some(KnownTarget::Class(0))] {
                 (sample.origin, sample.target) = (origin.clone(), target);
                 let (row, header) = (
                     &found[1].rows(&sample, &targets)[0],
@@ -318,7 +318,7 @@ mod tests {
             target,
             ..Sample::default()
         };
-        let first = sample(Some(Known::Classes(vec![1, 0])));
+        let first = sample(Some(KnownTarget::Classes(vec![1, 0])));
         let json = found[0].json(&first, &targets);
         assert_eq!(json["classes"], json!(["a", "b"]));
         assert_eq!(json["targets"], json!(["b", "a"]));
@@ -332,7 +332,7 @@ mod tests {
             found[0].json(&sample(None), &targets)["prediction"],
             json!({"x": 1.5, "y": -2.0})
         );
-        let with_targets = sample(Some(Known::Numbers(vec![1.0, 2.5])));
+        let with_targets = sample(Some(KnownTarget::Numbers(vec![1.0, 2.5])));
         assert_eq!(
             found[0].rows(&with_targets, &targets),
             [named(&["0", "1.5", "-2", "1", "2.5"])]

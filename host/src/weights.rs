@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::{self, TRAINED, Weights};
 use crate::files;
 use crate::nearest::nearest;
-use crate::parameters::{Kind, Parameters};
+use crate::parameters::{ParameterKind, Parameters};
 pub use rename::Renames;
 use sconce_data::regular_file;
 
@@ -57,7 +57,7 @@ fn yes() -> bool {
 
 /// Reason why weights can't be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum WeightsError {
     /// I/O error.
     #[error("can't read the weights: {0}")]
     File(#[from] std::io::Error),
@@ -89,7 +89,7 @@ pub enum Error {
     },
     /// The checkpoint is damaged, or the directory is not a checkpoint.
     #[error("can't read the weights: {0}")]
-    Checkpoint(#[from] checkpoint::Error),
+    Checkpoint(#[from] checkpoint::CheckpointError),
     /// Not a single weight matches.
     #[error("none of the weights in `{}` fits the model: {comparison}", path.display())]
     NothingFits {
@@ -227,7 +227,7 @@ fn list(
 /// # Errors
 ///
 /// If they can't be read, or are not a safetensors file, or the checkpoint is damaged.
-pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
+pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, WeightsError> {
     read_set(path, None).map(|weights| weights.tensors)
 }
 
@@ -237,7 +237,7 @@ pub fn read(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
 /// # Errors
 ///
 /// As [`read`], or if there is no such set.
-pub fn read_set(path: &Path, set: Option<&str>) -> Result<Weights, Error> {
+pub fn read_set(path: &Path, set: Option<&str>) -> Result<Weights, WeightsError> {
     if path.is_dir() {
         return Ok(checkpoint::weights(path, set)?);
     }
@@ -253,7 +253,7 @@ pub fn read_set(path: &Path, set: Option<&str>) -> Result<Weights, Error> {
         }
         known = format!("{known}, `{TRAINED}`");
     }
-    Err(Error::Set {
+    Err(WeightsError::Set {
         path: path.to_owned(),
         set: set.to_owned(),
         known,
@@ -261,8 +261,8 @@ pub fn read_set(path: &Path, set: Option<&str>) -> Result<Weights, Error> {
 }
 
 /// Reads a safetensors file, with the name of its set.
-fn read_file(path: &Path) -> Result<Weights, Error> {
-    let failed = |reason: String| Error::Format {
+fn read_file(path: &Path) -> Result<Weights, WeightsError> {
+    let failed = |reason: String| WeightsError::Format {
         path: path.to_owned(),
         reason,
     };
@@ -270,7 +270,7 @@ fn read_file(path: &Path) -> Result<Weights, Error> {
         std::io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
     })?;
     let unreadable = |error: SafeTensorError| match foreign::conversion(path, &bytes) {
-        Some((what, advice)) => Error::Foreign {
+        Some((what, advice)) => WeightsError::Foreign {
             path: path.to_owned(),
             what,
             advice,
@@ -298,7 +298,11 @@ fn read_file(path: &Path) -> Result<Weights, Error> {
 ///
 /// If the file can't be read, if nothing matches, or if `strict` and not everything matches; nothing
 /// is set then.
-pub fn load(path: &Path, parameters: &Parameters, strict: bool) -> Result<Comparison, Error> {
+pub fn load(
+    path: &Path,
+    parameters: &Parameters,
+    strict: bool,
+) -> Result<Comparison, WeightsError> {
     load_renamed(path, parameters, strict, &Renames::new())
 }
 
@@ -312,7 +316,7 @@ pub fn load_renamed(
     parameters: &Parameters,
     strict: bool,
     renames: &Renames,
-) -> Result<Comparison, Error> {
+) -> Result<Comparison, WeightsError> {
     let tensors = rename::renamed(read(path)?, renames, path)?;
     set_all(path, tensors, parameters, strict)
 }
@@ -327,7 +331,7 @@ pub fn set_all(
     mut tensors: Vec<(String, Tensor)>,
     parameters: &Parameters,
     strict: bool,
-) -> Result<Comparison, Error> {
+) -> Result<Comparison, WeightsError> {
     let mut comparison = Comparison::of(parameters, &tensors);
     // PyTorch stores the batch count of running statistics; files from other writers may lack it.
     let counted = ".num_batches_tracked";
@@ -335,13 +339,13 @@ pub fn set_all(
         .missing
         .retain(|(name, _)| !name.ends_with(counted));
     if comparison.matched.is_empty() && !parameters.is_empty() {
-        return Err(Error::NothingFits {
+        return Err(WeightsError::NothingFits {
             path: path.to_owned(),
             comparison,
         });
     }
     if strict && !comparison.is_whole() {
-        return Err(Error::Misfit {
+        return Err(WeightsError::Misfit {
             path: path.to_owned(),
             comparison,
         });
@@ -367,7 +371,7 @@ pub fn set_all(
 /// # Errors
 ///
 /// If the file can't be written.
-pub fn save(path: &Path, parameters: &Parameters) -> Result<(), Error> {
+pub fn save(path: &Path, parameters: &Parameters) -> Result<(), WeightsError> {
     let named = parameters.iter();
     write(path, named.map(|p| (p.name(), p.tensor())), None)
 }
@@ -382,7 +386,7 @@ pub fn save_results(
     directory: &Path,
     parameters: &Parameters,
     measured: Option<&Weights>,
-) -> Result<(), Error> {
+) -> Result<(), WeightsError> {
     let (results, own) = (directory.join(RESULTS), directory.join(OWN));
     let Some(Weights { set, tensors }) = measured else {
         save(&results, parameters)?;
@@ -401,28 +405,29 @@ fn write<'a>(
     path: &Path,
     named: impl Iterator<Item = (&'a str, &'a Tensor)>,
     set: Option<&str>,
-) -> Result<(), Error> {
+) -> Result<(), WeightsError> {
     let mut tensors = Vec::new();
     for (name, tensor) in named {
         tensors.push((name, tensor.contiguous()?));
     }
     let metadata = set.map(|set| HashMap::from([(SET.to_owned(), set.to_owned())]));
-    let bytes = safetensors::serialize(tensors, metadata).map_err(|error| Error::Format {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })?;
+    let bytes =
+        safetensors::serialize(tensors, metadata).map_err(|error| WeightsError::Format {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
     Ok(files::write_whole(path, &bytes)?)
 }
 
 /// Number of elements in parameters and in buffers, for messages.
 pub fn counts(parameters: &Parameters) -> (usize, usize) {
-    let of = |kind: Kind| {
+    let of = |kind: ParameterKind| {
         let those = parameters
             .iter()
             .filter(|parameter| parameter.kind() == kind);
         those.map(|parameter| parameter.tensor().elem_count()).sum()
     };
-    (of(Kind::Parameter), of(Kind::Buffer))
+    (of(ParameterKind::Parameter), of(ParameterKind::Buffer))
 }
 
 #[cfg(test)]
@@ -501,7 +506,7 @@ mod tests {
         let parameters = model(&[("a.weight", &[1])], 0.0);
         assert!(matches!(
             load(&path, &parameters, true),
-            Err(Error::File(_))
+            Err(WeightsError::File(_))
         ));
         fs_err::write(&path, b"no tensors in here").expect("written");
         let error = load(&path, &parameters, true)
@@ -569,7 +574,8 @@ mod tests {
             &[("a.weight", &[2]), ("fc.weight", &[3]), ("fc.bias", &[3])],
             0.0,
         );
-        let Err(Error::NothingFits { comparison, .. }) = super::load(&path, &body, false) else {
+        let Err(WeightsError::NothingFits { comparison, .. }) = super::load(&path, &body, false)
+        else {
             panic!("nothing fits")
         };
         let suggestion = comparison.suggestion().expect("a prefix");

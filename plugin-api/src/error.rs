@@ -5,11 +5,11 @@ use std::fmt;
 use std::panic::Location;
 
 /// Result of a hook's methods.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub type Result<T, E = HookError> = std::result::Result<T, E>;
 
 /// Error of a hook: a message for the user, with the location in the hook's source.
 ///
-/// Any `std` error converts to it through `?`; [`Error::new`] and [`bail!`](crate::bail) create one from a
+/// Any `std` error converts to it through `?`; [`HookError::new`] and [`bail!`](crate::bail) create one from a
 /// message.
 ///
 /// ```
@@ -23,17 +23,17 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert_eq!(error.message(), "invalid digit found in string");
 /// assert!(error.place().line() > 0);
 /// ```
-pub struct Error {
+pub struct HookError {
     message: String,
     place: &'static Location<'static>,
 }
 
-impl Error {
+impl HookError {
     /// Creates an error from a message: a lower-case fragment such as "can't open `metrics.csv`".
     #[track_caller]
     #[cold]
     pub fn new(message: impl fmt::Display) -> Self {
-        Error {
+        HookError {
             message: message.to_string(),
             place: Location::caller(),
         }
@@ -57,7 +57,7 @@ impl Error {
     }
 }
 
-impl<E: StdError> From<E> for Error {
+impl<E: StdError> From<E> for HookError {
     #[track_caller]
     fn from(error: E) -> Self {
         let mut message = error.to_string();
@@ -66,20 +66,20 @@ impl<E: StdError> From<E> for Error {
             message = format!("{message}: {cause}");
             source = cause.source();
         }
-        Error {
+        HookError {
             message,
             place: Location::caller(),
         }
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for HookError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl fmt::Debug for Error {
+impl fmt::Debug for HookError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}", self.message, self.place)
     }
@@ -106,13 +106,13 @@ pub trait Context<T> {
     fn with_context<C: fmt::Display>(self, context: impl FnOnce() -> C) -> Result<T>;
 }
 
-impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
+impl<T, E: Into<HookError>> Context<T> for std::result::Result<T, E> {
     #[track_caller]
     fn context(self, context: impl fmt::Display) -> Result<T> {
         match self {
             Ok(value) => Ok(value),
             Err(error) => {
-                let error: Error = error.into();
+                let error: HookError = error.into();
                 Err(error.context(context))
             }
         }
@@ -123,14 +123,14 @@ impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
         match self {
             Ok(value) => Ok(value),
             Err(error) => {
-                let error: Error = error.into();
+                let error: HookError = error.into();
                 Err(error.context(context()))
             }
         }
     }
 }
 
-/// Returns from the function with an [`Error`] made from a format string.
+/// Returns from the function with an [`HookError`] made from a format string.
 ///
 /// ```
 /// use sconce_plugin_api::{Result, bail};
@@ -147,6 +147,6 @@ impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
 #[macro_export]
 macro_rules! bail {
     ($($argument:tt)*) => {
-        return ::core::result::Result::Err($crate::Error::new(::core::format_args!($($argument)*)))
+        return ::core::result::Result::Err($crate::HookError::new(::core::format_args!($($argument)*)))
     };
 }

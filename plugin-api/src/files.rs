@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use crate::ext::check_path;
-use crate::{Context, Error, Result, Setup, bail};
+use crate::{Context, HookError, Result, Setup, bail};
 
 impl Setup<'_> {
     /// Resolves a path from the configuration to a path inside the run's directory.
@@ -20,7 +20,7 @@ impl Setup<'_> {
     pub fn path_below(&self, option: &str, path: impl AsRef<Path>) -> Result<PathBuf> {
         let path = path.as_ref();
         check_path(&path.to_string_lossy())
-            .map_err(|reason| Error::new(format_args!("`{option}`: {reason}")))?;
+            .map_err(|reason| HookError::new(format_args!("`{option}`: {reason}")))?;
         resolve(self.run_directory(), &format!("`{option}`"), path)
     }
 }

@@ -64,7 +64,7 @@
 //!   configuration; [`Rule`]: whether smaller or greater is better.
 //! - [`state`]: serialising a hook's state for checkpoints. [`LogFile`], [`write_whole`], [`path_inside`],
 //!   [`spreadsheet`]: writing files that survive interruption and untrusted names.
-//! - [`Error`], [`bail!`], [`Context`]: error handling.
+//! - [`HookError`], [`bail!`], [`Context`]: error handling.
 //! - `testing` (a feature of that name): a test kit that drives a hook through a scripted run, without a
 //!   host.
 //! - [`abi`], [`ext`], [`metadata`]: the binary interface, for hosts.
@@ -103,7 +103,10 @@ pub mod testing;
 #[expect(unsafe_code, reason = "reads the host's data and calls its tables")]
 mod view;
 
-pub use error::{Context, Error, Result};
+/// Name of [`HookError`] before 1.3; hooks written for it still compile.
+#[doc(hidden)]
+pub use error::HookError as Error;
+pub use error::{Context, HookError, Result};
 pub use ext::{BEST_CHECKPOINT, Keep};
 pub use files::{path_inside, write_whole};
 pub use hook::{Hook, HookKind, NoConfig};
@@ -127,10 +130,12 @@ pub use view::{
 /// plugin with a configuration has to list both crates among its own dependencies.
 pub mod prelude {
     pub use crate::{
-        Checkpoint, Context, EpochProfile, Error, Failure, Hook, Keep, LogFile, LogFileState,
+        Checkpoint, Context, EpochProfile, Failure, Hook, HookError, Keep, LogFile, LogFileState,
         Module, Monitor, NoConfig, Origin, Outcome, Phase, Point, Priority, Result, Setup,
         TaskView, bail, export_plugin, hook, state,
     };
+    #[doc(hidden)]
+    pub use crate::HookError as Error;
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::abi::{ErrorAbi, SetupAbi, TextAbi};
 use crate::ext::{Level, PlanTable, Request, ResumeTable, Tables};
-use crate::{Context, Error, Plan, Point, Result};
+use crate::{Context, HookError, Plan, Point, Result};
 
 /// A hook's manifest entry, the run's directory and plan, as available at creation.
 ///
@@ -161,7 +161,7 @@ impl<'setup> Setup<'setup> {
         if status == 0 {
             return Ok(());
         }
-        Err(Error::new(error.message.as_str()))
+        Err(HookError::new(error.message.as_str()))
     }
 
     /// Shows an informational message to the user, under the hook's name.

@@ -11,14 +11,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use candle_core::{DType, Device, Tensor};
-use sconce::bridge::Shared;
+use sconce::bridge::BridgeState;
 use sconce::dispatch::Dispatcher;
 use sconce::log::MemoryLog;
 use sconce::nn::ops::Function;
 use sconce::nn::{Linear, Model, Pass};
 use sconce::optim::Sgd;
 use sconce::parameters::Parameters;
-use sconce::run::{Outcome, Plan};
+use sconce::run::{RunOutcome, TrainingPlan};
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::prelude::{Hook, NoConfig, Point, Result, Setup, TaskView, bail, hook};
 use sconce_tests::in_process::{linked, mlp, mlp_task, train_with};
@@ -117,18 +117,18 @@ impl Hook for Reader {
 
 #[test]
 fn reading_ten_million_parameters_and_their_gradients_copies_and_allocates_nothing() {
-    let plan = Plan {
+    let plan = TrainingPlan {
         batch_size: 2,
         test: false,
         validate_every: 0,
-        ..Plan::default()
+        ..TrainingPlan::default()
     };
     let mut task = mlp_task(&[2600, 3100], 6, 0);
     let report = train_with(&mut task, &mut Sgd::new(0.01), &plan, |shared| {
         vec![linked::<Reader>(&json!({}), shared)]
     });
     assert!(
-        matches!(report.outcome, Outcome::Completed),
+        matches!(report.outcome, RunOutcome::Completed),
         "{:?}",
         report.outcome
     );
@@ -152,7 +152,7 @@ impl Hook for Idle {
 #[test]
 fn a_call_allocates_nothing() {
     let log = MemoryLog::default();
-    let shared = Shared::new(&log);
+    let shared = BridgeState::new(&log);
     let mut hooks = Dispatcher::new(vec![linked::<Idle>(&json!({}), &shared)]);
     let mut view = ViewAbi::EMPTY;
     let (allocations, ()) = count(|| {

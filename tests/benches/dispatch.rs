@@ -6,9 +6,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use sconce::bridge::Shared;
+use sconce::bridge::BridgeState;
 use sconce::log::MemoryLog;
-use sconce::run::Plan;
+use sconce::run::TrainingPlan;
 use sconce_plugin_api::Point;
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_tests::bench::{digits_task, noop_hooks, train};
@@ -32,7 +32,7 @@ fn indirect_call(criterion: &mut Criterion) {
 fn calls(criterion: &mut Criterion) {
     for count in [0, 1, 100] {
         let log = MemoryLog::default();
-        let shared = Shared::new(&log);
+        let shared = BridgeState::new(&log);
         let mut hooks = noop_hooks(count, &shared);
         let mut view = ViewAbi::EMPTY;
         criterion.bench_function(&format!("one mount point, {count} hooks"), |bencher| {
@@ -44,11 +44,11 @@ fn calls(criterion: &mut Criterion) {
 /// The whole training step of the MLP 784-256-10 at batch 64, with 0 and with 100 no-op hooks, each
 /// of which overrides seven mount points of an iteration.
 fn steps(criterion: &mut Criterion) {
-    let plan = Plan {
+    let plan = TrainingPlan {
         epochs: 1,
         validate_every: 0,
         test: false,
-        ..Plan::default()
+        ..TrainingPlan::default()
     };
     let mut group = criterion.benchmark_group("training step");
     group.sample_size(20);

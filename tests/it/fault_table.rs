@@ -368,7 +368,7 @@ fn end(place: &Workplace) -> &'static str {
 fn checkpoint(place: &Workplace) -> &'static str {
     let path = place.path("out/checkpoints/early");
     match sconce::checkpoint::read(&path) {
-        Err(sconce::checkpoint::Error::Missing { .. }) => "none yet",
+        Err(sconce::checkpoint::CheckpointError::Missing { .. }) => "none yet",
         Ok(_) => "whole",
         Err(_) => "**broken**",
     }

@@ -1,6 +1,6 @@
 //! A hook that fails or panics anywhere ends as a message with its name; nothing aborts.
 
-use sconce::bridge::Shared;
+use sconce::bridge::BridgeState;
 use sconce::log::MemoryLog;
 use sconce::plugin::library::Library;
 use sconce_plugin_api::Point;
@@ -94,7 +94,7 @@ fn an_error_is_told_with_the_line_it_came_from() {
 #[test]
 fn a_panic_in_saving_and_loading_state_is_an_error_with_its_place() {
     let log = MemoryLog::default();
-    let shared = Shared::new(&log);
+    let shared = BridgeState::new(&log);
     let library = Library::open(&artifacts().plugin("sconce-fixture-faults")).expect("opened");
     let hook = |at: &str| {
         let config = format!("{{\"at\": \"{at}\"}}");

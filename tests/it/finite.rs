@@ -9,7 +9,7 @@ use sconce::loss;
 use sconce::nn::{Linear, ModuleInfo, Pass};
 use sconce::optim::Sgd;
 use sconce::parameters::Parameters;
-use sconce::run::{Outcome, Plan, RunError};
+use sconce::run::{RunError, RunOutcome, TrainingPlan};
 use sconce::task::Task;
 use sconce_plugin_api::Phase;
 use sconce_tests::in_process::{bits, train_with};
@@ -66,16 +66,16 @@ impl Fragile {
 
     /// How it ended after how many updates, and whether the parameters are finite.
     fn train(&mut self, check_finite: bool) -> (Option<(String, String)>, u64, bool) {
-        let plan = Plan {
+        let plan = TrainingPlan {
             batch_size: 10,
             check_finite,
-            ..Plan::default()
+            ..TrainingPlan::default()
         };
         let report = train_with(self, &mut Sgd::new(0.01), &plan, |_| Vec::new());
         let numbers = bits(&self.parameters);
         let is_finite = numbers.iter().all(|&bits| f32::from_bits(bits).is_finite());
         let problem = match report.outcome {
-            Outcome::Failed(RunError::NotFinite {
+            RunOutcome::Failed(RunError::NotFinite {
                 what,
                 moment,
                 place,
@@ -83,7 +83,7 @@ impl Fragile {
                 assert_eq!(moment, "in train, epoch 0, iteration 3");
                 Some((what, place))
             }
-            Outcome::Completed => None,
+            RunOutcome::Completed => None,
             other => panic!("{other:?}"),
         };
         (problem, report.updates, is_finite)

@@ -9,7 +9,7 @@ use sconce::loss;
 use sconce::nn::{Linear, Pass, layers};
 use sconce::optim::AdamW;
 use sconce::parameters::Parameters;
-use sconce::run::{Outcome, Plan, RunError};
+use sconce::run::{RunError, RunOutcome, TrainingPlan};
 use sconce::task::Task;
 use sconce_plugin_api::Phase;
 use sconce_tests::in_process::train_with;
@@ -55,7 +55,7 @@ impl Normed {
         }
     }
 
-    fn train(&mut self, plan: &Plan) -> sconce::run::Report {
+    fn train(&mut self, plan: &TrainingPlan) -> sconce::run::RunReport {
         let mut optimizer = AdamW::new(1e-3);
         train_with(self, &mut optimizer, plan, |_| Vec::new())
     }
@@ -96,17 +96,17 @@ impl Task for Normed {
     }
 }
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> TrainingPlan {
+    TrainingPlan {
         batch_size: 10,
-        ..Plan::default()
+        ..TrainingPlan::default()
     }
 }
 
 #[test]
 fn candles_layer_norm_is_stopped_in_the_first_iteration() {
     let report = Normed::new(true).train(&plan());
-    let Outcome::Failed(RunError::Audit(problem)) = &report.outcome else {
+    let RunOutcome::Failed(RunError::Audit(problem)) = &report.outcome else {
         panic!("{:?}", report.outcome)
     };
     assert_eq!((report.iterations, report.updates), (0, 0));
@@ -125,7 +125,10 @@ fn candles_layer_norm_is_stopped_in_the_first_iteration() {
 #[test]
 fn sconces_layer_norm_and_parameters_allowed_by_name_pass() {
     let report = Normed::new(false).train(&plan());
-    assert!(matches!(report.outcome, Outcome::Completed), "{report:?}");
+    assert!(
+        matches!(report.outcome, RunOutcome::Completed),
+        "{report:?}"
+    );
     assert_eq!(report.updates, 4);
     let mut task = Normed::new(true);
     let weight = |task: &Normed| -> Vec<f32> {
@@ -134,12 +137,15 @@ fn sconces_layer_norm_and_parameters_allowed_by_name_pass() {
     };
     let before = weight(&task);
     let allowed = ["fc1.weight", "fc1.bias", "norm.weight", "norm.bias"];
-    let plan = Plan {
+    let plan = TrainingPlan {
         allow_missing_gradients: allowed.map(str::to_owned).to_vec(),
         ..plan()
     };
     let report = task.train(&plan);
-    assert!(matches!(report.outcome, Outcome::Completed), "{report:?}");
+    assert!(
+        matches!(report.outcome, RunOutcome::Completed),
+        "{report:?}"
+    );
     assert_eq!(
         weight(&task),
         before,

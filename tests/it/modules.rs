@@ -6,7 +6,7 @@ use candle_core::{Device, Tensor, Var};
 use sconce::data::order;
 use sconce::loss::cross_entropy;
 use sconce::optim::Sgd;
-use sconce::run::{Outcome, Plan};
+use sconce::run::{RunOutcome, TrainingPlan};
 use sconce::task::Task;
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor;
@@ -69,14 +69,14 @@ impl Hook for Tap {
     }
 }
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> TrainingPlan {
+    TrainingPlan {
         seed: 4,
         epochs: 1,
         batch_size: 16,
         validate_every: 0,
         test: false,
-        ..Plan::default()
+        ..TrainingPlan::default()
     }
 }
 
@@ -168,7 +168,7 @@ fn a_module_hook_sees_for_every_layer_what_a_direct_computation_gives() {
         vec![linked::<Tap>(&json!({}), shared)]
     });
     assert!(
-        matches!(report.outcome, Outcome::Completed),
+        matches!(report.outcome, RunOutcome::Completed),
         "{:?}",
         report.outcome
     );
@@ -349,7 +349,7 @@ fn a_hook_listens_at_modules_when_it_says_so() {
         vec![linked::<NowAndThen>(&json!({}), shared)]
     });
     assert!(
-        matches!(report.outcome, Outcome::Completed),
+        matches!(report.outcome, RunOutcome::Completed),
         "{:?}",
         report.outcome
     );

@@ -9,7 +9,7 @@ use candle_core::{DType, Device, Tensor};
 use sconce::data::{Inputs, Targets};
 use sconce::gradients::Gradients;
 use sconce::loss::cross_entropy;
-use sconce::nn::{Model, ModelConfig, Moment, Network, Pass, Signal};
+use sconce::nn::{Model, ModelConfig, Network, Pass, PassPosition, Signal};
 use sconce::optim::{AdamW, Optimizer};
 use sconce::parameters::Parameters;
 use sconce::weights;
@@ -141,7 +141,7 @@ fn losses(task: &str, dtype: DType, size: usize, reference: &Reference, steps: u
     let mut found = Vec::new();
     for step in 0..steps {
         let (x, y) = batch(task, step % reference.batches, size, dtype);
-        let mut pass = Pass::training().at(Moment::default());
+        let mut pass = Pass::training().at(PassPosition::default());
         let outputs = network.forward(&x, &mut pass).expect("forward");
         let outputs = outputs.flatten_to(outputs.rank() - 2).expect("rows");
         let loss = cross_entropy(&outputs, &y.flatten_all().expect("flat")).expect("a loss");

@@ -5,7 +5,7 @@ use sconce::gradients::Gradients;
 use sconce::loss::cross_entropy;
 use sconce::nn::Pass;
 use sconce::optim::{Optimizer, Sgd};
-use sconce::run::{Outcome, Plan};
+use sconce::run::{RunOutcome, TrainingPlan};
 use sconce::task::Task;
 use sconce_plugin_api::Phase;
 use sconce_tests::in_process::{bits, loaded, mlp_task, train_with};
@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 const PLUGIN: &str = "sconce-fixture-tensors";
 const DECAY: f32 = 0.75;
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> TrainingPlan {
+    TrainingPlan {
         seed: 9,
         epochs: 2,
         batch_size: 16,
-        ..Plan::default()
+        ..TrainingPlan::default()
     }
 }
 
@@ -93,7 +93,7 @@ fn a_validation_sees_the_averages_and_the_training_goes_on_with_the_parameters()
         vec![loaded(PLUGIN, "average", &json!({"decay": DECAY}), shared)]
     });
     assert!(
-        matches!(report.outcome, Outcome::Completed),
+        matches!(report.outcome, RunOutcome::Completed),
         "{:?}",
         report.outcome
     );

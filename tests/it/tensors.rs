@@ -7,7 +7,7 @@ use sconce::loss::cross_entropy;
 use sconce::nn::{Model, Pass};
 use sconce::optim::{Optimizer, Sgd};
 use sconce::parameters::Parameters;
-use sconce::run::{Outcome, Plan};
+use sconce::run::{RunOutcome, TrainingPlan};
 use sconce::task::{Supervised, Task};
 use sconce_plugin_api::Phase;
 use sconce_tests::in_process::{bits, loaded, mlp, mlp_task, train_with};
@@ -121,7 +121,7 @@ const MAX_NORM: f64 = 0.5;
 const RATE: f32 = 0.01;
 
 /// Trains with the plugin's `clip` and `decay`.
-fn with_hooks(plan: &Plan) -> Vec<u32> {
+fn with_hooks(plan: &TrainingPlan) -> Vec<u32> {
     let mut task = task();
     let report = train_with(&mut task, &mut Sgd::new(0.1), plan, |shared| {
         vec![
@@ -130,7 +130,7 @@ fn with_hooks(plan: &Plan) -> Vec<u32> {
         ]
     });
     assert!(
-        matches!(report.outcome, Outcome::Completed),
+        matches!(report.outcome, RunOutcome::Completed),
         "{:?}",
         report.outcome
     );
@@ -140,7 +140,7 @@ fn with_hooks(plan: &Plan) -> Vec<u32> {
 }
 
 /// The same arithmetic without any hook.
-fn by_hand(plan: &Plan) -> Vec<u32> {
+fn by_hand(plan: &TrainingPlan) -> Vec<u32> {
     let task = task();
     let data = task.data(Phase::Train).expect("data");
     let mut parameters = Parameters::new(3, DType::F32, &Device::Cpu);
@@ -198,13 +198,13 @@ fn by_hand(plan: &Plan) -> Vec<u32> {
 
 #[test]
 fn clipping_and_decay_in_a_plugin_are_bit_for_bit_the_same_arithmetic_in_the_host() {
-    let plan = Plan {
+    let plan = TrainingPlan {
         seed: 9,
         epochs: 3,
         batch_size: 16,
         validate_every: 0,
         test: false,
-        ..Plan::default()
+        ..TrainingPlan::default()
     };
     assert_eq!(with_hooks(&plan), by_hand(&plan));
 }

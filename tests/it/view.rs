@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use sconce::optim::{AdamW, Optimizer, OptimizerConfig};
-use sconce::run::{self, Plan};
+use sconce::run::{self, TrainingPlan};
 use sconce::task::Task;
 use sconce_plugin_api::{TaskFacts, prelude::*};
 use sconce_tests::in_process::{linked, mlp_task, train_with};
@@ -69,11 +69,11 @@ impl Hook for Viewer {
 
 #[test]
 fn a_hook_sees_names_shapes_variables_and_the_optimizers_moments() {
-    let plan = Plan {
+    let plan = TrainingPlan {
         seed: 4,
         batch_size: 20,
         test: false,
-        ..Plan::default()
+        ..TrainingPlan::default()
     };
     let mut task = mlp_task(&[8], 40, 0);
     let mut optimizer = AdamW::new(0.01);
@@ -81,7 +81,7 @@ fn a_hook_sees_names_shapes_variables_and_the_optimizers_moments() {
         vec![linked::<Viewer>(&json!({}), shared)]
     });
     assert!(
-        matches!(report.outcome, run::Outcome::Completed),
+        matches!(report.outcome, run::RunOutcome::Completed),
         "{:?}",
         report.outcome
     );
@@ -138,7 +138,9 @@ fn parameter_groups_have_rates_of_their_own() {
     let mut task = mlp_task(&[8], 16, 0);
     let mut built = config.build(task.parameters()).expect("an optimizer");
     let before: Vec<f32> = first_layer(&task);
-    train_with(&mut task, built.as_mut(), &Plan::default(), |_| Vec::new());
+    train_with(&mut task, built.as_mut(), &TrainingPlan::default(), |_| {
+        Vec::new()
+    });
     assert_eq!(first_layer(&task), before, "a rate of zero");
 
     let run = |ask: serde_json::Value| {

@@ -3,10 +3,10 @@
 use std::sync::Mutex;
 
 use sconce::optim::{AdamW, Optimizer};
-use sconce::run::{Outcome as RunOutcome, Plan};
+use sconce::run::{RunOutcome, TrainingPlan};
 use sconce_plugin_api::TaskFacts;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::testing::{End, Request, ScriptedRun};
+use sconce_plugin_api::testing::{Request, RunEnd, ScriptedRun};
 use sconce_tests::in_process::{linked, mlp_task, train_with};
 use serde_json::{Value, json};
 
@@ -212,13 +212,13 @@ fn calls() -> Vec<String> {
 fn in_the_host(orders: &Value) -> (Vec<String>, RunOutcome) {
     let mut task = mlp_task(&[4], 20, 10);
     let mut optimizer = AdamW::new(0.01);
-    let plan = Plan {
+    let plan = TrainingPlan {
         epochs: 3,
         batch_size: 5,
         eval_batch_size: 5,
         accumulate: 2,
         initial_validation: true,
-        ..Plan::default()
+        ..TrainingPlan::default()
     };
     let optimizer: &mut dyn Optimizer = &mut optimizer;
     let report = train_with(&mut task, optimizer, &plan, |shared| {
@@ -502,7 +502,7 @@ fn what_the_host_refuses_is_refused_in_its_words() {
         let at = failed.at.expect("in a call");
         assert_eq!((at.point, at.iteration), (Point::AfterIter, 1), "{what}");
         assert_eq!(failed.is_panic, what == "panic");
-        assert!(matches!(failed.seen.end(), End::Failed { .. }));
+        assert!(matches!(failed.seen.end(), RunEnd::Failed { .. }));
     }
     for (config, message) in [
         (json!({"what": "fail-at-once"}), "not with me"),
@@ -613,7 +613,7 @@ fn a_task_that_fails_ends_the_run_as_in_the_host() {
     let seen = run
         .drive::<Recorder>(json!({}))
         .expect("not the hook's fault");
-    let end = End::Failed {
+    let end = RunEnd::Failed {
         error: "no memory".to_owned(),
     };
     assert_eq!(seen.end(), &end);

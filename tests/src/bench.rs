@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use candle_core::{DType, Device};
-use sconce::bridge::Shared;
+use sconce::bridge::BridgeState;
 use sconce::data::{self, DataConfig, SyntheticDigitsConfig};
 use sconce::dispatch::Dispatcher;
 use sconce::log::MemoryLog;
 use sconce::optim::AdamW;
 use sconce::parameters::Parameters;
-use sconce::run::{Plan, Report, Trainer};
+use sconce::run::{RunReport, Trainer, TrainingPlan};
 use sconce::task::Supervised;
 use sconce_dispatch::noop_hooks_of;
 
@@ -21,7 +21,7 @@ use crate::in_process::mlp;
 /// # Panics
 ///
 /// If the plugin can't be built or loaded.
-pub fn noop_hooks(count: usize, shared: &Shared<'_>) -> Dispatcher {
+pub fn noop_hooks(count: usize, shared: &BridgeState<'_>) -> Dispatcher {
     noop_hooks_of(&artifacts().plugin("sconce-fixture-noop"), count, shared)
 }
 
@@ -44,9 +44,9 @@ pub fn digits_task() -> Supervised {
 }
 
 /// Trains a task with `hooks` no-op hooks.
-pub fn train(task: &mut Supervised, plan: &Plan, hooks: usize) -> Report {
+pub fn train(task: &mut Supervised, plan: &TrainingPlan, hooks: usize) -> RunReport {
     let log = MemoryLog::default();
-    let shared = Shared::new(&log);
+    let shared = BridgeState::new(&log);
     let hooks = noop_hooks(hooks, &shared);
     let mut optimizer = AdamW::new(1e-3);
     Trainer::new(task, &mut optimizer, hooks, &shared, plan.clone()).run()

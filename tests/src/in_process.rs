@@ -3,18 +3,18 @@
 use std::path::Path;
 
 use candle_core::{DType, Device};
-use sconce::bridge::Shared;
+use sconce::bridge::BridgeState;
 use sconce::data::{self, DataConfig, Targets};
-use sconce::dispatch::{Dispatcher, Hook, HookSpec};
+use sconce::dispatch::{Dispatcher, HookSpec, LoadedHook};
 use sconce::log::MemoryLog;
 use sconce::nn::models::MlpConfig;
 use sconce::nn::{ModelConfig, Network, Signal};
 use sconce::optim::Optimizer;
 use sconce::parameters::Parameters;
 use sconce::plugin::inspect;
-use sconce::plugin::instance::Instance;
+use sconce::plugin::instance::HookInstance;
 use sconce::plugin::library::Library;
-use sconce::run::{Plan, Report, Trainer};
+use sconce::run::{RunReport, Trainer, TrainingPlan};
 use sconce::task::{Supervised, Task};
 pub use sconce_dispatch::create;
 use sconce_dispatch::setup;
@@ -29,11 +29,11 @@ use crate::artifacts;
 /// # Panics
 ///
 /// If the plugin can't be opened or the hook can't be created.
-pub fn loaded(package: &str, kind: &str, config: &Value, shared: &Shared<'_>) -> Hook {
+pub fn loaded(package: &str, kind: &str, config: &Value, shared: &BridgeState<'_>) -> LoadedHook {
     let library = Library::open(&artifacts().plugin(package)).expect("it can be opened");
     shared.register(kind);
     let instance = create(&library, kind, &config.to_string(), shared).expect("it is created");
-    Hook::new(spec_in(package, kind), instance)
+    LoadedHook::new(spec_in(package, kind), instance)
 }
 
 /// The host's description of a plugin's hook.
@@ -57,11 +57,11 @@ pub fn spec_in(package: &str, kind: &str) -> HookSpec {
 /// # Panics
 ///
 /// If it is not created.
-pub fn linked<H: HookKind>(config: &Value, shared: &Shared<'_>) -> Hook {
+pub fn linked<H: HookKind>(config: &Value, shared: &BridgeState<'_>) -> LoadedHook {
     let metadata: HookMetadata = serde_json::from_str(H::METADATA).expect("metadata is JSON");
     shared.register(H::NAME);
-    let instance = Instance::linked::<H>(&config.to_string(), &setup(H::NAME, shared));
-    Hook::new(spec(&metadata), instance.expect("it is created"))
+    let instance = HookInstance::linked::<H>(&config.to_string(), &setup(H::NAME, shared));
+    LoadedHook::new(spec(&metadata), instance.expect("it is created"))
 }
 
 fn spec(metadata: &HookMetadata) -> HookSpec {
@@ -119,11 +119,11 @@ pub fn mlp_task(hidden: &[usize], train: usize, val: usize) -> Supervised {
 pub fn train_with(
     task: &mut dyn Task,
     optimizer: &mut dyn Optimizer,
-    plan: &Plan,
-    hooks: impl FnOnce(&Shared<'_>) -> Vec<Hook>,
-) -> Report {
+    plan: &TrainingPlan,
+    hooks: impl FnOnce(&BridgeState<'_>) -> Vec<LoadedHook>,
+) -> RunReport {
     let log = MemoryLog::default();
-    let shared = Shared::new(&log);
+    let shared = BridgeState::new(&log);
     let hooks = Dispatcher::new(hooks(&shared));
     Trainer::new(task, optimizer, hooks, &shared, plan.clone()).run()
 }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use sconce::data::Splits;
 use sconce::manifest::Manifest;
-use sconce::session::Failure;
+use sconce::session::StartFailure;
 use sconce::task::Task;
 
 use task::Reconstruction;
@@ -20,9 +20,9 @@ use task::Reconstruction;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn build(manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure> {
+fn build(manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, StartFailure> {
     let config = manifest.task.clone().unwrap_or_default();
-    let data = data.ok_or_else(|| Failure::task("the manifest has no `data`"))?;
+    let data = data.ok_or_else(|| StartFailure::task("the manifest has no `data`"))?;
     Ok(Box::new(Reconstruction::new(
         &serde_json::from_value(config)?,
         manifest.seed,

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use sconce::data::Splits;
 use sconce::manifest::Manifest;
-use sconce::session::{self, Failure};
+use sconce::session::{self, StartFailure};
 use sconce::task::Task;
 
 use task::Distillation;
@@ -19,7 +19,7 @@ use task::Distillation;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn build(manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure> {
+fn build(manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, StartFailure> {
     let student = session::build_task(manifest, data)?;
     Ok(Box::new(Distillation::new(student)))
 }

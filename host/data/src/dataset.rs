@@ -7,7 +7,7 @@ use candle_core::Tensor;
 
 use sconce_nn::{Inputs, Targets};
 
-use super::{Error, Vocabulary};
+use super::{DataError, Vocabulary};
 
 /// A data set with random access to its samples.
 pub trait Dataset: Send + Sync {
@@ -49,14 +49,14 @@ pub trait Dataset: Send + Sync {
     /// # Errors
     ///
     /// If the file is invalid, or samples of this kind can't come from one.
-    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
-        Err(Error::NotOpened {
+    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
+        Err(DataError::NotOpened {
             file: file.to_owned(),
         })
     }
 
     /// Returns where the sample at `index` comes from; none if not from a file.
-    fn origin(&self, _index: u32) -> Option<Origin> {
+    fn origin(&self, _index: u32) -> Option<SampleOrigin> {
         None
     }
 
@@ -79,12 +79,12 @@ pub trait Dataset: Send + Sync {
 
     /// Returns the samples at `indices`, in that order. Random augmentation is keyed by a sample's index
     /// and `epoch`, the number of completed training epochs, never by the time of the call.
-    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, Error>;
+    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, DataError>;
 }
 
 /// Source of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SampleOrigin {
     /// Index of the row, record or image in the file, from 0; a header is not counted.
     Row(usize),
     /// Name of the sample's own file, relative to its directory.

@@ -7,7 +7,7 @@ use super::{CifarError, ImageFolderError, ImagesError, TextError};
 
 /// A data set that can't be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum DataError {
     /// A file does not exist.
     #[error(
         "can't read `{}`: there is no such file; relative paths start at the manifest's directory",
@@ -245,10 +245,10 @@ pub enum Error {
     },
     /// A table can't be used.
     #[error(transparent)]
-    Csv(#[from] super::csv::Error),
+    Csv(#[from] super::csv::CsvError),
     /// Arrays can't be used.
     #[error(transparent)]
-    Arrays(#[from] super::arrays::Error),
+    Arrays(#[from] super::arrays::ArrayError),
     /// Samples of this kind can't be read from a file for predictions.
     #[error(
         "can't read samples to predict from `{}`: the manifest's data has no files of that kind; \

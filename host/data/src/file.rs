@@ -5,26 +5,26 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-use super::Error;
+use super::DataError;
 use crate::regular_file::read_regular;
 use crate::signature::{self, GZIP, Signature};
 
 /// Returns the bytes of a file.
-pub(super) fn contents(file: &Path) -> Result<Vec<u8>, Error> {
+pub(super) fn contents(file: &Path) -> Result<Vec<u8>, DataError> {
     read_regular(file).map_err(|error| unreadable(file, error))
 }
 
 /// Returns the error for a file that could not be opened or read.
-pub(super) fn unreadable(file: &Path, source: io::Error) -> Error {
+pub(super) fn unreadable(file: &Path, source: io::Error) -> DataError {
     let file = file.to_owned();
     match source.kind() {
-        io::ErrorKind::NotFound => Error::Missing { file },
-        _ => Error::Read { file, source },
+        io::ErrorKind::NotFound => DataError::Missing { file },
+        _ => DataError::Read { file, source },
     }
 }
 
 /// Returns the bytes of a file, decompressed if gzipped; other compressed files are refused.
-pub(super) fn unpacked(file: &Path) -> Result<Vec<u8>, Error> {
+pub(super) fn unpacked(file: &Path) -> Result<Vec<u8>, DataError> {
     let bytes = contents(file)?;
     let is_gzipped = bytes.starts_with(GZIP);
     let bytes = if is_gzipped {
@@ -38,10 +38,10 @@ pub(super) fn unpacked(file: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-fn gunzipped(file: &Path, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+fn gunzipped(file: &Path, bytes: &[u8]) -> Result<Vec<u8>, DataError> {
     let mut unpacked = Vec::new();
     let result = MultiGzDecoder::new(bytes).read_to_end(&mut unpacked);
-    result.map_err(|source| Error::Damaged {
+    result.map_err(|source| DataError::Damaged {
         file: file.to_owned(),
         source,
     })?;
@@ -49,8 +49,8 @@ fn gunzipped(file: &Path, bytes: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 /// Returns the error for a file of another format than the requested one.
-pub(super) fn other_format(file: &Path, found: Signature, is_gzipped: bool) -> Error {
-    Error::OtherFormat {
+pub(super) fn other_format(file: &Path, found: Signature, is_gzipped: bool) -> DataError {
+    DataError::OtherFormat {
         file: file.to_owned(),
         what: if is_gzipped {
             format!("gzipped, and in that {}", found.what)

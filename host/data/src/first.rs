@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Batch, Dataset, Error, Inputs, Origin, Targets, Vocabulary};
+use super::{Batch, DataError, Dataset, Inputs, SampleOrigin, Targets, Vocabulary};
 
 /// The first samples of a data set, as a data set.
 pub struct First {
@@ -44,11 +44,11 @@ impl Dataset for First {
         self.whole.vocabulary()
     }
 
-    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
+    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
         self.whole.open(file)
     }
 
-    fn origin(&self, index: u32) -> Option<Origin> {
+    fn origin(&self, index: u32) -> Option<SampleOrigin> {
         self.whole.origin(index)
     }
 
@@ -66,7 +66,7 @@ impl Dataset for First {
         std::iter::once(all).chain(self.whole.describe()).collect()
     }
 
-    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, Error> {
+    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, DataError> {
         self.whole.gather(indices, epoch)
     }
 }

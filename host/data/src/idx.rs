@@ -9,7 +9,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-use super::Error;
+use super::DataError;
 use super::file::unreadable;
 use super::pixels::Pixels;
 use crate::regular_file::open_regular;
@@ -36,29 +36,29 @@ pub(super) struct IdxImages {
 
 /// Role of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum IdxRole {
     Images,
     Labels,
 }
 
-impl Role {
+impl IdxRole {
     fn name(self) -> &'static str {
         match self {
-            Role::Images => "images",
-            Role::Labels => "labels",
+            IdxRole::Images => "images",
+            IdxRole::Labels => "labels",
         }
     }
 
     fn ranks(self) -> (&'static [u8], &'static str) {
         match self {
-            Role::Images => (&[3, 4], "3 or 4"),
-            Role::Labels => (&[1], "1"),
+            IdxRole::Images => (&[3, 4], "3 or 4"),
+            IdxRole::Labels => (&[1], "1"),
         }
     }
 }
 
 /// Reads a complete file.
-pub(super) fn read(path: &Path, role: Role) -> Result<Idx, Error> {
+pub(super) fn read(path: &Path, role: IdxRole) -> Result<Idx, DataError> {
     let mut reader = Reader::open(path)?;
     let dimensions = reader.header(role)?;
     let bytes = reader.elements(&dimensions)?;
@@ -67,9 +67,9 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Idx, Error> {
 }
 
 /// Reads a file of images, or leaves its pixels on disk if it is plain and has more than `most` bytes.
-pub(super) fn images(path: &Path, most: u64) -> Result<IdxImages, Error> {
+pub(super) fn images(path: &Path, most: u64) -> Result<IdxImages, DataError> {
     let mut reader = Reader::open(path)?;
-    let dimensions = reader.header(Role::Images)?;
+    let dimensions = reader.header(IdxRole::Images)?;
     let count = reader.count(&dimensions)?;
     let is_left = count > most && !reader.gzipped;
     let pixels = if is_left && reader.size == reader.position + count {
@@ -92,14 +92,14 @@ fn in_memory(dimensions: &[u32]) -> Vec<usize> {
 }
 
 /// An opened file.
-struct Source {
+struct IdxFile {
     reader: Box<dyn Read>,
     gzipped: bool,
     size: u64,
 }
 
-impl Source {
-    fn open(path: &Path) -> Result<Source, Error> {
+impl IdxFile {
+    fn open(path: &Path) -> Result<IdxFile, DataError> {
         let failed = |error| unreadable(path, error);
         let mut file = open_regular(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
@@ -111,7 +111,7 @@ impl Source {
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
         let gzipped = start == [0x1f, 0x8b];
         let file = BufReader::new(file);
-        Ok(Source {
+        Ok(IdxFile {
             reader: if gzipped {
                 Box::new(MultiGzDecoder::new(file))
             } else {
@@ -136,8 +136,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn open(path: &Path) -> Result<Reader<'_>, Error> {
-        let source = Source::open(path)?;
+    fn open(path: &Path) -> Result<Reader<'_>, DataError> {
+        let source = IdxFile::open(path)?;
         Ok(Reader {
             inner: source.reader,
             path,
@@ -149,25 +149,25 @@ impl Reader<'_> {
     }
 
     /// Reads the header, checks its type and rank, and returns the dimensions.
-    fn header(&mut self, role: Role) -> Result<Vec<u32>, Error> {
+    fn header(&mut self, role: IdxRole) -> Result<Vec<u32>, DataError> {
         let magic = self.array()?;
         let [first, second, element, rank] = magic;
         if (first, second) != (0, 0) {
-            return Err(Error::Magic {
+            return Err(DataError::Magic {
                 file: self.path.to_owned(),
                 found: magic,
                 looks_like: looks_like(magic),
             });
         }
         if element != UNSIGNED_BYTE {
-            return Err(Error::ElementType {
+            return Err(DataError::ElementType {
                 file: self.path.to_owned(),
                 found: element,
             });
         }
         let (ranks, wanted) = role.ranks();
         if !ranks.contains(&rank) {
-            return Err(Error::Rank {
+            return Err(DataError::Rank {
                 file: self.path.to_owned(),
                 role: role.name(),
                 wanted,
@@ -179,10 +179,10 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn elements(&mut self, dimensions: &[u32]) -> Result<Vec<u8>, Error> {
+    fn elements(&mut self, dimensions: &[u32]) -> Result<Vec<u8>, DataError> {
         let count = self.count(dimensions)?;
         if count == 0 {
-            return Err(Error::Empty {
+            return Err(DataError::Empty {
                 file: self.path.to_owned(),
             });
         }
@@ -192,14 +192,14 @@ impl Reader<'_> {
             return Err(self.truncated(expected));
         }
         if !self.take(1)?.is_empty() {
-            return Err(Error::Trailing {
+            return Err(DataError::Trailing {
                 file: self.path.to_owned(),
                 expected,
                 gzipped: self.gzipped,
             });
         }
         if self.cut_off {
-            return Err(Error::Damaged {
+            return Err(DataError::Damaged {
                 file: self.path.to_owned(),
                 source: io::Error::other("it is truncated, the checksum at its end is missing"),
             });
@@ -208,7 +208,7 @@ impl Reader<'_> {
     }
 
     /// Returns the number of elements, if the file can hold them.
-    fn count(&self, dimensions: &[u32]) -> Result<u64, Error> {
+    fn count(&self, dimensions: &[u32]) -> Result<u64, DataError> {
         let product = dimensions
             .iter()
             .try_fold(1_u64, |product, &size| product.checked_mul(u64::from(size)));
@@ -220,7 +220,7 @@ impl Reader<'_> {
         };
         match product {
             Some(count) if count <= most => Ok(count),
-            _ => Err(Error::Absurd {
+            _ => Err(DataError::Absurd {
                 file: self.path.to_owned(),
                 dimensions: dimensions.to_vec(),
                 size: self.size,
@@ -228,14 +228,14 @@ impl Reader<'_> {
         }
     }
 
-    fn array(&mut self) -> Result<[u8; 4], Error> {
+    fn array(&mut self) -> Result<[u8; 4], DataError> {
         let expected = self.position + 4;
         let bytes = self.take(4)?;
         <[u8; 4]>::try_from(bytes).map_err(|_| self.truncated(expected))
     }
 
     /// Reads up to `count` bytes.
-    fn take(&mut self, count: u64) -> Result<Vec<u8>, Error> {
+    fn take(&mut self, count: u64) -> Result<Vec<u8>, DataError> {
         let mut bytes = Vec::new();
         let result = self.inner.by_ref().take(count).read_to_end(&mut bytes);
         self.position += bytes.len() as u64;
@@ -246,19 +246,19 @@ impl Reader<'_> {
                 self.cut_off = true;
                 Ok(bytes)
             }
-            Err(source) if self.gzipped => Err(Error::Damaged {
+            Err(source) if self.gzipped => Err(DataError::Damaged {
                 file: self.path.to_owned(),
                 source,
             }),
-            Err(source) => Err(Error::Read {
+            Err(source) => Err(DataError::Read {
                 file: self.path.to_owned(),
                 source,
             }),
         }
     }
 
-    fn truncated(&self, expected: u64) -> Error {
-        Error::Truncated {
+    fn truncated(&self, expected: u64) -> DataError {
+        DataError::Truncated {
             file: self.path.to_owned(),
             expected,
             found: self.position,

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 
-use super::idx::{self, Role};
+use super::idx::{self, IdxRole};
 use super::pixels::{MOST_IN_MEMORY, Pixels};
-use super::{Batch, Dataset, Error, Origin, Targets};
-pub(super) use assembly::{Assembly, Opener, Own};
+use super::{Batch, DataError, Dataset, SampleOrigin, Targets};
+pub(super) use assembly::{Assembly, Opener, OwnImages};
 use augmentation::Augmentation;
 pub use config::{AugmentConfig, CropConfig, Flip, MeanDeviation, NormaliseConfig, NormaliseRule};
 pub use error::ImagesError;
@@ -28,12 +28,12 @@ pub struct Images {
     /// Channels, height, width.
     shape: [usize; 3],
     labels: Vec<u32>,
-    source: Source,
+    source: ImageSource,
 }
 
 /// Source of images, for the origin of samples.
 #[derive(Clone, Debug)]
-enum Source {
+enum ImageSource {
     /// The images were generated.
     Nothing,
     /// Files with many images, one after the other.
@@ -50,37 +50,37 @@ impl Images {
             pixels: Pixels::Memory(pixels),
             shape,
             labels,
-            source: Source::Nothing,
+            source: ImageSource::Nothing,
         }
     }
 
     /// Marks the images as records of one or several files, in order.
     pub(super) fn of_records(mut self) -> Images {
-        self.source = Source::Records;
+        self.source = ImageSource::Records;
         self
     }
 
     /// Marks the images as coming from one file each.
     pub(super) fn of_files(mut self, names: Vec<String>) -> Images {
-        self.source = Source::Files(names.into());
+        self.source = ImageSource::Files(names.into());
         self
     }
 
     /// Returns the source of an image.
-    fn origin(&self, image: usize) -> Option<Origin> {
+    fn origin(&self, image: usize) -> Option<SampleOrigin> {
         match &self.source {
-            Source::Nothing => None,
-            Source::Records => Some(Origin::Row(image)),
-            Source::Files(names) => names.get(image).cloned().map(Origin::File),
+            ImageSource::Nothing => None,
+            ImageSource::Records => Some(SampleOrigin::Row(image)),
+            ImageSource::Files(names) => names.get(image).cloned().map(SampleOrigin::File),
         }
     }
 
     /// Reads images and labels from IDX files, and checks that they match.
-    pub(super) fn read(images: &Path, labels: &Path, classes: usize) -> Result<Images, Error> {
+    pub(super) fn read(images: &Path, labels: &Path, classes: usize) -> Result<Images, DataError> {
         let (pixels, shape, count) = read_pixels(images)?;
-        let marks = idx::read(labels, Role::Labels)?;
+        let marks = idx::read(labels, IdxRole::Labels)?;
         if count != marks.bytes.len() {
-            return Err(Error::CountMismatch {
+            return Err(DataError::CountMismatch {
                 images_file: images.to_owned(),
                 labels_file: labels.to_owned(),
                 images: count,
@@ -92,7 +92,7 @@ impl Images {
             .iter()
             .position(|&label| usize::from(label) >= classes);
         if let Some(index) = wrong {
-            return Err(Error::Label {
+            return Err(DataError::Label {
                 file: labels.to_owned(),
                 index,
                 label: marks.bytes.get(index).copied().unwrap_or(0),
@@ -104,18 +104,18 @@ impl Images {
             pixels,
             shape,
             labels,
-            source: Source::Records,
+            source: ImageSource::Records,
         })
     }
 
     /// Reads images from an IDX file, with placeholder labels.
-    pub(super) fn unlabelled(file: &Path) -> Result<Images, Error> {
+    pub(super) fn unlabelled(file: &Path) -> Result<Images, DataError> {
         let (pixels, shape, count) = read_pixels(file)?;
         Ok(Images {
             pixels,
             shape,
             labels: vec![0; count],
-            source: Source::Records,
+            source: ImageSource::Records,
         })
     }
 
@@ -140,7 +140,7 @@ impl Images {
         &'a self,
         index: usize,
         buffer: &'a mut Vec<u8>,
-    ) -> Result<Option<(&'a [u8], u32)>, Error> {
+    ) -> Result<Option<(&'a [u8], u32)>, DataError> {
         let Some(&label) = self.labels.get(index) else {
             return Ok(None);
         };
@@ -151,7 +151,7 @@ impl Images {
 }
 
 /// Reads the pixels of an IDX file of images, with their shape and count.
-fn read_pixels(file: &Path) -> Result<(Pixels, [usize; 3], usize), Error> {
+fn read_pixels(file: &Path) -> Result<(Pixels, [usize; 3], usize), DataError> {
     let images = idx::images(file, MOST_IN_MEMORY)?;
     let shape = match images.dimensions[..] {
         [_, height, width] => [1, height, width],
@@ -161,7 +161,7 @@ fn read_pixels(file: &Path) -> Result<(Pixels, [usize; 3], usize), Error> {
     };
     let count = images.dimensions.first().copied().unwrap_or(0);
     if u32::try_from(count).is_err() {
-        return Err(Error::TooMany(count as u64));
+        return Err(DataError::TooMany(count as u64));
     }
     Ok((images.pixels, shape, count))
 }
@@ -216,10 +216,10 @@ impl ImageDataset {
     }
 
     /// Creates a data set of all images in `own` with the same preparation; they must have the same shape.
-    fn all_of(&self, own: Own) -> Result<ImageDataset, Error> {
-        let Own { images, file } = own;
+    fn all_of(&self, own: OwnImages) -> Result<ImageDataset, DataError> {
+        let OwnImages { images, file } = own;
         if images.shape != self.images.shape {
-            return Err(Error::Shape {
+            return Err(DataError::Shape {
                 file,
                 wanted: self.images.shape.to_vec(),
                 found: images.shape.to_vec(),
@@ -233,12 +233,16 @@ impl ImageDataset {
     }
 
     /// Returns the bytes and the class of a sample.
-    fn sample<'a>(&'a self, index: u32, buffer: &'a mut Vec<u8>) -> Result<(&'a [u8], u32), Error> {
+    fn sample<'a>(
+        &'a self,
+        index: u32,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<(&'a [u8], u32), DataError> {
         let image = match self.indices.get(index as usize) {
             Some(&image) => self.images.image(image as usize, buffer)?,
             None => None,
         };
-        image.ok_or(Error::Index {
+        image.ok_or(DataError::Index {
             index,
             count: self.len(),
         })
@@ -259,13 +263,13 @@ impl Dataset for ImageDataset {
     }
 
     /// Opens the images of a file of the source's kind.
-    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
+    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
         let Some(open) = &self.opener else {
-            return Err(Error::NotOpened {
+            return Err(DataError::NotOpened {
                 file: file.to_owned(),
             });
         };
-        let opened = self.all_of(Own {
+        let opened = self.all_of(OwnImages {
             images: open(file)?,
             file: file.to_owned(),
         })?;
@@ -275,7 +279,7 @@ impl Dataset for ImageDataset {
         }))
     }
 
-    fn origin(&self, index: u32) -> Option<Origin> {
+    fn origin(&self, index: u32) -> Option<SampleOrigin> {
         let image = *self.indices.get(index as usize)?;
         self.images.origin(image as usize)
     }
@@ -310,7 +314,7 @@ impl Dataset for ImageDataset {
         ))
     }
 
-    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, Error> {
+    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, DataError> {
         let shape @ [channels, height, width] = self.images.shape;
         let mut inputs = Vec::with_capacity(indices.len() * channels * height * width);
         let mut targets = Vec::with_capacity(indices.len());

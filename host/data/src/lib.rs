@@ -59,8 +59,8 @@ use std::sync::Arc;
 
 pub use cifar::{CifarConfig, CifarError, CifarLabels, CifarVersion};
 pub use config::{DataConfig, IdxConfig, SyntheticDigitsConfig};
-pub use dataset::{Batch, Dataset, Origin};
-pub use error::Error;
+pub use dataset::{Batch, Dataset, SampleOrigin};
+pub use error::DataError;
 pub use first::First;
 pub use grammar::GrammarConfig;
 pub use image_folder::{ColourMode, ImageFolderConfig, ImageFolderError, Undecodable};

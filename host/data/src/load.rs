@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::config::digits;
-use super::images::{Assembly, AugmentConfig, NormaliseConfig, Own};
+use super::images::{Assembly, AugmentConfig, NormaliseConfig, OwnImages};
 use super::split::{self, Part, Parts};
 use super::{
-    DataConfig, Error, IdxConfig, Images, Splits, SyntheticDigitsConfig, arrays, cifar, csv,
+    DataConfig, DataError, IdxConfig, Images, Splits, SyntheticDigitsConfig, arrays, cifar, csv,
     grammar, image_folder, regression, synthetic_digits, text, two_moons,
 };
 
@@ -16,7 +16,7 @@ use super::{
 /// # Errors
 ///
 /// Errors in files, labels or splits; all of them are found here, before training.
-pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
+pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
     match config {
         DataConfig::Idx(config) => load_idx(config, base, seed),
         DataConfig::Cifar(config) => cifar::load(config, base, seed),
@@ -32,12 +32,12 @@ pub fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Splits, Error
     }
 }
 
-fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
+fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
     let classes = &config.classes;
     let read = |(pixels, labels): (&Path, &Path)| {
         let file = base.join(pixels);
         let images = Images::read(&file, &base.join(labels), classes.len())?;
-        Ok::<_, Error>(Own { images, file })
+        Ok::<_, DataError>(OwnImages { images, file })
     };
     let images = read((&config.images, &config.labels))?.images;
     let total = images.count();
@@ -55,7 +55,7 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, Error>
     assembly.splits(images, parts, val.try_map(read)?, test.try_map(read)?)
 }
 
-fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Error> {
+fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, DataError> {
     synthetic_digits::check(config)?;
     let parts = Parts {
         train: (0..config.train as u32).collect(),
@@ -65,7 +65,7 @@ fn load_digits(config: &SyntheticDigitsConfig, seed: u64) -> Result<Splits, Erro
         if count == 0 {
             return Part::Nothing;
         }
-        Part::Own(Own {
+        Part::Own(OwnImages {
             images: synthetic_digits::draw(config, seed, phase, count),
             file: PathBuf::from(phase),
         })

@@ -7,14 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::{Batch, Dataset, Error};
+use super::{Batch, DataError, Dataset};
 
 /// Loader of the batches of a pass over a data set, each prepared once and returned in order.
 ///
 /// A batch depends only on its samples and the epoch, so that the number of threads does not change a
 /// bit. Dropping the loader waits for batches in progress and discards the rest.
 pub struct Loader {
-    shared: Arc<Shared>,
+    shared: Arc<PrefetchQueue>,
     /// Empty if batches are prepared on demand.
     workers: Vec<JoinHandle<()>>,
     next: usize,
@@ -39,17 +39,17 @@ impl Default for Preparation {
 }
 
 /// The batches to prepare: the samples of each are a range of the order.
-struct Work {
+struct PrefetchPlan {
     data: Arc<dyn Dataset>,
     order: Vec<u32>,
     batches: Vec<Range<usize>>,
     epoch: u64,
 }
 
-struct Shared {
-    work: Work,
+struct PrefetchQueue {
+    work: PrefetchPlan,
     ahead: usize,
-    state: Mutex<State>,
+    state: Mutex<PrefetchState>,
     /// Signals that a batch was taken, or that the loader is being dropped.
     room: Condvar,
     /// Signals that a batch is ready.
@@ -57,11 +57,11 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct PrefetchState {
     /// Index of the first batch that no thread has started.
     next: usize,
     handed_out: usize,
-    ready: BTreeMap<usize, Result<Batch, Error>>,
+    ready: BTreeMap<usize, Result<Batch, DataError>>,
     is_over: bool,
 }
 
@@ -75,8 +75,8 @@ impl Loader {
         preparation: Preparation,
     ) -> Loader {
         let threads = preparation.threads.min(batches.len());
-        let shared = Arc::new(Shared {
-            work: Work {
+        let shared = Arc::new(PrefetchQueue {
+            work: PrefetchPlan {
                 data,
                 order,
                 batches,
@@ -109,7 +109,7 @@ impl Loader {
     }
 
     /// Returns the next batch; none at the end.
-    pub fn next_batch(&mut self) -> Option<Result<Batch, Error>> {
+    pub fn next_batch(&mut self) -> Option<Result<Batch, DataError>> {
         self.next_indices()?;
         let index = self.next;
         self.next += 1;
@@ -141,21 +141,21 @@ impl Drop for Loader {
     }
 }
 
-impl Work {
+impl PrefetchPlan {
     fn indices(&self, batch: usize) -> Option<&[u32]> {
         self.order.get(self.batches.get(batch)?.clone())
     }
 
     /// Gathers the batch; a panic in the data set becomes an error, so that no thread waits for ever.
-    fn gather(&self, batch: usize) -> Result<Batch, Error> {
+    fn gather(&self, batch: usize) -> Result<Batch, DataError> {
         let indices = self.indices(batch).unwrap_or_default();
         let gathered = catch_unwind(AssertUnwindSafe(|| self.data.gather(indices, self.epoch)));
-        gathered.unwrap_or_else(|panic| Err(Error::Panicked(words(panic.as_ref()))))
+        gathered.unwrap_or_else(|panic| Err(DataError::Panicked(words(panic.as_ref()))))
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl PrefetchQueue {
+    fn lock(&self) -> MutexGuard<'_, PrefetchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -181,7 +181,10 @@ impl Shared {
     }
 }
 
-fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+fn wait<'a>(
+    condition: &Condvar,
+    state: MutexGuard<'a, PrefetchState>,
+) -> MutexGuard<'a, PrefetchState> {
     condition
         .wait(state)
         .unwrap_or_else(PoisonError::into_inner)

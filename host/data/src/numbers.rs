@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 
-use super::{Batch, Dataset, Error, Origin, Targets};
+use super::{Batch, DataError, Dataset, SampleOrigin, Targets};
 
 /// Targets of some samples, one after the other.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Values {
+pub(super) enum TargetValues {
     /// Class indices; the same number for each sample.
     Classes(Vec<u32>),
     /// Numeric targets; the same number for each sample.
@@ -23,7 +23,7 @@ pub(super) struct Samples {
     pub(super) inputs: Vec<f32>,
     /// Shape of one sample's input.
     pub(super) shape: Vec<usize>,
-    pub(super) values: Values,
+    pub(super) values: TargetValues,
     pub(super) count: usize,
 }
 
@@ -39,8 +39,8 @@ impl Samples {
     }
 
     /// Creates a batch of the samples at these indices.
-    fn batch(&self, samples: &[u32], targets: &Targets) -> Result<Batch, Error> {
-        let outside = |index| Error::Index {
+    fn batch(&self, samples: &[u32], targets: &Targets) -> Result<Batch, DataError> {
+        let outside = |index| DataError::Index {
             index,
             count: self.count,
         };
@@ -50,7 +50,7 @@ impl Samples {
         }
         let per_sample = |values: usize| values / self.count.max(1);
         let targets = match &self.values {
-            Values::Classes(classes) => {
+            TargetValues::Classes(classes) => {
                 let size = per_sample(classes.len());
                 let chosen = collect(classes, size, samples).map_err(outside)?;
                 let tensor = Tensor::from_vec(chosen, (samples.len(), size), &Device::Cpu)?;
@@ -59,7 +59,7 @@ impl Samples {
                     _ => tensor,
                 }
             }
-            Values::Numbers(numbers) => {
+            TargetValues::Numbers(numbers) => {
                 let size = per_sample(numbers.len());
                 let chosen = collect(numbers, size, samples).map_err(outside)?;
                 Tensor::from_vec(chosen, (samples.len(), size), &Device::Cpu)?
@@ -90,18 +90,18 @@ fn collect<T: Copy>(values: &[T], size: usize, samples: &[u32]) -> Result<Vec<T>
 }
 
 /// Samples of a file for predictions, one for each of its rows.
-pub(super) struct Opened {
+pub(super) struct PredictionRows {
     pub(super) samples: Samples,
     /// Whether the file has targets; otherwise they are placeholders.
     pub(super) has_targets: bool,
 }
 
 /// Reads a file for predictions.
-pub(super) type Opener = Arc<dyn Fn(&Path) -> Result<Opened, Error> + Send + Sync>;
+pub(super) type Opener = Arc<dyn Fn(&Path) -> Result<PredictionRows, DataError> + Send + Sync>;
 
 /// Rows of a file that the samples come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Rows {
+enum RowSelection {
     /// The samples do not come from a file.
     None,
     /// Each sample comes from the row with its own index.
@@ -116,7 +116,7 @@ pub(super) struct NumberDataset {
     /// Indices of its samples.
     indices: Vec<u32>,
     targets: Targets,
-    rows: Rows,
+    rows: RowSelection,
     has_targets: bool,
     opener: Option<Opener>,
     description: Vec<String>,
@@ -129,7 +129,7 @@ impl NumberDataset {
             samples,
             indices,
             targets,
-            rows: Rows::None,
+            rows: RowSelection::None,
             has_targets: true,
             opener: None,
             description: Vec::new(),
@@ -144,13 +144,13 @@ impl NumberDataset {
 
     /// Marks the samples as all rows of a file.
     pub(super) fn of_file(mut self) -> NumberDataset {
-        self.rows = Rows::All;
+        self.rows = RowSelection::All;
         self
     }
 
     /// Marks the samples as these rows of a file.
     pub(super) fn of_rows(mut self, rows: Arc<[usize]>) -> NumberDataset {
-        self.rows = Rows::Some(rows);
+        self.rows = RowSelection::Some(rows);
         self
     }
 
@@ -180,18 +180,18 @@ impl Dataset for NumberDataset {
         &self.targets
     }
 
-    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
+    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
         let Some(opener) = &self.opener else {
-            return Err(Error::NotOpened {
+            return Err(DataError::NotOpened {
                 file: file.to_owned(),
             });
         };
-        let Opened {
+        let PredictionRows {
             samples,
             has_targets,
         } = opener(file)?;
         if samples.shape != self.samples.shape {
-            return Err(Error::SampleShape {
+            return Err(DataError::SampleShape {
                 file: file.to_owned(),
                 wanted: self.samples.shape.clone(),
                 found: samples.shape,
@@ -204,12 +204,12 @@ impl Dataset for NumberDataset {
         }))
     }
 
-    fn origin(&self, index: u32) -> Option<Origin> {
+    fn origin(&self, index: u32) -> Option<SampleOrigin> {
         let sample = *self.indices.get(index as usize)? as usize;
         match &self.rows {
-            Rows::None => None,
-            Rows::All => Some(Origin::Row(sample)),
-            Rows::Some(rows) => rows.get(sample).copied().map(Origin::Row),
+            RowSelection::None => None,
+            RowSelection::All => Some(SampleOrigin::Row(sample)),
+            RowSelection::Some(rows) => rows.get(sample).copied().map(SampleOrigin::Row),
         }
     }
 
@@ -221,10 +221,10 @@ impl Dataset for NumberDataset {
         self.description.clone()
     }
 
-    fn gather(&self, indices: &[u32], _epoch: u64) -> Result<Batch, Error> {
+    fn gather(&self, indices: &[u32], _epoch: u64) -> Result<Batch, DataError> {
         let of_all = |&index: &u32| {
             let sample = self.indices.get(index as usize).copied();
-            sample.ok_or(Error::Index {
+            sample.ok_or(DataError::Index {
                 index,
                 count: self.len(),
             })
@@ -244,7 +244,7 @@ mod tests {
         Arc::new(Samples {
             inputs: (0..12_u8).map(f32::from).collect(),
             shape: vec![3],
-            values: Values::Numbers((0..8_u8).map(f32::from).collect()),
+            values: TargetValues::Numbers((0..8_u8).map(f32::from).collect()),
             count: 4,
         })
     }
@@ -272,7 +272,7 @@ mod tests {
         let samples = Samples {
             inputs: vec![0.5, 1.5],
             shape: vec![],
-            values: Values::Classes(vec![1, 0]),
+            values: TargetValues::Classes(vec![1, 0]),
             count: 2,
         };
         let data = NumberDataset::all(samples.clone(), Targets::Class(names.clone()));
@@ -294,7 +294,7 @@ mod tests {
             ..samples().as_ref().clone()
         };
         let data = data.with_opener(Arc::new(move |_| {
-            Ok(Opened {
+            Ok(PredictionRows {
                 samples: narrow(),
                 has_targets: false,
             })

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Error;
+use super::DataError;
 
 /// Size above which bytes are left in their file: 1 GiB.
 pub(super) const MOST_IN_MEMORY: u64 = 1 << 30;
@@ -58,7 +58,7 @@ impl Pixels {
         start: u64,
         count: usize,
         buffer: &'a mut Vec<u8>,
-    ) -> Result<Option<&'a [u8]>, Error> {
+    ) -> Result<Option<&'a [u8]>, DataError> {
         let Some(end) = start
             .checked_add(count as u64)
             .filter(|end| *end <= self.count())
@@ -70,7 +70,7 @@ impl Pixels {
             Pixels::Memory(bytes) => Ok(bytes.get(start as usize..end as usize)),
             Pixels::File(part) => {
                 buffer.resize(count, 0);
-                part.read(start, buffer).map_err(|source| Error::Read {
+                part.read(start, buffer).map_err(|source| DataError::Read {
                     file: part.path.clone(),
                     source,
                 })?;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::numbers::{NumberDataset, Samples, Values};
+use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::synthetic::range;
-use super::{Dataset, Error, Splits, Targets};
+use super::{DataError, Dataset, Splits, Targets};
 use sconce_ops::random;
 
 /// A regression problem with coefficients drawn from the seed, and noise.
@@ -117,7 +117,7 @@ impl Coefficients {
 }
 
 /// Draws the samples.
-pub(super) fn load(config: &RegressionConfig, seed: u64) -> Result<Splits, Error> {
+pub(super) fn load(config: &RegressionConfig, seed: u64) -> Result<Splits, DataError> {
     let (features, informative) = (config.features, config.informative);
     range("train", "at least 1", config.train as f64, config.train > 0)?;
     range("features", "at least 1", features as f64, features > 0)?;
@@ -168,7 +168,7 @@ fn draw(
     Samples {
         inputs,
         shape: vec![config.features],
-        values: Values::Numbers(targets),
+        values: TargetValues::Numbers(targets),
         count,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Error, Portion, Split};
+use super::{DataError, Portion, Split};
 use sconce_ops::random;
 
 /// Indices of the training data for each phase, in ascending order.
@@ -37,8 +37,8 @@ impl<F> Part<F> {
     /// Replaces separate files by their contents.
     pub(super) fn try_map<T>(
         self,
-        read: impl FnOnce(F) -> Result<T, Error>,
-    ) -> Result<Part<T>, Error> {
+        read: impl FnOnce(F) -> Result<T, DataError>,
+    ) -> Result<Part<T>, DataError> {
         Ok(match self {
             Part::Count(count) => Part::Count(count),
             Part::Own(files) => Part::Own(read(files)?),
@@ -52,14 +52,14 @@ pub(super) fn part<'a>(
     split: Option<&'a Split>,
     phase: &'static str,
     total: usize,
-) -> Result<Part<(&'a Path, &'a Path)>, Error> {
+) -> Result<Part<(&'a Path, &'a Path)>, DataError> {
     let Some(split) = split else {
         return Ok(Part::Nothing);
     };
     let own = match (&split.images, &split.labels) {
-        (None, None) => Own::Unsaid,
-        (Some(images), Some(labels)) => Own::Said((images.as_path(), labels.as_path())),
-        _ => Own::Half,
+        (None, None) => OwnFiles::Unsaid,
+        (Some(images), Some(labels)) => OwnFiles::Said((images.as_path(), labels.as_path())),
+        _ => OwnFiles::Half,
     };
     let keys = "`images` with `labels`";
     one_of(phase, total, split.count, split.fraction, own, keys)
@@ -70,19 +70,19 @@ pub(super) fn portion<'a>(
     portion: Option<&'a Portion>,
     phase: &'static str,
     total: usize,
-) -> Result<Part<&'a Path>, Error> {
+) -> Result<Part<&'a Path>, DataError> {
     let Some(portion) = portion else {
         return Ok(Part::Nothing);
     };
     let own = match &portion.file {
-        None => Own::Unsaid,
-        Some(file) => Own::Said(file.as_path()),
+        None => OwnFiles::Unsaid,
+        Some(file) => OwnFiles::Said(file.as_path()),
     };
     one_of(phase, total, portion.count, portion.fraction, own, "`file`")
 }
 
 /// Whether a split names separate files.
-pub(super) enum Own<F> {
+pub(super) enum OwnFiles<F> {
     Unsaid,
     /// Only some of the options that belong together.
     Half,
@@ -96,31 +96,31 @@ pub(super) fn one_of<F>(
     total: usize,
     count: Option<usize>,
     fraction: Option<f64>,
-    own: Own<F>,
+    own: OwnFiles<F>,
     keys: &'static str,
-) -> Result<Part<F>, Error> {
-    let outside = |key, range, found| Error::SplitRange {
+) -> Result<Part<F>, DataError> {
+    let outside = |key, range, found| DataError::SplitRange {
         phase,
         key,
         range,
         found,
     };
     match (count, fraction, own) {
-        (Some(0), None, Own::Unsaid) => Err(outside("count", "at least 1", 0.0)),
-        (Some(count), None, Own::Unsaid) => Ok(Part::Count(count)),
-        (None, Some(fraction), Own::Unsaid) if fraction > 0.0 && fraction < 1.0 => Ok(Part::Count(
-            ((total as f64 * fraction).round() as usize).max(1),
-        )),
-        (None, Some(fraction), Own::Unsaid) => {
+        (Some(0), None, OwnFiles::Unsaid) => Err(outside("count", "at least 1", 0.0)),
+        (Some(count), None, OwnFiles::Unsaid) => Ok(Part::Count(count)),
+        (None, Some(fraction), OwnFiles::Unsaid) if fraction > 0.0 && fraction < 1.0 => Ok(
+            Part::Count(((total as f64 * fraction).round() as usize).max(1)),
+        ),
+        (None, Some(fraction), OwnFiles::Unsaid) => {
             Err(outside("fraction", "above 0 and below 1", fraction))
         }
-        (None, None, Own::Said(files)) => Ok(Part::Own(files)),
-        _ => Err(Error::SplitForm { phase, own: keys }),
+        (None, None, OwnFiles::Said(files)) => Ok(Part::Own(files)),
+        _ => Err(DataError::SplitForm { phase, own: keys }),
     }
 }
 
 /// Selects `val` and `test` samples out of `total` at random from the seed.
-pub(super) fn split(seed: u64, total: usize, val: usize, test: usize) -> Result<Parts, Error> {
+pub(super) fn split(seed: u64, total: usize, val: usize, test: usize) -> Result<Parts, DataError> {
     stratified(seed, &vec![0; total], val, test)
 }
 
@@ -130,7 +130,7 @@ pub(super) fn of_classes(
     classes: &[u32],
     is_stratified: bool,
     (val, test): (usize, usize),
-) -> Result<Parts, Error> {
+) -> Result<Parts, DataError> {
     if is_stratified {
         stratified(seed, classes, val, test)
     } else {
@@ -146,11 +146,11 @@ pub(super) fn stratified(
     classes: &[u32],
     val: usize,
     test: usize,
-) -> Result<Parts, Error> {
+) -> Result<Parts, DataError> {
     let total = classes.len();
     let taken = val.saturating_add(test);
     if taken >= total {
-        return Err(Error::NothingLeft { total, val, test });
+        return Err(DataError::NothingLeft { total, val, test });
     }
     let mut left = BTreeMap::new();
     for &class in classes {

@@ -1,6 +1,6 @@
 //! Common parts of data sets generated from a seed.
 
-use super::Error;
+use super::DataError;
 
 /// Returns an error unless a value is `inside` its range.
 pub(super) fn range(
@@ -8,10 +8,10 @@ pub(super) fn range(
     range: &'static str,
     found: f64,
     inside: bool,
-) -> Result<(), Error> {
+) -> Result<(), DataError> {
     if inside {
         Ok(())
     } else {
-        Err(Error::Range { key, range, found })
+        Err(DataError::Range { key, range, found })
     }
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::numbers::{NumberDataset, Samples, Values};
+use super::numbers::{NumberDataset, Samples, TargetValues};
 use super::synthetic::range;
-use super::{Dataset, Error, Splits, Targets};
+use super::{DataError, Dataset, Splits, Targets};
 use sconce_ops::random::{self, Stream};
 
 /// Two interleaved half circles, drawn from the seed.
@@ -43,7 +43,7 @@ impl Default for TwoMoonsConfig {
 }
 
 /// Draws the samples.
-pub(super) fn load(config: &TwoMoonsConfig, seed: u64) -> Result<Splits, Error> {
+pub(super) fn load(config: &TwoMoonsConfig, seed: u64) -> Result<Splits, DataError> {
     range("train", "at least 1", config.train as f64, config.train > 0)?;
     let noise = config.noise;
     range(
@@ -85,7 +85,7 @@ fn draw(config: &TwoMoonsConfig, seed: u64, split: &str, count: usize) -> Sample
     Samples {
         inputs,
         shape: vec![2],
-        values: Values::Classes(classes),
+        values: TargetValues::Classes(classes),
         count,
     }
 }

@@ -276,16 +276,16 @@ impl Builder<'_> {
 }
 
 /// Text after the layer's name and kind in a [`LayerError`].
-pub(super) struct Problem(pub(super) String);
+pub(super) struct LayerProblem(pub(super) String);
 
-impl From<parameters::Error> for Problem {
-    fn from(error: parameters::Error) -> Problem {
-        Problem(format!("can't be made: {error}"))
+impl From<parameters::ParametersError> for LayerProblem {
+    fn from(error: parameters::ParametersError) -> LayerProblem {
+        LayerProblem(format!("can't be made: {error}"))
     }
 }
 
-impl From<candle_core::Error> for Problem {
-    fn from(error: candle_core::Error) -> Problem {
-        Problem(format!("can't be made: {error}"))
+impl From<candle_core::Error> for LayerProblem {
+    fn from(error: candle_core::Error) -> LayerProblem {
+        LayerProblem(format!("can't be made: {error}"))
     }
 }

@@ -1,6 +1,6 @@
 //! Builds the layers that contain no others: output shape, parameters and FLOPs of each.
 
-use super::build::{Builder, Made, Problem};
+use super::build::{Builder, LayerProblem, Made};
 use super::layers::{
     Attention, AttentionOptions, BatchNorm, BatchNormOptions, Conv1d, Conv2d, ConvOptions, Dropout,
     Embedding, LayerNorm, LinearOptions, Pool2d, PositionEmbedding, RmsNorm, Rotary, Stateless,
@@ -20,7 +20,7 @@ impl Builder<'_> {
         config: &LayerConfig,
         name: &str,
         input: &Signal,
-    ) -> Result<Made, Problem> {
+    ) -> Result<Made, LayerProblem> {
         match config {
             LayerConfig::Embedding { width, init, .. } => {
                 return self.embedding(name, input, *width, *init);
@@ -110,7 +110,9 @@ impl Builder<'_> {
             }
             LayerConfig::Embedding { .. }
             | LayerConfig::Sequential { .. }
-            | LayerConfig::Residual { .. } => Err(Problem("is not a layer by itself".to_owned())),
+            | LayerConfig::Residual { .. } => {
+                Err(LayerProblem("is not a layer by itself".to_owned()))
+            }
         }
     }
 
@@ -120,7 +122,7 @@ impl Builder<'_> {
         input: &Signal,
         outputs: usize,
         options: LinearOptions,
-    ) -> Result<Made, Problem> {
+    ) -> Result<Made, LayerProblem> {
         let inputs = last(input)?;
         let mut shape = input.shape.clone();
         if let Some(last) = shape.last_mut() {
@@ -141,7 +143,7 @@ impl Builder<'_> {
         config: &LayerConfig,
         name: &str,
         input: &Signal,
-    ) -> Result<Made, Problem> {
+    ) -> Result<Made, LayerProblem> {
         let LayerConfig::Conv1d {
             channels,
             kernel,
@@ -154,7 +156,7 @@ impl Builder<'_> {
             ..
         } = config
         else {
-            return Err(Problem("is not a `conv1d`".to_owned()));
+            return Err(LayerProblem("is not a `conv1d`".to_owned()));
         };
         let &[inputs, length] = &input.shape[..] else {
             return Err(wants("sequences (channels, length)", input));
@@ -184,7 +186,7 @@ impl Builder<'_> {
         config: &LayerConfig,
         name: &str,
         input: &Signal,
-    ) -> Result<Made, Problem> {
+    ) -> Result<Made, LayerProblem> {
         let LayerConfig::Conv2d {
             channels,
             kernel,
@@ -197,7 +199,7 @@ impl Builder<'_> {
             ..
         } = config
         else {
-            return Err(Problem("is not a `conv2d`".to_owned()));
+            return Err(LayerProblem("is not a `conv2d`".to_owned()));
         };
         let &[inputs, height, width] = &input.shape[..] else {
             return Err(wants("images (channels, height, width)", input));
@@ -229,7 +231,7 @@ impl Builder<'_> {
         input: &Signal,
         width: usize,
         init: Option<InitConfig>,
-    ) -> Result<Made, Problem> {
+    ) -> Result<Made, LayerProblem> {
         let Inputs::Tokens(tokens) = input.content else {
             return Err(wants("tokens", input));
         };
@@ -249,7 +251,7 @@ impl Builder<'_> {
         config: &LayerConfig,
         name: &str,
         input: &Signal,
-    ) -> Result<Made, Problem> {
+    ) -> Result<Made, LayerProblem> {
         let LayerConfig::Attention {
             heads,
             causal,
@@ -260,11 +262,11 @@ impl Builder<'_> {
             ..
         } = config
         else {
-            return Err(Problem("is not an `attention`".to_owned()));
+            return Err(LayerProblem("is not an `attention`".to_owned()));
         };
         let (length, width) = rows(input)?;
         if !width.is_multiple_of(*heads) {
-            return Err(Problem(format!(
+            return Err(LayerProblem(format!(
                 "divides vectors of {width} into {heads} heads; the width must be a multiple of \
                  the heads"
             )));
@@ -308,9 +310,9 @@ fn same(layer: impl Layer + 'static, input: &Signal) -> Made {
     }
 }
 
-fn reshape(input: &Signal, shape: Vec<usize>) -> Result<Made, Problem> {
+fn reshape(input: &Signal, shape: Vec<usize>) -> Result<Made, LayerProblem> {
     if shape.iter().product::<usize>() != input.count() {
-        return Err(Problem(format!(
+        return Err(LayerProblem(format!(
             "makes {shape:?}, {} numbers, of {input}, {} numbers",
             shape.iter().product::<usize>(),
             input.count()
@@ -334,7 +336,7 @@ fn reshape(input: &Signal, shape: Vec<usize>) -> Result<Made, Problem> {
     })
 }
 
-fn pool(input: &Signal, pool: Pool2d) -> Result<Made, Problem> {
+fn pool(input: &Signal, pool: Pool2d) -> Result<Made, LayerProblem> {
     let &[channels, height, width] = &input.shape[..] else {
         return Err(wants("images (channels, height, width)", input));
     };
@@ -354,12 +356,12 @@ fn sliding(
     kernel: Extent,
     stride: Option<Extent>,
     padding: Extent,
-) -> Result<Pool2d, Problem> {
+) -> Result<Pool2d, LayerProblem> {
     let stride = at_least_one("stride", stride.unwrap_or(kernel))?;
     let kernel = at_least_one("kernel", kernel)?;
     let padding = padding.pair();
     if padding.0 > kernel.0 / 2 || padding.1 > kernel.1 / 2 {
-        return Err(Problem(format!(
+        return Err(LayerProblem(format!(
             "has a padding of {padding:?}; it may be half of the window {kernel:?} at most"
         )));
     }
@@ -387,58 +389,58 @@ fn conv_options(
     }
 }
 
-fn at_least_one(key: &str, extent: Extent) -> Result<(usize, usize), Problem> {
+fn at_least_one(key: &str, extent: Extent) -> Result<(usize, usize), LayerProblem> {
     let pair = extent.pair();
     if pair.0 == 0 || pair.1 == 0 {
-        return Err(Problem(format!(
+        return Err(LayerProblem(format!(
             "has a `{key}` of 0; it must be at least 1"
         )));
     }
     Ok(pair)
 }
 
-fn divides(groups: usize, inputs: usize, outputs: usize) -> Result<(), Problem> {
+fn divides(groups: usize, inputs: usize, outputs: usize) -> Result<(), LayerProblem> {
     if groups > 0 && inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups) {
         return Ok(());
     }
-    Err(Problem(format!(
+    Err(LayerProblem(format!(
         "divides {inputs} input and {outputs} output channels into {groups} groups; both must be \
          multiples of it"
     )))
 }
 
-fn wants_numbers(input: &Signal) -> Result<(), Problem> {
+fn wants_numbers(input: &Signal) -> Result<(), LayerProblem> {
     match input.content {
         Inputs::Numbers => Ok(()),
-        Inputs::Tokens(_) => Err(Problem(format!(
+        Inputs::Tokens(_) => Err(LayerProblem(format!(
             "wants numbers, its input is {input}; put an `embedding` in front of it"
         ))),
     }
 }
 
-fn wants(what: &str, input: &Signal) -> Problem {
-    Problem(format!("wants {what}, its input is {input}"))
+fn wants(what: &str, input: &Signal) -> LayerProblem {
+    LayerProblem(format!("wants {what}, its input is {input}"))
 }
 
-fn no_room(input: &Signal, kernel: (usize, usize)) -> Problem {
-    Problem(format!(
+fn no_room(input: &Signal, kernel: (usize, usize)) -> LayerProblem {
+    LayerProblem(format!(
         "has a window of {kernel:?}, larger than its input, which is {input}; make the window \
          smaller, pad, or take out layers in front of it that shrink"
     ))
 }
 
-fn first(input: &Signal) -> Result<usize, Problem> {
+fn first(input: &Signal) -> Result<usize, LayerProblem> {
     let first = input.shape.first().copied();
     first.ok_or_else(|| wants("(channels, …)", input))
 }
 
-fn last(input: &Signal) -> Result<usize, Problem> {
+fn last(input: &Signal) -> Result<usize, LayerProblem> {
     let last = input.shape.last().copied();
     last.ok_or_else(|| wants("(…, width)", input))
 }
 
 /// Returns (length, width).
-fn rows(input: &Signal) -> Result<(usize, usize), Problem> {
+fn rows(input: &Signal) -> Result<(usize, usize), LayerProblem> {
     match input.shape[..] {
         [length, width] => Ok((length, width)),
         _ => Err(wants("(length, width)", input)),

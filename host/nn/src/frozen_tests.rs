@@ -8,7 +8,9 @@ use crate::loss::cross_entropy;
 use crate::ops::{backward, hold, record};
 use crate::parameters::Parameters;
 use crate::test_numbers::normal_numbers;
-use crate::{Inputs, Model, ModelConfig, ModuleInfo, Moment, Network, Pass, Signal, Taps, Targets};
+use crate::{
+    Inputs, Model, ModelConfig, ModuleInfo, Network, Pass, PassPosition, Signal, Taps, Targets,
+};
 
 /// A model with its parameters and a batch.
 struct Case {
@@ -64,9 +66,9 @@ impl Case {
         let _recording = record();
         let held = self.parameters.held().filter(|_| holds);
         let _held = hold(held);
-        let moment = Moment {
+        let moment = PassPosition {
             seed: 7,
-            ..Moment::default()
+            ..PassPosition::default()
         };
         let mut pass = Pass::training().at(moment);
         let outputs = self.network.forward(&self.inputs, &mut pass);
@@ -126,7 +128,7 @@ fn what_is_trained_has_the_same_gradients() {
         for (plan, is_frozen) in plans {
             for (index, parameter) in case.parameters.iter().enumerate() {
                 // Buffers keep their state: it determines the forward pass.
-                let is_buffer = parameter.kind() == crate::parameters::Kind::Buffer;
+                let is_buffer = parameter.kind() == crate::parameters::ParameterKind::Buffer;
                 let is_frozen = !is_buffer && is_frozen(index, parameter.name());
                 parameter.set_share(if is_frozen { 0.0 } else { 1.0 });
             }

@@ -3,7 +3,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::layers::{Conv2d, Linear, Role};
+use super::layers::{Conv2d, FusionRole, Linear};
 use super::ops::{After, Function};
 
 /// Consecutive layers as one operation.
@@ -15,28 +15,34 @@ pub(super) enum Fused {
 impl Fused {
     /// Returns the fused operation for the first layers of a list, and how many it covers; none if
     /// the first layer can't be fused.
-    pub(super) fn of(roles: &[Role<'_>]) -> Option<(usize, Fused)> {
+    pub(super) fn of(roles: &[FusionRole<'_>]) -> Option<(usize, Fused)> {
         match roles {
-            [Role::Linear(linear), Role::Activation(activation), ..] => {
+            [
+                FusionRole::Linear(linear),
+                FusionRole::Activation(activation),
+                ..,
+            ] => {
                 let function = activation.function()?;
                 Some((2, Fused::Linear((*linear).clone(), function)))
             }
             [
-                Role::Conv2d(conv),
-                Role::Activation(activation),
-                Role::Pool2d(pool),
+                FusionRole::Conv2d(conv),
+                FusionRole::Activation(activation),
+                FusionRole::Pool2d(pool),
                 ..,
             ] if pool.is_of_squares() && activation.function() == Some(Function::Relu) => {
                 let (relu, pool) = (true, true);
                 Some((3, Fused::Conv2d((*conv).clone(), After { relu, pool })))
             }
-            [Role::Conv2d(conv), Role::Activation(activation), ..]
-                if activation.function() == Some(Function::Relu) =>
-            {
+            [
+                FusionRole::Conv2d(conv),
+                FusionRole::Activation(activation),
+                ..,
+            ] if activation.function() == Some(Function::Relu) => {
                 let (relu, pool) = (true, false);
                 Some((2, Fused::Conv2d((*conv).clone(), After { relu, pool })))
             }
-            [Role::Conv2d(conv), Role::Pool2d(pool), ..] if pool.is_of_squares() => {
+            [FusionRole::Conv2d(conv), FusionRole::Pool2d(pool), ..] if pool.is_of_squares() => {
                 let (relu, pool) = (false, true);
                 Some((2, Fused::Conv2d((*conv).clone(), After { relu, pool })))
             }

@@ -66,7 +66,7 @@ pub use init_config::InitConfig;
 pub use layer_config::LayerConfig;
 pub use layers::{Activation, Layer, Linear};
 pub use network::Network;
-pub use pass::{ModuleInfo, Moment, Pass, Surroundings, Taps};
+pub use pass::{ModuleInfo, Pass, PassPosition, PassSurroundings, Taps};
 pub use samples::{Inputs, Targets};
 pub use sconce_ops as ops;
 pub use sconce_ops::{gradient_check, random};

@@ -14,7 +14,7 @@ use crate::random;
 
 /// An error of the registry.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ParametersError {
     /// A name is registered twice.
     #[error("the parameter `{0}` is registered twice; give its layer another name")]
     Duplicate(String),
@@ -42,7 +42,7 @@ fn nearest_hint(nearest: Option<&str>) -> String {
 
 /// Whether a registered tensor is learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ParameterKind {
     /// Learned from gradients.
     Parameter,
     /// Part of the model's state that is not learned from gradients.
@@ -52,15 +52,15 @@ pub enum Kind {
 /// Multiplier of a parameter's learning rate; 0 freezes the parameter, initially 1. Clones share the
 /// value, so that a layer can see its own parameters' multipliers.
 #[derive(Clone, Debug)]
-pub struct Share(Arc<AtomicU64>);
+pub struct LearningRateScale(Arc<AtomicU64>);
 
-impl Default for Share {
+impl Default for LearningRateScale {
     fn default() -> Self {
-        Share(Arc::new(AtomicU64::new(1.0_f64.to_bits())))
+        LearningRateScale(Arc::new(AtomicU64::new(1.0_f64.to_bits())))
     }
 }
 
-impl Share {
+impl LearningRateScale {
     /// Returns the multiplier.
     pub fn get(&self) -> f64 {
         f64::from_bits(self.0.load(Ordering::Relaxed))
@@ -81,8 +81,8 @@ impl Share {
 pub struct Parameter {
     name: String,
     var: Var,
-    kind: Kind,
-    share: Share,
+    kind: ParameterKind,
+    share: LearningRateScale,
 }
 
 impl Parameter {
@@ -102,13 +102,13 @@ impl Parameter {
     }
 
     /// Returns whether it is a parameter or a buffer.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ParameterKind {
         self.kind
     }
 
     /// Whether the optimizer updates it.
     pub fn is_trainable(&self) -> bool {
-        self.kind == Kind::Parameter && !self.share.is_frozen()
+        self.kind == ParameterKind::Parameter && !self.share.is_frozen()
     }
 
     /// Returns the multiplier of its group's learning rate.
@@ -178,7 +178,9 @@ impl Parameters {
     /// Iterates over the tensors that a backward pass can treat as constants: none if no parameter is
     /// frozen, otherwise everything that the optimizer does not update.
     pub fn held(&self) -> impl Iterator<Item = &Tensor> {
-        let mut parameters = self.iter().filter(|entry| entry.kind == Kind::Parameter);
+        let mut parameters = self
+            .iter()
+            .filter(|entry| entry.kind == ParameterKind::Parameter);
         let is_any_frozen = parameters.any(|parameter| parameter.share.is_frozen());
         let held = self.iter().filter(|entry| !entry.is_trainable());
         held.take_while(move |_| is_any_frozen)
@@ -193,45 +195,45 @@ impl Parameters {
     /// Returns the number of elements of all learned parameters.
     pub fn element_count(&self) -> usize {
         self.iter()
-            .filter(|parameter| parameter.kind == Kind::Parameter)
+            .filter(|parameter| parameter.kind == ParameterKind::Parameter)
             .map(|parameter| parameter.tensor().elem_count())
             .sum()
     }
 
     /// Returns the entry of this name; the error suggests the nearest one.
-    pub fn get(&self, name: &str) -> Result<&Parameter, Error> {
+    pub fn get(&self, name: &str) -> Result<&Parameter, ParametersError> {
         let found = self.places.get(name);
         let found = found.and_then(|place| self.entries.get(*place));
         found.ok_or_else(|| self.unknown(name))
     }
 
     /// Returns the index of this name in the order; the error suggests the nearest one.
-    pub fn index_of(&self, name: &str) -> Result<usize, Error> {
+    pub fn index_of(&self, name: &str) -> Result<usize, ParametersError> {
         let found = self.places.get(name).copied();
         found.ok_or_else(|| self.unknown(name))
     }
 
     /// Freezes a parameter or unfreezes it: the optimizer does not update frozen ones.
-    pub fn set_frozen(&self, name: &str, frozen: bool) -> Result<(), Error> {
+    pub fn set_frozen(&self, name: &str, frozen: bool) -> Result<(), ParametersError> {
         self.get(name)?.set_share(if frozen { 0.0 } else { 1.0 });
         Ok(())
     }
 
     /// Returns the registry for a part of the model, with `prefix.` in front of all names.
-    pub fn scope(&mut self, prefix: &str) -> Scope<'_> {
-        Scope {
+    pub fn scope(&mut self, prefix: &str) -> ParameterScope<'_> {
+        ParameterScope {
             prefix: prefix.to_owned(),
             parameters: self,
         }
     }
 
-    fn unknown(&self, name: &str) -> Error {
+    fn unknown(&self, name: &str) -> ParametersError {
         let nearest = self
             .entries
             .iter()
             .map(|entry| (strsim::damerau_levenshtein(&entry.name, name), &entry.name))
             .min();
-        Error::Unknown {
+        ParametersError::Unknown {
             name: name.to_owned(),
             nearest: nearest.map(|(_, name)| name.clone()),
         }
@@ -242,10 +244,10 @@ impl Parameters {
         name: String,
         shape: &[usize],
         init: Init,
-        kind: Kind,
-    ) -> Result<Tensor, Error> {
+        kind: ParameterKind,
+    ) -> Result<Tensor, ParametersError> {
         if self.places.contains_key(&name) {
-            return Err(Error::Duplicate(name));
+            return Err(ParametersError::Duplicate(name));
         }
         // Keyed by the name: values do not depend on the order of construction.
         let mut stream = random::stream(self.seed, &format!("init/{name}"), 0, 0);
@@ -255,7 +257,7 @@ impl Parameters {
             .and_then(|tensor| Var::from_tensor(&tensor));
         let var = match var {
             Ok(var) => var,
-            Err(source) => return Err(Error::Tensor { name, source }),
+            Err(source) => return Err(ParametersError::Tensor { name, source }),
         };
         let tensor = var.as_tensor().clone();
         self.places.insert(name.clone(), self.entries.len());
@@ -263,7 +265,7 @@ impl Parameters {
             name,
             var,
             kind,
-            share: Share::default(),
+            share: LearningRateScale::default(),
         });
         Ok(tensor)
     }
@@ -271,32 +273,42 @@ impl Parameters {
 
 /// The registry for a part of a model, which adds a prefix to all names.
 #[derive(Debug)]
-pub struct Scope<'a> {
+pub struct ParameterScope<'a> {
     prefix: String,
     parameters: &'a mut Parameters,
 }
 
-impl Scope<'_> {
+impl ParameterScope<'_> {
     /// Returns the registry for a part of this part.
-    pub fn scope(&mut self, prefix: &str) -> Scope<'_> {
-        Scope {
+    pub fn scope(&mut self, prefix: &str) -> ParameterScope<'_> {
+        ParameterScope {
             prefix: format!("{}.{prefix}", self.prefix),
             parameters: self.parameters,
         }
     }
 
     /// Registers a learned parameter; the returned tensor shares its storage.
-    pub fn parameter(&mut self, name: &str, shape: &[usize], init: Init) -> Result<Tensor, Error> {
-        self.register(name, shape, init, Kind::Parameter)
+    pub fn parameter(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        init: Init,
+    ) -> Result<Tensor, ParametersError> {
+        self.register(name, shape, init, ParameterKind::Parameter)
     }
 
     /// Registers a buffer; the returned tensor shares its storage.
-    pub fn buffer(&mut self, name: &str, shape: &[usize], init: Init) -> Result<Tensor, Error> {
-        self.register(name, shape, init, Kind::Buffer)
+    pub fn buffer(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        init: Init,
+    ) -> Result<Tensor, ParametersError> {
+        self.register(name, shape, init, ParameterKind::Buffer)
     }
 
     /// Returns the learning-rate multiplier of an entry in this scope; later changes are visible in it.
-    pub fn share(&self, name: &str) -> Result<Share, Error> {
+    pub fn share(&self, name: &str) -> Result<LearningRateScale, ParametersError> {
         let entry = self.parameters.get(&format!("{}.{name}", self.prefix))?;
         Ok(entry.share.clone())
     }
@@ -306,8 +318,8 @@ impl Scope<'_> {
         name: &str,
         shape: &[usize],
         init: Init,
-        kind: Kind,
-    ) -> Result<Tensor, Error> {
+        kind: ParameterKind,
+    ) -> Result<Tensor, ParametersError> {
         let name = format!("{}.{name}", self.prefix);
         self.parameters.register(name, shape, init, kind)
     }

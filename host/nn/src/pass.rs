@@ -40,7 +40,7 @@ pub trait Taps {
 }
 
 /// The run around a pass.
-pub trait Surroundings {
+pub trait PassSurroundings {
     /// Returns the tensor that a hook published under a name, detached from the graph.
     fn published(&self, name: &str) -> Result<Option<Tensor>>;
 
@@ -50,7 +50,7 @@ pub trait Surroundings {
 
 /// Position of a pass in a training run: the key of all its random numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment {
+pub struct PassPosition {
     /// Seed of the run.
     pub seed: u64,
     /// Number of completed training epochs.
@@ -76,10 +76,10 @@ pub struct Moment {
 /// ```
 pub struct Pass<'a> {
     is_training: bool,
-    moment: Moment,
+    moment: PassPosition,
     renewal: Option<f64>,
     taps: Option<&'a mut dyn Taps>,
-    surroundings: Option<&'a dyn Surroundings>,
+    surroundings: Option<&'a dyn PassSurroundings>,
 }
 
 impl<'a> Pass<'a> {
@@ -97,7 +97,7 @@ impl<'a> Pass<'a> {
     pub fn new(is_training: bool) -> Pass<'a> {
         Pass {
             is_training,
-            moment: Moment::default(),
+            moment: PassPosition::default(),
             renewal: None,
             taps: None,
             surroundings: None,
@@ -105,7 +105,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Sets the position in training, which determines the random numbers.
-    pub fn at(mut self, moment: Moment) -> Pass<'a> {
+    pub fn at(mut self, moment: PassPosition) -> Pass<'a> {
         self.moment = moment;
         self
     }
@@ -124,7 +124,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Connects the pass to the run around it.
-    pub fn within(mut self, surroundings: &'a dyn Surroundings) -> Pass<'a> {
+    pub fn within(mut self, surroundings: &'a dyn PassSurroundings) -> Pass<'a> {
         self.surroundings = Some(surroundings);
         self
     }
@@ -142,7 +142,7 @@ impl<'a> Pass<'a> {
     /// Returns a random stream for a purpose such as `dropout/NAME`. It depends only on seed, purpose,
     /// epoch and iteration.
     pub fn random(&self, purpose: &str) -> Stream {
-        let Moment {
+        let PassPosition {
             seed,
             epoch,
             iteration,

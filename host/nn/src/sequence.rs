@@ -8,10 +8,10 @@ use super::{Activation, Layer, ModuleInfo, Pass, ops};
 /// Layers that run one after the other; those with a name are modules.
 #[derive(Default)]
 pub struct Sequence {
-    steps: Vec<Step>,
+    steps: Vec<SequenceStep>,
 }
 
-struct Step {
+struct SequenceStep {
     module: Option<ModuleInfo>,
     layer: Box<dyn Layer>,
     /// Fused operation that starts with this layer, and the number of layers it covers.
@@ -24,7 +24,7 @@ const MOST: usize = 3;
 impl Sequence {
     /// Appends a layer.
     pub fn push(&mut self, module: Option<ModuleInfo>, layer: Box<dyn Layer>) {
-        self.steps.push(Step {
+        self.steps.push(SequenceStep {
             module,
             layer,
             fused: None,
@@ -41,7 +41,10 @@ impl Sequence {
 
     /// Returns the fused operation at the start of `steps`, and the steps after it; none if there is
     /// no such operation or a hook is attached to one of its modules.
-    fn fused<'a>(steps: &'a [Step], pass: &mut Pass<'_>) -> Option<(&'a [Step], &'a Fused)> {
+    fn fused<'a>(
+        steps: &'a [SequenceStep],
+        pass: &mut Pass<'_>,
+    ) -> Option<(&'a [SequenceStep], &'a Fused)> {
         let (count, fused) = steps.first()?.fused.as_ref()?;
         let (inside, rest) = steps.split_at_checked(*count)?;
         let mut modules = inside.iter().filter_map(|step| step.module.as_ref());
@@ -59,7 +62,7 @@ impl Layer for Sequence {
                 (x, steps) = (fused.forward(&x)?, rest);
                 continue;
             }
-            let Some((Step { module, layer, .. }, rest)) = steps.split_first() else {
+            let Some((SequenceStep { module, layer, .. }, rest)) = steps.split_first() else {
                 return Ok(x);
             };
             x = match module {

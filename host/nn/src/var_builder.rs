@@ -10,7 +10,7 @@ use candle_nn::init::NormalOrUniform;
 use candle_nn::var_builder::SimpleBackend;
 
 use crate::init::Init;
-use crate::parameters::{Kind, Parameters};
+use crate::parameters::{ParameterKind, Parameters};
 
 /// Builds a model from `candle_nn`'s layers and registers its variables in `parameters`.
 ///
@@ -81,8 +81,8 @@ impl SimpleBackend for Registry {
         }
         let own = name.rsplit('.').next().unwrap_or(name);
         let kind = match own {
-            "running_mean" | "running_var" => Kind::Buffer,
-            _ => Kind::Parameter,
+            "running_mean" | "running_var" => ParameterKind::Buffer,
+            _ => ParameterKind::Parameter,
         };
         let init = translated(hint, &shape);
         let registered = parameters.register(name.to_owned(), shape.dims(), init, kind);
@@ -153,7 +153,9 @@ mod tests {
             .collect();
         assert_eq!(names.len(), 7);
         assert_eq!(names[0], "conv.weight");
-        let buffers = parameters.iter().filter(|p| p.kind() == Kind::Buffer);
+        let buffers = parameters
+            .iter()
+            .filter(|p| p.kind() == ParameterKind::Buffer);
         assert_eq!(buffers.count(), 2);
         let values = |parameters: &Parameters| {
             let tensor = parameters.get("fc.weight").expect("it").tensor().clone();

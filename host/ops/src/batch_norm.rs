@@ -9,7 +9,7 @@ use super::aside::hand_over;
 use super::tape::apply3;
 use crate::kernels::Fresh;
 use crate::kernels::math::{sum, sum_by};
-use crate::kernels::region::{self, Shared};
+use crate::kernels::region::{self, SharedSlice};
 use crate::storage::{Number, cpu, for_floats, new_tensor, number, numbers, ready, stored};
 use crate::vectorised;
 
@@ -51,7 +51,7 @@ pub fn batch_norm(
     epsilon: f64,
     of_batch: bool,
 ) -> Result<Tensor> {
-    let op = BatchNorm {
+    let op = BatchNormOp {
         statistics: ChannelStatistics {
             mean: ready(&statistics.mean.detach())?,
             variance: ready(&statistics.variance.detach())?,
@@ -167,7 +167,7 @@ impl CustomOp1 for Statistics {
             let x = numbers::<T>(x, layout)?;
             let count = number::<T>(count);
             let mut both = vec![T::ZERO; 2 * channels.count];
-            let places = Shared::new(&mut both);
+            let places = SharedSlice::new(&mut both);
             channels.each(|channel| {
                 let mean = channels.total(channel, |piece| sum_of(&x[piece])) / count;
                 let squares = channels.total(channel, |piece| squares_of(&x[piece], mean));
@@ -186,13 +186,13 @@ impl CustomOp1 for Statistics {
 }
 
 #[derive(Clone)]
-struct BatchNorm {
+struct BatchNormOp {
     statistics: ChannelStatistics,
     epsilon: f64,
     of_batch: bool,
 }
 
-impl BatchNorm {
+impl BatchNormOp {
     /// Each channel's mean and 1 / √(variance + ε).
     fn moments<T: Number>(&self) -> Result<Vec<(T, T)>> {
         let read = |tensor: &Tensor| tensor.to_dtype(DType::F64)?.to_vec1::<f64>();
@@ -223,7 +223,7 @@ fn channels_of<T>(layout: &Layout, moments: &[(T, T)]) -> Result<Channels> {
     Ok(channels)
 }
 
-impl CustomOp3 for BatchNorm {
+impl CustomOp3 for BatchNormOp {
     fn name(&self) -> &'static str {
         "batch-norm"
     }
@@ -247,7 +247,7 @@ impl CustomOp3 for BatchNorm {
                 bail!("batch norm's weight and bias must have a number for each channel")
             }
             let mut y = Fresh::new(x.len());
-            let places = Shared::new(y.places());
+            let places = SharedSlice::new(y.places());
             channels.each(|channel| {
                 let ((mean, scale), w, b) = (moments[channel], weight[channel], bias[channel]);
                 for sample in 0..channels.batch {
@@ -292,8 +292,8 @@ impl CustomOp3 for BatchNorm {
             let mut slopes = Fresh::new(numbers_of_x.len());
             let mut of_weight = vec![T::ZERO; channels.count];
             let mut of_bias = vec![T::ZERO; channels.count];
-            let places = Shared::new(slopes.places());
-            let (weights, biases) = (Shared::new(&mut of_weight), Shared::new(&mut of_bias));
+            let places = SharedSlice::new(slopes.places());
+            let (weights, biases) = (SharedSlice::new(&mut of_weight), SharedSlice::new(&mut of_bias));
             channels.each(|channel| {
                 let ((mean, scale), w) = (moments[channel], numbers_of_weight[channel]);
                 let of_bias = channels.total(channel, |piece| sum_of(&g[piece]));

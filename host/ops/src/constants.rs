@@ -58,7 +58,7 @@ impl Constants {
 /// Holds tensors constant on this thread until it is dropped.
 #[derive(Debug)]
 #[must_use = "tensors are held as long as it lives"]
-pub struct Held {
+pub struct HeldConstants {
     outer: Option<Constants>,
     /// Makes it `!Send`: it belongs to its thread.
     thread: PhantomData<*const ()>,
@@ -81,20 +81,20 @@ pub struct Held {
 /// # Ok(())
 /// # }
 /// ```
-pub fn hold<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Held {
+pub fn hold<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> HeldConstants {
     let held: HashSet<TensorId> = tensors.into_iter().map(Tensor::id).collect();
     let constants = (!held.is_empty()).then(|| Constants {
         held,
         trained: HashSet::new(),
         nodes_left: MOST_NODES,
     });
-    Held {
+    HeldConstants {
         outer: CONSTANTS.replace(constants),
         thread: PhantomData,
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldConstants {
     fn drop(&mut self) {
         CONSTANTS.set(self.outer.take());
     }

@@ -7,7 +7,7 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDTyp
 use super::tape::apply1;
 use crate::kernels::Fresh;
 use crate::kernels::math::{LANES, largest, number, sum};
-use crate::kernels::region::{self, Shared};
+use crate::kernels::region::{self, SharedSlice};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
@@ -173,8 +173,8 @@ impl CustomOp1 for CrossEntropyOp {
             let weights = self.weight_of::<T>();
             let mut losses = vec![0.0_f64; self.targets.len()];
             let mut log_sums = vec![T::ZERO; self.targets.len()];
-            let places = Shared::new(&mut losses);
-            let log_places = Shared::new(&mut log_sums);
+            let places = SharedSlice::new(&mut losses);
+            let log_places = SharedSlice::new(&mut log_sums);
             region::share_range(self.threads(), self.targets.len(), 1, |rows| {
                 // SAFETY: `share_range` gives disjoint ranges of rows.
                 #[expect(unsafe_code, reason = "each range has its own rows")]
@@ -215,7 +215,7 @@ impl CustomOp1 for CrossEntropyOp {
             let weights = self.weight_of::<T>();
             let all = self.all_weights();
             let mut slopes = Fresh::new(logits.len());
-            let places = Shared::new(slopes.places());
+            let places = SharedSlice::new(slopes.places());
             region::share_range(self.threads(), self.targets.len(), 1, |rows| {
                 for row in rows {
                     let range = row * self.classes..(row + 1) * self.classes;

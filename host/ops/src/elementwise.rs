@@ -7,7 +7,7 @@ use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tenso
 
 use super::tape::{apply1, apply2};
 use crate::kernels::Fresh;
-use crate::kernels::region::{self, Shared};
+use crate::kernels::region::{self, SharedSlice};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
@@ -72,25 +72,25 @@ impl Function {
 
 /// Values kept of a function for the backward pass.
 #[derive(Clone, Copy)]
-pub(super) enum Kept<'a, T> {
+pub(super) enum KeptValues<'a, T> {
     /// Outputs of `ReLU`: above zero where its inputs are.
     Outputs(&'a [T]),
     /// Derivatives; see [`Function::leaving_slopes`].
     Slopes(&'a [T]),
 }
 
-impl<'a, T: Number> Kept<'a, T> {
+impl<'a, T: Number> KeptValues<'a, T> {
     pub(super) fn numbers(self) -> &'a [T] {
         match self {
-            Kept::Outputs(numbers) | Kept::Slopes(numbers) => numbers,
+            KeptValues::Outputs(numbers) | KeptValues::Slopes(numbers) => numbers,
         }
     }
 
     /// Gradients of some inputs, from the values kept of them (`part`) and the gradients of their outputs.
     pub(super) fn gradients(self, part: &[T], g: &[T], to: &mut [MaybeUninit<T>]) {
         match self {
-            Kept::Outputs(_) => relu_gradients(part, g, to),
-            Kept::Slopes(_) => products(part, g, to),
+            KeptValues::Outputs(_) => relu_gradients(part, g, to),
+            KeptValues::Slopes(_) => products(part, g, to),
         }
     }
 }
@@ -117,7 +117,7 @@ pub(super) fn map_leaving<T: Number>(
     x: &mut [T],
     kernel: impl Fn(&mut [T], &mut [MaybeUninit<T>]) + Sync,
 ) -> Vec<T> {
-    let places = Shared::new(x);
+    let places = SharedSlice::new(x);
     by_pieces(places.len(), |range, y| {
         // SAFETY: each chunk is processed by one thread, and chunks do not overlap.
         #[expect(unsafe_code, reason = "each piece has its own elements")]
@@ -133,7 +133,7 @@ fn by_pieces<T: Number>(
 ) -> Vec<T> {
     let mut y = Fresh::new(count);
     let threads = region::parts(count * EACH);
-    let places = Shared::new(y.places());
+    let places = SharedSlice::new(y.places());
     let work = |piece: usize| {
         let range = piece * PIECE..count.min((piece + 1) * PIECE);
         // SAFETY: each chunk is processed by one thread, and chunks do not overlap.

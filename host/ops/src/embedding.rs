@@ -4,7 +4,7 @@ use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor, b
 
 use super::aside::hand_over;
 use super::tape::apply2;
-use crate::kernels::region::{self, Shared};
+use crate::kernels::region::{self, SharedSlice};
 use crate::kernels::{Fresh, add_rows, zeros};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 
@@ -17,17 +17,17 @@ pub fn embedding(table: &Tensor, tokens: &Tensor) -> Result<Tensor> {
     if dtype != DType::U32 && dtype != DType::I64 {
         bail!("an embedding wants whole numbers, found {dtype:?}")
     }
-    apply2(&ready(table)?, &ready(tokens)?, Embedding)
+    apply2(&ready(table)?, &ready(tokens)?, EmbeddingOp)
 }
 
 /// Adds the first `length` rows of a table (positions, width) to x (…, length, width).
 ///
 /// There must be at least `length` positions.
 pub fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
-    apply2(&ready(x)?, &ready(table)?, Positions)
+    apply2(&ready(x)?, &ready(table)?, PositionsOp)
 }
 
-struct Embedding;
+struct EmbeddingOp;
 
 /// Tokens as row indices of a table of `rows` rows; an error for any outside it.
 fn places(tokens: &CpuStorage, layout: &Layout, rows: usize) -> Result<Vec<usize>> {
@@ -44,7 +44,7 @@ fn places(tokens: &CpuStorage, layout: &Layout, rows: usize) -> Result<Vec<usize
     }
 }
 
-impl CustomOp2 for Embedding {
+impl CustomOp2 for EmbeddingOp {
     fn name(&self) -> &'static str {
         "embedding"
     }
@@ -101,7 +101,7 @@ impl CustomOp2 for Embedding {
 /// Each thread has its own rows of the table, so that sums are in the order of the tokens for any number of threads.
 fn table_slopes<T: Number>(g: &[T], places: &[usize], rows: usize, width: usize) -> Vec<T> {
     let mut slopes = Fresh::new(rows * width);
-    let shared = Shared::new(slopes.places());
+    let shared = SharedSlice::new(slopes.places());
     let parts = region::parts((places.len() + rows) * width * EACH);
     region::run(parts, |part| {
         let own = region::range(rows, 1, part, parts);
@@ -122,7 +122,7 @@ fn table_slopes<T: Number>(g: &[T], places: &[usize], rows: usize, width: usize)
     }
 }
 
-struct Positions;
+struct PositionsOp;
 
 /// Number of elements of one sequence of `x`.
 fn sequence(x: &[usize], table: &[usize]) -> Result<usize> {
@@ -134,7 +134,7 @@ fn sequence(x: &[usize], table: &[usize]) -> Result<usize> {
     }
 }
 
-impl CustomOp2 for Positions {
+impl CustomOp2 for PositionsOp {
     fn name(&self) -> &'static str {
         "add-positions"
     }

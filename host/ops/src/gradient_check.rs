@@ -21,16 +21,16 @@ use crate::random;
 
 /// Result of a gradient check.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Report {
+pub enum GradientReport {
     /// The forward or the backward pass returned this error, as it should where there is no gradient.
     Fails(String),
     /// One finding for each input.
-    Checked(Vec<Finding>),
+    Checked(Vec<GradientFinding>),
 }
 
 /// Result for the gradient of one input.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Finding {
+pub enum GradientFinding {
     /// Backward pass and finite differences agree.
     Agrees {
         /// Largest difference between them, relative to the largest derivative.
@@ -56,31 +56,33 @@ pub enum Finding {
     },
 }
 
-impl Finding {
+impl GradientFinding {
     /// Whether this gradient is right for training.
     pub fn is_right(&self) -> bool {
         matches!(
             self,
-            Finding::Agrees { .. } | Finding::NoGradient { needed: false }
+            GradientFinding::Agrees { .. } | GradientFinding::NoGradient { needed: false }
         )
     }
 }
 
-impl Report {
+impl GradientReport {
     /// Whether there are gradients and all of them are right.
     pub fn is_right(&self) -> bool {
         match self {
-            Report::Fails(_) => false,
-            Report::Checked(findings) => findings.iter().all(Finding::is_right),
+            GradientReport::Fails(_) => false,
+            GradientReport::Checked(findings) => findings.iter().all(GradientFinding::is_right),
         }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for GradientFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::Agrees { error } => write!(f, "has the right gradient, to {error:.1e}"),
-            Finding::Differs {
+            GradientFinding::Agrees { error } => {
+                write!(f, "has the right gradient, to {error:.1e}")
+            }
+            GradientFinding::Differs {
                 element,
                 slope,
                 gradient,
@@ -96,19 +98,21 @@ impl fmt::Display for Finding {
                     None => Ok(()),
                 }
             }
-            Finding::NoGradient { needed: true } => {
+            GradientFinding::NoGradient { needed: true } => {
                 write!(f, "got no gradient, but moves the output")
             }
-            Finding::NoGradient { needed: false } => write!(f, "got no gradient, and needs none"),
+            GradientFinding::NoGradient { needed: false } => {
+                write!(f, "got no gradient, and needs none")
+            }
         }
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for GradientReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let findings = match self {
-            Report::Fails(message) => return write!(f, "fails: {message}"),
-            Report::Checked(findings) => findings,
+            GradientReport::Fails(message) => return write!(f, "fails: {message}"),
+            GradientReport::Checked(findings) => findings,
         };
         for (index, finding) in findings.iter().enumerate() {
             let start = if index == 0 { "" } else { "\n" };
@@ -128,16 +132,19 @@ impl fmt::Display for Report {
 /// Inputs should be `f64`: the step is 1e-5, and the tolerance 1e-6 of the largest derivative. For functions that work
 /// only in `f32`, both are 1e-2. A layer's parameters are inputs too: the function may ignore its argument and use
 /// tensors that share the variables' memory. The variables have their original values afterwards.
-pub fn check_gradients(inputs: &[Var], function: impl Fn(&[Tensor]) -> Result<Tensor>) -> Report {
+pub fn check_gradients(
+    inputs: &[Var],
+    function: impl Fn(&[Tensor]) -> Result<Tensor>,
+) -> GradientReport {
     match findings(inputs, &function) {
-        Ok(findings) => Report::Checked(findings),
-        Err(error) => Report::Fails(error.to_string()),
+        Ok(findings) => GradientReport::Checked(findings),
+        Err(error) => GradientReport::Fails(error.to_string()),
     }
 }
 
 type Function<'a> = &'a dyn Fn(&[Tensor]) -> Result<Tensor>;
 
-fn findings(inputs: &[Var], function: Function<'_>) -> Result<Vec<Finding>> {
+fn findings(inputs: &[Var], function: Function<'_>) -> Result<Vec<GradientFinding>> {
     let tensors: Vec<Tensor> = inputs.iter().map(|var| var.as_tensor().clone()).collect();
     let weights = weights(function(&tensors)?.dims())?;
     let loss = || {
@@ -147,10 +154,10 @@ fn findings(inputs: &[Var], function: Function<'_>) -> Result<Vec<Finding>> {
     let store = loss()?.backward()?;
     let mut findings = Vec::new();
     for input in inputs {
-        let accuracy = Accuracy::of(input.dtype())?;
+        let accuracy = CheckAccuracy::of(input.dtype())?;
         let slopes = slopes(input, &loss, accuracy.step)?;
         findings.push(match store.get(input) {
-            None => Finding::NoGradient {
+            None => GradientFinding::NoGradient {
                 needed: slopes.iter().any(|&slope| slope != 0.0),
             },
             Some(gradient) if gradient.dims() != input.dims() => bail!(
@@ -165,21 +172,21 @@ fn findings(inputs: &[Var], function: Function<'_>) -> Result<Vec<Finding>> {
 }
 
 #[derive(Clone, Copy)]
-struct Accuracy {
+struct CheckAccuracy {
     /// Distance by which an element is moved to either side.
     step: f64,
     /// Tolerated difference, relative to the largest derivative.
     tolerance: f64,
 }
 
-impl Accuracy {
-    fn of(dtype: DType) -> Result<Accuracy> {
+impl CheckAccuracy {
+    fn of(dtype: DType) -> Result<CheckAccuracy> {
         let (step, tolerance) = match dtype {
             DType::F64 => (1e-5, 1e-6),
             DType::F32 => (1e-2, 1e-2),
             other => bail!("a gradient check wants `f64` or `f32`, found {other:?}"),
         };
-        Ok(Accuracy { step, tolerance })
+        Ok(CheckAccuracy { step, tolerance })
     }
 }
 
@@ -224,7 +231,7 @@ fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
     tensor.to_dtype(DType::F64)?.flatten_all()?.to_vec1()
 }
 
-fn compare(gradients: &[f64], slopes: &[f64], tolerance: f64) -> Finding {
+fn compare(gradients: &[f64], slopes: &[f64], tolerance: f64) -> GradientFinding {
     // Derivatives that are only rounding errors count as zeros.
     let scale = slopes.iter().fold(0.1_f64, |most, s| most.max(s.abs()));
     let distance = |factor: f64| {
@@ -240,12 +247,12 @@ fn compare(gradients: &[f64], slopes: &[f64], tolerance: f64) -> Finding {
     };
     let (element, error) = distance(1.0);
     if error <= tolerance {
-        return Finding::Agrees { error };
+        return GradientFinding::Agrees { error };
     }
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let factor = product(gradients, slopes) / product(slopes, slopes);
     let at = |numbers: &[f64]| numbers.get(element).copied().unwrap_or(f64::NAN);
-    Finding::Differs {
+    GradientFinding::Differs {
         error,
         element,
         slope: at(slopes),
@@ -264,9 +271,9 @@ mod tests {
         Var::new(values, &Device::Cpu).expect("a variable")
     }
 
-    fn only(report: Report) -> Finding {
+    fn only(report: GradientReport) -> GradientFinding {
         match report {
-            Report::Checked(findings) if findings.len() == 1 => findings[0].clone(),
+            GradientReport::Checked(findings) if findings.len() == 1 => findings[0].clone(),
             other => panic!("{other:?}"),
         }
     }
@@ -276,12 +283,12 @@ mod tests {
         let (a, b) = (var(&[0.3, -1.2, 2.5]), var(&[1.5, 0.7, -0.4]));
         let inputs = [a, b];
         let report = check_gradients(&inputs, |x| x[0].exp()?.mul(&x[1].sin()?)?.cumsum(0));
-        let Report::Checked(findings) = &report else {
+        let GradientReport::Checked(findings) = &report else {
             panic!("{report}")
         };
         assert_eq!(findings.len(), 2);
         for finding in findings {
-            assert!(matches!(finding, Finding::Agrees { error } if *error < 1e-8));
+            assert!(matches!(finding, GradientFinding::Agrees { error } if *error < 1e-8));
         }
         assert!(report.is_right());
         let values: Vec<f64> = inputs[0].to_vec1().expect("numbers");
@@ -333,7 +340,7 @@ mod tests {
         assert!(!report.is_right());
         let text = report.to_string();
         assert!(text.contains("everywhere 0.2500 times"), "{text}");
-        let Finding::Differs {
+        let GradientFinding::Differs {
             element,
             slope,
             gradient,
@@ -346,7 +353,7 @@ mod tests {
         assert_eq!(element, 2);
         assert!((gradient / slope - 0.25).abs() < 1e-6, "{text}");
         assert!(factor.is_some_and(|factor| (factor - 0.25).abs() < 1e-6));
-        let Finding::Differs { factor: None, .. } = only(cube(None)) else {
+        let GradientFinding::Differs { factor: None, .. } = only(cube(None)) else {
             panic!("3x is not a multiple of 3x²")
         };
         let nan = only(cube(Some(f64::NAN)));
@@ -357,16 +364,21 @@ mod tests {
     fn cut_gradients_are_told_from_those_that_nobody_needs() {
         let x = var(&[0.3, -1.2, 2.5]);
         let cut = check_gradients(std::slice::from_ref(&x), |x| x[0].exp()?.detach().sqr());
-        assert_eq!(only(cut), Finding::NoGradient { needed: true });
+        assert_eq!(only(cut), GradientFinding::NoGradient { needed: true });
         let constant = check_gradients(&[x], |x| x[0].floor());
         assert!(constant.is_right());
-        assert_eq!(only(constant), Finding::NoGradient { needed: false });
+        assert_eq!(
+            only(constant),
+            GradientFinding::NoGradient { needed: false }
+        );
     }
 
     #[test]
     fn errors_of_either_pass_are_the_report() {
         let forward = check_gradients(&[var(&[0.3, -1.2])], |x| x[0].reshape(3));
-        assert!(matches!(&forward, Report::Fails(text) if text.to_lowercase().contains("shape")));
+        assert!(
+            matches!(&forward, GradientReport::Fails(text) if text.to_lowercase().contains("shape"))
+        );
         let backward = check_gradients(&[var(&[0.3, -1.2, 2.5])], |x| {
             let image = x[0].reshape((1, 1, 3))?;
             image.conv_transpose1d(&image, 0, 0, 1, 1, 1)

@@ -21,7 +21,7 @@
 //! far. 5. The gradients set aside are added to the store that is returned.
 //!
 //! **States.** A thread records from [`record`] until the [`Recording`] is dropped; [`backward`] empties the tape.
-//! Without a recording, candle's pass does all the work. Tensors are held from [`hold`] until the [`Held`] is dropped.
+//! Without a recording, candle's pass does all the work. Tensors are held from [`hold`] until the [`HeldConstants`] is dropped.
 #![allow(
     clippy::inline_always,
     reason = "what loops call must become part of them for each set of instructions"
@@ -48,7 +48,7 @@ mod unfold;
 
 pub use attention::attention;
 pub use batch_norm::{ChannelStatistics, batch_norm};
-pub use constants::{Held, hold, is_constant, pruned};
+pub use constants::{HeldConstants, hold, is_constant, pruned};
 pub use conv::{After, conv2d, conv2d_then};
 pub use cross_entropy::{CrossEntropyTerms, cross_entropy};
 pub use elementwise::{Function, add, gelu, relu, silu};

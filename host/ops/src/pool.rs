@@ -9,7 +9,7 @@ use candle_core::{
 };
 
 use super::tape::apply1;
-use crate::kernels::region::{self, Shared};
+use crate::kernels::region::{self, SharedSlice};
 use crate::kernels::{Fresh, zeros};
 use crate::storage::{Number, for_floats, number, numbers, ready};
 pub(super) use quads::{is_next, quads_with_places, spread_quads};
@@ -76,17 +76,17 @@ impl Windows {
 
 /// Pools (…, height, width) to (…, windows along the height, windows along the width).
 pub fn pool2d(x: &Tensor, kind: PoolKind, down: Windows, across: Windows) -> Result<Tensor> {
-    apply1(&ready(x)?, Pool { kind, down, across })
+    apply1(&ready(x)?, PoolOp { kind, down, across })
 }
 
 #[derive(Clone)]
-struct Pool {
+struct PoolOp {
     kind: PoolKind,
     down: Windows,
     across: Windows,
 }
 
-struct PoolGradient(Pool);
+struct PoolGradient(PoolOp);
 
 /// Sizes for a pass over the planes, the images of one channel.
 struct Planes {
@@ -96,7 +96,7 @@ struct Planes {
     shape: Shape,
 }
 
-impl Pool {
+impl PoolOp {
     fn planes(&self, layout: &Layout) -> Result<Planes> {
         let [leading @ .., height, width] = layout.dims() else {
             bail!(
@@ -183,7 +183,7 @@ impl Pool {
         let (size, outputs) = (sizes.size(), sizes.outputs);
         let count = x.len() / size;
         let mut y = Fresh::new(count * outputs);
-        let places = Shared::new(y.places());
+        let places = SharedSlice::new(y.places());
         let parts = region::parts(x.len() * EACH);
         region::run(parts, |part| {
             for plane in region::range(count, 1, part, parts) {
@@ -203,7 +203,7 @@ impl Pool {
     fn backward<T: Number>(&self, x: &[T], gradient: &[T], sizes: &Planes) -> Vec<T> {
         let (size, outputs) = (sizes.size(), sizes.outputs);
         let mut slopes = Fresh::new(x.len());
-        let places = Shared::new(slopes.places());
+        let places = SharedSlice::new(slopes.places());
         let parts = region::parts(x.len() * EACH);
         region::run(parts, |part| {
             for plane in region::range(x.len() / size, 1, part, parts) {
@@ -253,7 +253,7 @@ fn largest<T: Number>(
     (place, most)
 }
 
-impl CustomOp1 for Pool {
+impl CustomOp1 for PoolOp {
     fn name(&self) -> &'static str {
         "pool2d"
     }
@@ -304,7 +304,7 @@ mod tests {
     fn squares_side_by_side_are_those_of_the_slow_way() {
         for (height, width) in [(2, 2), (5, 7), (8, 16), (6, 27)] {
             let windows = |length| Windows::sliding(length, 2, 2, 0).expect("there is room");
-            let pool = Pool {
+            let pool = PoolOp {
                 kind: PoolKind::Max,
                 down: windows(height),
                 across: windows(width),

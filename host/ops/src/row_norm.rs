@@ -9,7 +9,7 @@ use super::aside::{hand_over, take_before};
 use super::tape::{apply2, apply3};
 use crate::kernels::Fresh;
 use crate::kernels::math::{number, sum};
-use crate::kernels::region::{self, PIECES, Shared};
+use crate::kernels::region::{self, PIECES, SharedSlice};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
@@ -169,7 +169,7 @@ impl RowNorm {
             let threads = region::parts(x.len() * EACH);
             let mut y = Fresh::new(x.len());
             let mut kept = Fresh::new(x.len() / width * 2);
-            let (places, kept_places) = (Shared::new(y.places()), Shared::new(kept.places()));
+            let (places, kept_places) = (SharedSlice::new(y.places()), SharedSlice::new(kept.places()));
             region::share_range(threads, x.len(), width, |range| {
                 // SAFETY: `share_range` gives disjoint ranges of whole rows.
                 #[expect(unsafe_code, reason = "each range has its own rows")]
@@ -218,7 +218,7 @@ impl RowNorm {
             let pieces = threads * PIECES;
             let mut slopes = Fresh::new(count);
             let mut sums = vec![T::ZERO; pieces * 2 * width];
-            let (places, sum_places) = (Shared::new(slopes.places()), Shared::new(&mut sums));
+            let (places, sum_places) = (SharedSlice::new(slopes.places()), SharedSlice::new(&mut sums));
             region::share_out(threads, pieces, || (), |(), piece| {
                 let range = region::piece(count, width, piece, threads);
                 // SAFETY: the ranges of different chunks are disjoint, and each chunk has its own sums.

@@ -4,7 +4,7 @@ use candle_core::{CpuStorage, CustomOp1, CustomOp2, D, Layout, Result, Shape, Te
 
 use super::tape::apply1;
 use crate::kernels::math::{largest, sum};
-use crate::kernels::region::{self, Shared};
+use crate::kernels::region::{self, SharedSlice};
 use crate::kernels::{Fresh, zeros};
 use crate::storage::{Number, for_floats, numbers, ready};
 use crate::vectorised;
@@ -62,7 +62,7 @@ fn each_row<T: Number>(
     work: impl Fn(usize, &mut [T]) + Sync,
 ) -> Vec<T> {
     let mut rows = Fresh::new(count);
-    let places = Shared::new(rows.places());
+    let places = SharedSlice::new(rows.places());
     let parts = region::parts(count * EACH);
     region::run(parts, |part| {
         for index in region::range(count / width, 1, part, parts) {

@@ -25,11 +25,11 @@ type Op3 = Arc<Box<dyn CustomOp3 + Send + Sync>>;
 
 thread_local! {
     /// The operations since the recording began, if one is active.
-    static TAPE: RefCell<Option<Vec<Entry>>> = const { RefCell::new(None) };
+    static TAPE: RefCell<Option<Vec<RecordedOperation>>> = const { RefCell::new(None) };
 }
 
 /// A recorded operation: its output and its inputs.
-struct Entry {
+struct RecordedOperation {
     made: Tensor,
     of: Of,
 }
@@ -42,7 +42,7 @@ enum Of {
     Reshaped(Tensor),
 }
 
-impl Entry {
+impl RecordedOperation {
     /// The first input of the operation.
     fn input(&self) -> &Tensor {
         match &self.of {
@@ -83,15 +83,15 @@ impl Entry {
 #[derive(Debug)]
 #[must_use = "operations are recorded as long as it lives"]
 pub struct Recording {
-    outer: Outer,
+    outer: OuterRecording,
     /// Makes it `!Send`: it belongs to its thread.
     thread: PhantomData<*const ()>,
 }
 
 /// Operations of the enclosing recording, if there is one.
-struct Outer(Option<Vec<Entry>>);
+struct OuterRecording(Option<Vec<RecordedOperation>>);
 
-impl std::fmt::Debug for Outer {
+impl std::fmt::Debug for OuterRecording {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} operations", self.0.as_ref().map_or(0, Vec::len))
     }
@@ -118,7 +118,7 @@ impl std::fmt::Debug for Outer {
 /// ```
 pub fn record() -> Recording {
     Recording {
-        outer: Outer(TAPE.replace(Some(Vec::new()))),
+        outer: OuterRecording(TAPE.replace(Some(Vec::new()))),
         thread: PhantomData,
     }
 }
@@ -146,7 +146,7 @@ fn note(made: &Tensor, of: impl FnOnce() -> Of) {
     TAPE.with_borrow_mut(|tape| {
         if let Some(tape) = tape {
             let (made, of) = (made.clone(), of());
-            tape.push(Entry { made, of });
+            tape.push(RecordedOperation { made, of });
         }
     });
 }

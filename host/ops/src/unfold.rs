@@ -48,13 +48,13 @@ impl Window {
 ///
 /// Row (c, i, j) has the element at tap (i, j) of each window of channel c, in the order of images and windows.
 pub fn unfold2d(x: &Tensor, window: Window) -> Result<Tensor> {
-    let sizes = Sizes::of(x.dims(), window)?;
+    let sizes = UnfoldSizes::of(x.dims(), window)?;
     ready(x)?.apply_op1(Unfold(sizes))
 }
 
 /// Sizes of images and their windows.
 #[derive(Clone, Copy)]
-pub(super) struct Sizes {
+pub(super) struct UnfoldSizes {
     pub(super) batch: usize,
     pub(super) channels: usize,
     pub(super) height: usize,
@@ -65,13 +65,13 @@ pub(super) struct Sizes {
     pub(super) window: Window,
 }
 
-struct Unfold(Sizes);
+struct Unfold(UnfoldSizes);
 
 /// The inverse direction (col2im): adds every element to the position that it came from.
-struct Fold(Sizes);
+struct Fold(UnfoldSizes);
 
-impl Sizes {
-    pub(super) fn of(dims: &[usize], window: Window) -> Result<Sizes> {
+impl UnfoldSizes {
+    pub(super) fn of(dims: &[usize], window: Window) -> Result<UnfoldSizes> {
         let &[batch, channels, height, width] = dims else {
             bail!("a convolution wants (batch, channels, height, width), found {dims:?}")
         };
@@ -81,7 +81,7 @@ impl Sizes {
                 window.kernel
             )
         };
-        Ok(Sizes {
+        Ok(UnfoldSizes {
             batch,
             channels,
             height,
@@ -288,7 +288,7 @@ impl CustomOp1 for Fold {
     }
 
     fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let Sizes {
+        let UnfoldSizes {
             batch,
             channels,
             height,

@@ -5,17 +5,17 @@ use std::ffi::c_void;
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ErrorAbi, Status};
 
-use super::shared::Shared;
+use super::shared::BridgeState;
 
 /// Returns the run's state that a context pointer refers to.
 ///
 /// # Safety
 ///
-/// `context` must be null or come from [`Shared::context`] of a state that is alive for `'a`.
-pub(super) unsafe fn shared<'a>(context: *const c_void) -> Option<&'a Shared<'a>> {
+/// `context` must be null or come from [`BridgeState::context`] of a state that is alive for `'a`.
+pub(super) unsafe fn shared<'a>(context: *const c_void) -> Option<&'a BridgeState<'a>> {
     // SAFETY: the caller promises that `context` is null or points to a state that is alive for
     // `'a`.
-    unsafe { context.cast::<Shared<'a>>().as_ref() }
+    unsafe { context.cast::<BridgeState<'a>>().as_ref() }
 }
 
 /// Answers with a failure: returns its status, and stores the message if the plugin asked for one.

@@ -7,7 +7,7 @@ use candle_core::{Device, Tensor};
 
 use crate::gradients::Gradients;
 use crate::nearest::nearest;
-use crate::parameters::{Kind, Parameters};
+use crate::parameters::{ParameterKind, Parameters};
 
 /// Index of the outputs in the batch.
 const OUTPUTS: usize = 2;
@@ -49,7 +49,8 @@ impl Exposed {
             (Box::from(entry.name()), entry.tensor().clone())
         };
         *self.parameters.borrow_mut() = parameters.iter().map(entry).collect();
-        let is_buffer = |entry: &crate::parameters::Parameter| entry.kind() == Kind::Buffer;
+        let is_buffer =
+            |entry: &crate::parameters::Parameter| entry.kind() == ParameterKind::Buffer;
         *self.buffers.borrow_mut() = parameters.iter().map(is_buffer).collect();
     }
 

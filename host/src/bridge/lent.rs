@@ -5,10 +5,10 @@ use sconce_plugin_api::abi::TextAbi;
 use sconce_plugin_api::ext::Collection;
 
 use super::exposed::{FIXED, INDICES, INDICES_AT, MODULE, index_of};
-use super::shared::Shared;
+use super::shared::BridgeState;
 
 /// Answers to `sconce.tensors/1`, for every collection.
-impl Shared<'_> {
+impl BridgeState<'_> {
     pub(super) fn tensor_count(&self, collection: Collection) -> usize {
         let exposed = &self.tensors;
         match collection {

@@ -1,20 +1,20 @@
 //! The host's side of the boundary: what hooks see of a run, publish and ask for.
 //!
-//! **Parts.** [`Shared`] is the state of a run that both the loop and its hooks access. It consists of what hooks see
-//! ([`Exposed`]: parameters, gradients, the batch), what they publish ([`Values`], and metrics on the
+//! **Parts.** [`BridgeState`] is the state of a run that both the loop and its hooks access. It consists of what hooks see
+//! ([`Exposed`]: parameters, gradients, the batch), what they publish ([`PublishedValues`], and metrics on the
 //! [`MetricBoard`](crate::metric_board::MetricBoard)), what they have asked for ([`Requests`]) and what they have
 //! claimed (`claims`); `lent` gives access to the tensors by collection and index. `tables` are the functions that
 //! plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A
 //! [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
 //!
 //! **Flow.** A hook receives a context pointer with its view or setup, and passes it to a table's function. The
-//! function converts it to the [`Shared`] state, which is alive during every call: hooks are created and called only
+//! function converts it to the [`BridgeState`] state, which is alive during every call: hooks are created and called only
 //! while it is borrowed. Reads are answered from it, and published values are stored in it. A request is checked
 //! against the current mount point, decoded and stored; some take effect immediately (a learning rate, a skipped
 //! batch), the others wait for the loop ([`Requests::take_asked`]) until all hooks of the point have run.
 //!
-//! **States.** At each mount point the dispatcher sets point and phase (`Shared::enter`), and before each call the
-//! hook (`Shared::set_hook`); during creation there is a hook, but no point. The lifetime of a published value is its
+//! **States.** At each mount point the dispatcher sets point and phase (`BridgeState::enter`), and before each call the
+//! hook (`BridgeState::set_hook`); during creation there is a hook, but no point. The lifetime of a published value is its
 //! [`Keep`](sconce_plugin_api::Keep): the batch, the epoch, the run or one checkpoint.
 
 mod claims;
@@ -28,8 +28,8 @@ mod values;
 mod witness;
 
 pub use exposed::{Exposed, ModuleTensors};
-pub use requests::{Requests, Stop};
-pub use shared::Shared;
+pub use requests::{Requests, StopRequest};
+pub use shared::BridgeState;
 pub use tables::{EXTENSIONS, root};
-pub use values::{Value, Values};
-pub use witness::{Deed, Witness};
+pub use values::{PublishedValues, ValueContent};
+pub use witness::{HookAction, Witness};

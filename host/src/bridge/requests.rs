@@ -8,7 +8,7 @@ use sconce_plugin_api::ext::Asked;
 /// Requests that the loop has not served yet.
 #[derive(Debug, Default)]
 pub struct Requests {
-    stop: RefCell<Option<Stop>>,
+    stop: RefCell<Option<StopRequest>>,
     skip_batch: Cell<bool>,
     skip_update: Cell<bool>,
     /// Product of the factors for this batch's loss.
@@ -21,7 +21,7 @@ pub struct Requests {
 
 /// A requested stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
+pub struct StopRequest {
     /// Reason, for the user.
     pub reason: String,
     /// Whether the current epoch and its validation are finished first.
@@ -33,7 +33,7 @@ pub struct Stop {
 impl Requests {
     /// Requests a stop. The first request's reason is kept; only a more urgent stop replaces an
     /// earlier one.
-    pub fn ask_stop(&self, stop: Stop) {
+    pub fn ask_stop(&self, stop: StopRequest) {
         let mut asked = self.stop.borrow_mut();
         let replaces = asked
             .as_ref()
@@ -44,7 +44,7 @@ impl Requests {
     }
 
     /// Returns the requested stop, if any.
-    pub fn stop(&self) -> Option<Stop> {
+    pub fn stop(&self) -> Option<StopRequest> {
         self.stop.borrow().clone()
     }
 
@@ -125,8 +125,8 @@ impl Requests {
 mod tests {
     use super::*;
 
-    fn a_stop(reason: &str, after_epoch: bool) -> Stop {
-        Stop {
+    fn a_stop(reason: &str, after_epoch: bool) -> StopRequest {
+        StopRequest {
             reason: reason.to_owned(),
             after_epoch,
             hook: String::new(),

@@ -14,17 +14,17 @@ use sconce_plugin_api::{Keep, Phase, Point};
 use super::claims::Claims;
 use super::exposed::Exposed;
 use super::requests::Requests;
-use super::values::Values;
-use super::witness::{Deed, Witness};
+use super::values::PublishedValues;
+use super::witness::{HookAction, Witness};
 use crate::clock::Clock;
 use crate::faults::Trail;
 use crate::log::{Level, Log};
 use crate::metric_board::MetricBoard;
-use crate::nn::Surroundings;
+use crate::nn::PassSurroundings;
 use crate::optim::Groups;
 
 /// State shared by the loop and the hooks of one run.
-pub struct Shared<'run> {
+pub struct BridgeState<'run> {
     /// Destination of messages for the user.
     pub log: &'run dyn Log,
     /// Metrics of every phase.
@@ -34,9 +34,9 @@ pub struct Shared<'run> {
     /// The loop's tensors that hooks can see.
     pub tensors: Exposed,
     /// Values and tensors published by hooks.
-    pub values: Values,
+    pub values: PublishedValues,
     /// Extra entries of the checkpoint being saved or loaded.
-    pub checkpoint_entries: Values,
+    pub checkpoint_entries: PublishedValues,
     /// Learning rate of the default group; a hook's change takes effect immediately.
     pub learning_rate: Cell<f64>,
     /// Parameter groups, with their current learning rates.
@@ -65,16 +65,16 @@ pub struct Shared<'run> {
     names: RefCell<Vec<String>>,
 }
 
-impl<'run> Shared<'run> {
+impl<'run> BridgeState<'run> {
     /// Returns the state of a run that begins now.
     pub fn new(log: &'run dyn Log) -> Self {
-        Shared {
+        BridgeState {
             log,
             metrics: RefCell::default(),
             requests: Requests::default(),
             tensors: Exposed::default(),
-            values: Values::default(),
-            checkpoint_entries: Values::default(),
+            values: PublishedValues::default(),
+            checkpoint_entries: PublishedValues::default(),
             learning_rate: Cell::new(0.0),
             groups: RefCell::new(Groups::single(0.0, 0.0)),
             has_momentum: Cell::new(true),
@@ -120,7 +120,7 @@ impl<'run> Shared<'run> {
 
     /// Shows an action of the current hook to the witness; the error is the reason for its refusal.
     #[inline]
-    pub(super) fn sees(&self, deed: &Deed<'_>) -> Result<(), String> {
+    pub(super) fn sees(&self, deed: &HookAction<'_>) -> Result<(), String> {
         match self.witness {
             Some(witness) => witness.sees(&self.hook_name(), deed),
             None => Ok(()),
@@ -200,7 +200,7 @@ impl<'run> Shared<'run> {
     }
 }
 
-impl Surroundings for Shared<'_> {
+impl PassSurroundings for BridgeState<'_> {
     fn published(&self, name: &str) -> candle_core::Result<Option<Tensor>> {
         match self.values.tensor_of(name) {
             None => Ok(None),

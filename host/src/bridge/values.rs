@@ -12,9 +12,9 @@ use crate::nearest::nearest;
 
 /// Named values and tensors.
 #[derive(Default)]
-pub struct Values {
+pub struct PublishedValues {
     /// Slots; an entry keeps its slot, and so its index, until it is removed or replaced.
-    places: RefCell<Vec<Option<Entry>>>,
+    places: RefCell<Vec<Option<ValueEntry>>>,
     /// Free slots; the lowest index is reused first.
     free: RefCell<BinaryHeap<Reverse<usize>>>,
     names: RefCell<BTreeMap<Box<str>, usize>>,
@@ -22,28 +22,28 @@ pub struct Values {
     of_batch: Cell<usize>,
 }
 
-struct Entry {
+struct ValueEntry {
     name: Box<str>,
     keep: Keep,
     /// Index of the hook that published it.
     owner: usize,
-    value: Value,
+    value: ValueContent,
 }
 
 /// A published value.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum ValueContent {
     /// JSON text.
     Json(Box<str>),
     /// A contiguous tensor.
     Tensor(Tensor),
 }
 
-impl Values {
+impl PublishedValues {
     /// Publishes a value, replacing any earlier one of this name.
-    pub fn set(&self, name: &str, keep: Keep, owner: usize, value: Value) {
+    pub fn set(&self, name: &str, keep: Keep, owner: usize, value: ValueContent) {
         self.remove(name);
-        let entry = Entry {
+        let entry = ValueEntry {
             name: name.into(),
             keep,
             owner,
@@ -93,7 +93,7 @@ impl Values {
 
     /// Removes all entries with this lifetime.
     pub fn forget(&self, keep: Keep) {
-        let of_kind = |entry: &&Entry| entry.keep == keep;
+        let of_kind = |entry: &&ValueEntry| entry.keep == keep;
         let places = self.places.borrow();
         let doomed: Vec<Box<str>> = (places.iter().flatten())
             .filter(of_kind)
@@ -106,7 +106,7 @@ impl Values {
     }
 
     /// All entries with this lifetime, in the order of their names.
-    pub fn of_kind(&self, keep: Keep) -> Vec<(Box<str>, usize, Value)> {
+    pub fn of_kind(&self, keep: Keep) -> Vec<(Box<str>, usize, ValueContent)> {
         let places = self.places.borrow();
         let names = self.names.borrow();
         let entries = names
@@ -122,9 +122,9 @@ impl Values {
     pub fn tensor_of(&self, name: &str) -> Option<(Keep, Tensor)> {
         let index = self.names.borrow().get(name).copied()?;
         match self.places.borrow().get(index)? {
-            Some(Entry {
+            Some(ValueEntry {
                 keep,
-                value: Value::Tensor(tensor),
+                value: ValueContent::Tensor(tensor),
                 ..
             }) => Some((*keep, tensor.clone())),
             _ => None,
@@ -143,8 +143,8 @@ impl Values {
 
     pub(super) fn tensor(&self, index: usize) -> Option<Tensor> {
         match &self.places.borrow().get(index)?.as_ref()?.value {
-            Value::Tensor(tensor) => Some(tensor.clone()),
-            Value::Json(_) => None,
+            ValueContent::Tensor(tensor) => Some(tensor.clone()),
+            ValueContent::Json(_) => None,
         }
     }
 
@@ -168,8 +168,8 @@ impl Values {
     pub(super) fn json(&self, name: &str) -> Option<TextAbi> {
         let index = self.names.borrow().get(name).copied()?;
         match &self.places.borrow().get(index)?.as_ref()?.value {
-            Value::Json(text) => Some(TextAbi::new(text)),
-            Value::Tensor(_) => None,
+            ValueContent::Json(text) => Some(TextAbi::new(text)),
+            ValueContent::Tensor(_) => None,
         }
     }
 
@@ -198,13 +198,13 @@ mod tests {
 
     use super::*;
 
-    fn json(text: &str) -> Value {
-        Value::Json(text.into())
+    fn json(text: &str) -> ValueContent {
+        ValueContent::Json(text.into())
     }
 
     #[test]
     fn what_is_kept_for_a_batch_goes_with_it_and_places_are_used_again() {
-        let values = Values::default();
+        let values = PublishedValues::default();
         values.set("a", Keep::Run, 0, json("1"));
         values.set("b", Keep::Batch, 0, json("2"));
         values.set("c", Keep::Epoch, 0, json("3"));
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn so_many_values_that_none_may_look_at_all_others() {
         // With a linear search for each: 10^11 comparisons.
-        let values = Values::default();
+        let values = PublishedValues::default();
         for _ in 0..2 {
             for index in 0..200_000 {
                 values.set(&format!("value/{index}"), Keep::Batch, 0, json("1"));
@@ -241,10 +241,10 @@ mod tests {
 
     #[test]
     fn a_tensor_is_written_to_by_its_publisher_alone() {
-        let values = Values::default();
+        let values = PublishedValues::default();
         let tensor = Tensor::zeros(2, DType::F32, &Device::Cpu).expect("a tensor");
-        values.set("mine", Keep::Run, 3, Value::Tensor(tensor.clone()));
-        values.set("passing", Keep::Batch, 3, Value::Tensor(tensor));
+        values.set("mine", Keep::Run, 3, ValueContent::Tensor(tensor.clone()));
+        values.set("passing", Keep::Batch, 3, ValueContent::Tensor(tensor));
         let index = |name| values.tensor_index(name).expect("it is there");
         assert_eq!(values.why_not_writable(index("mine"), 3), None);
         let other = values.why_not_writable(index("mine"), 1).expect("refused");

@@ -9,12 +9,12 @@ pub trait Witness {
     /// # Errors
     ///
     /// The reason for a refusal: the hook receives the message as the host's answer.
-    fn sees(&self, hook: &str, deed: &Deed<'_>) -> Result<(), String>;
+    fn sees(&self, hook: &str, deed: &HookAction<'_>) -> Result<(), String>;
 }
 
 /// A hook's action on a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Deed<'a> {
+pub enum HookAction<'a> {
     /// A request that is allowed at the current mount point.
     Asks {
         /// Name of the request.

@@ -5,11 +5,11 @@ use serde::Deserialize;
 
 use super::index::Index;
 use super::layout::{STATE, parsed};
-use super::{Header, Stage, Store};
+use super::{CheckpointHeader, Store, TrainingStage};
 
 /// Note about the best checkpoint, published by a hook as [`BEST_CHECKPOINT`].
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Best {
+pub struct BestCheckpoint {
     /// Tag of the checkpoint.
     pub tag: String,
     /// Metric that selected it, such as `val/loss`.
@@ -22,11 +22,11 @@ pub struct Best {
 
 /// Returns the best checkpoint of a run according to its newest readable checkpoint; `None` if that one
 /// has no note, or the noted checkpoint does not exist.
-pub fn best(store: &Store) -> Option<Best> {
+pub fn best(store: &Store) -> Option<BestCheckpoint> {
     let headers = store.tags().into_iter().filter_map(|tag| {
         let directory = store.path_of(&tag);
         let state = Index::read(&directory).ok()?.file(&directory, STATE).ok()?;
-        parsed::<Header>(&state).ok()
+        parsed::<CheckpointHeader>(&state).ok()
     });
     let newest = headers.max_by_key(|header| {
         let progress = &header.progress;
@@ -34,7 +34,7 @@ pub fn best(store: &Store) -> Option<Best> {
         (
             progress.iteration,
             progress.epoch,
-            progress.stage == Stage::Epoch,
+            progress.stage == TrainingStage::Epoch,
         )
     })?;
     let is_note = |name: &str| {
@@ -43,7 +43,7 @@ pub fn best(store: &Store) -> Option<Best> {
     };
     let mut notes = newest.values.iter().filter(|value| is_note(&value.name));
     notes.find_map(|note| {
-        let best: Best = serde_json::from_str(note.value.get()).ok()?;
+        let best: BestCheckpoint = serde_json::from_str(note.value.get()).ok()?;
         // A checkpoint is untrusted input: a tag from it becomes a path.
         let is_there = check_tag(&best.tag).is_ok() && store.tags().contains(&best.tag);
         is_there.then_some(best)

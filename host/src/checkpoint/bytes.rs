@@ -8,23 +8,23 @@ use candle_core::{CpuStorage, Layout, Storage, Tensor};
 use safetensors::{Dtype, View};
 
 /// A tensor whose elements can't change while this value lives.
-pub(super) struct Bytes<'a, S> {
+pub(super) struct TensorBytes<'a, S> {
     tensor: &'a Tensor,
     storage: S,
     layout: &'a Layout,
 }
 
 /// Borrows the bytes of a tensor, which is locked against changes in the meantime.
-pub(super) fn bytes_of(tensor: &Tensor) -> Bytes<'_, impl Deref<Target = Storage>> {
+pub(super) fn bytes_of(tensor: &Tensor) -> TensorBytes<'_, impl Deref<Target = Storage>> {
     let (storage, layout) = tensor.storage_and_layout();
-    Bytes {
+    TensorBytes {
         tensor,
         storage,
         layout,
     }
 }
 
-impl<S: Deref<Target = Storage>> Bytes<'_, S> {
+impl<S: Deref<Target = Storage>> TensorBytes<'_, S> {
     /// The bytes if they are contiguous in memory, in the file's byte order.
     fn in_place(&self) -> Option<&[u8]> {
         let Storage::Cpu(storage) = &*self.storage else {
@@ -46,7 +46,7 @@ impl<S: Deref<Target = Storage>> Bytes<'_, S> {
     }
 }
 
-impl<S: Deref<Target = Storage>> View for Bytes<'_, S> {
+impl<S: Deref<Target = Storage>> View for TensorBytes<'_, S> {
     fn dtype(&self) -> Dtype {
         View::dtype(&self.tensor)
     }

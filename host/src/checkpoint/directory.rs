@@ -13,12 +13,12 @@ use candle_core::Tensor;
 use super::form::Files;
 use super::index::{self, Index};
 use super::layout;
-use super::{Checkpoint, Error};
+use super::{Checkpoint, CheckpointError};
 use crate::files::sync_directory;
 
 /// Writes a checkpoint to `place`, whose parent exists; returns its size in bytes. After an error
 /// nothing of it is left, and a previous checkpoint is unchanged.
-pub(super) fn write(place: &Path, files: &Files) -> Result<u64, Error> {
+pub(super) fn write(place: &Path, files: &Files) -> Result<u64, CheckpointError> {
     let beside = aside(place, "new");
     let written = write_beside(&beside, files).and_then(|bytes| {
         put(&beside, place)?;
@@ -28,7 +28,7 @@ pub(super) fn write(place: &Path, files: &Files) -> Result<u64, Error> {
         let free = place.parent().and_then(free_bytes);
         // The partial directory is useless, and so is the reason why it can't be removed.
         drop(std::fs::remove_dir_all(&beside));
-        Error::Write {
+        CheckpointError::Write {
             source,
             needed: files.bytes(),
             free,
@@ -132,17 +132,17 @@ fn free_bytes(_path: &Path) -> Option<u64> {
 }
 
 /// Reads the checkpoint in a directory, verifying every byte.
-pub fn read(directory: &Path) -> Result<Checkpoint, Error> {
+pub fn read(directory: &Path) -> Result<Checkpoint, CheckpointError> {
     let index = Index::read(directory)?;
     if !index.has(layout::TRAINING) {
-        return Err(Error::Damaged {
+        return Err(CheckpointError::Damaged {
             path: directory.to_owned(),
             reason: "it has the parameters alone, from which no run can go on".to_owned(),
         });
     }
     Files::parse(
         |name| index.file(directory, name),
-        |name, reason| Error::Damaged {
+        |name, reason| CheckpointError::Damaged {
             path: directory.to_owned(),
             reason: format!("`{name}`: {reason}"),
         },
@@ -150,10 +150,10 @@ pub fn read(directory: &Path) -> Result<Checkpoint, Error> {
 }
 
 /// Reads only the parameters of the checkpoint in a directory, by their own names.
-pub fn parameters(directory: &Path) -> Result<Vec<(String, Tensor)>, Error> {
+pub fn parameters(directory: &Path) -> Result<Vec<(String, Tensor)>, CheckpointError> {
     let index = Index::read(directory)?;
     let bytes = index.file(directory, layout::PARAMETERS)?;
-    layout::tensors(&bytes).map_err(|reason| Error::Damaged {
+    layout::tensors(&bytes).map_err(|reason| CheckpointError::Damaged {
         path: directory.to_owned(),
         reason: format!("`{}`: {reason}", layout::PARAMETERS),
     })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Reason why a checkpoint can't be written or read.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum CheckpointError {
     /// The file system refused to write it.
     #[error("{source}{}", room(*needed, *free))]
     Write {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::bytes::bytes_of;
 use super::layout::{HOOKS, MANIFEST, PARAMETERS, STATE, TRAINED_FILE, TRAINING, parsed, tensors};
 use super::section::Section;
-use super::{Checkpoint, Error, Header, HookRecord, sets};
+use super::{Checkpoint, CheckpointError, CheckpointHeader, HookRecord, sets};
 
 /// Serialised files of a checkpoint; any thread can write them.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ pub struct Files {
 
 impl Files {
     /// Serialises a checkpoint, copying everything.
-    pub fn of(checkpoint: &Checkpoint) -> Result<Files, Error> {
-        let Header { tag, host, .. } = &checkpoint.header;
-        let failed = |reason: String| Error::Form {
+    pub fn of(checkpoint: &Checkpoint) -> Result<Files, CheckpointError> {
+        let CheckpointHeader { tag, host, .. } = &checkpoint.header;
+        let failed = |reason: String| CheckpointError::Form {
             tag: tag.clone(),
             reason,
         };
@@ -49,7 +49,7 @@ impl Files {
             .collect();
         let mut hooks = Vec::new();
         for hook in &checkpoint.hooks {
-            let (written, bytes) = Written::of(hook);
+            let (written, bytes) = StoredHook::of(hook);
             hooks.push(written);
             if let Some(bytes) = bytes {
                 let tensor = Tensor::from_slice(bytes, bytes.len(), &Device::Cpu);
@@ -104,11 +104,12 @@ impl Files {
     /// Parses a checkpoint; `read` returns the bytes of a file, and `damaged` makes the error for
     /// one.
     pub(super) fn parse(
-        read: impl Fn(&str) -> Result<Vec<u8>, Error>,
-        damaged: impl Fn(&str, String) -> Error,
-    ) -> Result<Checkpoint, Error> {
+        read: impl Fn(&str) -> Result<Vec<u8>, CheckpointError>,
+        damaged: impl Fn(&str, String) -> CheckpointError,
+    ) -> Result<Checkpoint, CheckpointError> {
         let tensors = |name: &str| tensors(&read(name)?).map_err(|reason| damaged(name, reason));
-        let header: Header = parsed(&read(STATE)?).map_err(|reason| damaged(STATE, reason))?;
+        let header: CheckpointHeader =
+            parsed(&read(STATE)?).map_err(|reason| damaged(STATE, reason))?;
         let own = |(name, tensor): (String, Tensor)| (Section::Parameters.full_name(&name), tensor);
         let mut all: Vec<(String, Tensor)> = match &header.measured {
             None => tensors(PARAMETERS)?.into_iter().map(own).collect(),
@@ -125,7 +126,7 @@ impl Files {
                 None => all.push((name, tensor)),
             }
         }
-        let written: Vec<Written> =
+        let written: Vec<StoredHook> =
             parsed(&read(HOOKS)?).map_err(|reason| damaged(HOOKS, reason))?;
         let mut hooks = Vec::new();
         for written in written {
@@ -135,7 +136,8 @@ impl Files {
             let bytes = bytes.map_err(|error| damaged(TRAINING, error.to_string()))?;
             hooks.push(written.record(bytes));
         }
-        let header: Header = parsed(&read(STATE)?).map_err(|reason| damaged(STATE, reason))?;
+        let header: CheckpointHeader =
+            parsed(&read(STATE)?).map_err(|reason| damaged(STATE, reason))?;
         let manifest = parsed(&read(MANIFEST)?).map_err(|reason| damaged(MANIFEST, reason))?;
         header
             .check(&manifest)
@@ -157,7 +159,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
 
 /// A hook as `hooks.json` stores it.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct StoredHook {
     name: String,
     kind: String,
     plugin: String,
@@ -180,13 +182,13 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-impl Written {
+impl StoredHook {
     /// Returns a hook's entry, and the bytes of its state that must be stored elsewhere.
-    fn of(hook: &HookRecord) -> (Written, Option<&[u8]>) {
+    fn of(hook: &HookRecord) -> (StoredHook, Option<&[u8]>) {
         let state = hook.state.as_deref();
         let json = state.and_then(as_json);
         let bytes = state.filter(|_| json.is_none());
-        let written = Written {
+        let written = StoredHook {
             name: hook.name.clone(),
             kind: hook.kind.clone(),
             plugin: hook.plugin.clone(),
@@ -249,9 +251,9 @@ mod tests {
                 state: state.map(<[u8]>::to_vec),
                 ..HookRecord::default()
             };
-            let (written, bytes) = Written::of(&hook);
+            let (written, bytes) = StoredHook::of(&hook);
             let text = json(&written).expect("JSON");
-            let back: Written = parsed(&text).expect("it can be read");
+            let back: StoredHook = parsed(&text).expect("it can be read");
             assert_eq!(back.record(bytes.map(<[u8]>::to_vec)), hook);
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::Error;
+use super::CheckpointError;
 use crate::digest::fingerprint;
 use sconce_data::regular_file::read_regular;
 
@@ -22,12 +22,12 @@ pub(super) struct Index {
     /// Host that wrote it.
     pub(super) host: String,
     /// All other files, in the order of writing.
-    files: Vec<Entry>,
+    files: Vec<FileEntry>,
 }
 
 /// Entry for one file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct FileEntry {
     name: String,
     bytes: u64,
     sha256: String,
@@ -48,7 +48,7 @@ impl Index {
         host: &str,
         format: u32,
     ) -> Index {
-        let entry = |(name, bytes): (&str, &[u8])| Entry {
+        let entry = |(name, bytes): (&str, &[u8])| FileEntry {
             name: name.to_owned(),
             bytes: bytes.len() as u64,
             sha256: fingerprint(bytes),
@@ -61,15 +61,15 @@ impl Index {
     }
 
     /// Reads the index of the checkpoint in a directory.
-    pub(super) fn read(directory: &Path) -> Result<Index, Error> {
-        let damaged = |reason: String| Error::Damaged {
+    pub(super) fn read(directory: &Path) -> Result<Index, CheckpointError> {
+        let damaged = |reason: String| CheckpointError::Damaged {
             path: directory.to_owned(),
             reason,
         };
         let text = match read_regular(&directory.join(NAME)) {
             Ok(text) => text,
             Err(_) if !directory.is_dir() => {
-                return Err(Error::Missing {
+                return Err(CheckpointError::Missing {
                     path: directory.to_owned(),
                 });
             }
@@ -78,7 +78,7 @@ impl Index {
         let version: Version = serde_json::from_slice(&text)
             .map_err(|error| damaged(format!("`{NAME}` can't be read: {error}")))?;
         if !(super::FORMAT..=super::FORMAT_WITH_MEASURED).contains(&version.format) {
-            return Err(Error::Format {
+            return Err(CheckpointError::Format {
                 path: directory.to_owned(),
                 found: version.format,
                 host: version.host,
@@ -94,8 +94,8 @@ impl Index {
     }
 
     /// Reads one of the files and verifies it.
-    pub(super) fn file(&self, directory: &Path, name: &str) -> Result<Vec<u8>, Error> {
-        let damaged = |what: String| Error::Damaged {
+    pub(super) fn file(&self, directory: &Path, name: &str) -> Result<Vec<u8>, CheckpointError> {
+        let damaged = |what: String| CheckpointError::Damaged {
             path: directory.to_owned(),
             reason: format!("`{name}` {what}"),
         };

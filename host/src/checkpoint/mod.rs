@@ -8,7 +8,7 @@
 //!   without a copy.
 //! - `index`: `index.json` with the sizes and SHA-256 of all files. `directory`: one checkpoint on disk.
 //! - `store`: the checkpoints of a run, and the link `latest`. `best`: the one noted as the best.
-//! - `sound`: validation of the numbers read from a checkpoint. `error`: [`Error`].
+//! - `sound`: validation of the numbers read from a checkpoint. `error`: [`CheckpointError`].
 //!
 //! **Flow.** To save, the trainer fills a [`Checkpoint`]; [`Files::of`] copies it into memory, so that a thread can
 //! write it while training continues. [`Store::write`] writes the files to a temporary directory, syncs each, writes
@@ -19,7 +19,7 @@
 //! **States.** On disk a checkpoint is unfinished (a hidden directory `.TAG.new-PID`), finished (a directory with the
 //! name of its tag and an index), or being replaced (`.TAG.old-PID`, where directories can't be exchanged atomically).
 //! [`Store::recover`] removes the first kind after a crash and restores the last. A finished one with the parameters
-//! alone ([`Files::parameters_alone`]) can't be resumed from. [`Stage`] says what a resumed training does next.
+//! alone ([`Files::parameters_alone`]) can't be resumed from. [`TrainingStage`] says what a resumed training does next.
 
 mod best;
 mod bytes;
@@ -42,9 +42,9 @@ use serde_json::value::RawValue;
 use crate::exact::Exact;
 use crate::task::DataFacts;
 
-pub use best::{Best, best};
+pub use best::{BestCheckpoint, best};
 pub use directory::{parameters, read};
-pub use error::Error;
+pub use error::CheckpointError;
 pub use form::Files;
 pub use section::Section;
 pub use sets::{TRAINED, Weights, weights};
@@ -61,7 +61,7 @@ pub const FORMAT_WITH_MEASURED: u32 = 3;
 #[derive(Debug)]
 pub struct Checkpoint {
     /// Everything that is neither a tensor nor a hook's state.
-    pub header: Header,
+    pub header: CheckpointHeader,
     /// Hooks of the run in order, then those from earlier segments that are no longer configured.
     pub hooks: Vec<HookRecord>,
     /// The run's manifest with all defaults filled in; null if there is none.
@@ -72,7 +72,7 @@ pub struct Checkpoint {
 
 /// Everything in a checkpoint that is neither a tensor nor a hook's state.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Header {
+pub struct CheckpointHeader {
     /// [`FORMAT`] or [`FORMAT_WITH_MEASURED`].
     pub format: u32,
     /// Host that wrote it.
@@ -100,8 +100,8 @@ pub struct Header {
     /// Learning rates of the parameter groups.
     pub learning_rates: Vec<(String, Exact)>,
     /// Training settings that hooks have changed.
-    #[serde(default, skip_serializing_if = "Settings::is_empty")]
-    pub settings: Settings,
+    #[serde(default, skip_serializing_if = "ChangedSettings::is_empty")]
+    pub settings: ChangedSettings,
     /// Metrics of each phase.
     pub metrics: Vec<PhaseState>,
     /// Values that hooks keep for the run or the epoch.
@@ -115,7 +115,7 @@ pub struct Header {
 /// Training settings that hooks have changed, other than the learning rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Settings {
+pub struct ChangedSettings {
     /// Momenta of the parameter groups, if they differ from the optimizer's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub momenta: Vec<(String, Exact)>,
@@ -137,10 +137,10 @@ pub struct Accumulation {
     pub update: (u64, u64),
 }
 
-impl Settings {
+impl ChangedSettings {
     /// Whether everything is as in the manifest.
     pub fn is_empty(&self) -> bool {
-        *self == Settings::default()
+        *self == ChangedSettings::default()
     }
 }
 
@@ -173,7 +173,7 @@ pub struct Progress {
     /// Number of validations in this epoch.
     pub ordinal: u64,
     /// What comes next.
-    pub stage: Stage,
+    pub stage: TrainingStage,
 }
 
 /// What hooks see of a training pass apart from the counters.
@@ -206,7 +206,7 @@ pub struct EpochStart {
 /// Next step of a training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub enum TrainingStage {
     /// Validate before the first epoch if configured; then as `epoch`.
     #[default]
     Start,

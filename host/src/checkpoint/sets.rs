@@ -14,7 +14,7 @@ use candle_core::Tensor;
 use super::index::Index;
 use super::layout::{self, PARAMETERS, STATE, TRAINED_FILE, TRAINING};
 use super::section::Section;
-use super::{Checkpoint, Error, Header};
+use super::{Checkpoint, CheckpointError, CheckpointHeader};
 
 /// Name of the set of trained parameters.
 pub const TRAINED: &str = "parameters";
@@ -62,7 +62,7 @@ pub(super) fn measured(checkpoint: &Checkpoint) -> Option<Measured<'_>> {
 /// Published tensors of the measured set, by their full names.
 pub(super) fn published(
     set: &str,
-    header: &Header,
+    header: &CheckpointHeader,
     tensors: Vec<(String, Tensor)>,
 ) -> Vec<(String, Tensor)> {
     let publishers = header.publishers.iter();
@@ -83,9 +83,9 @@ pub(super) fn published(
 /// # Errors
 ///
 /// If the checkpoint is damaged or has no such set; the message then lists the names of all sets.
-pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, Error> {
+pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, CheckpointError> {
     let index = Index::read(directory)?;
-    let damaged = |name: &str, reason: String| Error::Damaged {
+    let damaged = |name: &str, reason: String| CheckpointError::Damaged {
         path: directory.to_owned(),
         reason: format!("`{name}`: {reason}"),
     };
@@ -93,7 +93,7 @@ pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, Error> {
         let bytes = index.file(directory, name)?;
         layout::tensors(&bytes).map_err(|reason| damaged(name, reason))
     };
-    let header: Header =
+    let header: CheckpointHeader =
         layout::parsed(&index.file(directory, STATE)?).map_err(|reason| damaged(STATE, reason))?;
     let measured = header.measured.as_deref().unwrap_or(TRAINED);
     let set = set.unwrap_or(measured);
@@ -127,7 +127,7 @@ pub fn weights(directory: &Path, set: Option<&str>) -> Result<Weights, Error> {
         known.extend((measured != TRAINED).then_some(TRAINED));
         known.extend(others(&own, &training));
         let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-        return Err(Error::Set {
+        return Err(CheckpointError::Set {
             path: directory.to_owned(),
             set: set.to_owned(),
             known: known.join(", "),

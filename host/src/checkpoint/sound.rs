@@ -8,7 +8,7 @@ use sconce_plugin_api::ext::{check_name, check_tag};
 use sconce_plugin_api::state::MOST;
 use serde_json::Value;
 
-use super::{Header, PhaseState, Settings, Stage};
+use super::{ChangedSettings, CheckpointHeader, PhaseState, TrainingStage};
 use crate::exact::Exact;
 
 /// Longest run in seconds: about thirty thousand years.
@@ -22,7 +22,7 @@ struct Allowed {
 
 const COUNT: &str = "more than that no run counts";
 
-impl Header {
+impl CheckpointHeader {
     /// Checks all numbers against each other and against the run's manifest; the error has the JSON path,
     /// the value and the allowed range.
     pub(super) fn check(&self, manifest: &Value) -> Result<(), String> {
@@ -77,19 +77,19 @@ impl Header {
             range: 0..=most,
             why,
         };
-        let is_begun = progress.stage != Stage::Start;
+        let is_begun = progress.stage != TrainingStage::Start;
         let begun = if is_begun { MOST } else { 0 };
         let iteration = match progress.stage {
-            Stage::Start => up_to(0, "at the stage `start` nothing is trained"),
+            TrainingStage::Start => up_to(0, "at the stage `start` nothing is trained"),
             _ => up_to(MOST, COUNT),
         };
         let batch = match (progress.stage, self.batches()) {
-            (Stage::Epoch, Some(batches)) => up_to(batches, "the batches of an epoch"),
-            (Stage::Epoch, None) => up_to(MOST, COUNT),
+            (TrainingStage::Epoch, Some(batches)) => up_to(batches, "the batches of an epoch"),
+            (TrainingStage::Epoch, None) => up_to(MOST, COUNT),
             _ => up_to(0, "the stage is not `epoch`"),
         };
         let epoch = match progress.stage {
-            Stage::Validation | Stage::Cycle => Allowed {
+            TrainingStage::Validation | TrainingStage::Cycle => Allowed {
                 range: 1..=progress.iteration.max(1),
                 why: "an epoch is finished, and each has an iteration at least",
             },
@@ -128,7 +128,7 @@ impl Header {
         let Some(start) = &pass.begun else {
             return Ok(());
         };
-        if self.progress.stage != Stage::Epoch {
+        if self.progress.stage != TrainingStage::Epoch {
             return Err("`pass.begun` is there, and the stage is not `epoch`".to_owned());
         }
         let progress = &self.progress;
@@ -147,7 +147,7 @@ impl Header {
     }
 }
 
-impl Settings {
+impl ChangedSettings {
     fn check(&self, batches: u64) -> Result<(), String> {
         for (index, (_, momentum)) in self.momenta.iter().enumerate() {
             float(&format!("settings.momenta[{index}][1]"), momentum.0, 1.0)?;
@@ -261,7 +261,7 @@ mod tests {
         for (pointer, value) in edits {
             *header.pointer_mut(pointer).expect("a value") = value.clone();
         }
-        let header: Header = serde_json::from_value(header).expect("a header");
+        let header: CheckpointHeader = serde_json::from_value(header).expect("a header");
         header.check(&json!({"seed": 5, "train": {"batch_size": 8, "accumulate": 1}}))
     }
 

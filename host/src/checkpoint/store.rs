@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::directory::{self, aside};
-use super::{Checkpoint, Error, Files};
+use super::{Checkpoint, CheckpointError, Files};
 use sconce_data::regular_file::read_regular;
 
 use crate::files::{sync_directory, vanished};
@@ -39,8 +39,8 @@ impl Store {
 
     /// Writes a checkpoint under its tag and points `latest` to it; returns its size in bytes.
     /// After an error the earlier checkpoints are unchanged.
-    pub fn write(&self, files: &Files) -> Result<u64, Error> {
-        let failed = |source| Error::Write {
+    pub fn write(&self, files: &Files) -> Result<u64, CheckpointError> {
+        let failed = |source| CheckpointError::Write {
             source,
             needed: files.bytes(),
             free: None,
@@ -53,7 +53,7 @@ impl Store {
             Ok(bytes)
         });
         written.map_err(|error| match self.vanished() {
-            Some(reason) => Error::Vanished(reason),
+            Some(reason) => CheckpointError::Vanished(reason),
             None => error,
         })
     }
@@ -103,7 +103,7 @@ impl Store {
     }
 
     /// Reads the checkpoint of a tag.
-    pub fn read(&self, tag: &str) -> Result<Checkpoint, Error> {
+    pub fn read(&self, tag: &str) -> Result<Checkpoint, CheckpointError> {
         directory::read(&self.path_of(tag))
     }
 
@@ -223,14 +223,16 @@ mod tests {
     use candle_core::{Device, Tensor};
     use serde_json::json;
 
-    use super::super::{Facts, Header, HookRecord, Progress, Section, Settings, Stage};
+    use super::super::{
+        ChangedSettings, CheckpointHeader, Facts, HookRecord, Progress, Section, TrainingStage,
+    };
     use super::*;
     use crate::exact::Exact;
 
     fn checkpoint(tag: &str, number: f32) -> Checkpoint {
         let tensor = |n| Tensor::new(&[n, 1.0], &Device::Cpu).expect("a tensor");
         Checkpoint {
-            header: Header {
+            header: CheckpointHeader {
                 format: super::super::FORMAT,
                 host: "sconce 0".to_owned(),
                 tag: tag.to_owned(),
@@ -243,14 +245,14 @@ mod tests {
                     samples: 4,
                     batch: 0,
                     ordinal: 6,
-                    stage: Stage::Cycle,
+                    stage: TrainingStage::Cycle,
                 },
                 seconds: 1.5,
                 measured: None,
                 pass: None,
                 facts: Facts::default(),
                 learning_rates: vec![("default".to_owned(), Exact(0.1))],
-                settings: Settings::default(),
+                settings: ChangedSettings::default(),
                 metrics: Vec::new(),
                 values: Vec::new(),
                 publishers: Vec::new(),
@@ -269,7 +271,7 @@ mod tests {
         }
     }
 
-    fn save(store: &Store, tag: &str, number: f32) -> Result<u64, Error> {
+    fn save(store: &Store, tag: &str, number: f32) -> Result<u64, CheckpointError> {
         store.write(&Files::of(&checkpoint(tag, number)).expect("files"))
     }
 

@@ -6,7 +6,7 @@ use sconce_plugin_api::Phase;
 use super::{ManifestArgs, hooks_table, output};
 use crate::dispatch::HookSpec;
 use crate::exit;
-use crate::session::{self, Checked, Failure, Output, Selection, TaskBuilder};
+use crate::session::{self, Checked, Output, Selection, StartFailure, TaskBuilder};
 
 /// Arguments of `sconce check`.
 #[derive(Debug, Args)]
@@ -17,7 +17,7 @@ pub(super) struct CheckArgs {
     selection: Selection,
 }
 
-pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
+pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
     let ManifestArgs { file, plugins, .. } = &arguments.manifest;
     let overlay = arguments.manifest.overlay();
     let checked = session::check(

@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 
 use super::trained::TrainedArgs;
 use super::{number, output, prepare};
-use crate::bridge::Shared;
+use crate::bridge::BridgeState;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
 use crate::exit;
-use crate::log::{Form, Level, StderrLog};
-use crate::run::{Outcome, Plan, Trainer};
-use crate::session::{Failure, TaskBuilder};
+use crate::log::{Level, MessageFormat, StderrLog};
+use crate::run::{RunOutcome, Trainer, TrainingPlan};
+use crate::session::{StartFailure, TaskBuilder};
 
 /// Arguments of `sconce eval`.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ impl DataPhase {
 pub(super) fn phase_of(
     wanted: Option<DataPhase>,
     task: &dyn crate::task::Task,
-) -> Result<Phase, Failure> {
+) -> Result<Phase, StartFailure> {
     let wanted = wanted.map(DataPhase::phase);
     let candidates = match wanted {
         Some(phase) => vec![phase],
@@ -63,30 +63,30 @@ pub(super) fn phase_of(
         let names: Vec<&str> = candidates.iter().map(|phase| phase.name()).collect();
         let problem = format!("the task has no data for {}", names.join(" or "));
         let hint = "give the manifest's data a part for it, or choose another with `--phase`";
-        Failure::usage(vec![Diagnostic::new(problem).hint(hint)])
+        StartFailure::usage(vec![Diagnostic::new(problem).hint(hint)])
     })
 }
 
-pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
+pub(super) fn eval(arguments: &EvalArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
     let (manifest, mut task) = arguments.trained.task(tasks)?;
     let phase = phase_of(arguments.phase, task.as_ref())?;
     let train = &manifest.train;
-    let plan = Plan {
+    let plan = TrainingPlan {
         seed: manifest.seed,
         eval_batch_size: train.eval_batch_size.unwrap_or(train.batch_size),
         preparation: train.preparation(),
-        ..Plan::default()
+        ..TrainingPlan::default()
     };
     let log = StderrLog {
         level: Level::Warn,
-        form: Form::Text,
+        form: MessageFormat::Text,
     };
-    let shared = Shared::new(&log);
+    let shared = BridgeState::new(&log);
     let mut optimizer = prepare::idle();
     let hooks = Dispatcher::new(Vec::new());
     let trainer = Trainer::new(task.as_mut(), &mut optimizer, hooks, &shared, plan);
     let report = trainer.evaluate_only(phase);
-    if let Outcome::Failed(error) = &report.outcome {
+    if let RunOutcome::Failed(error) = &report.outcome {
         output::diagnostics(&[Diagnostic::new(error.to_string())]);
         return Ok(exit::TRAINING);
     }

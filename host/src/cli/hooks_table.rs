@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use sconce_plugin_api::{Phase, Point};
 
-use crate::dispatch::{Hook, HookSpec, order};
+use crate::dispatch::{HookSpec, LoadedHook, order};
 
 /// Lists created hooks in call order, per mount point.
-pub(super) fn text(hooks: &[Hook]) -> String {
+pub(super) fn text(hooks: &[LoadedHook]) -> String {
     let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
     of_specs(&specs)
 }

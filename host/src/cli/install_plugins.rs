@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
-use crate::plugin::install::{self, Plan, Step};
+use crate::plugin::install::{self, InstallPlan, PluginInstallation};
 use crate::plugin::{Inspected, search};
-use crate::session::Failure;
+use crate::session::StartFailure;
 
 /// Arguments of `sconce install-plugins`.
 #[derive(Debug, Args)]
@@ -36,12 +36,12 @@ pub(super) struct InstallPluginsArgs {
 /// Prefix of the standard plugins' names: other libraries next to this program are not installed.
 const STANDARD: &str = "sconce-plugin-";
 
-pub(super) fn install_plugins(arguments: &InstallPluginsArgs) -> Result<u8, Failure> {
+pub(super) fn install_plugins(arguments: &InstallPluginsArgs) -> Result<u8, StartFailure> {
     let to = match &arguments.to {
         Some(to) => to.clone(),
         None => search::user_directory().ok_or_else(|| {
             let problem = Diagnostic::new("this user has no home directory to install plugins in");
-            Failure::usage(vec![problem.hint("say where they go: `--to DIR`")])
+            StartFailure::usage(vec![problem.hint("say where they go: `--to DIR`")])
         })?,
     };
     if arguments.remove.is_empty() {
@@ -51,7 +51,7 @@ pub(super) fn install_plugins(arguments: &InstallPluginsArgs) -> Result<u8, Fail
     }
 }
 
-fn install(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
+fn install(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, StartFailure> {
     let libraries = if arguments.from.is_empty() {
         let (beside, libraries) = standard();
         if libraries.is_empty() {
@@ -61,7 +61,7 @@ fn install(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
     } else {
         named(&arguments.from)?
     };
-    let plan = Plan::new(&libraries, to);
+    let plan = InstallPlan::new(&libraries, to);
     output::diagnostics(&plan.refused);
     output::diagnostics(&plan.warnings);
     if plan.steps.is_empty() && plan.refused.is_empty() {
@@ -71,12 +71,12 @@ fn install(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
             .map(|place| format!("`{}`", place.display()))
             .collect();
         let problem = format!("there is no plugin in {}", places.join(", "));
-        return Err(Failure::plugin(vec![Diagnostic::new(problem)]));
+        return Err(StartFailure::plugin(vec![Diagnostic::new(problem)]));
     }
     if !arguments.dry_run {
         for step in &plan.steps {
             step.carry_out()
-                .map_err(|problem| Failure::usage(vec![problem]))?;
+                .map_err(|problem| StartFailure::usage(vec![problem]))?;
         }
     }
     if arguments.json {
@@ -107,7 +107,7 @@ fn standard_in(directory: &Path) -> impl Iterator<Item = Inspected> {
 }
 
 /// Having nothing to install is fine if the plugins came with the program, as in an archive.
-fn none_beside(beside: &Path) -> Result<u8, Failure> {
+fn none_beside(beside: &Path) -> Result<u8, StartFailure> {
     let users = search::user_directory();
     let came = search::installed_directories()
         .into_iter()
@@ -127,17 +127,17 @@ fn none_beside(beside: &Path) -> Result<u8, Failure> {
         "build them by `cargo build --release` in a checkout, and say where they are: \
          `--from target/release`",
     );
-    Err(Failure::plugin(vec![problem]))
+    Err(StartFailure::plugin(vec![problem]))
 }
 
 /// The named libraries, and all libraries in the named directories.
-fn named(places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+fn named(places: &[PathBuf]) -> Result<Vec<PathBuf>, StartFailure> {
     let mut libraries = Vec::new();
     for place in places {
         if place.is_dir() {
             let found = search::libraries(place).map_err(|error| {
                 let problem = format!("`{}` can't be searched: {error}", place.display());
-                Failure::usage(vec![Diagnostic::new(problem)])
+                StartFailure::usage(vec![Diagnostic::new(problem)])
             })?;
             libraries.extend(found);
         } else {
@@ -148,7 +148,7 @@ fn named(places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// What was done with a plugin, in a word, and the versions that were installed before.
-fn outcome(step: &Step) -> (&'static str, Vec<&str>) {
+fn outcome(step: &PluginInstallation) -> (&'static str, Vec<&str>) {
     let versions = step.previous.iter();
     let versions: Vec<&str> = versions
         .map(|other| other.metadata.version.as_str())
@@ -160,7 +160,7 @@ fn outcome(step: &Step) -> (&'static str, Vec<&str>) {
     }
 }
 
-fn print(steps: &[Step], to: &Path, is_dry: bool) {
+fn print(steps: &[PluginInstallation], to: &Path, is_dry: bool) {
     let mut rows = vec![
         ["PLUGIN", "VERSION", "HOOKS", ""]
             .map(String::from)
@@ -194,7 +194,7 @@ fn print(steps: &[Step], to: &Path, is_dry: bool) {
     output::line(&format!("{count} {verb} {}", to.display()));
 }
 
-fn object(steps: &[Step], to: &Path, is_dry: bool) -> Value {
+fn object(steps: &[PluginInstallation], to: &Path, is_dry: bool) -> Value {
     let plugins: Vec<Value> = steps
         .iter()
         .map(|step| {
@@ -213,7 +213,7 @@ fn object(steps: &[Step], to: &Path, is_dry: bool) -> Value {
 }
 
 /// Warnings about why plugins won't be found in the target directory.
-fn notes(steps: &[Step], to: &Path) -> Vec<Diagnostic> {
+fn notes(steps: &[PluginInstallation], to: &Path) -> Vec<Diagnostic> {
     let same = |place: &Path| {
         place == to
             || matches!(
@@ -235,7 +235,7 @@ fn notes(steps: &[Step], to: &Path) -> Vec<Diagnostic> {
     let mut notes = Vec::new();
     for place in earlier {
         let there = install::installed(place);
-        let is_before = |step: &&Step| {
+        let is_before = |step: &&PluginInstallation| {
             let name = &step.plugin.metadata.name;
             there.iter().any(|other| other.metadata.name == *name)
         };
@@ -250,7 +250,7 @@ fn notes(steps: &[Step], to: &Path) -> Vec<Diagnostic> {
     notes
 }
 
-fn remove(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
+fn remove(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, StartFailure> {
     let there = install::installed(to);
     let mut files = Vec::new();
     let mut problems = Vec::new();
@@ -272,12 +272,12 @@ fn remove(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, Failure> {
         }
     }
     if !problems.is_empty() {
-        return Err(Failure::usage(problems));
+        return Err(StartFailure::usage(problems));
     }
     for file in &files {
         if !arguments.dry_run {
             fs_err::remove_file(file)
-                .map_err(|error| Failure::usage(vec![Diagnostic::new(error.to_string())]))?;
+                .map_err(|error| StartFailure::usage(vec![Diagnostic::new(error.to_string())]))?;
         }
         if !arguments.json {
             let verb = if arguments.dry_run {

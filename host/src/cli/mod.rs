@@ -47,7 +47,7 @@ use crate::exit;
 use crate::faults;
 use crate::manifest::{LimitsConfig, Overlay};
 use crate::plugin::{library, trial};
-use crate::session::{Failure, FromManifest, TaskBuilder, rehearsal};
+use crate::session::{FromManifest, StartFailure, TaskBuilder, rehearsal};
 use crate::validate as suite;
 
 /// Trains candle models, with hooks from shared libraries.
@@ -230,7 +230,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::CreateHooks | Command::ValidateTest => Ok(exit::USAGE),
         Command::TrialLoad { libraries } => Ok(trial::answer(&libraries)),
     };
-    result.unwrap_or_else(|failure: Failure| {
+    result.unwrap_or_else(|failure: StartFailure| {
         output::diagnostics(&failure.diagnostics);
         failure.code
     })

@@ -15,7 +15,7 @@ use super::{manifest_text, output};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::search;
-use crate::session::Failure;
+use crate::session::StartFailure;
 use api::Api;
 
 /// Arguments of `sconce new-plugin`.
@@ -65,8 +65,8 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 /// Writes the crate.
-pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, Failure> {
-    let usage = |problem| Failure::usage(vec![problem]);
+pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, StartFailure> {
+    let usage = |problem| StartFailure::usage(vec![problem]);
     names::check_crate(&arguments.name).map_err(usage)?;
     let hook = match &arguments.hook {
         Some(hook) => hook.clone(),

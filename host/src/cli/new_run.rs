@@ -17,17 +17,17 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::manifest::{self, TaskSource};
 use crate::plugin::search::{self, Inventory};
-use crate::session::Failure;
+use crate::session::StartFailure;
 pub(super) use arguments::NewRunArgs;
 use questions::Questions;
-use start::Start;
+use start::NewRunPlan;
 
 /// Hooks of a new run, if their plugins are found.
 const HOOKS: [&str; 3] = ["console", "csv", "checkpoint"];
 
 /// Writes the manifest, its schema and an explanation of its keys.
-pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, Failure> {
-    let usage = |problem| Failure::usage(vec![problem]);
+pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, StartFailure> {
+    let usage = |problem| StartFailure::usage(vec![problem]);
     let file = &arguments.file;
     if file.exists() {
         let problem = Diagnostic::new(format!("`{}` is there already", file.display()));
@@ -37,7 +37,7 @@ pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, Failure> {
     }
     let asks = !arguments.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let mut questions = Questions::new(std::io::stdin().lock(), std::io::stderr(), asks);
-    let start = Start::choose(arguments, &mut questions).map_err(usage)?;
+    let start = NewRunPlan::choose(arguments, &mut questions).map_err(usage)?;
 
     let mut directories = arguments.plugins.clone();
     if directories.is_empty() {
@@ -83,14 +83,14 @@ pub(super) fn new_run(arguments: &NewRunArgs) -> Result<u8, Failure> {
     ];
     for (path, text) in &texts {
         write(path, text).map_err(|error| {
-            Failure::results(vec![Diagnostic::new(format!(
+            StartFailure::results(vec![Diagnostic::new(format!(
                 "the manifest can't be written: {error}"
             ))])
         })?;
     }
     // Checks that the written manifest is valid.
     manifest::load(file, &manifest::Overlay::default(), TaskSource::Manifest)
-        .map_err(Failure::usage)?;
+        .map_err(StartFailure::usage)?;
 
     for ((path, _), what) in texts.iter().zip([
         "the manifest",

@@ -56,7 +56,7 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
     }
     let refused: Vec<_> = inventory
         .refused_plugins()
-        .map(super::super::plugin::refusal::Refusal::diagnostic)
+        .map(super::super::plugin::refusal::PluginRefusal::diagnostic)
         .collect();
     output::diagnostics(&refused);
     output::diagnostics(&inventory.problems);

@@ -14,7 +14,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::nn::Pass;
 use crate::predict::{Prediction, Sample, known, predictions};
-use crate::session::{Failure, TaskBuilder};
+use crate::session::{StartFailure, TaskBuilder};
 use crate::task::Task;
 
 /// Arguments of `sconce predict`.
@@ -30,20 +30,23 @@ pub(super) struct PredictArgs {
     #[arg(long, value_enum)]
     phase: Option<DataPhase>,
     /// Output format of the predictions.
-    #[arg(long, value_enum, default_value_t = Form::Jsonl)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = PredictionFormat::Jsonl)]
+    format: PredictionFormat,
 }
 
 /// Output format of predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum PredictionFormat {
     /// One JSON object per line.
     Jsonl,
     /// Table with a header.
     Csv,
 }
 
-pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
+pub(super) fn predict(
+    arguments: &PredictArgs,
+    tasks: &dyn TaskBuilder,
+) -> Result<u8, StartFailure> {
     let (manifest, mut task) = arguments.trained.task(tasks)?;
     let data = data(arguments, task.as_ref())?;
     let data = data.plain().unwrap_or(data);
@@ -72,8 +75,8 @@ pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Resul
                 target: known.next(),
             };
             match arguments.format {
-                Form::Jsonl => output::json_line(&prediction.json(&sample, &targets)),
-                Form::Csv => {
+                PredictionFormat::Jsonl => output::json_line(&prediction.json(&sample, &targets)),
+                PredictionFormat::Csv => {
                     if index == 0 {
                         output::block(&csv_line(&Prediction::header(&sample, &targets)));
                     }
@@ -89,8 +92,8 @@ pub(super) fn predict(arguments: &PredictArgs, tasks: &dyn TaskBuilder) -> Resul
 }
 
 /// Returns the samples to predict.
-fn data(arguments: &PredictArgs, task: &dyn Task) -> Result<Arc<dyn Dataset>, Failure> {
-    let none = || Failure::usage(vec![Diagnostic::new("the task has no data to go by")]);
+fn data(arguments: &PredictArgs, task: &dyn Task) -> Result<Arc<dyn Dataset>, StartFailure> {
+    let none = || StartFailure::usage(vec![Diagnostic::new("the task has no data to go by")]);
     let Some(file) = &arguments.input else {
         let phase = phase_of(arguments.phase, task)?;
         return task.data(phase).ok_or_else(none);
@@ -98,7 +101,7 @@ fn data(arguments: &PredictArgs, task: &dyn Task) -> Result<Arc<dyn Dataset>, Fa
     let known = task.data(Phase::Train).ok_or_else(none)?;
     known
         .open(file)
-        .map_err(|error| Failure::usage(vec![Diagnostic::new(error.to_string())]))
+        .map_err(|error| StartFailure::usage(vec![Diagnostic::new(error.to_string())]))
 }
 
 /// Formats a line of CSV according to RFC 4180; texts that a spreadsheet would run as formulas are

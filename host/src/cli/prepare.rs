@@ -2,25 +2,25 @@
 
 use super::{ManifestArgs, output};
 use crate::diagnostic::Diagnostic;
-use crate::kernels::threads::{self, Threads};
+use crate::kernels::threads::{self, ThreadCounts};
 use crate::manifest::{self, Manifest};
-use crate::session::{self, Failure, TaskBuilder};
+use crate::session::{self, StartFailure, TaskBuilder};
 use crate::task::Task;
 
 /// Builds the task of a manifest file, without its hooks.
 pub(super) fn task(
     arguments: &ManifestArgs,
     tasks: &dyn TaskBuilder,
-) -> Result<(Manifest, Box<dyn Task>), Failure> {
+) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
     let manifest = manifest::load(&arguments.file, &arguments.overlay(), tasks.source());
-    build(manifest.map_err(Failure::usage)?, tasks)
+    build(manifest.map_err(StartFailure::usage)?, tasks)
 }
 
 /// Builds the task of a manifest, without its hooks.
 pub(super) fn build(
     manifest: Manifest,
     tasks: &dyn TaskBuilder,
-) -> Result<(Manifest, Box<dyn Task>), Failure> {
+) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
     set_threads(manifest.threads);
     let data = session::read_data(&manifest)?;
     let task = tasks.build(&manifest, data)?;
@@ -57,8 +57,8 @@ pub(super) fn set_threads(threads: Option<usize>) {
 /// processes a fifth of the time.
 const SPINS: &str = "2000";
 
-fn too_many(chosen: Threads) -> Diagnostic {
-    let Threads { asked, usable } = chosen;
+fn too_many(chosen: ThreadCounts) -> Diagnostic {
+    let ThreadCounts { asked, usable } = chosen;
     let (processors, are) = match usable {
         1 => ("processor", "is"),
         _ => ("processors", "are"),

@@ -5,25 +5,25 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::files;
-use crate::run::{Outcome, Report};
+use crate::run::{RunOutcome, RunReport};
 use crate::version::HOST_VERSION;
 
 /// Writes the record atomically.
-pub(super) fn write(directory: &Path, report: &Report) -> std::io::Result<()> {
+pub(super) fn write(directory: &Path, report: &RunReport) -> std::io::Result<()> {
     let text = format!("{:#}\n", record(report));
     files::write_whole(&directory.join("run.json"), text.as_bytes())
 }
 
-fn record(report: &Report) -> Value {
+fn record(report: &RunReport) -> Value {
     let (outcome, reason, hook) = match &report.outcome {
-        Outcome::Completed => ("completed", None, None),
-        Outcome::Stopped { reason, hook } => {
+        RunOutcome::Completed => ("completed", None, None),
+        RunOutcome::Stopped { reason, hook } => {
             // A stop by the user has no hook's name.
             let hook = (!hook.is_empty()).then(|| hook.clone());
             ("stopped", Some(reason.clone()), hook)
         }
-        Outcome::Interrupted(signal) => ("interrupted", Some(signal.name().to_owned()), None),
-        Outcome::Failed(error) => {
+        RunOutcome::Interrupted(signal) => ("interrupted", Some(signal.name().to_owned()), None),
+        RunOutcome::Failed(error) => {
             let hook = error.hook().map(str::to_owned);
             ("failed", Some(error.to_string()), hook)
         }

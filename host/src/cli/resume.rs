@@ -11,7 +11,7 @@ use crate::checkpoint::{self, Checkpoint, LATEST, Section, Store};
 use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 use crate::run::Resume;
-use crate::session::{self, Failure, HookPlan};
+use crate::session::{self, HookPlan, StartFailure};
 use crate::task::{DataFacts, Task};
 
 /// How a run starts.
@@ -31,13 +31,13 @@ pub(super) struct ResumeArgs {
 }
 
 /// Checkpoint to resume from, with everything that has changed since.
-pub(super) struct Found {
+pub(super) struct ResumePoint {
     path: PathBuf,
     pub(super) checkpoint: Checkpoint,
     changes: Vec<String>,
 }
 
-impl Found {
+impl ResumePoint {
     /// Reads the requested checkpoint and compares its run with this one. Data and parameters are
     /// compared later, once the task exists.
     pub(super) fn find(
@@ -45,7 +45,7 @@ impl Found {
         store: &Store,
         manifest: &serde_json::Value,
         hooks: &[HookPlan],
-    ) -> Result<Found, Failure> {
+    ) -> Result<ResumePoint, StartFailure> {
         let (path, checkpoint) = match meant(what, store)? {
             Meant::This(path) => {
                 let checkpoint =
@@ -55,7 +55,7 @@ impl Found {
             Meant::Latest(store) => newest(&store)?,
         };
         let changes = session::changes(&checkpoint, manifest, hooks);
-        Ok(Found {
+        Ok(ResumePoint {
             path,
             checkpoint,
             changes,
@@ -67,7 +67,7 @@ impl Found {
     /// # Errors
     ///
     /// If something has changed without the user allowing it, or if the model's parameters differ.
-    pub(super) fn resume(mut self, task: &dyn Task, allowed: bool) -> Result<Resume, Failure> {
+    pub(super) fn resume(mut self, task: &dyn Task, allowed: bool) -> Result<Resume, StartFailure> {
         let is = DataFacts::of(task);
         self.changes.extend(session::data_changes(
             &self.checkpoint.header.facts.data,
@@ -82,14 +82,18 @@ impl Found {
             );
             let hint = "to begin a new run with the weights that fit, name the checkpoint in the \
                         manifest's `weights` with `\"strict\": false`";
-            return Err(Failure::usage(vec![Diagnostic::new(problem).hint(hint)]));
+            return Err(StartFailure::usage(vec![
+                Diagnostic::new(problem).hint(hint),
+            ]));
         }
         if !self.changes.is_empty() {
             let told = list(self.changes.iter());
             if !allowed {
                 let problem = format!("the run can't go on from `{path}` bit for bit:{told}");
                 let hint = "go on all the same by `--allow-changes`";
-                return Err(Failure::usage(vec![Diagnostic::new(problem).hint(hint)]));
+                return Err(StartFailure::usage(vec![
+                    Diagnostic::new(problem).hint(hint),
+                ]));
             }
             let warning = format!("the run goes on from `{path}`, not bit for bit:{told}");
             output::diagnostics(&[Diagnostic::warning(warning)]);
@@ -119,7 +123,7 @@ enum Meant {
 
 /// Reads the last saved checkpoint: the one that `latest` points to or, if that is missing or damaged, the newest
 /// complete one, with a warning.
-fn newest(store: &Store) -> Result<(PathBuf, Checkpoint), Failure> {
+fn newest(store: &Store) -> Result<(PathBuf, Checkpoint), StartFailure> {
     let latest = store.latest();
     let reason = match &latest {
         Some(tag) => {
@@ -129,7 +133,7 @@ fn newest(store: &Store) -> Result<(PathBuf, Checkpoint), Failure> {
                 Err(error) => error,
             }
         }
-        None => checkpoint::Error::Missing {
+        None => checkpoint::CheckpointError::Missing {
             path: store.directory().join(LATEST),
         },
     };
@@ -151,29 +155,29 @@ fn newest(store: &Store) -> Result<(PathBuf, Checkpoint), Failure> {
     }
 }
 
-fn damaged(error: &checkpoint::Error, path: &Path, store: &Store) -> Failure {
+fn damaged(error: &checkpoint::CheckpointError, path: &Path, store: &Store) -> StartFailure {
     let others = store.tags();
     let others: Vec<&String> = (others.iter())
         .filter(|tag| store.path_of(tag) != path)
         .collect();
     let problem = Diagnostic::new(error.to_string());
-    Failure::usage(vec![match others.as_slice() {
+    StartFailure::usage(vec![match others.as_slice() {
         [] => problem,
         others => problem.hint(format!("other checkpoints: {}", quoted(others))),
     }])
 }
 
-fn nothing(store: &Store) -> Failure {
+fn nothing(store: &Store) -> StartFailure {
     let problem = format!(
         "there is no checkpoint in `{}`",
         store.directory().display()
     );
     let hint = "without `--resume` a new run begins";
-    Failure::usage(vec![Diagnostic::new(problem).hint(hint)])
+    StartFailure::usage(vec![Diagnostic::new(problem).hint(hint)])
 }
 
 /// Resolves a tag, a path, or nothing to a checkpoint.
-fn meant(what: &str, store: &Store) -> Result<Meant, Failure> {
+fn meant(what: &str, store: &Store) -> Result<Meant, StartFailure> {
     if what == LATEST {
         return Ok(Meant::Latest(store.clone()));
     }
@@ -206,7 +210,9 @@ fn meant(what: &str, store: &Store) -> Result<Meant, Failure> {
         Some(near) => format!("did you mean `{near}`? There are {}", quoted(&all)),
         None => format!("there are {}", quoted(&all)),
     };
-    Err(Failure::usage(vec![Diagnostic::new(problem).hint(hint)]))
+    Err(StartFailure::usage(vec![
+        Diagnostic::new(problem).hint(hint),
+    ]))
 }
 
 /// Describes how the model's parameters differ from those of a checkpoint.

@@ -7,10 +7,10 @@ use sconce_plugin_api::Phase;
 use serde_json::Value;
 
 use super::first_look::FirstLook;
-use super::resume::{Found, ResumeArgs};
+use super::resume::{ResumeArgs, ResumePoint};
 use super::verbosity::Verbosity;
 use super::{ManifestArgs, hooks_table, number, output, prepare, record, resume, signals, source};
-use crate::bridge::Shared;
+use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::Dispatcher;
@@ -19,8 +19,8 @@ use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
-use crate::run::{Divergence, Outcome, Profile, Report, Resume, RunError, Trainer};
-use crate::session::{self, Checked, Failure, HookPlan, Output, Selection, TaskBuilder};
+use crate::run::{Divergence, Profile, Resume, RunError, RunOutcome, RunReport, Trainer};
+use crate::session::{self, Checked, HookPlan, Output, Selection, StartFailure, TaskBuilder};
 use crate::task::Task;
 use crate::ui::View;
 use crate::weights;
@@ -47,7 +47,7 @@ pub(super) struct RunArgs {
     ui: bool,
 }
 
-pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
+pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
     let Ended {
         report,
         store,
@@ -57,8 +57,10 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Fa
     if code == exit::DONE && !is_written {
         code = exit::TRAINING;
     }
-    let is_unfinished =
-        matches!(report.outcome, Outcome::Failed(_) | Outcome::Interrupted(_)) || !is_written;
+    let is_unfinished = matches!(
+        report.outcome,
+        RunOutcome::Failed(_) | RunOutcome::Interrupted(_)
+    ) || !is_written;
     if arguments.look.dry_run {
         output::line("a dry run: nothing of it was kept");
         return Ok(code);
@@ -74,7 +76,7 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, Fa
 
 /// A finished run.
 struct Ended {
-    report: Report,
+    report: RunReport,
     store: Store,
     /// Whether its results were written to the output directory.
     is_written: bool,
@@ -84,7 +86,7 @@ struct Ended {
     clippy::too_many_lines,
     reason = "the order in which a run is set up, in one place"
 )]
-fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failure> {
+fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartFailure> {
     let ManifestArgs {
         file,
         layers,
@@ -123,7 +125,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
         Some(what) => {
             // Resuming must not create a directory.
             let output = Output::open_existing(directory)?;
-            let found = Found::find(what, &output.store, &resolved, &hooks)?;
+            let found = ResumePoint::find(what, &output.store, &resolved, &hooks)?;
             Some((output, found))
         }
         None => None,
@@ -169,7 +171,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, Failur
         None => Box::new(lines),
     };
     let log = log.as_ref();
-    let shared = Shared::new(log).with_trail(guard.trail());
+    let shared = BridgeState::new(log).with_trail(guard.trail());
     if !is_dry {
         shared.foretell(foreseen.plan);
     }
@@ -219,7 +221,7 @@ impl RunArgs {
 }
 
 /// Runs the training with the view on the terminal.
-fn run_in_view<'run>(trainer: Trainer<'run>, view: &'run View, log: &dyn Log) -> Report {
+fn run_in_view<'run>(trainer: Trainer<'run>, view: &'run View, log: &dyn Log) -> RunReport {
     let trainer = trainer.asked_by(view.remote()).watched_by(view.observer());
     let drawing = view.begin();
     if let Err(error) = &drawing {
@@ -232,14 +234,14 @@ fn run_in_view<'run>(trainer: Trainer<'run>, view: &'run View, log: &dyn Log) ->
 }
 
 /// Temporary directory for a dry run; removed when the value is dropped.
-fn passing_directory(look: &FirstLook) -> Result<Option<tempfile::TempDir>, Failure> {
+fn passing_directory(look: &FirstLook) -> Result<Option<tempfile::TempDir>, StartFailure> {
     if !look.dry_run {
         return Ok(None);
     }
     let directory = tempfile::Builder::new().prefix("sconce-dry-run-").tempdir();
     directory.map(Some).map_err(|error| {
         let problem = format!("no directory for the dry run can be made: {error}");
-        Failure::usage(vec![Diagnostic::new(problem)])
+        StartFailure::usage(vec![Diagnostic::new(problem)])
     })
 }
 
@@ -259,18 +261,21 @@ fn watch(directory: &Path, manifest: &Manifest, hooks: &[HookPlan], task: &dyn T
 
 /// Returns the manifest with all defaults, as it is after writing and reading it back: floats in
 /// their shortest decimal form need not round-trip to the last bit.
-fn resolved(manifest: &Manifest) -> Result<Value, Failure> {
+fn resolved(manifest: &Manifest) -> Result<Value, StartFailure> {
     let text = manifest.resolved().to_string();
     Ok(serde_json::from_str(&text)?)
 }
 
 /// Writes the run's record and, if it finished, its weights; returns whether they were written.
-fn write_results(directory: &Path, report: &Report, task: &dyn Task) -> bool {
+fn write_results(directory: &Path, report: &RunReport, task: &dyn Task) -> bool {
     let mut problems = Vec::new();
     if let Err(error) = record::write(directory, report) {
         problems.push(format!("the run's record can't be written: {error}"));
     }
-    if matches!(report.outcome, Outcome::Completed | Outcome::Stopped { .. }) {
+    if matches!(
+        report.outcome,
+        RunOutcome::Completed | RunOutcome::Stopped { .. }
+    ) {
         let saved = weights::save_results(directory, task.parameters(), report.measured.as_ref());
         if let Err(error) = saved {
             problems.push(format!("the trained weights can't be written: {error}"));
@@ -288,11 +293,11 @@ fn write_results(directory: &Path, report: &Report, task: &dyn Task) -> bool {
     false
 }
 
-fn save_manifest(directory: &Path, manifest: &Value) -> Result<(), Failure> {
+fn save_manifest(directory: &Path, manifest: &Value) -> Result<(), StartFailure> {
     let text = format!("{manifest:#}\n");
     files::write_whole(&directory.join("manifest.json"), text.as_bytes()).map_err(|error| {
         let problem = format!("the run's manifest can't be saved: {error}");
-        Failure::usage(vec![Diagnostic::new(problem)])
+        StartFailure::usage(vec![Diagnostic::new(problem)])
     })
 }
 
@@ -323,29 +328,29 @@ fn announce(log: &dyn Log, name: &str, directory: &Path, task: &dyn Task) {
 }
 
 /// Prints how the run ended, and whether its directory is gone; returns the exit code.
-fn conclude(report: &Report, vanished: Option<String>) -> u8 {
+fn conclude(report: &RunReport, vanished: Option<String>) -> u8 {
     let mut problems = Vec::new();
     let code = match &report.outcome {
-        Outcome::Completed => {
+        RunOutcome::Completed => {
             output::line(&format!("completed: {}", amount(report)));
             exit::DONE
         }
-        Outcome::Stopped { reason, hook } if hook.is_empty() => {
+        RunOutcome::Stopped { reason, hook } if hook.is_empty() => {
             output::line(&format!("stopped ({reason}): {}", amount(report)));
             exit::DONE
         }
-        Outcome::Stopped { reason, hook } => {
+        RunOutcome::Stopped { reason, hook } => {
             output::line(&format!(
                 "stopped by `{hook}` ({reason}): {}",
                 amount(report)
             ));
             exit::DONE
         }
-        Outcome::Interrupted(signal) => {
+        RunOutcome::Interrupted(signal) => {
             output::line(&format!("ended by {}: {}", signal.name(), amount(report)));
             signals::code_of(*signal)
         }
-        Outcome::Failed(error) => {
+        RunOutcome::Failed(error) => {
             let problem = Diagnostic::new(error.to_string());
             problems.push(match vanished {
                 Some(reason) => problem.note(reason),
@@ -373,7 +378,10 @@ fn conclude(report: &Report, vanished: Option<String>) -> u8 {
     for (phase, profile) in &report.profiles {
         output::line(&format!("  time in {phase}: {}", shares(profile)));
     }
-    let is_done = matches!(report.outcome, Outcome::Completed | Outcome::Stopped { .. });
+    let is_done = matches!(
+        report.outcome,
+        RunOutcome::Completed | RunOutcome::Stopped { .. }
+    );
     if let Some(divergence) = report.divergence.as_ref().filter(|_| is_done) {
         output::diagnostics(&[diverged(divergence)]);
     }
@@ -423,7 +431,7 @@ fn shares(profile: &Profile) -> String {
     )
 }
 
-fn amount(report: &Report) -> String {
+fn amount(report: &RunReport) -> String {
     format!(
         "{} epochs, {} iterations, {} updates in {:.1} s",
         report.epochs, report.iterations, report.updates, report.seconds

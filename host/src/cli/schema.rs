@@ -13,7 +13,7 @@ use crate::exit;
 use crate::manifest::{self, KnownHook, LimitsConfig, Manifest, Overlay, TaskSource};
 use crate::plugin::catalogue::{self, Described};
 use crate::plugin::search::{self, Inventory};
-use crate::session::Failure;
+use crate::session::StartFailure;
 
 /// Arguments of `sconce schema`.
 #[derive(Debug, Args)]
@@ -28,11 +28,11 @@ pub(super) struct SchemaArgs {
     hook: Option<String>,
 }
 
-pub(super) fn schema(arguments: &SchemaArgs, tasks: TaskSource) -> Result<u8, Failure> {
+pub(super) fn schema(arguments: &SchemaArgs, tasks: TaskSource) -> Result<u8, StartFailure> {
     let mut directories = arguments.plugins.clone();
     if let Some(file) = &arguments.file {
         let Manifest { plugins, .. } =
-            manifest::load(file, &Overlay::default(), tasks).map_err(Failure::usage)?;
+            manifest::load(file, &Overlay::default(), tasks).map_err(StartFailure::usage)?;
         directories.extend(plugins);
     }
     directories.extend(search::from_environment());
@@ -109,12 +109,12 @@ fn known(described: Vec<Described>) -> Vec<KnownHook> {
         .collect()
 }
 
-fn unknown(name: &str, hooks: &[KnownHook]) -> Failure {
+fn unknown(name: &str, hooks: &[KnownHook]) -> StartFailure {
     let names = hooks.iter().map(|hook| hook.name.as_str());
     let problem = Diagnostic::new(format!(
         "no plugin that was found has a hook `{name}` with a schema"
     ));
-    Failure::plugin(vec![match crate::nearest::nearest(name, names) {
+    StartFailure::plugin(vec![match crate::nearest::nearest(name, names) {
         Some(near) => problem.hint(format!("did you mean `{near}`?")),
         None => problem.hint("say where its plugin is: `--plugins DIR`, or `SCONCE_PLUGIN_PATH`"),
     }])

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use super::{Cli, output};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
-use crate::session::Failure;
+use crate::session::StartFailure;
 
 /// Arguments of `sconce completions`.
 #[derive(Debug, Args)]
@@ -33,11 +33,11 @@ pub(super) fn completions(arguments: &CompletionsArgs) -> u8 {
 }
 
 /// Writes the manual pages.
-pub(super) fn manual(arguments: &ManArgs) -> Result<u8, Failure> {
+pub(super) fn manual(arguments: &ManArgs) -> Result<u8, StartFailure> {
     let written = fs_err::create_dir_all(&arguments.directory)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), &arguments.directory));
     written.map_err(|error| {
-        Failure::results(vec![Diagnostic::new(format!(
+        StartFailure::results(vec![Diagnostic::new(format!(
             "the manual can't be written: {error}"
         ))])
     })?;

@@ -1,7 +1,7 @@
 //! Signal handlers: the first signal requests a stop, a later one ends the run immediately.
 
 use crate::exit;
-use crate::run::{Interrupt, Signal};
+use crate::run::{Interrupt, StopSignal};
 
 /// Installs the handlers. A `SIGHUP` that was ignored when this process started, as with `nohup`, stays
 /// ignored.
@@ -13,9 +13,9 @@ pub(super) fn install() -> Interrupt {
 
     let interrupt = Interrupt::default();
     let signals = [
-        (SIGINT, Signal::Interrupt),
-        (SIGTERM, Signal::Terminate),
-        (SIGHUP, Signal::Hangup),
+        (SIGINT, StopSignal::Interrupt),
+        (SIGTERM, StopSignal::Terminate),
+        (SIGHUP, StopSignal::Hangup),
     ];
     for (number, signal) in signals {
         if number == SIGHUP && is_ignored(number) {
@@ -34,7 +34,7 @@ pub(super) fn install() -> Interrupt {
 
 /// Handles a signal; runs in the signal handler.
 #[cfg(unix)]
-fn heed(interrupt: &Interrupt, signal: crate::run::Signal) {
+fn heed(interrupt: &Interrupt, signal: crate::run::StopSignal) {
     use crate::run::Meaning;
 
     match interrupt.raise(signal) {
@@ -92,10 +92,10 @@ pub(super) fn install() -> Interrupt {
 }
 
 /// Exit code of a run that a signal ended.
-pub(super) fn code_of(signal: Signal) -> u8 {
+pub(super) fn code_of(signal: StopSignal) -> u8 {
     match signal {
-        Signal::Interrupt => exit::INTERRUPTED,
-        Signal::Terminate => exit::TERMINATED,
-        Signal::Hangup => exit::HUNG_UP,
+        StopSignal::Interrupt => exit::INTERRUPTED,
+        StopSignal::Terminate => exit::TERMINATED,
+        StopSignal::Hangup => exit::HUNG_UP,
     }
 }

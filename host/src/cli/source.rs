@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::Diagnostic;
 use crate::files;
-use crate::session::Failure;
+use crate::session::StartFailure;
 
 const NAME: &str = "source.json";
 
 #[derive(Serialize, Deserialize)]
-struct Source {
+struct ManifestDirectory {
     /// Absolute path.
     directory: PathBuf,
 }
 
 /// Saves the directory of a run's manifest.
-pub(super) fn save(output: &Path, base: &Path) -> Result<(), Failure> {
+pub(super) fn save(output: &Path, base: &Path) -> Result<(), StartFailure> {
     let base = if base.as_os_str().is_empty() {
         Path::new(".")
     } else {
         base
     };
     let directory = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
-    let text = format!("{:#}\n", serde_json::json!(Source { directory }));
+    let text = format!("{:#}\n", serde_json::json!(ManifestDirectory { directory }));
     files::write_whole(&output.join(NAME), text.as_bytes()).map_err(|error| {
         let problem = format!("where the run's manifest is can't be saved: {error}");
-        Failure::usage(vec![Diagnostic::new(problem)])
+        StartFailure::usage(vec![Diagnostic::new(problem)])
     })
 }
 
 /// Reads the directory of a run's manifest; `None` for a run by an older host.
 pub(super) fn read(output: &Path) -> Option<PathBuf> {
     let text = fs_err::read(output.join(NAME)).ok()?;
-    let source: Source = serde_json::from_slice(&text).ok()?;
+    let source: ManifestDirectory = serde_json::from_slice(&text).ok()?;
     Some(source.directory)
 }

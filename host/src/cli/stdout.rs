@@ -12,7 +12,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// State of standard output.
-enum State {
+enum StdoutState {
     Open,
     /// The reader has closed the pipe.
     Closed,
@@ -20,36 +20,36 @@ enum State {
     Failed(String),
 }
 
-static STATE: Mutex<State> = Mutex::new(State::Open);
+static STATE: Mutex<StdoutState> = Mutex::new(StdoutState::Open);
 
 /// Writes a text, unless an earlier write has failed.
 pub(super) fn write(text: &str) {
     let mut state = lock();
-    if !matches!(*state, State::Open) || text.is_empty() {
+    if !matches!(*state, StdoutState::Open) || text.is_empty() {
         return;
     }
     if let Err(error) = write_all(text.as_bytes()) {
         *state = match error.kind() {
-            io::ErrorKind::BrokenPipe => State::Closed,
-            _ => State::Failed(error.to_string()),
+            io::ErrorKind::BrokenPipe => StdoutState::Closed,
+            _ => StdoutState::Failed(error.to_string()),
         };
     }
 }
 
 /// Whether output can still be written: long work that only produces output can stop otherwise.
 pub(super) fn is_open() -> bool {
-    matches!(*lock(), State::Open)
+    matches!(*lock(), StdoutState::Open)
 }
 
 /// Reason why something could not be written.
 pub(super) fn failure() -> Option<String> {
     match &*lock() {
-        State::Failed(reason) => Some(reason.clone()),
+        StdoutState::Failed(reason) => Some(reason.clone()),
         _ => None,
     }
 }
 
-fn lock() -> MutexGuard<'static, State> {
+fn lock() -> MutexGuard<'static, StdoutState> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -6,7 +6,7 @@ use super::{ManifestArgs, output, prepare};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::nn::Summary;
-use crate::session::{Failure, TaskBuilder};
+use crate::session::{StartFailure, TaskBuilder};
 use crate::thousands::grouped;
 
 /// Arguments of `sconce summary`.
@@ -16,12 +16,17 @@ pub(super) struct SummaryArgs {
     manifest: ManifestArgs,
 }
 
-pub(super) fn summary(arguments: &SummaryArgs, tasks: &dyn TaskBuilder) -> Result<u8, Failure> {
+pub(super) fn summary(
+    arguments: &SummaryArgs,
+    tasks: &dyn TaskBuilder,
+) -> Result<u8, StartFailure> {
     let (_, task) = prepare::task(&arguments.manifest, tasks)?;
     let Some(summary) = task.summary() else {
         let problem = "the task does not say what its model is made of";
         let hint = "its `Task::summary` can, from the `Model` that it has";
-        return Err(Failure::usage(vec![Diagnostic::new(problem).hint(hint)]));
+        return Err(StartFailure::usage(vec![
+            Diagnostic::new(problem).hint(hint),
+        ]));
     };
     output::table(&rows(&summary));
     output::line(&format!(

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use super::{output, prepare, source};
 use crate::checkpoint::{self, Store, TRAINED};
 use crate::diagnostic::Diagnostic;
-use crate::log::{Form, Level, Log, StderrLog};
+use crate::log::{Level, Log, MessageFormat, StderrLog};
 use crate::manifest::{self, Manifest, Overlay};
-use crate::session::{Failure, TaskBuilder};
+use crate::session::{StartFailure, TaskBuilder};
 use crate::task::Task;
 use crate::weights;
 
@@ -44,7 +44,7 @@ impl TrainedArgs {
     pub(super) fn task(
         &self,
         tasks: &dyn TaskBuilder,
-    ) -> Result<(Manifest, Box<dyn Task>), Failure> {
+    ) -> Result<(Manifest, Box<dyn Task>), StartFailure> {
         let (set, assignments) = self.set()?;
         let overlay = Overlay::new(&self.layers, &assignments);
         let is_run = self.file.is_dir();
@@ -64,7 +64,7 @@ impl TrainedArgs {
             ));
         }
         let mut manifest =
-            manifest::load(&file, &overlay, tasks.source()).map_err(Failure::usage)?;
+            manifest::load(&file, &overlay, tasks.source()).map_err(StartFailure::usage)?;
         if let Some(base) = source::read(&self.file).filter(|_| is_run) {
             manifest.base = base;
         }
@@ -85,7 +85,7 @@ impl TrainedArgs {
     }
 
     /// Splits `--set` into the name of a set, if given, and assignments to the manifest.
-    fn set(&self) -> Result<(Option<&str>, Vec<String>), Failure> {
+    fn set(&self) -> Result<(Option<&str>, Vec<String>), StartFailure> {
         let (assignments, names): (Vec<_>, Vec<_>) =
             self.set.iter().partition(|text| text.contains('='));
         let name = match names.as_slice() {
@@ -104,17 +104,17 @@ impl TrainedArgs {
 
     /// Loads the task's parameters, and logs which weights they are if the arguments don't make that
     /// clear.
-    fn load(&self, task: &dyn Task, place: &Path, set: Option<&str>) -> Result<(), Failure> {
+    fn load(&self, task: &dyn Task, place: &Path, set: Option<&str>) -> Result<(), StartFailure> {
         let Chosen { path, why } = choose(place)?;
-        let failed = |error: weights::Error| {
+        let failed = |error: weights::WeightsError| {
             let problem = Diagnostic::new(error.to_string());
-            Failure::usage(vec![match error {
-                weights::Error::Misfit { .. } => {
+            StartFailure::usage(vec![match error {
+                weights::WeightsError::Misfit { .. } => {
                     problem.hint("is it of this manifest's model? `--lenient` takes what fits")
                 }
-                weights::Error::NothingFits { .. } => problem.hint("is it of this manifest's model?"),
-                weights::Error::Set { .. }
-                | weights::Error::Checkpoint(checkpoint::Error::Set { .. }) => {
+                weights::WeightsError::NothingFits { .. } => problem.hint("is it of this manifest's model?"),
+                weights::WeightsError::Set { .. }
+                | weights::WeightsError::Checkpoint(checkpoint::CheckpointError::Set { .. }) => {
                     problem.hint("`--set NAME` takes one of these; `--set PATH=VALUE` sets a value of the manifest")
                 }
                 _ => problem,
@@ -130,7 +130,7 @@ impl TrainedArgs {
             );
             let log = StderrLog {
                 level: Level::Info,
-                form: Form::Text,
+                form: MessageFormat::Text,
             };
             log.log(Level::Info, "sconce", &text);
         }
@@ -152,7 +152,7 @@ struct Chosen {
 
 /// Finds the weights at a path: the path itself, or for a run its best checkpoint, else the final weights,
 /// else the last checkpoint.
-fn choose(place: &Path) -> Result<Chosen, Failure> {
+fn choose(place: &Path) -> Result<Chosen, StartFailure> {
     let store = Store::of(place);
     let results = place.join(weights::RESULTS);
     let is_run =
@@ -209,6 +209,6 @@ fn has_ended(directory: &Path) -> bool {
     matches!(outcome, Some("completed" | "stopped"))
 }
 
-fn usage(problem: String, hint: &str) -> Failure {
-    Failure::usage(vec![Diagnostic::new(problem).hint(hint)])
+fn usage(problem: String, hint: &str) -> StartFailure {
+    StartFailure::usage(vec![Diagnostic::new(problem).hint(hint)])
 }

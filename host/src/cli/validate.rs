@@ -13,7 +13,7 @@ use crate::exit;
 use crate::nearest::nearest;
 use crate::patterns::Patterns;
 use crate::printable;
-use crate::validate::{Level, Options, Suite, Test, TestRun, Verdict, tests};
+use crate::validate::{Options, Suite, Test, TestLevel, TestRun, Verdict, tests};
 
 /// Arguments of `sconce validate`.
 #[derive(Debug, Args)]
@@ -22,8 +22,8 @@ pub(super) struct ValidateArgs {
     #[arg(required_unless_present = "list")]
     library: Option<PathBuf>,
     /// Strictness: 1 to 10, or `basic` (3), `normal` (6), `strict` (10).
-    #[arg(long, default_value = "normal", value_parser = Level::parse)]
-    level: Level,
+    #[arg(long, default_value = "normal", value_parser = TestLevel::parse)]
+    level: TestLevel,
     /// Runs only tests whose names match, whatever their level: `state.*`. May be given several
     /// times.
     #[arg(long, value_name = "PATTERN")]

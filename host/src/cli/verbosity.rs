@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::log::{Form, Level, StderrLog};
+use crate::log::{Level, MessageFormat, StderrLog};
 
 /// How much is logged, and in which format.
 #[derive(Debug, Default, Args)]
@@ -37,8 +37,8 @@ impl Verbosity {
             _ => Level::Info,
         };
         let form = match self.log_format {
-            LogFormat::Text => Form::Text,
-            LogFormat::Json => Form::Json,
+            LogFormat::Text => MessageFormat::Text,
+            LogFormat::Json => MessageFormat::Json,
         };
         StderrLog { level, form }
     }

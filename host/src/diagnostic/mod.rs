@@ -20,7 +20,7 @@ pub struct Diagnostic {
     /// What failed.
     pub message: String,
     /// Location in a text that the user wrote, if it is in one.
-    pub place: Option<Place>,
+    pub place: Option<TextLocation>,
     /// Facts that explain it, one per line: `host: 1.2, plugin: 2.0`.
     pub notes: Vec<String>,
     /// What to do about it, one step per line.
@@ -31,7 +31,7 @@ pub struct Diagnostic {
 
 /// A location in a text file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextLocation {
     /// The file, as the user wrote its path.
     pub file: PathBuf,
     /// Full text of the file.
@@ -63,7 +63,7 @@ impl Diagnostic {
     }
 
     /// Sets the location.
-    pub fn at(mut self, place: Place) -> Self {
+    pub fn at(mut self, place: TextLocation) -> Self {
         self.place = Some(place);
         self
     }

@@ -6,7 +6,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use super::quote::tamed;
-use super::{Diagnostic, Place};
+use super::{Diagnostic, TextLocation};
 use crate::printable::steers;
 use crate::screen;
 
@@ -80,7 +80,7 @@ fn group(diagnostic: &Diagnostic) -> Group<'_> {
 
 /// Returns the line that contains the span, with the span marked.
 fn snippet(
-    place: &Place,
+    place: &TextLocation,
     span: &Range<usize>,
 ) -> Snippet<'static, annotate_snippets::Annotation<'static>> {
     let (line, start) = line_at(&place.text, span.start);
@@ -109,7 +109,7 @@ fn snippet(
 }
 
 /// Returns the name of the file.
-fn file(place: &Place) -> String {
+fn file(place: &TextLocation) -> String {
     tamed(&place.file.display().to_string(), LONGEST_TEXT)
 }
 
@@ -161,7 +161,7 @@ mod tests {
 
     fn at(text: &str, span: Range<usize>) -> Diagnostic {
         Diagnostic::new("unknown key `epohcs`")
-            .at(Place {
+            .at(TextLocation {
                 file: "run.json".into(),
                 text: Arc::from(text),
                 json_path: "train".to_owned(),

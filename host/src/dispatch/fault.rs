@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{HookSpec, Moment};
+use super::{HookSpec, LifeEvent};
 use crate::plugin::entry_error::EntryError;
 
 /// Failure of a hook.
@@ -16,13 +16,13 @@ pub struct HookFault {
     /// File of the plugin.
     pub library: PathBuf,
     /// Event during which it failed.
-    pub moment: Moment,
+    pub moment: LifeEvent,
     /// The plugin's error.
     pub error: EntryError,
 }
 
 impl HookFault {
-    pub(crate) fn new(spec: Option<&HookSpec>, moment: Moment, error: EntryError) -> HookFault {
+    pub(crate) fn new(spec: Option<&HookSpec>, moment: LifeEvent, error: EntryError) -> HookFault {
         HookFault {
             hook: spec.map(|spec| spec.name.clone()).unwrap_or_default(),
             kind: spec.map(|spec| spec.kind.clone()).unwrap_or_default(),
@@ -39,7 +39,7 @@ impl HookFault {
     /// its author can ask for it with `RUST_BACKTRACE`.
     fn has_telling_place(&self) -> bool {
         self.error.is_panic()
-            || self.moment != Moment::Create
+            || self.moment != LifeEvent::Create
             || std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0")
     }
 }
@@ -69,14 +69,14 @@ impl fmt::Display for HookFault {
 
 impl std::error::Error for HookFault {}
 
-impl fmt::Display for Moment {
+impl fmt::Display for LifeEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Moment::Create => f.write_str("when it was created"),
-            Moment::Save => f.write_str("when its state was saved"),
-            Moment::Load => f.write_str("when its state was restored"),
-            Moment::Drop => f.write_str("when it was dropped"),
-            Moment::Point {
+            LifeEvent::Create => f.write_str("when it was created"),
+            LifeEvent::Save => f.write_str("when its state was saved"),
+            LifeEvent::Load => f.write_str("when its state was restored"),
+            LifeEvent::Drop => f.write_str("when it was dropped"),
+            LifeEvent::Point {
                 point,
                 phase,
                 epoch,

@@ -9,7 +9,7 @@ use super::Every;
 use super::points::{is_module, is_outside};
 use crate::checkpoint::HookRecord;
 use crate::patterns::Patterns;
-use crate::plugin::instance::Instance;
+use crate::plugin::instance::HookInstance;
 
 /// Policy when a hook fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,11 +89,11 @@ impl HookSpec {
 
 /// A created hook.
 #[derive(Debug)]
-pub struct Hook {
+pub struct LoadedHook {
     /// Manifest entry, plugin, mount points and filters.
     pub spec: HookSpec,
     /// The plugin's object.
-    pub instance: Instance,
+    pub instance: HookInstance,
     /// Whether it was switched off after a fault.
     pub(super) disabled: bool,
     /// Number of its faults.
@@ -106,10 +106,10 @@ pub struct Hook {
     pub(super) listens: Option<bool>,
 }
 
-impl Hook {
+impl LoadedHook {
     /// Returns a hook without faults.
-    pub fn new(spec: HookSpec, instance: Instance) -> Hook {
-        Hook {
+    pub fn new(spec: HookSpec, instance: HookInstance) -> LoadedHook {
+        LoadedHook {
             spec,
             instance,
             disabled: false,
@@ -128,7 +128,7 @@ impl Hook {
 
 /// Event in a hook's life, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum LifeEvent {
     /// Its creation.
     Create,
     /// A call at a mount point.
@@ -150,10 +150,10 @@ pub enum Moment {
     Drop,
 }
 
-impl Moment {
+impl LifeEvent {
     /// Returns the call that a view describes.
-    pub fn of(view: &ViewAbi) -> Moment {
-        Moment::Point {
+    pub fn of(view: &ViewAbi) -> LifeEvent {
+        LifeEvent::Point {
             point: Point::from_number(view.point),
             phase: Phase::from_number(view.phase).unwrap_or(Phase::Train),
             epoch: view.epoch,

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use sconce_plugin_api::{Phase, Point};
 
 use super::points::is_module;
-use super::{Hook, HookSpec};
+use super::{HookSpec, LoadedHook};
 use crate::plugin::instance::CallEntry;
 
 /// What a call needs of a hook, contiguous in memory.
@@ -27,7 +27,7 @@ pub(super) struct Lists {
 
 impl Lists {
     /// Builds the lists for `hooks`, which are in the manifest's order; disabled hooks are in none.
-    pub(super) fn new(hooks: &[Hook]) -> Lists {
+    pub(super) fn new(hooks: &[LoadedHook]) -> Lists {
         let lists = Point::ALL
             .iter()
             .flat_map(|&point| Phase::ALL.map(|phase| (point, phase)))
@@ -77,7 +77,7 @@ pub fn order<'a>(
     called.into_iter().map(|(index, _)| index).collect()
 }
 
-fn list(hooks: &[Hook], point: Point, phase: Phase) -> Vec<Slot> {
+fn list(hooks: &[LoadedHook], point: Point, phase: Phase) -> Vec<Slot> {
     order(hooks.iter().map(|hook| &hook.spec), point, phase)
         .into_iter()
         .filter_map(|index| Some((index, hooks.get(index)?)))

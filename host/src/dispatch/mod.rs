@@ -3,7 +3,7 @@
 //! A mount point that no hook overrides has an empty list and costs one check of its length.
 //!
 //! **Parts.** [`Dispatcher`], in this file, owns the hooks of a run and calls them.
-//! - `hooks`: a [`Hook`], its [`HookSpec`], and the [`Moment`]s that messages name.
+//! - `hooks`: a [`LoadedHook`], its [`HookSpec`], and the [`LifeEvent`]s that messages name.
 //! - `lists`: the order of calls, computed once per mount point and phase.
 //! - `points`: kinds of mount points. `payload`: what a view carries at some of them. `every`: the filter `every`.
 //! - `states`: saving, restoring and dropping hooks. `fault`: [`HookFault`], the error of a failed call.
@@ -13,7 +13,7 @@
 //! **Flow.** The session creates the hooks; [`Dispatcher::new`] sorts them into lists. The trainer calls
 //! [`Dispatcher::call`] at every mount point (`call_module` at a module's, `call_every` where all hooks must be
 //! called despite faults). For each hook in the list: evaluate its filters; tell
-//! [`Shared`] and the [`Trail`](crate::faults::Trail) which hook is called; call it; end the
+//! [`BridgeState`] and the [`Trail`](crate::faults::Trail) which hook is called; call it; end the
 //! process if it is a forked copy; take the time if this call is sampled; undo changes to process-wide state; handle
 //! a fault by the hook's policy. The loop serves the hooks' requests afterwards. Checkpoints use `save_states` and
 //! `load_states`; [`Dispatcher::close`] drops the hooks in reverse order at the end.
@@ -38,37 +38,37 @@ use sconce_plugin_api::{Phase, Point};
 
 pub use every::{Every, Unit};
 pub use fault::HookFault;
-pub use hooks::{Hook, HookSpec, Moment, OnError};
+pub use hooks::{HookSpec, LifeEvent, LoadedHook, OnError};
 pub use lists::order;
 use lists::{Lists, Slot};
 pub use payload::Payload;
 use points::is_module;
-use process::Process;
+use process::ProcessState;
 use times::Begin;
 pub use times::HookTimes;
 
-use crate::bridge::Shared;
+use crate::bridge::BridgeState;
 use crate::faults;
 use crate::nn::ModuleInfo;
 use crate::plugin::entry_error::EntryError;
 
 /// Hooks of a run, in the manifest's order, and the order of their calls.
 pub struct Dispatcher {
-    hooks: Vec<Hook>,
+    hooks: Vec<LoadedHook>,
     lists: Lists,
     /// Times of the hooks in this pass, in the manifest's order.
     times: Vec<HookTimes>,
     /// Index of the task's module whose mount point is being called.
     module: usize,
     error: ErrorAbi,
-    process: Process,
+    process: ProcessState,
     /// Start of the current call, if it is timed.
     begin: Begin,
 }
 
 impl Dispatcher {
     /// Returns a dispatcher for hooks in the manifest's order.
-    pub fn new(hooks: Vec<Hook>) -> Dispatcher {
+    pub fn new(hooks: Vec<LoadedHook>) -> Dispatcher {
         let lists = Lists::new(&hooks);
         Dispatcher {
             times: vec![HookTimes::default(); hooks.len()],
@@ -76,13 +76,13 @@ impl Dispatcher {
             lists,
             module: 0,
             error: ErrorAbi::new(),
-            process: Process::look(),
+            process: ProcessState::look(),
             begin: Begin::read(),
         }
     }
 
     /// Hooks, in the manifest's order.
-    pub fn hooks(&self) -> &[Hook] {
+    pub fn hooks(&self) -> &[LoadedHook] {
         &self.hooks
     }
 
@@ -104,7 +104,7 @@ impl Dispatcher {
         &mut self,
         point: Point,
         view: &mut ViewAbi,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
         if self.lists.at(point, phase_of(view)).is_empty() {
             return Ok(());
@@ -117,7 +117,7 @@ impl Dispatcher {
         &mut self,
         point: Point,
         view: &mut ViewAbi,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Vec<HookFault> {
         let mut faults = Vec::new();
         let mut from = 0;
@@ -132,7 +132,7 @@ impl Dispatcher {
         &mut self,
         point: Point,
         view: &mut ViewAbi,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
         match self.call_from(0, point, view, shared) {
             Some((_, fault)) => Err(fault),
@@ -147,7 +147,7 @@ impl Dispatcher {
         from: usize,
         point: Point,
         view: &mut ViewAbi,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Option<(usize, Box<HookFault>)> {
         let phase = phase_of(view);
         shared.enter(Some(point), phase);
@@ -270,7 +270,7 @@ impl Dispatcher {
 
     /// Ends a timed call, and makes the checks that are too slow for every call.
     #[cold]
-    fn timed(&mut self, slot: Slot, view: &ViewAbi, shared: &Shared<'_>) {
+    fn timed(&mut self, slot: Slot, view: &ViewAbi, shared: &BridgeState<'_>) {
         if let Some(times) = self.times.get_mut(slot.hook) {
             times.end(self.begin);
         }
@@ -281,7 +281,7 @@ impl Dispatcher {
 
     /// Restores process-wide state that a call has changed, with a warning.
     #[cold]
-    fn put_back(&mut self, slot: Slot, view: &ViewAbi, shared: &Shared<'_>) {
+    fn put_back(&mut self, slot: Slot, view: &ViewAbi, shared: &BridgeState<'_>) {
         let changes = self.process.restore();
         let Some(hook) = self.hooks.get_mut(slot.hook) else {
             return;
@@ -295,7 +295,7 @@ impl Dispatcher {
             shared.warn(&format!(
                 "hook `{}` {change} {}; that was undone",
                 hook.spec.name,
-                Moment::of(view)
+                LifeEvent::of(view)
             ));
         }
     }
@@ -304,12 +304,17 @@ impl Dispatcher {
     fn fault(&mut self, slot: Slot, status: u32, view: &ViewAbi) -> HookFault {
         let error = EntryError::read(status, &mut self.error);
         let spec = self.hooks.get(slot.hook).map(|hook| &hook.spec);
-        HookFault::new(spec, Moment::of(view), error)
+        HookFault::new(spec, LifeEvent::of(view), error)
     }
 
     /// Handles a fault by the hook's policy; returns it if it ends the run.
     #[cold]
-    fn judge(&mut self, index: usize, fault: HookFault, shared: &Shared<'_>) -> Option<HookFault> {
+    fn judge(
+        &mut self,
+        index: usize,
+        fault: HookFault,
+        shared: &BridgeState<'_>,
+    ) -> Option<HookFault> {
         let hook = self.hooks.get_mut(index)?;
         hook.faults += 1;
         match hook.spec.on_error {
@@ -354,9 +359,9 @@ impl Dispatcher {
     pub fn blame(
         &mut self,
         hook: &str,
-        moment: Moment,
+        moment: LifeEvent,
         message: &str,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
         let error = EntryError {
             status: Status::INVALID.0,
@@ -370,9 +375,9 @@ impl Dispatcher {
     fn judge_state(
         &mut self,
         index: usize,
-        moment: Moment,
+        moment: LifeEvent,
         error: EntryError,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
         let fault = HookFault::new(self.hooks.get(index).map(|hook| &hook.spec), moment, error);
         match self.judge(index, fault, shared) {

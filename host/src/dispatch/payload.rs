@@ -9,7 +9,7 @@ use sconce_plugin_api::abi::{
 };
 
 use super::{Dispatcher, HookFault};
-use crate::bridge::Shared;
+use crate::bridge::BridgeState;
 
 /// Data that a mount point's view carries.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl Dispatcher {
         point: Point,
         payload: Payload<'_>,
         view: &mut ViewAbi,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
         payload.carried(view, |view| self.call(point, view, shared))
     }
@@ -64,7 +64,7 @@ impl Dispatcher {
         point: Point,
         payload: Payload<'_>,
         view: &mut ViewAbi,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Vec<HookFault> {
         payload.carried(view, |view| self.call_every(point, view, shared))
     }
@@ -75,7 +75,7 @@ impl Dispatcher {
         point: Point,
         (number, module): (usize, &ModuleAbi),
         view: &mut ViewAbi,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
         self.module = number;
         self.call_with(point, Payload::Module(module), view, shared)

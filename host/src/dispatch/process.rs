@@ -5,15 +5,15 @@ use crate::plugin::float_state::FloatState;
 
 /// Process-wide state to which every call must return.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ProcessState {
     floats: FloatState,
     directory: directory::Directory,
 }
 
-impl Process {
+impl ProcessState {
     /// Reads the current state.
-    pub(super) fn look() -> Process {
-        Process {
+    pub(super) fn look() -> ProcessState {
+        ProcessState {
             floats: FloatState::read(),
             directory: directory::Directory::look(),
         }

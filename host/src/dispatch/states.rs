@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Dispatcher, HookFault, Moment, OnError};
-use crate::bridge::Shared;
-use crate::faults::Entry;
+use super::{Dispatcher, HookFault, LifeEvent, OnError};
+use crate::bridge::BridgeState;
+use crate::faults::PluginFunction;
 use crate::plugin::entry_error::EntryError;
 
 impl Dispatcher {
@@ -12,13 +12,13 @@ impl Dispatcher {
     /// is handled by the hook's policy.
     pub fn save_states(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Result<Vec<Option<Vec<u8>>>, Box<HookFault>> {
         let mut states = Vec::new();
         for index in 0..self.hooks.len() {
             states.push(match self.save_state(index, shared) {
                 Some(Err(error)) => {
-                    self.judge_state(index, Moment::Save, error, shared)?;
+                    self.judge_state(index, LifeEvent::Save, error, shared)?;
                     None
                 }
                 Some(Ok(state)) => Some(state),
@@ -32,7 +32,7 @@ impl Dispatcher {
     /// are returned.
     pub fn save_states_of_all(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> (Vec<Option<Vec<u8>>>, Vec<HookFault>) {
         let mut states = Vec::new();
         let mut faults = Vec::new();
@@ -40,7 +40,7 @@ impl Dispatcher {
             states.push(match self.save_state(index, shared) {
                 Some(Err(error)) => {
                     let spec = self.hooks.get(index).map(|hook| &hook.spec);
-                    faults.push(HookFault::new(spec, Moment::Save, error));
+                    faults.push(HookFault::new(spec, LifeEvent::Save, error));
                     None
                 }
                 Some(Ok(state)) => Some(state),
@@ -53,18 +53,18 @@ impl Dispatcher {
     fn save_state(
         &mut self,
         index: usize,
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Option<Result<Vec<u8>, EntryError>> {
         let hook = self.hooks.get_mut(index).filter(|hook| !hook.disabled)?;
         let save = || hook.instance.save_state();
-        Some(shared.trail.around(index, Entry::Save, save))
+        Some(shared.trail.around(index, PluginFunction::Save, save))
     }
 
     /// Restores the hooks' states by name; a hook without a saved state is left as it is.
     pub fn load_states(
         &mut self,
         states: &[(String, Vec<u8>)],
-        shared: &Shared<'_>,
+        shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
         let states: HashMap<&str, &[u8]> = states
             .iter()
@@ -78,20 +78,20 @@ impl Dispatcher {
                 continue;
             };
             let load = || hook.instance.load_state(state);
-            if let Err(error) = shared.trail.around(index, Entry::Load, load) {
-                self.judge_state(index, Moment::Load, error, shared)?;
+            if let Err(error) = shared.trail.around(index, PluginFunction::Load, load) {
+                self.judge_state(index, LifeEvent::Load, error, shared)?;
             }
         }
         Ok(())
     }
 
     /// Drops the hooks in reverse order and returns the faults that end a run.
-    pub fn close(self, shared: &Shared<'_>) -> Vec<HookFault> {
+    pub fn close(self, shared: &BridgeState<'_>) -> Vec<HookFault> {
         let mut faults = Vec::new();
         for (index, hook) in self.hooks.into_iter().enumerate().rev() {
             let close = || hook.instance.close();
-            if let Err(error) = shared.trail.around(index, Entry::Drop, close) {
-                let fault = HookFault::new(Some(&hook.spec), Moment::Drop, error);
+            if let Err(error) = shared.trail.around(index, PluginFunction::Drop, close) {
+                let fault = HookFault::new(Some(&hook.spec), LifeEvent::Drop, error);
                 match hook.spec.on_error {
                     OnError::Fail => faults.push(fault),
                     OnError::Disable | OnError::Ignore => shared.warn(&fault.to_string()),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::{io, mem, ptr};
 
-use super::report::{self, End, Kind, Text};
+use super::report::{self, FaultKind, ProcessEnd, ReportText};
 use super::suspects::Suspects;
 use super::trail::Trail;
 use crate::exit;
@@ -29,7 +29,7 @@ const SIGNALS: [c_int; 5] = [
 const STACK: usize = 128 * 1024;
 
 /// Everything that a handler needs; never freed.
-struct Context {
+struct SignalContext {
     pid: libc::pid_t,
     /// Thread on which hooks are called.
     thread: libc::pid_t,
@@ -47,7 +47,7 @@ struct Context {
 const PIECE: usize = 4096;
 const PIECES: usize = 16;
 
-impl Context {
+impl SignalContext {
     /// Plugin whose code contains an address, as the index of its first hook.
     fn plugin_at(&self, address: usize) -> Option<usize> {
         let mut code = self.code.iter();
@@ -91,7 +91,7 @@ impl Context {
     }
 }
 
-static CONTEXT: AtomicPtr<Context> = AtomicPtr::new(ptr::null_mut());
+static CONTEXT: AtomicPtr<SignalContext> = AtomicPtr::new(ptr::null_mut());
 
 /// Whether a report is being written; further failures are not reported.
 static IS_TOLD: AtomicBool = AtomicBool::new(false);
@@ -107,7 +107,7 @@ pub(super) fn install(
     let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
     // SAFETY: `getpid` and `gettid` have no preconditions.
     let (pid, thread) = unsafe { (libc::getpid(), libc::gettid()) };
-    let context = Context {
+    let context = SignalContext {
         pid,
         thread,
         trail,
@@ -227,7 +227,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut
         }
     }
     // SAFETY: `info` and `machine` are what the system passed to this handler.
-    let (address, place) = unsafe { (address_of(info), Place::read(machine)) };
+    let (address, place) = unsafe { (address_of(info), FaultRegisters::read(machine)) };
     // SAFETY: `gettid` has no preconditions and is async-signal-safe.
     let on_training_thread = unsafe { libc::gettid() } == context.thread;
     let library = place.and_then(|place| context.plugin_at(place.instruction));
@@ -239,8 +239,8 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut
         .and_then(|place| context.caller(place.stack));
     tell(
         context,
-        &End {
-            kind: Kind::Crash,
+        &ProcessEnd {
+            kind: FaultKind::Crash,
             signal: signals::known(signal),
             stack_overflow: signal == libc::SIGSEGV
                 && place.is_some_and(|place| place.is_overflow(address)),
@@ -270,8 +270,8 @@ extern "C" fn on_exit() {
     }
     tell(
         context,
-        &End {
-            kind: Kind::Exit,
+        &ProcessEnd {
+            kind: FaultKind::Exit,
             signal: None,
             stack_overflow: false,
             // SAFETY: `gettid` has no preconditions.
@@ -296,8 +296,8 @@ pub(super) fn tell_hang(seconds: u64) -> bool {
     }
     tell(
         context,
-        &End {
-            kind: Kind::Hang,
+        &ProcessEnd {
+            kind: FaultKind::Hang,
             signal: None,
             stack_overflow: false,
             on_training_thread: true,
@@ -310,23 +310,23 @@ pub(super) fn tell_hang(seconds: u64) -> bool {
 }
 
 /// Prints the message and writes the report.
-fn tell(context: &Context, end: &End) {
+fn tell(context: &SignalContext, end: &ProcessEnd) {
     // Restores the terminal for the message.
     super::terminal::give_back();
-    let mut text = Text::new();
+    let mut text = ReportText::new();
     report::message(&mut text, end, context.trail, &context.suspects);
     // SAFETY: `write_all` accepts any descriptor; if standard error is closed, the message is lost.
     unsafe { write_all(2, text.bytes()) };
     let is_written = write_report(context, end);
-    let mut text = Text::new();
+    let mut text = ReportText::new();
     report::message_end(&mut text, end, context.trail, &context.suspects, is_written);
     // SAFETY: `write_all` accepts any descriptor; if standard error is closed, the message is lost.
     unsafe { write_all(2, text.bytes()) };
 }
 
 /// Writes `crash.json`; returns whether it is in place.
-fn write_report(context: &Context, end: &End) -> bool {
-    let mut text = Text::new();
+fn write_report(context: &SignalContext, end: &ProcessEnd) -> bool {
+    let mut text = ReportText::new();
     report::json(&mut text, end, context.trail, &context.suspects);
     // SAFETY: the paths are null-terminated and live as long as the context, and all calls are
     // async-signal-safe.
@@ -408,23 +408,23 @@ unsafe fn address_of(info: *mut libc::siginfo_t) -> usize {
 
 /// Instruction and stack pointer of the thread when the signal arrived.
 #[derive(Clone, Copy)]
-struct Place {
+struct FaultRegisters {
     instruction: usize,
     stack: usize,
 }
 
-impl Place {
+impl FaultRegisters {
     /// # Safety
     ///
     /// `machine` must be what the system passed to a signal handler.
     #[cfg(target_arch = "x86_64")]
-    unsafe fn read(machine: *mut c_void) -> Option<Place> {
+    unsafe fn read(machine: *mut c_void) -> Option<FaultRegisters> {
         // SAFETY: the caller promises that `machine` is what the system passed to a signal handler:
         // null or a `ucontext_t`.
         let machine = unsafe { machine.cast::<libc::ucontext_t>().as_ref() }?;
         let registers = &machine.uc_mcontext.gregs;
         let register = |number: c_int| registers.get(number as usize).map(|value| *value as usize);
-        Some(Place {
+        Some(FaultRegisters {
             instruction: register(libc::REG_RIP)?,
             stack: register(libc::REG_RSP)?,
         })
@@ -434,11 +434,11 @@ impl Place {
     ///
     /// `machine` must be what the system passed to a signal handler.
     #[cfg(target_arch = "aarch64")]
-    unsafe fn read(machine: *mut c_void) -> Option<Place> {
+    unsafe fn read(machine: *mut c_void) -> Option<FaultRegisters> {
         // SAFETY: the caller promises that `machine` is what the system passed to a signal handler:
         // null or a `ucontext_t`.
         let machine = unsafe { machine.cast::<libc::ucontext_t>().as_ref() }?;
-        Some(Place {
+        Some(FaultRegisters {
             instruction: machine.uc_mcontext.pc as usize,
             stack: machine.uc_mcontext.sp as usize,
         })
@@ -448,7 +448,7 @@ impl Place {
     ///
     /// None: the pointer is not used.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    unsafe fn read(_machine: *mut c_void) -> Option<Place> {
+    unsafe fn read(_machine: *mut c_void) -> Option<FaultRegisters> {
         None
     }
 

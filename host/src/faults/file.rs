@@ -67,7 +67,7 @@ fn map(_file: &std::fs::File) -> io::Result<&'static Trail> {
 }
 
 /// State left behind by a run that did not finish.
-pub(super) struct Left {
+pub(super) struct Unfinished {
     pub(super) pid: u64,
     pub(super) crumb: Crumb,
     /// Hook that was being called.
@@ -77,7 +77,7 @@ pub(super) struct Left {
 
 /// Reads the file of a run that did not finish; `None` if there is none, or it is not a breadcrumbs
 /// file.
-pub(super) fn read(directory: &Path) -> Option<Left> {
+pub(super) fn read(directory: &Path) -> Option<Unfinished> {
     let bytes = std::fs::read(path(directory)).ok()?;
     let (numbers, names) = bytes.split_at_checked(SIZE)?;
     let trail = Trail::from_bytes(numbers)?;
@@ -91,7 +91,7 @@ pub(super) fn read(directory: &Path) -> Option<Left> {
     let mut path = vec![0; SIZE];
     let length = trail.checkpoint(&mut path);
     path.truncate(length);
-    Some(Left {
+    Some(Unfinished {
         pid: trail.pid.load(Ordering::Relaxed),
         crumb,
         hook: hook.map(|(name, file)| Suspect {

@@ -60,8 +60,8 @@ pub(crate) use previous::warning as of_the_run_before;
 pub(crate) use suspects::Suspect;
 use suspects::Suspects;
 pub(crate) use terminal::before_reports;
-pub(crate) use trail::Entry;
-use trail::Stage;
+pub(crate) use trail::PluginFunction;
+use trail::RunStage;
 pub use trail::Trail;
 use watchdog::{Parameters, Watch, Watchdog};
 
@@ -110,7 +110,7 @@ pub(crate) fn watch(
             Err(error),
         ),
     }
-    guard.trail.enter(Stage::Running);
+    guard.trail.enter(RunStage::Running);
     let suspects = Suspects {
         hooks: hooks.clone(),
         report_shown: directory.join("crash.json").display().to_string(),
@@ -153,7 +153,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.watchdog.take());
-        self.trail.enter(Stage::Ended);
+        self.trail.enter(RunStage::Ended);
         if let Some(file) = self.file.take() {
             // The file carries an end mark, whether or not it can be removed.
             drop(std::fs::remove_file(file));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file::{self, Left};
+use super::file::{self, Unfinished};
 use crate::diagnostic::Diagnostic;
 
 /// Warning about the previous run, if it did not finish. Its report is renamed to make room for the
@@ -62,7 +62,7 @@ fn keep(report: &Path, directory: &Path) -> std::io::Result<PathBuf> {
     Ok(kept)
 }
 
-fn moment(left: &Left) -> String {
+fn moment(left: &Unfinished) -> String {
     let crumb = &left.crumb;
     match (&left.hook, crumb.entry()) {
         (Some(hook), "new") => format!("when the hook `{}` was created", hook.name),

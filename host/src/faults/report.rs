@@ -12,7 +12,7 @@ const LONGEST: usize = 16 * 1024;
 
 /// Cause of the process's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FaultKind {
     /// A signal.
     Crash,
     /// A call of `exit`.
@@ -23,8 +23,8 @@ pub(super) enum Kind {
 
 /// Known facts about the end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
-    pub(super) kind: Kind,
+pub(super) struct ProcessEnd {
+    pub(super) kind: FaultKind,
     /// Name of the signal.
     pub(super) signal: Option<&'static str>,
     pub(super) stack_overflow: bool,
@@ -40,14 +40,14 @@ pub(super) struct End {
 }
 
 /// Text in a buffer of fixed size.
-pub(super) struct Text {
+pub(super) struct ReportText {
     bytes: [u8; LONGEST],
     length: usize,
 }
 
-impl Text {
-    pub(super) const fn new() -> Text {
-        Text {
+impl ReportText {
+    pub(super) const fn new() -> ReportText {
+        ReportText {
             bytes: [0; LONGEST],
             length: 0,
         }
@@ -57,11 +57,11 @@ impl Text {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    pub(super) fn put(&mut self, text: &str) -> &mut Text {
+    pub(super) fn put(&mut self, text: &str) -> &mut ReportText {
         self.put_bytes(text.as_bytes())
     }
 
-    fn put_bytes(&mut self, bytes: &[u8]) -> &mut Text {
+    fn put_bytes(&mut self, bytes: &[u8]) -> &mut ReportText {
         let room = self.bytes.get_mut(self.length..).unwrap_or_default();
         let mut count = 0;
         for (to, from) in room.iter_mut().zip(bytes) {
@@ -72,7 +72,7 @@ impl Text {
         self
     }
 
-    pub(super) fn put_number(&mut self, number: u64) -> &mut Text {
+    pub(super) fn put_number(&mut self, number: u64) -> &mut ReportText {
         let mut digits = [0; 20];
         let mut rest = number;
         let mut first = digits.len();
@@ -88,7 +88,7 @@ impl Text {
     }
 
     /// Appends untrusted bytes as a JSON string; non-ASCII bytes are left as they are.
-    fn put_quoted(&mut self, bytes: &[u8]) -> &mut Text {
+    fn put_quoted(&mut self, bytes: &[u8]) -> &mut ReportText {
         self.put("\"");
         for byte in bytes {
             match byte {
@@ -102,7 +102,7 @@ impl Text {
     }
 
     /// Appends untrusted text for people; terminal control characters are replaced.
-    fn put_shown(&mut self, text: &str) -> &mut Text {
+    fn put_shown(&mut self, text: &str) -> &mut ReportText {
         for c in text.chars() {
             let shown = if breaks_line(c) { '?' } else { c };
             self.put(shown.encode_utf8(&mut [0; 4]));
@@ -110,7 +110,7 @@ impl Text {
         self
     }
 
-    fn put_quoted_or_null(&mut self, text: Option<&str>) -> &mut Text {
+    fn put_quoted_or_null(&mut self, text: Option<&str>) -> &mut ReportText {
         match text {
             Some(text) => self.put_quoted(text.as_bytes()),
             None => self.put("null"),
@@ -119,31 +119,31 @@ impl Text {
 }
 
 /// Writes the message for the user.
-pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Suspects) {
+pub(super) fn message(text: &mut ReportText, end: &ProcessEnd, trail: &Trail, suspects: &Suspects) {
     let crumb = trail.read();
     let suspect = crumb.hook.and_then(|hook| suspects.hooks.get(hook));
     text.put("error: ");
     let seconds = end.seconds.unwrap_or(0);
     match (suspect, end.kind) {
-        (_, Kind::Crash) if trail.has_ended() => {
+        (_, FaultKind::Crash) if trail.has_ended() => {
             text.put("the process crashed (")
                 .put(end.signal.unwrap_or("a signal"))
                 .put(") when it exited, after the end of the run, which has written everything");
         }
-        (Some(_), Kind::Crash) if !end.on_training_thread => {
+        (Some(_), FaultKind::Crash) if !end.on_training_thread => {
             text.put("another thread crashed (")
                 .put(end.signal.unwrap_or("a signal"))
                 .put(") while ");
         }
-        (None, Kind::Crash) => {
+        (None, FaultKind::Crash) => {
             text.put("the run crashed (")
                 .put(end.signal.unwrap_or("a signal"))
                 .put(") outside of its hooks");
         }
-        (None, Kind::Exit) => {
+        (None, FaultKind::Exit) => {
             text.put("the process was ended by a call of `exit` outside of the run's hooks");
         }
-        (None, Kind::Hang) => {
+        (None, FaultKind::Hang) => {
             text.put("the run hangs");
         }
         _ => {}
@@ -151,18 +151,18 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
     if let Some(suspect) = suspect.filter(|_| !trail.has_ended()) {
         text.put("hook `").put_shown(&suspect.name).put("`");
         match end.kind {
-            Kind::Crash if end.on_training_thread => {
+            FaultKind::Crash if end.on_training_thread => {
                 text.put(" crashed (")
                     .put(end.signal.unwrap_or("a signal"))
                     .put(")");
             }
-            Kind::Crash => {
+            FaultKind::Crash => {
                 text.put(" was called");
             }
-            Kind::Exit => {
+            FaultKind::Exit => {
                 text.put(" called `exit`, which ends the process,");
             }
-            Kind::Hang => {
+            FaultKind::Hang => {
                 text.put(" has not come back for ")
                     .put_number(seconds)
                     .put(" s");
@@ -200,8 +200,8 @@ pub(super) fn message(text: &mut Text, end: &End, trail: &Trail, suspects: &Susp
 
 /// Writes the end of the message, after the attempt to write the report.
 pub(super) fn message_end(
-    text: &mut Text,
-    end: &End,
+    text: &mut ReportText,
+    end: &ProcessEnd,
     trail: &Trail,
     suspects: &Suspects,
     is_written: bool,
@@ -223,7 +223,7 @@ pub(super) fn message_end(
     text.put("\n");
 }
 
-fn put_moment(text: &mut Text, crumb: &Crumb) {
+fn put_moment(text: &mut ReportText, crumb: &Crumb) {
     match crumb.entry() {
         "new" => text.put(" when it was created"),
         "save_state" => text.put(" when its state was saved"),
@@ -248,13 +248,13 @@ fn put_moment(text: &mut Text, crumb: &Crumb) {
 }
 
 /// Writes the contents of `crash.json`.
-pub(super) fn json(text: &mut Text, end: &End, trail: &Trail, suspects: &Suspects) {
+pub(super) fn json(text: &mut ReportText, end: &ProcessEnd, trail: &Trail, suspects: &Suspects) {
     let crumb = trail.read();
     let suspect = crumb.hook.and_then(|hook| suspects.hooks.get(hook));
     let kind = match end.kind {
-        Kind::Crash => "crash",
-        Kind::Exit => "exit",
-        Kind::Hang => "hang",
+        FaultKind::Crash => "crash",
+        FaultKind::Exit => "exit",
+        FaultKind::Hang => "hang",
     };
     text.put("{\n  \"kind\": ").put_quoted(kind.as_bytes());
     text.put(",\n  \"signal\": ").put_quoted_or_null(end.signal);
@@ -310,14 +310,14 @@ mod tests {
 
     #[test]
     fn numbers_and_texts_are_written_as_json_has_them() {
-        let mut text = Text::new();
+        let mut text = ReportText::new();
         text.put_number(0).put(" ").put_number(u64::MAX).put(" ");
         text.put_quoted(b"a\"b\\c\nd\xc3\xa9");
         assert_eq!(
             String::from_utf8_lossy(text.bytes()),
             "0 18446744073709551615 \"a\\\"b\\\\c?d\u{e9}\""
         );
-        let mut long = Text::new();
+        let mut long = ReportText::new();
         for _ in 0..LONGEST {
             long.put("xy");
         }
@@ -326,8 +326,8 @@ mod tests {
 
     #[test]
     fn a_report_is_json() {
-        let end = End {
-            kind: Kind::Hang,
+        let end = ProcessEnd {
+            kind: FaultKind::Hang,
             signal: None,
             stack_overflow: false,
             on_training_thread: true,
@@ -335,7 +335,7 @@ mod tests {
             is_called: false,
             seconds: Some(7),
         };
-        let mut text = Text::new();
+        let mut text = ReportText::new();
         json(&mut text, &end, Trail::nowhere(), &Suspects::default());
         let value: serde_json::Value = serde_json::from_slice(text.bytes()).expect("JSON");
         assert_eq!(value["kind"], "hang");

@@ -23,7 +23,7 @@ const NOBODY: u64 = u64::MAX;
 /// Whether the run is still in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Stage {
+pub(crate) enum RunStage {
     /// From before the creation of the hooks until they are dropped.
     Running = 1,
     /// The run is over, successfully or not.
@@ -33,7 +33,7 @@ pub(crate) enum Stage {
 /// Function of a plugin that is called: the number of a mount point, or one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Entry {
+pub(crate) enum PluginFunction {
     /// Creation of a hook.
     New = 1001,
     /// `save_state`.
@@ -152,7 +152,12 @@ impl Trail {
     }
 
     /// Calls one of a hook's other entries and records it.
-    pub(crate) fn around<T>(&self, hook: usize, entry: Entry, call: impl FnOnce() -> T) -> T {
+    pub(crate) fn around<T>(
+        &self,
+        hook: usize,
+        entry: PluginFunction,
+        call: impl FnOnce() -> T,
+    ) -> T {
         let before = self.entry.load(Ordering::Relaxed);
         self.enter_entry(entry as u64);
         self.begin(hook);
@@ -193,12 +198,12 @@ impl Trail {
         length
     }
 
-    pub(super) fn enter(&self, stage: Stage) {
+    pub(super) fn enter(&self, stage: RunStage) {
         self.stage.store(stage as u64, Ordering::SeqCst);
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.stage.load(Ordering::SeqCst) == Stage::Running as u64
+        self.stage.load(Ordering::SeqCst) == RunStage::Running as u64
     }
 
     /// Whether a hook is being called.
@@ -208,7 +213,7 @@ impl Trail {
 
     /// Whether the run is over.
     pub(super) fn has_ended(&self) -> bool {
-        self.stage.load(Ordering::SeqCst) == Stage::Ended as u64
+        self.stage.load(Ordering::SeqCst) == RunStage::Ended as u64
     }
 
     /// Returns the recorded call.
@@ -241,10 +246,10 @@ impl Crumb {
     /// Name of the entry: a mount point's, or `new`, `save_state`, `load_state`, `drop`.
     pub(super) fn entry(&self) -> &'static str {
         match self.entry {
-            number if number == Entry::New as u64 => "new",
-            number if number == Entry::Save as u64 => "save_state",
-            number if number == Entry::Load as u64 => "load_state",
-            number if number == Entry::Drop as u64 => "drop",
+            number if number == PluginFunction::New as u64 => "new",
+            number if number == PluginFunction::Save as u64 => "save_state",
+            number if number == PluginFunction::Load as u64 => "load_state",
+            number if number == PluginFunction::Drop as u64 => "drop",
             number => {
                 let point = u32::try_from(number).ok().and_then(Point::from_number);
                 point.map_or("an unknown point", Point::name)
@@ -281,7 +286,7 @@ mod tests {
         assert_eq!((crumb.epoch, crumb.iteration), (2, 7));
         trail.end();
         assert_eq!(trail.read().hook, None);
-        trail.around(1, Entry::Save, || {
+        trail.around(1, PluginFunction::Save, || {
             assert_eq!(trail.read().entry(), "save_state");
         });
         assert_eq!(trail.read().entry(), "after_iter");

@@ -56,7 +56,7 @@ impl Watchdog {
         let thread = thread::Builder::new()
             .name("watchdog".to_owned())
             .spawn(move || {
-                let mut call = Call::default();
+                let mut call = WatchedCall::default();
                 while stopped.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
                     look(&watch, &mut call, tick);
                 }
@@ -87,7 +87,7 @@ fn tick(watch: &Watch) -> Duration {
 
 /// The current call, as seen by the ticks.
 #[derive(Default)]
-struct Call {
+struct WatchedCall {
     number: (u64, usize),
     time: Duration,
     /// Time at which it is reported next.
@@ -95,15 +95,15 @@ struct Call {
 }
 
 /// Runs one tick.
-fn look(watch: &Watch, call: &mut Call, tick: Duration) {
+fn look(watch: &Watch, call: &mut WatchedCall, tick: Duration) {
     let crumb = watch.trail.read();
     let index = crumb.hook.unwrap_or(usize::MAX);
     let Some(hook) = watch.hooks.get(index) else {
-        *call = Call::default();
+        *call = WatchedCall::default();
         return;
     };
     if call.number != (crumb.entries, index) {
-        *call = Call {
+        *call = WatchedCall {
             number: (crumb.entries, index),
             time: Duration::ZERO,
             told: watch.slow,

@@ -4,7 +4,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use super::problem::Problem;
+use super::problem::ManifestProblem;
 use super::wording::{did_you_mean, in_words, key_of, missing_key, one_of, shortened};
 use super::{json_path, right_form};
 use crate::nearest::nearest;
@@ -85,7 +85,7 @@ pub(super) fn no_form(
     error: &ValidationError<'_>,
     schema: Option<&Value>,
     path: String,
-) -> Problem {
+) -> ManifestProblem {
     let here = error.instance_path().as_str();
     let mut tags: Vec<Value> = Vec::new();
     let mut key = None;
@@ -102,10 +102,10 @@ pub(super) fn no_form(
             None => (path, Some(&**error.instance())),
         };
         let (message, hint) = one_of(&Value::Array(tags), found.unwrap_or(&Value::Null));
-        return Problem::new(path, message, hint);
+        return ManifestProblem::new(path, message, hint);
     }
     if let Some(missing) = missing_tag(branches) {
-        return Problem {
+        return ManifestProblem {
             is_tag: true,
             ..missing_key(path, &missing)
         };
@@ -121,12 +121,12 @@ pub(super) fn no_form(
         let schema = serde_json::json!({"anyOf": schema?});
         right_form::hint(found, &schema, key_of(error))
     });
-    Problem::new(path, message, hint)
+    ManifestProblem::new(path, message, hint)
 }
 
 /// A possible form of a value.
 #[derive(Debug, PartialEq)]
-enum Form {
+enum ValueForm {
     /// One of these literal values.
     Values(Vec<String>),
     /// An object whose member `key` is `value`.
@@ -138,22 +138,22 @@ enum Form {
 }
 
 /// The forms in an `anyOf` or `oneOf`, without `null`, which stands for an omitted key.
-fn forms(schema: Option<&Value>) -> Vec<Form> {
+fn forms(schema: Option<&Value>) -> Vec<ValueForm> {
     let branches = schema.and_then(Value::as_array);
     branches.into_iter().flatten().filter_map(form).collect()
 }
 
-fn form(schema: &Value) -> Option<Form> {
+fn form(schema: &Value) -> Option<ValueForm> {
     let text = |value: &Value| {
         value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned)
     };
     if let Some(value) = schema.get("const") {
-        return Some(Form::Values(vec![text(value)]));
+        return Some(ValueForm::Values(vec![text(value)]));
     }
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        return Some(Form::Values(values.iter().map(text).collect()));
+        return Some(ValueForm::Values(values.iter().map(text).collect()));
     }
     let required = schema.get("required").and_then(Value::as_array);
     let keys: Vec<String> = required.into_iter().flatten().map(text).collect();
@@ -164,26 +164,26 @@ fn form(schema: &Value) -> Option<Form> {
     let kind = schema.get("type").and_then(Value::as_str);
     match (kind, tag) {
         (Some("null"), _) => None,
-        (_, Some((key, value))) => Some(Form::Tagged { key, value }),
-        (Some("object"), _) if !keys.is_empty() => Some(Form::Object(keys)),
-        (Some(kind), _) => Some(Form::Other(in_words(kind).to_owned())),
-        (None, _) => Some(Form::Other("another form".to_owned())),
+        (_, Some((key, value))) => Some(ValueForm::Tagged { key, value }),
+        (Some("object"), _) if !keys.is_empty() => Some(ValueForm::Object(keys)),
+        (Some(kind), _) => Some(ValueForm::Other(in_words(kind).to_owned())),
+        (None, _) => Some(ValueForm::Other("another form".to_owned())),
     }
 }
 
 /// Lists all forms: literal values first, and objects that differ only in their tag merged into one.
-fn forms_in_words(forms: &[Form]) -> String {
+fn forms_in_words(forms: &[ValueForm]) -> String {
     let mut values = Vec::new();
     let mut words = Vec::new();
     for form in forms {
         let word = match form {
-            Form::Values(more) => {
+            ValueForm::Values(more) => {
                 values.extend(more.iter().map(|value| format!("`{value}`")));
                 continue;
             }
-            Form::Tagged { key, .. } => format!("an object with `{key}`"),
-            Form::Object(keys) => format!("an object with `{}`", keys.join("`, `")),
-            Form::Other(word) => word.clone(),
+            ValueForm::Tagged { key, .. } => format!("an object with `{key}`"),
+            ValueForm::Object(keys) => format!("an object with `{}`", keys.join("`, `")),
+            ValueForm::Other(word) => word.clone(),
         };
         if !words.contains(&word) {
             words.push(word);
@@ -201,15 +201,15 @@ fn forms_in_words(forms: &[Form]) -> String {
 }
 
 /// A suggestion for a mistyped string or key, or for a tag given without its object.
-fn forms_hint(forms: &[Form], schema: Option<&Value>, found: &Value) -> Option<String> {
+fn forms_hint(forms: &[ValueForm], schema: Option<&Value>, found: &Value) -> Option<String> {
     match found {
         Value::String(found) => {
             let tagged = forms.iter().filter_map(|form| match form {
-                Form::Tagged { key, value } => Some((key, value.as_str())),
+                ValueForm::Tagged { key, value } => Some((key, value.as_str())),
                 _ => None,
             });
             let values = forms.iter().flat_map(|form| match form {
-                Form::Values(values) => values.as_slice(),
+                ValueForm::Values(values) => values.as_slice(),
                 _ => &[],
             });
             let near = nearest(found, values.map(String::as_str)).map(did_you_mean);
@@ -228,7 +228,7 @@ fn forms_hint(forms: &[Form], schema: Option<&Value>, found: &Value) -> Option<S
         }
         Value::Object(members) => {
             let keys = forms.iter().flat_map(|form| match form {
-                Form::Object(keys) => keys.as_slice(),
+                ValueForm::Object(keys) => keys.as_slice(),
                 _ => &[],
             });
             let keys: Vec<&str> = keys.map(String::as_str).collect();

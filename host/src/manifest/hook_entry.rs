@@ -288,13 +288,13 @@ impl JsonSchema for HookEntry {
 
 impl<'de> Deserialize<'de> for HookEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Entry)
+        deserializer.deserialize_any(HookEntryVisitor)
     }
 }
 
-struct Entry;
+struct HookEntryVisitor;
 
-impl<'de> Visitor<'de> for Entry {
+impl<'de> Visitor<'de> for HookEntryVisitor {
     type Value = HookEntry;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

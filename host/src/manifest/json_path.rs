@@ -10,7 +10,7 @@ const MOST_STEPS: usize = 100;
 
 /// A step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathSegment {
     /// To a member of an object.
     Key(String),
     /// To an element of a list.
@@ -95,7 +95,7 @@ pub(super) fn from_pointer(pointer: &str, document: &Value) -> String {
 /// # Errors
 ///
 /// If it is not a valid path, with the reason.
-pub(super) fn steps(path: &str) -> Result<Vec<Step>, String> {
+pub(super) fn steps(path: &str) -> Result<Vec<PathSegment>, String> {
     let mut steps = Vec::new();
     let mut rest = path;
     while !rest.is_empty() || steps.is_empty() {
@@ -113,7 +113,7 @@ pub(super) fn steps(path: &str) -> Result<Vec<Step>, String> {
 }
 
 /// Parses the step at the start of `rest`, a key without quotes.
-fn key<'a>(rest: &'a str, path: &str, is_first: bool) -> Result<(Step, &'a str), String> {
+fn key<'a>(rest: &'a str, path: &str, is_first: bool) -> Result<(PathSegment, &'a str), String> {
     let none = || format!("`{path}` is not a path");
     let rest = if is_first {
         rest
@@ -125,24 +125,27 @@ fn key<'a>(rest: &'a str, path: &str, is_first: bool) -> Result<(Step, &'a str),
     if key.is_empty() {
         return Err(none());
     }
-    Ok((Step::Key(key.to_owned()), rest))
+    Ok((PathSegment::Key(key.to_owned()), rest))
 }
 
 /// Parses the step after a `[`: a number or a quoted key.
-fn bracket<'a>(inside: &'a str, path: &str) -> Result<(Step, &'a str), String> {
+fn bracket<'a>(inside: &'a str, path: &str) -> Result<(PathSegment, &'a str), String> {
     let open = || format!("`{path}` is not a path: a `]` is missing");
     if inside.starts_with('"') {
         let mut keys = serde_json::Deserializer::from_str(inside).into_iter::<String>();
         let key = keys.next().and_then(Result::ok);
         let key = key.ok_or_else(|| format!("`{path}` is not a path: a `\"` is missing"))?;
         let rest = inside.get(keys.byte_offset()..).unwrap_or_default();
-        return Ok((Step::Key(key), rest.strip_prefix(']').ok_or_else(open)?));
+        return Ok((
+            PathSegment::Key(key),
+            rest.strip_prefix(']').ok_or_else(open)?,
+        ));
     }
     let (index, rest) = inside.split_once(']').ok_or_else(open)?;
     let index = index
         .parse()
         .map_err(|_| format!("`{index}` in `{path}` is not an element's index"))?;
-    Ok((Step::Index(index), rest))
+    Ok((PathSegment::Index(index), rest))
 }
 
 /// Whether a key can be written in a path without quotes.
@@ -179,9 +182,9 @@ mod tests {
             for second in keys {
                 let path = element(&member(&member("", first), second), 3);
                 let expected = [
-                    Step::Key(first.to_owned()),
-                    Step::Key(second.to_owned()),
-                    Step::Index(3),
+                    PathSegment::Key(first.to_owned()),
+                    PathSegment::Key(second.to_owned()),
+                    PathSegment::Index(3),
                 ];
                 assert_eq!(steps(&path).expect(&path), expected);
                 let around = parent(&path).expect("a path around it");

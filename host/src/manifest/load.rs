@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use super::problem::Problem;
+use super::problem::ManifestProblem;
 use super::schema_check;
 use super::{
-    HookEntry, Manifest, Overlay, Source, TaskSource, json_path, json_schema, overlay, overrides,
-    read, semantics, syntax,
+    HookEntry, JsonSource, Manifest, Overlay, TaskSource, json_path, json_schema, overlay,
+    overrides, read, semantics, syntax,
 };
 use crate::diagnostic::Diagnostic;
 
@@ -31,7 +31,7 @@ pub fn load(
 ) -> Result<Manifest, Vec<Diagnostic>> {
     let text = read::text(path).map_err(|problem| vec![problem])?;
     let mut document = syntax::parse(path, &text).map_err(|problem| vec![problem])?;
-    let mut source = Source::new(path, &text);
+    let mut source = JsonSource::new(path, &text);
     let mut problems = source.doubled_keys();
     for layer in &overlay.layers {
         let laid = overlay::lay(&mut document, &mut source, layer);
@@ -68,7 +68,7 @@ fn ordered(mut problems: Vec<Diagnostic>, path: &Path) -> Vec<Diagnostic> {
 }
 
 /// Turns a problem into a diagnostic with its place in the text or on the command line.
-fn told(problem: Problem, source: &Source) -> Diagnostic {
+fn told(problem: ManifestProblem, source: &JsonSource) -> Diagnostic {
     let place = if problem.is_key {
         source.key_place(&problem.path)
     } else {
@@ -82,7 +82,7 @@ fn told(problem: Problem, source: &Source) -> Diagnostic {
 }
 
 /// Deserializes a document that has passed the schema check; a remaining error names the path.
-fn deserialize(document: Value, source: &Source) -> Result<Manifest, Diagnostic> {
+fn deserialize(document: Value, source: &JsonSource) -> Result<Manifest, Diagnostic> {
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(document, &mut track);
     Manifest::deserialize(tracked).map_err(|error| {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::json_path;
-use super::problem::Problem;
+use super::problem::ManifestProblem;
 use super::wording::did_you_mean;
 use crate::nearest::{nearest, ours};
 
@@ -12,7 +12,7 @@ const SECTIONS: [&str; 4] = ["train", "optimizer", "limits", ""];
 
 /// Combines related problems of a document. A missing key and an unknown one meant for it become one problem,
 /// and a key that belongs to another section gets a hint naming it.
-pub(super) fn improve(problems: &mut Vec<Problem>, document: &Value, schema: &Value) {
+pub(super) fn improve(problems: &mut Vec<ManifestProblem>, document: &Value, schema: &Value) {
     join_missing(problems, document);
     for problem in problems
         .iter_mut()
@@ -28,13 +28,13 @@ pub(super) fn improve(problems: &mut Vec<Problem>, document: &Value, schema: &Va
 
 /// Joins a missing key with an unknown one of a similar name. Without such a name, it joins the only unknown
 /// key with the only missing one.
-fn join_missing(problems: &mut Vec<Problem>, document: &Value) {
+fn join_missing(problems: &mut Vec<ManifestProblem>, document: &Value) {
     let mut joined = Vec::new();
     for (index, missing) in problems.iter().enumerate() {
         let Some(key) = &missing.missing else {
             continue;
         };
-        let here = |other: &&Problem| {
+        let here = |other: &&ManifestProblem| {
             other.unknown.is_some() && json_path::parent(&other.path) == Some(missing.path.as_str())
         };
         let unknown: Vec<&str> = (problems.iter().filter(here))
@@ -103,7 +103,12 @@ fn join_missing(problems: &mut Vec<Problem>, document: &Value) {
 }
 
 /// Where an unknown key belongs, as a hint.
-fn place_of(problem: &Problem, key: &str, value: Option<&Value>, schema: &Value) -> Option<String> {
+fn place_of(
+    problem: &ManifestProblem,
+    key: &str,
+    value: Option<&Value>,
+    schema: &Value,
+) -> Option<String> {
     let parent = json_path::parent(&problem.path)?;
     if is_hook_entry(parent) {
         // A typo is more likely than a key of the hook's own configuration.
@@ -177,7 +182,7 @@ fn value_at<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
     }
     let steps = json_path::steps(path).ok()?;
     steps.iter().try_fold(document, |value, step| match step {
-        json_path::Step::Key(key) => value.get(key),
-        json_path::Step::Index(index) => value.get(index),
+        json_path::PathSegment::Key(key) => value.get(key),
+        json_path::PathSegment::Index(index) => value.get(index),
     })
 }

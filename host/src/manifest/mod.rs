@@ -37,14 +37,14 @@ pub(crate) use hook_entry::ENTRY_KEYS;
 pub use hook_entry::{HookEntry, PhaseName};
 pub use limits::LimitsConfig;
 pub use load::load;
-pub use origin::Origin;
+pub use origin::AssignmentOrigin;
 pub use overlay::{Assignment, Overlay, VARIABLE};
-pub use source::Source;
+pub use source::JsonSource;
 pub use train::TrainConfig;
 pub use with_hooks::{KnownHook, add_hooks};
 
 use crate::data::DataConfig;
-use crate::diagnostic::Place;
+use crate::diagnostic::TextLocation;
 use crate::loss::LossConfig;
 use crate::metric::MetricConfig;
 use crate::nn::ModelConfig;
@@ -112,7 +112,7 @@ pub struct Manifest {
     pub base: PathBuf,
     /// The text of the manifest, with the position of each value.
     #[serde(skip)]
-    pub source: Source,
+    pub source: JsonSource,
 }
 
 impl Manifest {
@@ -122,7 +122,7 @@ impl Manifest {
     }
 
     /// The place in the text of a part of the manifest, such as `hooks[1].config`.
-    pub fn place(&self, json_path: &str) -> Place {
+    pub fn place(&self, json_path: &str) -> TextLocation {
         self.source.place(json_path)
     }
 }

@@ -2,7 +2,7 @@
 
 /// Where an assignment was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum AssignmentOrigin {
     /// With `--set`.
     CommandLine,
     /// In the environment variable with this name.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::origin::Origin;
-use super::{Source, json_path, read, syntax};
+use super::origin::AssignmentOrigin;
+use super::{JsonSource, json_path, read, syntax};
 use crate::diagnostic::Diagnostic;
 
 /// Environment variables with assignments: this one, and those whose names begin with it and `_`.
@@ -25,7 +25,7 @@ pub struct Overlay {
 #[derive(Clone, Debug)]
 pub struct Assignment {
     /// Where it was written.
-    pub origin: Origin,
+    pub origin: AssignmentOrigin,
     /// A path, `=` and a value.
     pub text: String,
 }
@@ -41,11 +41,11 @@ impl Overlay {
             .collect();
         from_environment.sort();
         let environment = from_environment.into_iter().map(|(name, text)| Assignment {
-            origin: Origin::Environment(name),
+            origin: AssignmentOrigin::Environment(name),
             text,
         });
         let command_line = set.iter().map(|text| Assignment {
-            origin: Origin::CommandLine,
+            origin: AssignmentOrigin::CommandLine,
             text: text.clone(),
         });
         Overlay {
@@ -58,18 +58,24 @@ impl Overlay {
 /// Merges a manifest file into a document, and records in `source` which values came from it.
 pub(super) fn lay(
     document: &mut Value,
-    source: &mut Source,
+    source: &mut JsonSource,
     path: &Path,
 ) -> Result<Vec<Diagnostic>, Diagnostic> {
     let text = read::text(path)?;
     let layer = syntax::parse(path, &text)?;
-    let from = Source::new(path, &text);
+    let from = JsonSource::new(path, &text);
     let problems = from.doubled_keys();
     merge(document, layer, "", source, &from);
     Ok(problems)
 }
 
-fn merge(document: &mut Value, layer: Value, path: &str, source: &mut Source, from: &Source) {
+fn merge(
+    document: &mut Value,
+    layer: Value,
+    path: &str,
+    source: &mut JsonSource,
+    from: &JsonSource,
+) {
     match (document, layer) {
         (Value::Object(members), Value::Object(layer)) => {
             for (key, value) in layer {
@@ -100,8 +106,8 @@ mod tests {
         let first = r#"{"train": {"epochs": 1, "batch_size": 8}, "hooks": ["a", "b"], "seed": 1}"#;
         let over = "{\"train\": {\"epochs\": 2},\n \"hooks\": [{\"hook\": \"c\"}], \"threads\": 1}";
         let mut document: Value = serde_json::from_str(first).expect("JSON");
-        let mut source = Source::new(Path::new("first.json"), first);
-        let from = Source::new(Path::new("over.json"), over);
+        let mut source = JsonSource::new(Path::new("first.json"), first);
+        let from = JsonSource::new(Path::new("over.json"), over);
         merge(
             &mut document,
             serde_json::from_str(over).expect("JSON"),

@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::json_path::{self, Step};
-use super::origin::Origin;
+use super::json_path::{self, PathSegment};
+use super::origin::AssignmentOrigin;
 use super::overlay::Assignment;
-use super::{Source, wording};
+use super::{JsonSource, wording};
 use crate::diagnostic::Diagnostic;
 
 /// Applies assignments, and records in `source` where the values came from. Invalid ones change nothing.
 pub(super) fn apply(
     document: &mut Value,
-    source: &mut Source,
+    source: &mut JsonSource,
     assignments: &[Assignment],
 ) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
@@ -21,8 +21,8 @@ pub(super) fn apply(
             Err(message) => {
                 let written = crate::diagnostic::shortened(text);
                 let written = match origin {
-                    Origin::CommandLine => format!("--set {written}"),
-                    Origin::Environment(name) => format!("{name}={written}"),
+                    AssignmentOrigin::CommandLine => format!("--set {written}"),
+                    AssignmentOrigin::Environment(name) => format!("{name}={written}"),
                 };
                 problems.push(Diagnostic::new(format!("`{written}`: {message}")));
             }
@@ -58,7 +58,7 @@ fn set(document: &mut Value, written: &str) -> Result<Set, String> {
         }
         let is_new;
         (place, here, is_new) = match step {
-            Step::Key(key) => {
+            PathSegment::Key(key) => {
                 if place.is_null() {
                     *place = Value::Object(Map::new());
                 }
@@ -67,7 +67,7 @@ fn set(document: &mut Value, written: &str) -> Result<Set, String> {
                 let member = members.entry(key).or_insert(Value::Null);
                 (member, json_path::member(&here, key), is_new)
             }
-            Step::Index(index) => {
+            PathSegment::Index(index) => {
                 let element = place.get_mut(index).ok_or("there is no such element")?;
                 (element, json_path::element(&here, *index), false)
             }
@@ -100,28 +100,28 @@ fn split(written: &str) -> Option<usize> {
 
 /// Checks that a path exists. Members may be missing, since the check of the manifest reports unknown ones,
 /// but list elements must exist.
-fn possible(document: &Value, steps: &[Step]) -> Result<(), String> {
+fn possible(document: &Value, steps: &[PathSegment]) -> Result<(), String> {
     let mut place = Some(document);
     for (depth, step) in steps.iter().enumerate() {
         place = match (step, place) {
-            (Step::Key(key), Some(Value::Object(members))) => members.get(key),
-            (Step::Key(_), None | Some(Value::Null)) => None,
-            (Step::Key(_), Some(Value::String(_))) if is_hook(steps, depth) => None,
-            (Step::Key(key), Some(other)) => {
+            (PathSegment::Key(key), Some(Value::Object(members))) => members.get(key),
+            (PathSegment::Key(_), None | Some(Value::Null)) => None,
+            (PathSegment::Key(_), Some(Value::String(_))) if is_hook(steps, depth) => None,
+            (PathSegment::Key(key), Some(other)) => {
                 let other = wording::shortened(other);
                 return Err(format!("there is no `{key}` in {other}"));
             }
-            (Step::Index(index), Some(Value::Array(elements))) => {
+            (PathSegment::Index(index), Some(Value::Array(elements))) => {
                 let element = elements.get(*index).ok_or_else(|| {
                     let count = elements.len();
                     format!("there is no element {index}, the list has {count}")
                 })?;
                 Some(element)
             }
-            (Step::Index(index), Some(other)) if !other.is_null() => {
+            (PathSegment::Index(index), Some(other)) if !other.is_null() => {
                 return Err(format!("there is no element {index}: this is not a list"));
             }
-            (Step::Index(index), _) => {
+            (PathSegment::Index(index), _) => {
                 return Err(format!("there is no element {index}: there is no list"));
             }
         };
@@ -130,9 +130,14 @@ fn possible(document: &Value, steps: &[Step]) -> Result<(), String> {
 }
 
 /// Whether the steps before `depth` lead to an entry of `hooks`, and the next one into it.
-fn is_hook(steps: &[Step], depth: usize) -> bool {
+fn is_hook(steps: &[PathSegment], depth: usize) -> bool {
     match steps {
-        [Step::Key(hooks), Step::Index(_), Step::Key(_), ..] => depth == 2 && hooks == "hooks",
+        [
+            PathSegment::Key(hooks),
+            PathSegment::Index(_),
+            PathSegment::Key(_),
+            ..,
+        ] => depth == 2 && hooks == "hooks",
         _ => false,
     }
 }

@@ -40,13 +40,13 @@ impl Serialize for WrittenPriority {
 
 impl<'de> Deserialize<'de> for WrittenPriority {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(PriorityVisitor)
     }
 }
 
-struct Written;
+struct PriorityVisitor;
 
-impl Visitor<'_> for Written {
+impl Visitor<'_> for PriorityVisitor {
     type Value = WrittenPriority;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

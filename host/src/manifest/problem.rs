@@ -2,7 +2,7 @@
 
 /// A problem with a value or a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ManifestProblem {
     /// The path of the value within the checked document, such as `train.epochs`. For an unknown key, it is
     /// the path of that key.
     pub path: String,
@@ -22,10 +22,10 @@ pub struct Problem {
     pub is_slip: bool,
 }
 
-impl Problem {
+impl ManifestProblem {
     /// A problem with the value at a path.
-    pub(super) fn new(path: String, message: String, hint: Option<String>) -> Problem {
-        Problem {
+    pub(super) fn new(path: String, message: String, hint: Option<String>) -> ManifestProblem {
+        ManifestProblem {
             path,
             is_key: false,
             message,

@@ -7,7 +7,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
 use super::forms::{meant, no_form};
-use super::problem::Problem;
+use super::problem::ManifestProblem;
 use super::wording::{did_you_mean, in_words, key_of, missing_key, one_of, shortened};
 use super::{json_path, misplaced, right_form, whole_number};
 use crate::nearest::{nearest, ours};
@@ -16,7 +16,7 @@ use crate::nearest::{nearest, ours};
 const MOST_HINTS: usize = 200;
 
 /// All problems of `value` under `schema`; none if the schema itself is invalid.
-pub fn check(value: &Value, schema: &Value) -> Vec<Problem> {
+pub fn check(value: &Value, schema: &Value) -> Vec<ManifestProblem> {
     Checker::new(schema).check(value)
 }
 
@@ -43,8 +43,8 @@ impl Checker {
     }
 
     /// All problems of a value.
-    pub fn check(&self, value: &Value) -> Vec<Problem> {
-        let mut told = Told {
+    pub fn check(&self, value: &Value) -> Vec<ManifestProblem> {
+        let mut told = ProblemCollector {
             value,
             schema: &self.schema,
             problems: Vec::new(),
@@ -106,13 +106,13 @@ fn formats(error: &ValidationError<'_>, wanted: &str, value: &Value, paths: &mut
 }
 
 /// Collects the problems of a value as they are found.
-struct Told<'a> {
+struct ProblemCollector<'a> {
     value: &'a Value,
     schema: &'a Value,
-    problems: Vec<Problem>,
+    problems: Vec<ManifestProblem>,
 }
 
-impl Told<'_> {
+impl ProblemCollector<'_> {
     fn explain(&mut self, error: &ValidationError<'_>) {
         let path = json_path::from_pointer(error.instance_path().as_str(), self.value);
         match error.kind() {
@@ -165,7 +165,7 @@ fn right_form(error: &ValidationError<'_>, schema: &Value) -> Option<String> {
     right_form::hint(error.instance(), schema.pointer(parent)?, key_of(error))
 }
 
-fn plain(error: &ValidationError<'_>, path: String) -> Problem {
+fn plain(error: &ValidationError<'_>, path: String) -> ManifestProblem {
     let found = shortened(error.instance());
     let (message, hint) = match error.kind() {
         ValidationErrorKind::Type { kind } => {
@@ -210,7 +210,7 @@ fn plain(error: &ValidationError<'_>, path: String) -> Problem {
         ValidationErrorKind::Custom { message, .. } => (message.clone(), None),
         _ => (crate::diagnostic::shortened(&error.to_string()), None),
     };
-    Problem::new(path, message, hint)
+    ManifestProblem::new(path, message, hint)
 }
 
 /// Formats a limit without the decimal point that a schema writes for numbers that need not be integers.
@@ -233,7 +233,7 @@ fn percent(limit: &Value, found: &Value) -> Option<String> {
     })
 }
 
-fn unknown_key(path: &str, key: &str, known: &[String]) -> Problem {
+fn unknown_key(path: &str, key: &str, known: &[String]) -> ManifestProblem {
     let near = nearest(key, known.iter().map(String::as_str));
     let list: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
     let hint = near
@@ -241,11 +241,11 @@ fn unknown_key(path: &str, key: &str, known: &[String]) -> Problem {
         .or_else(|| (!list.is_empty()).then(|| format!("known here: {}", list.join(", "))))
         .or_else(|| known.is_empty().then(|| "no key is known here".to_owned()));
     let message = format!("unknown key `{}`", crate::diagnostic::shortened(key));
-    Problem {
+    ManifestProblem {
         is_key: true,
         unknown: Some(key.to_owned()),
         is_slip: near.is_some_and(|near| is_slip(key, near)),
-        ..Problem::new(json_path::member(path, key), message, hint)
+        ..ManifestProblem::new(json_path::member(path, key), message, hint)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::hook_entry::ONE_UNIT;
 use super::json_path;
-use super::problem::Problem;
+use super::problem::ManifestProblem;
 
 /// The units of `every`; an entry has exactly one.
 const UNITS: [&str; 3] = ["iterations", "updates", "epochs"];
@@ -17,7 +17,7 @@ const UNITS: [&str; 3] = ["iterations", "updates", "epochs"];
 const LONGEST_NAME: usize = 200;
 
 /// Problems with names and hooks of a document, except in parts that already failed the schema check.
-pub(super) fn check(document: &Value, found: &[Problem]) -> Vec<Problem> {
+pub(super) fn check(document: &Value, found: &[ManifestProblem]) -> Vec<ManifestProblem> {
     let hooks = document.get("hooks").and_then(Value::as_array);
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     let mut problems = wrong_paths(document);
@@ -47,7 +47,7 @@ pub(super) fn check(document: &Value, found: &[Problem]) -> Vec<Problem> {
         };
         if let Some(first) = names.get(name) {
             let shown = crate::diagnostic::shortened(name);
-            problems.push(Problem {
+            problems.push(ManifestProblem {
                 hint: Some(format!(
                     "hooks[{first}] has this name too: give one of them another"
                 )),
@@ -63,7 +63,7 @@ pub(super) fn check(document: &Value, found: &[Problem]) -> Vec<Problem> {
     problems
 }
 
-fn too_long(name: Option<&Value>, path: &str, what: &str) -> Option<Problem> {
+fn too_long(name: Option<&Value>, path: &str, what: &str) -> Option<ManifestProblem> {
     let length = name?.as_str()?.len();
     (length > LONGEST_NAME).then(|| {
         let message = format!("{what} has {length} bytes, at most {LONGEST_NAME} are possible");
@@ -75,7 +75,7 @@ fn too_long(name: Option<&Value>, path: &str, what: &str) -> Option<Problem> {
 const PATHS_OF_DATA: [&str; 6] = ["directory", "file", "images", "inputs", "labels", "targets"];
 
 /// Paths with something that a shell would expand.
-fn wrong_paths(document: &Value) -> Vec<Problem> {
+fn wrong_paths(document: &Value) -> Vec<ManifestProblem> {
     let mut paths = Vec::new();
     let mut add = |path: &str, value: Option<&Value>| {
         if let Some(Value::String(text)) = value {
@@ -120,7 +120,7 @@ fn has_wrong_filter(hook: &Value) -> bool {
 }
 
 /// Invalid module patterns.
-fn wrong_modules(hook: &Value, path: &str) -> Option<Problem> {
+fn wrong_modules(hook: &Value, path: &str) -> Option<ManifestProblem> {
     let modules = hook.get("modules")?.as_array()?;
     let patterns = modules.iter().map(|name| name.as_str().map(str::to_owned));
     let patterns: Option<Vec<String>> = patterns.collect();
@@ -128,6 +128,6 @@ fn wrong_modules(hook: &Value, path: &str) -> Option<Problem> {
     Some(wrong(json_path::member(path, "modules"), message))
 }
 
-fn wrong(path: String, message: String) -> Problem {
-    Problem::new(path, message, None)
+fn wrong(path: String, message: String) -> ManifestProblem {
+    ManifestProblem::new(path, message, None)
 }

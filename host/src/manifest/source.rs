@@ -9,8 +9,8 @@ use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::json_path;
-use super::origin::Origin;
-use crate::diagnostic::{Diagnostic, Place};
+use super::origin::AssignmentOrigin;
+use crate::diagnostic::{Diagnostic, TextLocation};
 
 /// File name shown for values set on the command line.
 const COMMAND_LINE: &str = "command line";
@@ -24,7 +24,7 @@ const LONGEST_KEY: usize = 1000;
 
 /// A JSON text with the positions of its values.
 #[derive(Clone, Debug, Default)]
-pub struct Source {
+pub struct JsonSource {
     file: PathBuf,
     text: Arc<str>,
     /// The byte range of each value by its path, such as `hooks[1].config`; see [`json_path`].
@@ -34,7 +34,7 @@ pub struct Source {
     /// Duplicate keys, with both positions.
     doubled: Vec<Doubled>,
     /// Paths of values set elsewhere, with the text that set them.
-    overridden: BTreeMap<String, Written>,
+    overridden: BTreeMap<String, AssignedText>,
 }
 
 /// A key that occurs twice in an object.
@@ -47,7 +47,7 @@ struct Doubled {
 
 /// Text from the command line, the environment, or an overlay file.
 #[derive(Clone, Debug)]
-struct Written {
+struct AssignedText {
     /// The file, or a name that stands for the command line or the environment.
     file: PathBuf,
     text: Arc<str>,
@@ -57,10 +57,10 @@ struct Written {
     value: Range<usize>,
 }
 
-impl Source {
+impl JsonSource {
     /// Records the positions of all values in a text that is valid JSON.
-    pub(super) fn new(file: &Path, text: &str) -> Source {
-        let mut source = Source::unparsed(file, text);
+    pub(super) fn new(file: &Path, text: &str) -> JsonSource {
+        let mut source = JsonSource::unparsed(file, text);
         let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
         if let Some(value) = parsed.ok().and_then(|parsed| parsed.value) {
             source.visit(String::new(), &value);
@@ -69,17 +69,17 @@ impl Source {
     }
 
     /// A source without any positions.
-    pub(super) fn unparsed(file: &Path, text: &str) -> Source {
-        Source {
+    pub(super) fn unparsed(file: &Path, text: &str) -> JsonSource {
+        JsonSource {
             file: file.to_owned(),
             text: Arc::from(text),
-            ..Source::default()
+            ..JsonSource::default()
         }
     }
 
     /// The place of the value at `json_path`: on the command line if it was set there, else in the file. If
     /// there is no such value, the nearest enclosing one is used.
-    pub fn place(&self, json_path: &str) -> Place {
+    pub fn place(&self, json_path: &str) -> TextLocation {
         if let Some(written) = self.written(json_path) {
             return written.place(json_path, &written.value);
         }
@@ -87,7 +87,7 @@ impl Source {
     }
 
     /// The place of the key before the value at `json_path`.
-    pub fn key_place(&self, json_path: &str) -> Place {
+    pub fn key_place(&self, json_path: &str) -> TextLocation {
         if let Some(written) = self.written(json_path) {
             return written.place(json_path, &written.path);
         }
@@ -97,7 +97,7 @@ impl Source {
     }
 
     /// The place of a byte range.
-    pub(super) fn span_place(&self, json_path: &str, span: Range<usize>) -> Place {
+    pub(super) fn span_place(&self, json_path: &str, span: Range<usize>) -> TextLocation {
         self.at(json_path, Some(span))
     }
 
@@ -107,7 +107,7 @@ impl Source {
     }
 
     /// Duplicate keys: the place of the second occurrence, and the line of the first.
-    pub(super) fn doubled(&self) -> impl Iterator<Item = (Place, usize)> {
+    pub(super) fn doubled(&self) -> impl Iterator<Item = (TextLocation, usize)> {
         let newlines = self.text.match_indices('\n').map(|(place, _)| place);
         let newlines: Vec<usize> = if self.doubled.is_empty() {
             Vec::new()
@@ -132,12 +132,12 @@ impl Source {
     }
 
     /// Records that the value at `json_path` came from another file.
-    pub(super) fn take_over(&mut self, json_path: &str, other: &Source) {
+    pub(super) fn take_over(&mut self, json_path: &str, other: &JsonSource) {
         self.overridden
             .retain(|path, _| path != json_path && !json_path::is_inside(path, json_path));
         for (path, span) in &other.values {
             if path == json_path || json_path::is_inside(path, json_path) {
-                let written = Written {
+                let written = AssignedText {
                     file: other.file.clone(),
                     text: Arc::clone(&other.text),
                     path: other.keys.get(path).unwrap_or(span).clone(),
@@ -153,7 +153,7 @@ impl Source {
     pub(super) fn set_override(
         &mut self,
         json_path: String,
-        origin: &Origin,
+        origin: &AssignmentOrigin,
         text: &str,
         value_at: usize,
     ) {
@@ -161,10 +161,10 @@ impl Source {
         self.overridden
             .retain(|path, _| !json_path::is_inside(path, &json_path));
         let (file, option) = match origin {
-            Origin::CommandLine => (COMMAND_LINE, "--set ".to_owned()),
-            Origin::Environment(name) => (ENVIRONMENT, format!("{name}=")),
+            AssignmentOrigin::CommandLine => (COMMAND_LINE, "--set ".to_owned()),
+            AssignmentOrigin::Environment(name) => (ENVIRONMENT, format!("{name}=")),
         };
-        let written = Written {
+        let written = AssignedText {
             file: PathBuf::from(file),
             text: Arc::from(format!("{option}{text}")),
             path: option.len()..option.len() + value_at.saturating_sub(1),
@@ -174,7 +174,7 @@ impl Source {
     }
 
     /// The text that set the value at `json_path`, or an enclosing one, outside the file.
-    fn written(&self, json_path: &str) -> Option<&Written> {
+    fn written(&self, json_path: &str) -> Option<&AssignedText> {
         let mut path = json_path;
         loop {
             if let Some(written) = self.overridden.get(path) {
@@ -184,8 +184,8 @@ impl Source {
         }
     }
 
-    fn at(&self, json_path: &str, span: Option<Range<usize>>) -> Place {
-        Place {
+    fn at(&self, json_path: &str, span: Option<Range<usize>>) -> TextLocation {
+        TextLocation {
             file: self.file.clone(),
             text: Arc::clone(&self.text),
             json_path: json_path.to_owned(),
@@ -243,9 +243,9 @@ fn range_of(value: &ast::Value<'_>) -> Range<usize> {
     range.start..range.end
 }
 
-impl Written {
-    fn place(&self, json_path: &str, span: &Range<usize>) -> Place {
-        Place {
+impl AssignedText {
+    fn place(&self, json_path: &str, span: &Range<usize>) -> TextLocation {
+        TextLocation {
             file: self.file.clone(),
             text: Arc::clone(&self.text),
             json_path: json_path.to_owned(),
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn keys_with_dots_and_digits_are_places_of_their_own() {
         let text = r#"{"a.b": 1, "a": {"b": 2, "0": 3}, "l": [4]}"#;
-        let source = Source::new(Path::new("run.json"), text);
+        let source = JsonSource::new(Path::new("run.json"), text);
         assert_eq!(source.doubled().count(), 0);
         for (path, value) in [
             ("[\"a.b\"]", "1"),
@@ -278,21 +278,21 @@ mod tests {
     #[test]
     fn a_key_that_comes_twice_is_found_however_it_is_written() {
         let text = "{\"a\": {\"x\": 1,\n\"\\u0078\": 2}}";
-        let source = Source::new(Path::new("run.json"), text);
-        let doubled: Vec<(Place, usize)> = source.doubled().collect();
+        let source = JsonSource::new(Path::new("run.json"), text);
+        let doubled: Vec<(TextLocation, usize)> = source.doubled().collect();
         assert_eq!(doubled.len(), 1);
         assert_eq!((doubled[0].0.json_path.as_str(), doubled[0].1), ("a.x", 1));
     }
 
     #[test]
     fn what_was_set_on_the_command_line_has_its_place_there() {
-        let mut source = Source::new(Path::new("run.json"), r#"{"a": {"b": 2}}"#);
-        source.set_override("a.b".to_owned(), &Origin::CommandLine, "a.b=7", 4);
-        let excerpt = |place: Place| place.text[place.span.expect("a span")].to_owned();
+        let mut source = JsonSource::new(Path::new("run.json"), r#"{"a": {"b": 2}}"#);
+        source.set_override("a.b".to_owned(), &AssignmentOrigin::CommandLine, "a.b=7", 4);
+        let excerpt = |place: TextLocation| place.text[place.span.expect("a span")].to_owned();
         assert_eq!(excerpt(source.place("a.b.c")), "7");
         assert_eq!(excerpt(source.key_place("a.b")), "a.b");
         assert_eq!(excerpt(source.place("a")), "{\"b\": 2}");
-        source.set_override("a".to_owned(), &Origin::CommandLine, "a={}", 2);
+        source.set_override("a".to_owned(), &AssignmentOrigin::CommandLine, "a={}", 2);
         assert_eq!(excerpt(source.place("a.b")), "{}");
     }
 }

@@ -3,7 +3,7 @@
 use jsonschema::ValidationError;
 use serde_json::Value;
 
-use super::problem::Problem;
+use super::problem::ManifestProblem;
 use crate::nearest::nearest;
 
 /// The key of the value that an error is about; `None` for an element of a list.
@@ -14,10 +14,10 @@ pub(super) fn key_of<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {
 }
 
 /// The problem of a missing key.
-pub(super) fn missing_key(path: String, key: &str) -> Problem {
-    Problem {
+pub(super) fn missing_key(path: String, key: &str) -> ManifestProblem {
+    ManifestProblem {
         missing: Some(key.to_owned()),
-        ..Problem::new(path, format!("the key `{key}` is missing"), None)
+        ..ManifestProblem::new(path, format!("the key `{key}` is missing"), None)
     }
 }
 

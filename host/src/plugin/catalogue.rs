@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::library::Library;
 use super::search::Inventory;
 use super::trial::{self, Candidate};
-use super::{Cause, Inspected, Refusal, copy};
+use super::{Cause, Inspected, PluginRefusal, copy};
 use crate::diagnostic::Diagnostic;
 
 /// A hook of a plugin, and the JSON Schema of its configuration.
@@ -48,7 +48,7 @@ pub fn describe(inventory: &Inventory, limit: Duration) -> (Vec<Described>, Vec<
     for (plugin, candidate) in tried {
         let fault = verdicts.faults.get(plugin.sha256()).cloned();
         let hooks = match fault {
-            Some(fault) => Err(Refusal::new(&plugin.path, Cause::Trial(fault))),
+            Some(fault) => Err(PluginRefusal::new(&plugin.path, Cause::Trial(fault))),
             None => hooks(plugin, &candidate, inventory.is_named(plugin)),
         };
         match hooks {
@@ -63,7 +63,7 @@ fn hooks(
     plugin: &Inspected,
     candidate: &Candidate,
     is_named: bool,
-) -> Result<Vec<Described>, Refusal> {
+) -> Result<Vec<Described>, PluginRefusal> {
     let library = Library::open_from(&plugin.path, &candidate.file)?;
     let description = library.describe()?;
     let described = plugin.metadata.hooks.iter().map(|hook| Described {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::{Cause, Inspected, Refusal, file};
+use super::{Cause, Inspected, PluginRefusal, file};
 #[cfg(target_os = "linux")]
 use crate::files;
 
@@ -25,7 +25,7 @@ static COPIES: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 
 /// The file that a plugin is loaded from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct LoadableFile {
     /// The file to open.
     pub(crate) file: PathBuf,
     /// The reason why it is the plugin's own file, if a copy was intended.
@@ -33,15 +33,15 @@ pub(crate) struct Source {
 }
 
 /// Returns the private copy of a plugin; equal bytes share one copy for the lifetime of this process.
-pub(crate) fn of(plugin: &Inspected) -> Result<Source, Refusal> {
-    let refuse = |cause| Refusal::new(&plugin.path, cause);
+pub(crate) fn of(plugin: &Inspected) -> Result<LoadableFile, PluginRefusal> {
+    let refuse = |cause| PluginRefusal::new(&plugin.path, cause);
     let mut copies = match COPIES.lock() {
         Ok(copies) => copies,
         Err(poisoned) => poisoned.into_inner(),
     };
     let known = |copies: &BTreeMap<String, PathBuf>| {
         let file = copies.get(plugin.known_sha256()?)?;
-        Some(Source {
+        Some(LoadableFile {
             file: file.clone(),
             warning: None,
         })
@@ -61,7 +61,7 @@ pub(crate) fn of(plugin: &Inspected) -> Result<Source, Refusal> {
     let own = std::fs::canonicalize(&plugin.path)
         .map_err(|error| refuse(Cause::Read(error.to_string())))?;
     if plugin.looks_beside {
-        return Ok(Source {
+        return Ok(LoadableFile {
             file: own,
             warning: None,
         });
@@ -69,12 +69,12 @@ pub(crate) fn of(plugin: &Inspected) -> Result<Source, Refusal> {
     match in_memory(&plugin.path, &bytes) {
         Ok(file) => {
             copies.insert(plugin.sha256().to_owned(), file.clone());
-            Ok(Source {
+            Ok(LoadableFile {
                 file,
                 warning: None,
             })
         }
-        Err(error) => Ok(Source {
+        Err(error) => Ok(LoadableFile {
             file: own,
             warning: Some(format!(
                 "`{}` is loaded where it lies, and must not be replaced during the run: no private \

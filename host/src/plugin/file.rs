@@ -22,20 +22,20 @@ pub(super) const LARGEST: u64 = 1 << 30;
 const MAPPED: u64 = 64 << 20;
 
 /// The bytes of a file, read or mapped for inspection.
-pub(super) enum Bytes {
+pub(super) enum FileBytes {
     Read(Vec<u8>),
     #[cfg(unix)]
     Mapped(mapping::Mapping),
 }
 
-impl Deref for Bytes {
+impl Deref for FileBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match self {
-            Bytes::Read(bytes) => bytes,
+            FileBytes::Read(bytes) => bytes,
             #[cfg(unix)]
-            Bytes::Mapped(mapping) => mapping.bytes(),
+            FileBytes::Mapped(mapping) => mapping.bytes(),
         }
     }
 }
@@ -45,15 +45,15 @@ impl Deref for Bytes {
 /// # Errors
 ///
 /// If the file can't be read, is not a regular file, or is larger than [`LARGEST`].
-pub(super) fn look(path: &Path) -> Result<Bytes, Cause> {
+pub(super) fn look(path: &Path) -> Result<FileBytes, Cause> {
     let (file, size) = open(path)?;
     #[cfg(unix)]
     if size > MAPPED
         && let Ok(mapping) = mapping::Mapping::of(&file, size)
     {
-        return Ok(Bytes::Mapped(mapping));
+        return Ok(FileBytes::Mapped(mapping));
     }
-    whole(file, size).map(Bytes::Read)
+    whole(file, size).map(FileBytes::Read)
 }
 
 /// Reads a file into private memory of this process.
@@ -217,7 +217,7 @@ mod tests {
         let file = File::options().write(true).open(&path).expect("a file");
         file.set_len(MAPPED + 1).expect("holes");
         #[cfg(unix)]
-        assert!(matches!(look(&path), Ok(Bytes::Mapped(_))));
+        assert!(matches!(look(&path), Ok(FileBytes::Mapped(_))));
         let large = inspect(&path).expect("a plugin with holes behind it");
         assert_eq!((&large.metadata, large.size), (&small.metadata, MAPPED + 1));
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 
-use super::{Cause, Refusal, compatibility, file, fingerprint, section, structure};
+use super::{Cause, PluginRefusal, compatibility, file, fingerprint, section, structure};
 use crate::digest;
 
 /// A plugin that has passed the gates that execute none of its code.
@@ -54,19 +54,20 @@ impl Inspected {
     }
 
     /// Checks that the bytes are those pinned by a manifest.
-    pub fn check_fingerprint(&self, pinned: &str) -> Result<(), Refusal> {
-        fingerprint::check(self.sha256(), pinned).map_err(|cause| Refusal::new(&self.path, cause))
+    pub fn check_fingerprint(&self, pinned: &str) -> Result<(), PluginRefusal> {
+        fingerprint::check(self.sha256(), pinned)
+            .map_err(|cause| PluginRefusal::new(&self.path, cause))
     }
 }
 
 /// Reads a file and checks it in order: path, structure, metadata, compatibility.
-pub fn inspect(path: &Path) -> Result<Inspected, Refusal> {
-    let bytes = file::look(path).map_err(|cause| Refusal::new(path, cause))?;
+pub fn inspect(path: &Path) -> Result<Inspected, PluginRefusal> {
+    let bytes = file::look(path).map_err(|cause| PluginRefusal::new(path, cause))?;
     inspect_bytes(path, &bytes)
 }
 
-fn inspect_bytes(path: &Path, bytes: &[u8]) -> Result<Inspected, Refusal> {
-    let refuse = |cause| Refusal::new(path, cause);
+fn inspect_bytes(path: &Path, bytes: &[u8]) -> Result<Inspected, PluginRefusal> {
+    let refuse = |cause| PluginRefusal::new(path, cause);
     let structure = structure::prove(bytes).map_err(|fault| refuse(Cause::Structure(fault)))?;
     let metadata = section::read(bytes).map_err(refuse)?;
     compatibility::check(&metadata).map_err(refuse)?;

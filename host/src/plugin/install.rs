@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cause, Inspected, Refusal, file, inspect, search};
+use super::{Cause, Inspected, PluginRefusal, file, inspect, search};
 use crate::diagnostic::Diagnostic;
 use crate::files;
 
 /// The installation of one plugin.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct PluginInstallation {
     /// The plugin at its source.
     pub plugin: Inspected,
     /// Destination of its file.
@@ -21,20 +21,20 @@ pub struct Step {
 
 /// An installation, planned but not carried out.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct InstallPlan {
     /// The plugins to install.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PluginInstallation>,
     /// The files that are not installed.
     pub refused: Vec<Diagnostic>,
     /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
 }
 
-impl Plan {
+impl InstallPlan {
     /// Inspects library files that are to be installed into a directory. No plugin code runs, and nothing is
     /// written. Libraries that are not plugins are skipped.
-    pub fn new(libraries: &[PathBuf], to: &Path) -> Plan {
-        let mut plan = Plan::default();
+    pub fn new(libraries: &[PathBuf], to: &Path) -> InstallPlan {
+        let mut plan = InstallPlan::default();
         let installed = installed(to);
         for library in libraries {
             match inspect(library) {
@@ -79,7 +79,7 @@ impl Plan {
                 to.display()
             )));
         }
-        self.steps.push(Step {
+        self.steps.push(PluginInstallation {
             plugin,
             target,
             previous,
@@ -88,7 +88,7 @@ impl Plan {
     }
 }
 
-impl Step {
+impl PluginInstallation {
     /// Copies the library, completely or not at all, and removes the plugin's other builds.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Step {
         if self.is_there {
             return Ok(());
         }
-        let refused = |cause| Refusal::new(&self.plugin.path, cause).diagnostic();
+        let refused = |cause| PluginRefusal::new(&self.plugin.path, cause).diagnostic();
         let bytes = file::read(&self.plugin.path).map_err(refused)?;
         if !self.plugin.has(&bytes) {
             return Err(refused(Cause::Changed));

@@ -21,23 +21,23 @@ const NO_HOOK: HookAbi = HookAbi {
 
 /// A hook in a plugin. Dropping it drops the plugin's object.
 #[derive(Debug)]
-pub struct Instance {
+pub struct HookInstance {
     abi: HookAbi,
 }
 
 // The hook is `Send` (its trait requires it), and `&Instance` gives no access to the object.
 // SAFETY: the plugin's object may move to another thread, and only `&mut self`, `self` and the dispatcher's
 // calls, made one at a time, use it.
-unsafe impl Send for Instance {}
+unsafe impl Send for HookInstance {}
 
-impl Instance {
+impl HookInstance {
     /// Creates a hook of `kind` with its configuration as JSON text.
     pub fn create(
         library: &Library,
         kind: &str,
         config: &str,
         setup: &SetupAbi,
-    ) -> Result<Instance, EntryError> {
+    ) -> Result<HookInstance, EntryError> {
         let mut error = ErrorAbi::new();
         let mut abi = NO_HOOK;
         let origin = Origin::here();
@@ -53,12 +53,12 @@ impl Instance {
             )
         };
         origin.check();
-        Instance::created(status, abi, &mut error)
+        HookInstance::created(status, abi, &mut error)
     }
 
     /// Creates a hook that is linked into this program rather than loaded. It goes through the same entry
     /// point as a plugin's.
-    pub fn linked<H: HookKind>(config: &str, setup: &SetupAbi) -> Result<Instance, EntryError> {
+    pub fn linked<H: HookKind>(config: &str, setup: &SetupAbi) -> Result<HookInstance, EntryError> {
         let mut error = ErrorAbi::new();
         let mut abi = NO_HOOK;
         // SAFETY: the texts, the setup and both output locations are valid for the call.
@@ -72,10 +72,14 @@ impl Instance {
                 &raw mut error,
             )
         };
-        Instance::created(status, abi, &mut error)
+        HookInstance::created(status, abi, &mut error)
     }
 
-    fn created(status: u32, abi: HookAbi, error: &mut ErrorAbi) -> Result<Instance, EntryError> {
+    fn created(
+        status: u32,
+        abi: HookAbi,
+        error: &mut ErrorAbi,
+    ) -> Result<HookInstance, EntryError> {
         if status != Status::OK.0 {
             return Err(EntryError::read(status, error));
         }
@@ -87,7 +91,7 @@ impl Instance {
                 place: String::new(),
             });
         }
-        Ok(Instance { abi })
+        Ok(HookInstance { abi })
     }
 
     /// The hook's object and its entry point for mount points, for the dispatcher's lists.
@@ -145,7 +149,7 @@ impl Instance {
     }
 }
 
-impl Drop for Instance {
+impl Drop for HookInstance {
     fn drop(&mut self) {
         // Callers that need to know about a failure use `close`.
         drop(self.drop_object());

@@ -12,8 +12,8 @@ use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, PluginRootRef, St
 use serde_json::Value;
 
 use super::entry_error::EntryError;
-use super::refusal::{Cause, Refusal};
-use super::surroundings::Surroundings;
+use super::refusal::{Cause, PluginRefusal};
+use super::surroundings::ProcessSurroundings;
 use crate::faults::Origin;
 
 /// Whether a library's code has run in this process.
@@ -37,27 +37,27 @@ impl Library {
     ///
     /// Opening the same file twice gives the same library; its hooks are created separately, by
     /// [`create`](super::instance::Instance::create).
-    pub fn open(path: &Path) -> Result<Library, Refusal> {
+    pub fn open(path: &Path) -> Result<Library, PluginRefusal> {
         // The system's loader would look up a bare file name in its own directories.
         let path = std::fs::canonicalize(path)
-            .map_err(|error| Refusal::new(path, Cause::Read(error.to_string())))?;
+            .map_err(|error| PluginRefusal::new(path, Cause::Read(error.to_string())))?;
         Library::open_from(&path, &path)
     }
 
     /// Opens the library at `path` through `file`, its private copy. Side effects of its constructors on this
     /// process are detected and undone.
-    pub(crate) fn open_from(path: &Path, file: &Path) -> Result<Library, Refusal> {
-        let before = Surroundings::look();
+    pub(crate) fn open_from(path: &Path, file: &Path) -> Result<Library, PluginRefusal> {
+        let before = ProcessSurroundings::look();
         let opened = Library::open_quietly(file);
         let changes = before.restore("when it was opened");
-        let mut library = opened.map_err(|refusal| Refusal::new(path, refusal.cause))?;
+        let mut library = opened.map_err(|refusal| PluginRefusal::new(path, refusal.cause))?;
         path.clone_into(&mut library.path);
         library.warnings = told(path, changes);
         Ok(library)
     }
 
     /// Opens the library at the absolute `path`, without checking for side effects.
-    pub(super) fn open_quietly(path: &Path) -> Result<Library, Refusal> {
+    pub(super) fn open_quietly(path: &Path) -> Result<Library, PluginRefusal> {
         IS_ANY_OPEN.store(true, Ordering::Relaxed);
         let origin = Origin::here();
         let opened = open_with_all_symbols(path);
@@ -85,7 +85,7 @@ impl Library {
 
     /// The plugin's description: its metadata, and schemas of its hooks. The JSON Schema of a hook's
     /// configuration is under `hooks[].config_schema`. Runs the plugin's code.
-    pub fn describe(&self) -> Result<Value, Refusal> {
+    pub fn describe(&self) -> Result<Value, PluginRefusal> {
         let mut text = RString::new();
         let mut error = ErrorAbi::new();
         let origin = Origin::here();
@@ -102,8 +102,8 @@ impl Library {
     }
 
     /// Like [`describe`](Library::describe), but undoes and reports changes to this process.
-    pub(crate) fn describe_watched(&self) -> (Result<Value, Refusal>, Vec<String>) {
-        let before = Surroundings::look();
+    pub(crate) fn describe_watched(&self) -> (Result<Value, PluginRefusal>, Vec<String>) {
+        let before = ProcessSurroundings::look();
         let description = self.describe();
         let changes = before.restore("when it described itself");
         (description, told(&self.path, changes))
@@ -113,8 +113,8 @@ impl Library {
         self.root
     }
 
-    fn refuse(&self, cause: Cause) -> Refusal {
-        Refusal::new(&self.path, cause)
+    fn refuse(&self, cause: Cause) -> PluginRefusal {
+        PluginRefusal::new(&self.path, cause)
     }
 }
 
@@ -126,7 +126,7 @@ fn told(path: &Path, changes: Vec<String>) -> Vec<String> {
 
 /// Opens the library and binds all symbols at once. `abi_stable` binds lazily, so a missing function would
 /// end the process in the middle of training.
-fn open_with_all_symbols(path: &Path) -> Result<(), Refusal> {
+fn open_with_all_symbols(path: &Path) -> Result<(), PluginRefusal> {
     // SAFETY: loading runs the library's constructors; using plugins at all requires that the user trusts
     // those listed in the manifest.
     let library = unsafe { open_now(path) };
@@ -137,7 +137,7 @@ fn open_with_all_symbols(path: &Path) -> Result<(), Refusal> {
             std::mem::forget(library);
             Ok(())
         }
-        Err(error) => Err(Refusal::new(path, Cause::Open(with_sources(&error)))),
+        Err(error) => Err(PluginRefusal::new(path, Cause::Open(with_sources(&error)))),
     }
 }
 
@@ -173,8 +173,8 @@ unsafe fn open_now(path: &Path) -> Result<libloading::Library, libloading::Error
 
 /// The library's own root module. Not through `RootModule::load_from_file`, which would return the first
 /// library of that type again.
-fn root_of(path: &Path) -> Result<PluginRootRef, Refusal> {
-    let refuse = |cause| Refusal::new(path, cause);
+fn root_of(path: &Path) -> Result<PluginRootRef, PluginRefusal> {
+    let refuse = |cause| PluginRefusal::new(path, cause);
     let header = lib_header_from_path(path).map_err(|error| refuse(header_cause(&error)))?;
     if header.layout().is_none() {
         return Err(refuse(Cause::LayoutMissing));

@@ -26,8 +26,8 @@
 //! - [`library`] opens each copy once and asks it for the schemas of its hooks; [`instance`] creates the
 //!   hooks.
 //!
-//! **States** of a plugin: file found → [`Inspected`] or [`Refusal`] → resolved → copied → tried → opened →
-//! hooks created. A failed gate ends in a [`Refusal`]; an opened library is never unloaded.
+//! **States** of a plugin: file found → [`Inspected`] or [`PluginRefusal`] → resolved → copied → tried → opened →
+//! hooks created. A failed gate ends in a [`PluginRefusal`]; an opened library is never unloaded.
 
 pub mod catalogue;
 pub mod compatibility;
@@ -54,5 +54,5 @@ pub mod trial;
 pub mod trial_fault;
 
 pub use inspect::{Inspected, inspect};
-pub use refusal::{Cause, Refusal};
+pub use refusal::{Cause, PluginRefusal};
 pub use structure::{Format, StructureFault};

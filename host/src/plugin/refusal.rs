@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 
 /// A plugin's file and the reason for its refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct PluginRefusal {
     /// Path of the file, as the user wrote it or as found in a directory.
     pub path: PathBuf,
     /// The reason.
@@ -180,10 +180,10 @@ impl Cause {
     }
 }
 
-impl Refusal {
+impl PluginRefusal {
     /// The refusal of the file at `path`.
-    pub fn new(path: &Path, cause: Cause) -> Refusal {
-        Refusal {
+    pub fn new(path: &Path, cause: Cause) -> PluginRefusal {
+        PluginRefusal {
             path: path.to_owned(),
             cause,
         }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use sconce_plugin_api::metadata::HookMetadata;
 
 use super::search::Inventory;
-use super::{Inspected, Refusal, compatibility, inspect};
+use super::{Inspected, PluginRefusal, compatibility, inspect};
 use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 
 /// A manifest entry's information about the origin of its hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct HookOrigin {
     /// Name of the hook, or `plugin/hook`.
     pub hook: String,
     /// Path of the library to use, without a search.
@@ -36,13 +36,13 @@ pub struct Resolved {
 /// # Errors
 ///
 /// If there is no such hook, if several plugins have one, or if the file is refused.
-pub fn resolve(request: &Request, inventory: &Inventory) -> Result<Resolved, Diagnostic> {
+pub fn resolve(request: &HookOrigin, inventory: &Inventory) -> Result<Resolved, Diagnostic> {
     let (plugin_name, hook_name) = split(&request.hook);
     let (plugin, shadowed) = match &request.library {
         Some(library) => (from_library(library, plugin_name, hook_name)?, Vec::new()),
         None => from_inventory(request, inventory, plugin_name, hook_name)?,
     };
-    let refused = |refusal: Refusal| refusal.diagnostic();
+    let refused = |refusal: PluginRefusal| refusal.diagnostic();
     if let Some(pinned) = &request.sha256 {
         plugin.check_fingerprint(pinned).map_err(refused)?;
     }
@@ -51,7 +51,7 @@ pub fn resolve(request: &Request, inventory: &Inventory) -> Result<Resolved, Dia
         .ok_or_else(|| not_in(&plugin, hook_name))?
         .clone();
     compatibility::check_hook(&hook, &plugin.metadata.api_version)
-        .map_err(|cause| Refusal::new(&plugin.path, cause).diagnostic())?;
+        .map_err(|cause| PluginRefusal::new(&plugin.path, cause).diagnostic())?;
     Ok(Resolved {
         plugin,
         hook,
@@ -68,7 +68,7 @@ fn split(name: &str) -> (Option<&str>, &str) {
 }
 
 /// Whether the installation directories must be searched for a hook, besides those searched so far.
-pub fn is_missing(request: &Request, inventory: &Inventory) -> bool {
+pub fn is_missing(request: &HookOrigin, inventory: &Inventory) -> bool {
     let (plugin_name, hook_name) = split(&request.hook);
     let is_meant = |plugin: &Inspected| match &request.sha256 {
         Some(pinned) => is_pinned(plugin, pinned),
@@ -127,7 +127,7 @@ fn not_in(plugin: &Inspected, hook: &str) -> Diagnostic {
 }
 
 fn from_inventory(
-    request: &Request,
+    request: &HookOrigin,
     inventory: &Inventory,
     plugin_name: Option<&str>,
     hook_name: &str,

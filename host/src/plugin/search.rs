@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use super::{Cause, Inspected, Refusal, inspect};
+use super::{Cause, Inspected, PluginRefusal, inspect};
 use crate::diagnostic::Diagnostic;
 
 /// Environment variable with further directories, separated as in `PATH`.
@@ -25,7 +25,7 @@ pub struct Inventory {
     /// The plugins, in the order in which they were found.
     pub plugins: Vec<Inspected>,
     /// Files named like libraries that were refused.
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<PluginRefusal>,
     /// Problems with directories that can't be searched.
     pub problems: Vec<Diagnostic>,
     /// Number of plugins, from the start of the list, that are in directories named by the user.
@@ -142,7 +142,7 @@ impl Inventory {
     }
 
     /// The refused files that look like plugins, without other libraries that happen to be in the directory.
-    pub fn refused_plugins(&self) -> impl Iterator<Item = &Refusal> {
+    pub fn refused_plugins(&self) -> impl Iterator<Item = &PluginRefusal> {
         self.refused
             .iter()
             .filter(|refusal| refusal.cause != Cause::NoMetadata)

@@ -47,7 +47,7 @@ const LIMITS: [(Resource, &str); 15] = [
 ];
 
 /// The settings before a library's code runs, on the current thread.
-pub(super) struct Settings {
+pub(super) struct ProcessSettings {
     blocked: Option<libc::sigset_t>,
     timers: [Option<libc::itimerval>; TIMERS.len()],
     limits: [Rlimit; LIMITS.len()],
@@ -57,9 +57,9 @@ pub(super) struct Settings {
     has_children: bool,
 }
 
-impl Settings {
-    pub(super) fn look() -> Settings {
-        Settings {
+impl ProcessSettings {
+    pub(super) fn look() -> ProcessSettings {
+        ProcessSettings {
             blocked: blocked(),
             timers: TIMERS.map(|(timer, _)| read_timer(timer)),
             limits: LIMITS.map(|(resource, _)| getrlimit(resource)),

@@ -8,16 +8,16 @@
 use super::float_state::FloatState;
 
 /// The process's state before a library is opened.
-pub(super) struct Surroundings {
+pub(super) struct ProcessSurroundings {
     floats: FloatState,
     #[cfg(target_os = "linux")]
     process: linux::Process,
 }
 
-impl Surroundings {
+impl ProcessSurroundings {
     /// Records the current state and redirects standard output to standard error.
-    pub(super) fn look() -> Surroundings {
-        Surroundings {
+    pub(super) fn look() -> ProcessSurroundings {
+        ProcessSurroundings {
             floats: FloatState::read(),
             #[cfg(target_os = "linux")]
             process: linux::Process::look(),
@@ -59,7 +59,7 @@ mod linux {
     use rustix::io::fcntl_dupfd_cloexec;
     use rustix::stdio;
 
-    use super::super::settings::Settings;
+    use super::super::settings::ProcessSettings;
     use super::told;
     use crate::signals;
 
@@ -71,7 +71,7 @@ mod linux {
         handlers: Vec<(i32, libc::sigaction)>,
         locale: Option<CString>,
         threads: usize,
-        settings: Settings,
+        settings: ProcessSettings,
         /// Copies of standard input, output and error, with the file that each refers to in the meantime.
         streams: [Option<(OwnedFd, File)>; 3],
     }
@@ -104,7 +104,7 @@ mod linux {
                     .collect(),
                 locale: locale(),
                 threads: threads(),
-                settings: Settings::look(),
+                settings: ProcessSettings::look(),
                 streams,
             }
         }

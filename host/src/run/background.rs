@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use sconce_plugin_api::Point;
 
-use super::manner::{Extent, Told};
-use super::writing::{Work, Writing, Written};
+use super::manner::{CheckpointExtent, CheckpointResult};
+use super::writing::{WriteResult, WriteTask, Writing};
 use super::{RunError, Trainer};
-use crate::checkpoint::{Error, Files, Store};
+use crate::checkpoint::{CheckpointError, Files, Store};
 use crate::dispatch::HookFault;
 
 impl Trainer<'_> {
@@ -21,14 +21,14 @@ impl Trainer<'_> {
         &mut self,
         store: Store,
         hook: &str,
-        (tag, extent): (&str, Extent),
-        files: Result<Files, Error>,
+        (tag, extent): (&str, CheckpointExtent),
+        files: Result<Files, CheckpointError>,
         start: Instant,
     ) {
         let path = store.path_of(tag);
         let work = match files {
-            Ok(files) => Work::begin(store, files, start),
-            Err(error) => Work::Over(Written {
+            Ok(files) => WriteTask::begin(store, files, start),
+            Err(error) => WriteTask::Over(WriteResult {
                 result: Err(error),
                 seconds: 0.0,
             }),
@@ -54,7 +54,10 @@ impl Trainer<'_> {
             .unwrap_or_default()
     }
 
-    fn settle_by<T>(&mut self, tell: impl FnOnce(&mut Self, &Told<'_>) -> T) -> Option<T> {
+    fn settle_by<T>(
+        &mut self,
+        tell: impl FnOnce(&mut Self, &CheckpointResult<'_>) -> T,
+    ) -> Option<T> {
         let Writing {
             tag,
             hook,
@@ -62,14 +65,14 @@ impl Trainer<'_> {
             extent,
             work,
         } = self.saver.writing.take()?;
-        let Written { result, seconds } = work.end(&tag);
+        let WriteResult { result, seconds } = work.end(&tag);
         self.note(&result, &tag, &path, extent);
         let error = result.as_ref().err().map(ToString::to_string);
-        let told = Told {
+        let told = CheckpointResult {
             error: error.as_deref().unwrap_or_default(),
             bytes: result.unwrap_or(0),
             seconds,
-            ..Told::new(&path, &tag, &hook)
+            ..CheckpointResult::new(&path, &tag, &hook)
         };
         Some(tell(self, &told))
     }

@@ -16,11 +16,11 @@ const LEAK: f64 = 16e6;
 pub(super) struct Costs {
     /// Fraction of a pass above which a hook is reported.
     pub(super) share: f64,
-    hooks: Vec<Hook>,
+    hooks: Vec<HookCosts>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Hook {
+struct HookCosts {
     is_slow: bool,
     leaks: bool,
     /// Whether memory grew by more than [`LEAK`] in the last training pass.
@@ -44,7 +44,7 @@ impl Costs {
         pass: &Profile,
         times: &[HookTimes],
     ) -> Vec<String> {
-        self.hooks.resize(times.len(), Hook::default());
+        self.hooks.resize(times.len(), HookCosts::default());
         let mut warnings = Vec::new();
         for ((hook, time), times) in self.hooks.iter_mut().zip(&pass.hooks).zip(times) {
             let share = time.seconds / pass.total.max(f64::MIN_POSITIVE);

@@ -3,23 +3,23 @@
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
-use super::evaluation::Outer;
+use super::evaluation::InterruptedPass;
 use super::{RunError, Trainer};
-use crate::checkpoint::{PassState, Stage};
+use crate::checkpoint::{PassState, TrainingStage};
 use crate::data::{Loader, order};
 
 impl Trainer<'_> {
     /// The view's state of the training pass, also while an evaluation interrupts it.
-    pub(super) fn training_pass(&self) -> Outer {
+    pub(super) fn training_pass(&self) -> InterruptedPass {
         self.evaluation
             .outer
-            .unwrap_or_else(|| Outer::of(&self.view))
+            .unwrap_or_else(|| InterruptedPass::of(&self.view))
     }
 
     /// Restores the view's state of the training pass from a checkpoint.
     pub(super) fn restore_pass(&mut self, state: Option<&PassState>) {
         let state = state.cloned().unwrap_or_default();
-        self.view.flags &= !Outer::FLAGS;
+        self.view.flags &= !InterruptedPass::FLAGS;
         if let Some(loss) = state.loss {
             self.view.loss = loss.0;
             self.view.flags |= ViewAbi::HAS_LOSS;
@@ -39,7 +39,7 @@ impl Trainer<'_> {
             return Ok(());
         };
         let data = data.plain().unwrap_or(data);
-        let outer = Outer::of(&self.view);
+        let outer = InterruptedPass::of(&self.view);
         self.evaluation.outer = Some(outer);
         if initial {
             self.view.flags |= ViewAbi::INITIAL;
@@ -95,9 +95,9 @@ impl Trainer<'_> {
         }
         self.evaluation.is_uncounted = !initial;
         self.position.stage = match self.position.stage {
-            Stage::Start if initial => Stage::Epoch,
+            TrainingStage::Start if initial => TrainingStage::Epoch,
             // A validation requested by a hook in the middle of an epoch is not a stage of the cycle.
-            Stage::Validation if !self.evaluation.is_asked_for => Stage::Cycle,
+            TrainingStage::Validation if !self.evaluation.is_asked_for => TrainingStage::Cycle,
             other => other,
         };
     }

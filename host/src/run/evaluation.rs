@@ -15,12 +15,12 @@ pub(super) struct Evaluation {
     /// Whether it is finished but not yet counted in the epoch's ordinal.
     pub(super) is_uncounted: bool,
     /// The view's state of the enclosing training pass, while the view shows the evaluation.
-    pub(super) outer: Option<Outer>,
+    pub(super) outer: Option<InterruptedPass>,
 }
 
 /// The view's state of a training pass that is interrupted by an evaluation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outer {
+pub(super) struct InterruptedPass {
     pub(super) batch: u64,
     pub(super) batches: u64,
     pub(super) batch_size: u64,
@@ -28,12 +28,12 @@ pub(super) struct Outer {
     pub(super) flags: u64,
 }
 
-impl Outer {
+impl InterruptedPass {
     /// The view's flags that belong to a pass.
     pub(super) const FLAGS: u64 = ViewAbi::HAS_LOSS | ViewAbi::UPDATES;
 
-    pub(super) fn of(view: &ViewAbi) -> Outer {
-        Outer {
+    pub(super) fn of(view: &ViewAbi) -> InterruptedPass {
+        InterruptedPass {
             batch: view.batch,
             batches: view.batches,
             batch_size: view.batch_size,

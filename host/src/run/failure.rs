@@ -2,7 +2,7 @@
 
 use sconce_plugin_api::abi::ViewAbi;
 
-use crate::dispatch::{HookFault, Moment};
+use crate::dispatch::{HookFault, LifeEvent};
 
 /// An error that ended a run.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum RunError {
         /// Point in the run.
         moment: String,
         /// The error.
-        source: crate::optim::Error,
+        source: crate::optim::OptimizerError,
     },
     /// A batch could not be loaded.
     #[error("reading a batch failed {moment}: {source}")]
@@ -34,7 +34,7 @@ pub enum RunError {
         /// Point in the run.
         moment: String,
         /// The error.
-        source: crate::data::Error,
+        source: crate::data::DataError,
     },
     /// The gradient audit of the first iteration found parameters that can't learn.
     #[error("{0}")]
@@ -57,7 +57,7 @@ pub enum RunError {
 /// The origin of an error; the numbers are part of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Origin {
+pub enum ErrorOrigin {
     /// Model, loss, metrics or optimizer.
     Task = 0,
     /// The data.
@@ -68,14 +68,14 @@ pub enum Origin {
 
 impl RunError {
     /// The origin of the error.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> ErrorOrigin {
         match self {
-            RunError::Hook(_) => Origin::Hook,
-            RunError::Data { .. } | RunError::NoTrainingData => Origin::Data,
+            RunError::Hook(_) => ErrorOrigin::Hook,
+            RunError::Data { .. } | RunError::NoTrainingData => ErrorOrigin::Data,
             RunError::Task { .. }
             | RunError::Optimizer { .. }
             | RunError::Audit(_)
-            | RunError::NotFinite { .. } => Origin::Task,
+            | RunError::NotFinite { .. } => ErrorOrigin::Task,
         }
     }
 
@@ -103,14 +103,14 @@ impl RunError {
         }
     }
 
-    pub(super) fn data(view: &ViewAbi, source: crate::data::Error) -> Self {
+    pub(super) fn data(view: &ViewAbi, source: crate::data::DataError) -> Self {
         RunError::Data {
             moment: moment(view),
             source,
         }
     }
 
-    pub(super) fn optimizer(view: &ViewAbi, source: crate::optim::Error) -> Self {
+    pub(super) fn optimizer(view: &ViewAbi, source: crate::optim::OptimizerError) -> Self {
         RunError::Optimizer {
             moment: moment(view),
             source,
@@ -120,8 +120,8 @@ impl RunError {
 
 /// The point in the run according to the view's counters: "in train, epoch 1, iteration 20".
 pub(super) fn moment(view: &ViewAbi) -> String {
-    match Moment::of(view) {
-        Moment::Point {
+    match LifeEvent::of(view) {
+        LifeEvent::Point {
             phase,
             epoch,
             iteration,

@@ -111,7 +111,7 @@ impl Trainer<'_> {
                 return Ok(Some(format!("in the batch's {name}")));
             }
         }
-        let mut watch = Watch::default();
+        let mut watch = FiniteWatch::default();
         let pass = Pass::training().at(self.moment()).within(self.shared);
         let outputs = self.task.forward(batch, &mut pass.with_taps(&mut watch))?;
         if let Some(module) = watch.bad {
@@ -138,7 +138,7 @@ impl Trainer<'_> {
 
     /// Searches in the order of the backward pass. That is from the last module to the first, nested modules
     /// after the one that contains them.
-    fn origin_in_backward(&self, watch: &Watch, store: &GradStore) -> Result<Option<String>> {
+    fn origin_in_backward(&self, watch: &FiniteWatch, store: &GradStore) -> Result<Option<String>> {
         let is_bad = |slot: &Slot| match content(slot) {
             Some(gradient) => ops::is_finite(&gradient).map(|is_finite| !is_finite),
             None => Ok(false),
@@ -193,7 +193,7 @@ fn backward_of(ModuleInfo { name, kind }: &ModuleInfo) -> String {
 
 /// Checks the output of every module, and keeps the slots of its gradients.
 #[derive(Default)]
-struct Watch {
+struct FiniteWatch {
     /// The first module with a finite input and an output that is not.
     bad: Option<ModuleInfo>,
     /// The modules in the order in which they finished, with the gradients of input and output.
@@ -202,7 +202,7 @@ struct Watch {
     open: Vec<Slot>,
 }
 
-impl Taps for Watch {
+impl Taps for FiniteWatch {
     fn listens(&mut self, _module: &ModuleInfo) -> bool {
         true
     }

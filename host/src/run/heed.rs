@@ -8,7 +8,7 @@ use sconce_plugin_api::abi::ViewAbi;
 use super::manner::{INTERRUPTED, Manner};
 use super::remote::BY_KEY;
 use super::{Interrupt, Now, Observer, Profile, Remote, RunError, Trainer, Wish};
-use crate::bridge::Stop;
+use crate::bridge::StopRequest;
 use crate::log::Level;
 
 impl Trainer<'_> {
@@ -66,7 +66,7 @@ impl Trainer<'_> {
                 Some(Wish::Pause) => is_paused = true,
                 Some(Wish::GoOn) => is_paused = false,
                 Some(Wish::Stop) => {
-                    self.shared.requests.ask_stop(Stop {
+                    self.shared.requests.ask_stop(StopRequest {
                         reason: "asked for at the terminal".to_owned(),
                         after_epoch: false,
                         hook: String::new(),

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A signal that asks a run to end soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Signal {
+pub enum StopSignal {
     /// `SIGINT`, as Ctrl-C sends it.
     Interrupt = 1,
     /// `SIGTERM`, as batch systems send it.
@@ -24,18 +24,22 @@ pub enum Signal {
     Hangup = 3,
 }
 
-impl Signal {
+impl StopSignal {
     /// Name of the signal.
     pub fn name(self) -> &'static str {
         match self {
-            Signal::Interrupt => "SIGINT",
-            Signal::Terminate => "SIGTERM",
-            Signal::Hangup => "SIGHUP",
+            StopSignal::Interrupt => "SIGINT",
+            StopSignal::Terminate => "SIGTERM",
+            StopSignal::Hangup => "SIGHUP",
         }
     }
 
-    fn from_number(number: u8) -> Option<Signal> {
-        let all = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
+    fn from_number(number: u8) -> Option<StopSignal> {
+        let all = [
+            StopSignal::Interrupt,
+            StopSignal::Terminate,
+            StopSignal::Hangup,
+        ];
         all.into_iter().find(|signal| *signal as u8 == number)
     }
 }
@@ -55,11 +59,11 @@ pub enum Meaning {
 
 /// A flag that the loop checks after each iteration. Another thread or a signal handler may raise it.
 #[derive(Clone, Debug)]
-pub struct Interrupt(Arc<State>);
+pub struct Interrupt(Arc<InterruptState>);
 
 #[derive(Debug)]
-struct State {
-    /// An [`Asked`] as bits; 0 if no signal has arrived.
+struct InterruptState {
+    /// An [`PackedSignals`] as bits; 0 if no signal has arrived.
     asked: AtomicU64,
     is_saving: AtomicBool,
     begin: Instant,
@@ -67,7 +71,7 @@ struct State {
 
 impl Default for Interrupt {
     fn default() -> Self {
-        Interrupt(Arc::new(State {
+        Interrupt(Arc::new(InterruptState {
             asked: AtomicU64::new(0),
             is_saving: AtomicBool::new(false),
             begin: Instant::now(),
@@ -77,7 +81,7 @@ impl Default for Interrupt {
 
 /// The signals so far, packed into one integer. So handlers on several threads see a consistent state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct PackedSignals {
     /// The first signal, which decides the exit code; 0 if none.
     signal: u8,
     /// Whether an insisting signal was deferred because of the checkpoint.
@@ -86,9 +90,9 @@ struct Asked {
     at: u64,
 }
 
-impl Asked {
-    fn from_bits(bits: u64) -> Asked {
-        Asked {
+impl PackedSignals {
+    fn from_bits(bits: u64) -> PackedSignals {
+        PackedSignals {
             signal: (bits & 0x7f) as u8,
             is_put_off: bits & 0x80 != 0,
             at: bits >> 8,
@@ -100,10 +104,10 @@ impl Asked {
     }
 
     /// The meaning of a signal at this time, and the new state.
-    fn hear(self, signal: Signal, now: Duration, is_saving: bool) -> (Meaning, Asked) {
+    fn hear(self, signal: StopSignal, now: Duration, is_saving: bool) -> (Meaning, PackedSignals) {
         let now = now.as_millis() as u64;
         if self.signal == 0 {
-            let first = Asked {
+            let first = PackedSignals {
                 signal: signal as u8,
                 is_put_off: false,
                 at: now,
@@ -114,7 +118,7 @@ impl Asked {
             return (Meaning::Copy, self);
         }
         if is_saving && !self.is_put_off {
-            let put_off = Asked {
+            let put_off = PackedSignals {
                 is_put_off: true,
                 at: now,
                 ..self
@@ -128,18 +132,18 @@ impl Asked {
 impl Interrupt {
     /// Asks the run to end soon, and returns the meaning of this signal, given those before it. Takes no
     /// lock, so it may be called by a signal handler.
-    pub fn raise(&self, signal: Signal) -> Meaning {
+    pub fn raise(&self, signal: StopSignal) -> Meaning {
         self.raise_at(signal, self.0.begin.elapsed())
     }
 
-    fn raise_at(&self, signal: Signal, now: Duration) -> Meaning {
-        let State {
+    fn raise_at(&self, signal: StopSignal, now: Duration) -> Meaning {
+        let InterruptState {
             asked, is_saving, ..
         } = &*self.0;
         let mut known = asked.load(Ordering::SeqCst);
         loop {
             let is_saving = is_saving.load(Ordering::SeqCst);
-            let (meaning, next) = Asked::from_bits(known).hear(signal, now, is_saving);
+            let (meaning, next) = PackedSignals::from_bits(known).hear(signal, now, is_saving);
             match asked.compare_exchange(known, next.bits(), Ordering::SeqCst, Ordering::SeqCst) {
                 Ok(_) => return meaning,
                 Err(newer) => known = newer,
@@ -148,9 +152,9 @@ impl Interrupt {
     }
 
     /// The first signal that arrived, if any.
-    pub fn signal(&self) -> Option<Signal> {
-        let asked = Asked::from_bits(self.0.asked.load(Ordering::SeqCst));
-        Signal::from_number(asked.signal)
+    pub fn signal(&self) -> Option<StopSignal> {
+        let asked = PackedSignals::from_bits(self.0.asked.load(Ordering::SeqCst));
+        StopSignal::from_number(asked.signal)
     }
 
     /// Records whether the checkpoint of an interrupted run is being written.
@@ -171,17 +175,21 @@ mod tests {
     fn the_first_signal_counts() {
         let interrupt = Interrupt::default();
         assert_eq!(interrupt.signal(), None);
-        assert_eq!(interrupt.raise(Signal::Terminate), Meaning::EndSoon);
-        interrupt.clone().raise(Signal::Interrupt);
-        assert_eq!(interrupt.signal(), Some(Signal::Terminate));
-        for signal in [Signal::Interrupt, Signal::Terminate, Signal::Hangup] {
-            assert_eq!(Signal::from_number(signal as u8), Some(signal));
+        assert_eq!(interrupt.raise(StopSignal::Terminate), Meaning::EndSoon);
+        interrupt.clone().raise(StopSignal::Interrupt);
+        assert_eq!(interrupt.signal(), Some(StopSignal::Terminate));
+        for signal in [
+            StopSignal::Interrupt,
+            StopSignal::Terminate,
+            StopSignal::Hangup,
+        ] {
+            assert_eq!(StopSignal::from_number(signal as u8), Some(signal));
         }
     }
 
     #[test]
     fn only_a_later_signal_insists_and_a_checkpoint_under_way_takes_one_more() {
-        let raise = |interrupt: &Interrupt, at| interrupt.raise_at(Signal::Terminate, ms(at));
+        let raise = |interrupt: &Interrupt, at| interrupt.raise_at(StopSignal::Terminate, ms(at));
         // The way `timeout` sends them: to the process, then to its group. The first may arrive at time 0.
         for first in [0, 70_000] {
             let interrupt = Interrupt::default();

@@ -151,7 +151,7 @@ impl Trainer<'_> {
     fn weights_of(&self, tag: &str, set: Option<&str>) -> Result<Weights, String> {
         let store = self.kept()?;
         checkpoint::weights(&store.path_of(tag), set).map_err(|error| match error {
-            checkpoint::Error::Set { .. } => error.to_string(),
+            checkpoint::CheckpointError::Set { .. } => error.to_string(),
             error => format!("{error}{}", known(&store.tags())),
         })
     }

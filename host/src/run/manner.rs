@@ -10,7 +10,7 @@ pub(super) const FAILED: &str = "failed";
 
 /// Extent of a checkpoint's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum CheckpointExtent {
     /// Everything needed to resume the run.
     Whole,
     /// Only the parameters and buffers.
@@ -20,18 +20,18 @@ pub(super) enum Extent {
 /// Options of a save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Manner {
-    pub(super) extent: Extent,
+    pub(super) extent: CheckpointExtent,
     /// Whether training continues while the checkpoint is written.
     pub(super) in_background: bool,
 }
 
 impl Manner {
     pub(super) const WHOLE: Manner = Manner {
-        extent: Extent::Whole,
+        extent: CheckpointExtent::Whole,
         in_background: false,
     };
     pub(super) const PARAMETERS: Manner = Manner {
-        extent: Extent::Parameters,
+        extent: CheckpointExtent::Parameters,
         in_background: false,
     };
 
@@ -45,7 +45,7 @@ impl Manner {
 }
 
 /// The result of writing or reading a checkpoint, as reported to hooks.
-pub(super) struct Told<'a> {
+pub(super) struct CheckpointResult<'a> {
     pub(super) path: &'a Path,
     pub(super) tag: &'a str,
     pub(super) hook: &'a str,
@@ -54,9 +54,9 @@ pub(super) struct Told<'a> {
     pub(super) seconds: f64,
 }
 
-impl<'a> Told<'a> {
-    pub(super) fn new(path: &'a Path, tag: &'a str, hook: &'a str) -> Told<'a> {
-        Told {
+impl<'a> CheckpointResult<'a> {
+    pub(super) fn new(path: &'a Path, tag: &'a str, hook: &'a str) -> CheckpointResult<'a> {
+        CheckpointResult {
             path,
             tag,
             hook,

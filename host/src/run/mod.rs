@@ -27,7 +27,7 @@
 //!
 //! **States**: `position.stage` goes from `Start` to `Epoch`, `Validation`, `Cycle`, and back to `Epoch`. A
 //! rollback sets it from a checkpoint and marks the position as jumped, until the loops in progress are left.
-//! A run ends with an [`Outcome`]: completed, stopped, interrupted or failed.
+//! A run ends with an [`RunOutcome`]: completed, stopped, interrupted or failed.
 
 mod background;
 mod costs;
@@ -69,12 +69,12 @@ mod trainer;
 mod update;
 mod writing;
 
-pub use failure::{Origin, RunError};
-pub use interrupt::{Interrupt, Meaning, Signal};
+pub use failure::{ErrorOrigin, RunError};
+pub use interrupt::{Interrupt, Meaning, StopSignal};
 pub use observer::{Now, Observer};
-pub use plan::Plan;
-pub use profile::{HookTime, Profile};
+pub use plan::TrainingPlan;
+pub use profile::{HookTiming, Profile};
 pub use remote::{Remote, Wish};
-pub use report::{Divergence, Outcome, Report};
+pub use report::{Divergence, RunOutcome, RunReport};
 pub use resumption::Resume;
 pub use trainer::Trainer;

@@ -13,16 +13,16 @@ use sconce_plugin_api::{Phase, Point};
 
 use super::record::{Record, Slot, content};
 use super::{RunError, Trainer};
-use crate::bridge::{ModuleTensors, Shared};
+use crate::bridge::{BridgeState, ModuleTensors};
 use crate::data::Batch;
 use crate::dispatch::{Dispatcher, HookFault};
-use crate::nn::{ModuleInfo, Moment, Pass, Taps, ops};
+use crate::nn::{ModuleInfo, Pass, PassPosition, Taps, ops};
 
 /// Calls hooks at the modules of one forward pass.
 struct ModuleTaps<'a, 'run> {
     hooks: &'a mut Dispatcher,
     view: &'a mut ViewAbi,
-    shared: &'run Shared<'run>,
+    shared: &'run BridgeState<'run>,
     modules: &'a [ModuleInfo],
     records: &'a mut Vec<Record>,
     phase: Phase,
@@ -112,7 +112,7 @@ fn call(
     tensors: ModuleTensors,
     hooks: &mut Dispatcher,
     view: &mut ViewAbi,
-    shared: &Shared<'_>,
+    shared: &BridgeState<'_>,
 ) -> std::result::Result<(), Box<HookFault>> {
     let payload = ModuleAbi {
         name: TextAbi::new(&module.name),
@@ -126,8 +126,8 @@ fn call(
 
 impl Trainer<'_> {
     /// The current point in the run, used as the key of random numbers in a pass.
-    pub(super) fn moment(&self) -> Moment {
-        Moment {
+    pub(super) fn moment(&self) -> PassPosition {
+        PassPosition {
             seed: self.plan.seed,
             epoch: self.view.epoch,
             iteration: self.view.iteration,

@@ -1,6 +1,6 @@
 //! Sources of requests from outside the run, and its observer.
 
-use super::interrupt::{Interrupt, Signal};
+use super::interrupt::{Interrupt, StopSignal};
 use super::observer::Observer;
 use super::remote::Remote;
 
@@ -10,7 +10,7 @@ pub(super) struct Outside<'run> {
     /// Asks the run to end soon.
     pub(super) interrupt: Interrupt,
     /// The signal that asked for it, once the run has noticed.
-    pub(super) interrupted_by: Option<Signal>,
+    pub(super) interrupted_by: Option<StopSignal>,
     /// Makes other requests of the run.
     pub(super) remote: Remote,
     /// Observes the run.

@@ -4,7 +4,7 @@ use crate::data::Preparation;
 
 /// The numbers that define a training.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct TrainingPlan {
     /// Seed of everything random.
     pub seed: u64,
     /// Passes over the training data; with 0 nothing is trained.
@@ -29,10 +29,10 @@ pub struct Plan {
     pub allow_missing_gradients: Vec<String>,
 }
 
-impl Default for Plan {
+impl Default for TrainingPlan {
     /// The plan of a manifest without optional keys.
     fn default() -> Self {
-        Plan {
+        TrainingPlan {
             seed: 0,
             epochs: 1,
             batch_size: 64,
@@ -48,7 +48,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl TrainingPlan {
     /// The number of validations that follow epochs.
     pub fn validations(&self) -> u64 {
         if self.validate_every == 0 {

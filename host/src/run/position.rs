@@ -1,6 +1,6 @@
 //! Position of a training.
 
-use crate::checkpoint::{EpochStart, Stage};
+use crate::checkpoint::{EpochStart, TrainingStage};
 
 /// Position of a training, apart from the counters that hooks see.
 ///
@@ -10,7 +10,7 @@ use crate::checkpoint::{EpochStart, Stage};
 #[derive(Debug, Default)]
 pub(super) struct Position {
     /// The next step of the training, as stored in checkpoints.
-    pub(super) stage: Stage,
+    pub(super) stage: TrainingStage,
     /// Number of batches finished in the training epoch in progress.
     pub(super) trained: u64,
     /// Counters at the start of the training epoch in progress. None if `before_epoch` has not been called

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sconce_plugin_api::abi::{HookTimeAbi, ProfileAbi, TextAbi};
 use serde::Serialize;
 
-use crate::dispatch::{Hook, HookTimes};
+use crate::dispatch::{HookTimes, LoadedHook};
 
 /// Clock readings of a pass in progress.
 #[derive(Clone, Copy, Debug)]
@@ -50,12 +50,12 @@ pub struct Profile {
     /// Steps of the optimizer.
     pub update: f64,
     /// The hooks, in the manifest's order.
-    pub hooks: Vec<HookTime>,
+    pub hooks: Vec<HookTiming>,
 }
 
 /// Timings of a hook within a [`Profile`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct HookTime {
+pub struct HookTiming {
     /// Name of the hook.
     pub name: String,
     /// Number of its calls.
@@ -68,8 +68,8 @@ pub struct HookTime {
 
 impl Profile {
     /// The profile of a finished pass.
-    pub(super) fn of(pass: &PassTimes, hooks: &[Hook], times: &[HookTimes]) -> Profile {
-        let hook = |(hook, times): (&Hook, &HookTimes)| HookTime {
+    pub(super) fn of(pass: &PassTimes, hooks: &[LoadedHook], times: &[HookTimes]) -> Profile {
+        let hook = |(hook, times): (&LoadedHook, &HookTimes)| HookTiming {
             name: hook.spec.name.clone(),
             calls: times.calls,
             seconds: times.seconds(),
@@ -109,7 +109,7 @@ impl Profile {
 
     /// The hooks' entries in their ABI form; they borrow the names.
     pub(super) fn hook_entries(&self) -> Vec<HookTimeAbi> {
-        let entry = |hook: &HookTime| HookTimeAbi {
+        let entry = |hook: &HookTiming| HookTimeAbi {
             name: TextAbi::new(&hook.name),
             calls: hook.calls,
             seconds: hook.seconds,

@@ -34,10 +34,10 @@ impl Wish {
 
 /// Makes requests of a run, from any thread. Clones refer to the same run.
 #[derive(Clone, Debug, Default)]
-pub struct Remote(Arc<Inner>);
+pub struct Remote(Arc<RemoteState>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct RemoteState {
     wishes: Mutex<VecDeque<Wish>>,
     /// Whether there are any requests; checked after each iteration.
     is_asked: AtomicBool,

@@ -7,7 +7,7 @@ use sconce_plugin_api::Phase;
 use super::{RunError, Trainer};
 use crate::data::{Loader, order};
 use crate::nn::Pass;
-use crate::parameters::{Kind, Parameter};
+use crate::parameters::{Parameter, ParameterKind};
 
 impl Trainer<'_> {
     /// Runs forward passes in training mode over the first `samples` samples of the next epoch, or over all.
@@ -17,7 +17,7 @@ impl Trainer<'_> {
         samples: Option<u64>,
         hook: &str,
     ) -> Result<(), RunError> {
-        let is_buffer = |entry: &Parameter| entry.kind() == Kind::Buffer;
+        let is_buffer = |entry: &Parameter| entry.kind() == ParameterKind::Buffer;
         if !self.task.parameters().iter().any(is_buffer) {
             return self.blame(
                 hook,

@@ -9,29 +9,33 @@
 use candle_core::Tensor;
 use sconce_plugin_api::{Keep, Point};
 
-use super::evaluation::Outer;
+use super::evaluation::InterruptedPass;
 use super::{RunError, Trainer};
-use crate::bridge::Value;
+use crate::bridge::ValueContent;
 use crate::checkpoint::{EpochStart, PhaseState, Progress};
 use crate::optim::Groups;
 use crate::parameters::Parameter;
 
 /// What hooks can change in a run at `before_epoch`.
-struct Kept {
+struct EpochSnapshot {
     parameters: Vec<Tensor>,
     /// Learning rate multipliers of parameters; 0 if frozen.
     shares: Vec<f64>,
     groups: Groups,
     accumulation: Option<u64>,
     metrics: Vec<PhaseState>,
-    values: Vec<(Keep, Box<str>, usize, Value)>,
+    values: Vec<(Keep, Box<str>, usize, ValueContent)>,
     progress: Progress,
 }
 
 impl Trainer<'_> {
     /// Calls `before_epoch` for an epoch that had already begun. It changes nothing but the hooks' internal
     /// state and the modules at which they are called. Afterwards hooks see the pass as it was.
-    pub(super) fn reopen(&mut self, start: EpochStart, pass: Outer) -> Result<(), RunError> {
+    pub(super) fn reopen(
+        &mut self,
+        start: EpochStart,
+        pass: InterruptedPass,
+    ) -> Result<(), RunError> {
         let failed = |error| RunError::task("resuming an epoch", &self.view, error);
         let kept = self.changeable().map_err(failed)?;
         self.show_start(start);
@@ -54,19 +58,19 @@ impl Trainer<'_> {
         self.view.ordinal = 0;
     }
 
-    fn changeable(&self) -> candle_core::Result<Kept> {
+    fn changeable(&self) -> candle_core::Result<EpochSnapshot> {
         let parameters = self.task.parameters();
         let mut values = Vec::new();
         for keep in [Keep::Epoch, Keep::Run] {
             for (name, owner, value) in self.shared.values.of_kind(keep) {
                 let value = match value {
-                    Value::Tensor(tensor) => Value::Tensor(tensor.copy()?),
-                    json @ Value::Json(_) => json,
+                    ValueContent::Tensor(tensor) => ValueContent::Tensor(tensor.copy()?),
+                    json @ ValueContent::Json(_) => json,
                 };
                 values.push((keep, name, owner, value));
             }
         }
-        Ok(Kept {
+        Ok(EpochSnapshot {
             shares: parameters.iter().map(Parameter::share).collect(),
             parameters: parameters
                 .iter()
@@ -83,7 +87,7 @@ impl Trainer<'_> {
         })
     }
 
-    fn put_back(&mut self, kept: Kept) -> candle_core::Result<()> {
+    fn put_back(&mut self, kept: EpochSnapshot) -> candle_core::Result<()> {
         self.restore_counters(&kept.progress);
         for (parameter, tensor) in self.task.parameters().iter().zip(&kept.parameters) {
             parameter.var().set(tensor)?;

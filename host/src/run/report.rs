@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use sconce_plugin_api::Phase;
 
-use super::{Profile, RunError, Signal};
+use super::{Profile, RunError, StopSignal};
 use crate::checkpoint::Weights;
 use crate::dispatch::HookFault;
 
 /// The way in which a run ended.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// All epochs were trained.
     Completed,
     /// A hook or a request from outside stopped it.
@@ -21,7 +21,7 @@ pub enum Outcome {
         hook: String,
     },
     /// A signal ended it.
-    Interrupted(Signal),
+    Interrupted(StopSignal),
     /// An error ended it.
     Failed(RunError),
 }
@@ -37,9 +37,9 @@ pub struct Divergence {
 
 /// Results of a finished run.
 #[derive(Debug)]
-pub struct Report {
+pub struct RunReport {
     /// The way in which it ended.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// Set if training has diverged.
     pub divergence: Option<Divergence>,
     /// Faults of hooks after training: in `on_exception`, in `after_run`, or when they were dropped.
@@ -64,7 +64,7 @@ pub struct Report {
     pub seconds: f64,
 }
 
-impl Report {
+impl RunReport {
     /// The value of a phase's metric.
     pub fn metric(&self, phase: Phase, name: &str) -> Option<f64> {
         let (_, metrics) = self.metrics.iter().find(|(of, _)| *of == phase)?;
@@ -74,7 +74,9 @@ impl Report {
 
     /// Whether the run ended without an error or a signal, and without faults afterwards.
     pub fn is_success(&self) -> bool {
-        !matches!(self.outcome, Outcome::Failed(_) | Outcome::Interrupted(_))
-            && self.late_faults.is_empty()
+        !matches!(
+            self.outcome,
+            RunOutcome::Failed(_) | RunOutcome::Interrupted(_)
+        ) && self.late_faults.is_empty()
     }
 }

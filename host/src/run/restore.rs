@@ -6,13 +6,13 @@ use std::time::Instant;
 use candle_core::Tensor;
 use sconce_plugin_api::{Keep, Point};
 
-use super::manner::Told;
+use super::manner::CheckpointResult;
 use super::tensor_result::TensorResult;
 use super::update::Midst;
 use super::{RunError, Trainer};
-use crate::bridge::Value;
+use crate::bridge::ValueContent;
 use crate::checkpoint::{
-    Checkpoint, Header, Progress, PublishedValue, Publisher, Section, Settings,
+    ChangedSettings, Checkpoint, CheckpointHeader, Progress, PublishedValue, Publisher, Section,
 };
 use crate::gradients::Gradients;
 
@@ -48,12 +48,12 @@ impl Trainer<'_> {
         start: Instant,
     ) -> Result<(), RunError> {
         let sizes = fs_err::read_dir(path).into_iter().flatten().flatten();
-        let told = Told {
+        let told = CheckpointResult {
             bytes: sizes
                 .filter_map(|file| Some(file.metadata().ok()?.len()))
                 .sum(),
             seconds: start.elapsed().as_secs_f64(),
-            ..Told::new(path, tag, hook)
+            ..CheckpointResult::new(path, tag, hook)
         };
         let result = self.tell(Point::AfterLoadCheckpoint, &told);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
@@ -66,7 +66,7 @@ impl Trainer<'_> {
         let restored = self.restore_tensors(content);
         restored.map_err(|error| RunError::task("restoring a checkpoint", &self.view, error))?;
         self.restore_optimizer(content)?;
-        let Header {
+        let CheckpointHeader {
             progress,
             metrics,
             measured,
@@ -101,7 +101,7 @@ impl Trainer<'_> {
     }
 
     /// Restores the training settings that hooks have changed; all others follow the manifest.
-    fn restore_settings(&mut self, settings: &Settings) {
+    fn restore_settings(&mut self, settings: &ChangedSettings) {
         let mut groups = self.shared.groups.borrow_mut();
         groups.set_momentum(None);
         for (name, momentum) in &settings.momenta {
@@ -203,7 +203,7 @@ impl Trainer<'_> {
         }
         // A hook that no longer exists gets an index that no hook has.
         let owner = |hook: &str| self.shared.hook_index(hook).unwrap_or(usize::MAX);
-        let json = |value: &serde_json::value::RawValue| Value::Json(value.get().into());
+        let json = |value: &serde_json::value::RawValue| ValueContent::Json(value.get().into());
         for value in &content.header.values {
             let PublishedValue {
                 name, hook, keep, ..
@@ -212,7 +212,7 @@ impl Trainer<'_> {
         }
         for Publisher { name, hook, keep } in &content.header.publishers {
             if let Some(tensor) = content.tensor(&Section::Published.full_name(name)) {
-                let tensor = Value::Tensor(tensor.clone());
+                let tensor = ValueContent::Tensor(tensor.clone());
                 values.set(name, keep.keep(), owner(hook), tensor);
             }
         }
@@ -222,7 +222,7 @@ impl Trainer<'_> {
             entries.set(name, Keep::Checkpoint, usize::MAX, json(value));
         }
         for (name, tensor) in content.under(Section::Extra) {
-            let tensor = Value::Tensor(tensor.clone());
+            let tensor = ValueContent::Tensor(tensor.clone());
             entries.set(name, Keep::Checkpoint, usize::MAX, tensor);
         }
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::resumption::Resume;
 use super::{RunError, Trainer};
-use crate::checkpoint::{HookRecord, Stage};
+use crate::checkpoint::{HookRecord, TrainingStage};
 
 impl<'run> Trainer<'run> {
     /// Makes the run resume from a checkpoint.
@@ -59,7 +59,7 @@ impl<'run> Trainer<'run> {
         let start = Instant::now();
         self.restore(&resume.checkpoint)?;
         if self.resumption.is_changed
-            && self.position.stage == Stage::Epoch
+            && self.position.stage == TrainingStage::Epoch
             && self.position.trained >= batches
         {
             // The epoch has become shorter than the part of it that is done.
@@ -67,12 +67,12 @@ impl<'run> Trainer<'run> {
             self.position.begun = None;
             self.view.batch = 0;
             self.view.epoch += 1;
-            self.position.stage = Stage::Validation;
+            self.position.stage = TrainingStage::Validation;
         }
         // So may the update in progress.
         self.update.batches.end = self.update.batches.end.min(batches);
         let is_over = self.view.epoch > 0 && self.view.epoch >= self.plan.epochs;
-        if self.position.stage == Stage::Epoch
+        if self.position.stage == TrainingStage::Epoch
             && self.position.trained == 0
             && self.position.begun.is_none()
             && is_over

@@ -8,18 +8,19 @@ use sconce_plugin_api::abi::{CheckpointAbi, TextAbi};
 use sconce_plugin_api::{Keep, Point};
 use serde_json::value::RawValue;
 
-use super::manner::{Extent, FAILED, Manner, Told};
+use super::manner::{CheckpointExtent, CheckpointResult, FAILED, Manner};
 use super::tensor_result::TensorResult;
 use super::update::Midst;
 use super::{RunError, Trainer};
-use crate::bridge::Value;
+use crate::bridge::ValueContent;
 use crate::checkpoint::{
-    Accumulation, Checkpoint, Error, FORMAT, FORMAT_WITH_MEASURED, Facts, Files, Header,
-    HookRecord, Lifetime, Progress, PublishedValue, Publisher, Section, Settings,
+    Accumulation, ChangedSettings, Checkpoint, CheckpointError, CheckpointHeader, FORMAT,
+    FORMAT_WITH_MEASURED, Facts, Files, HookRecord, Lifetime, Progress, PublishedValue, Publisher,
+    Section,
 };
 use crate::dispatch::{HookFault, Payload};
 use crate::exact::Exact;
-use crate::optim::Group;
+use crate::optim::ParameterGroup;
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
 
@@ -36,7 +37,7 @@ impl Trainer<'_> {
         self.settle()?;
         let path = store.path_of(tag);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
-        let mut told = Told::new(&path, tag, hook);
+        let mut told = CheckpointResult::new(&path, tag, hook);
         self.tell(Point::BeforeSaveCheckpoint, &told)?;
         let start = Instant::now();
         let states = self.hooks.save_states(self.shared)?;
@@ -72,16 +73,16 @@ impl Trainer<'_> {
         }
         let is_exact = self.update.midst == Midst::Between && !self.evaluation.is_under_way;
         let path = store.path_of(FAILED);
-        let mut told = Told::new(&path, FAILED, "");
+        let mut told = CheckpointResult::new(&path, FAILED, "");
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         faults.extend(self.tell_every(Point::BeforeSaveCheckpoint, &told));
         let start = Instant::now();
         let (states, failed) = self.hooks.save_states_of_all(self.shared);
         faults.extend(failed);
         // The task's own failure is reported already; a second one while copying adds nothing.
-        if let Ok(files) = self.files(FAILED, states, is_exact, Extent::Whole) {
+        if let Ok(files) = self.files(FAILED, states, is_exact, CheckpointExtent::Whole) {
             let written = files.and_then(|files| store.write(&files));
-            self.note(&written, FAILED, &path, Extent::Whole);
+            self.note(&written, FAILED, &path, CheckpointExtent::Whole);
             told.seconds = start.elapsed().as_secs_f64();
             let error = written.as_ref().err().map(ToString::to_string);
             told.bytes = written.unwrap_or(0);
@@ -98,25 +99,25 @@ impl Trainer<'_> {
         tag: &str,
         states: Vec<Option<Vec<u8>>>,
         exact: bool,
-        extent: Extent,
-    ) -> Result<Result<Files, Error>, RunError> {
+        extent: CheckpointExtent,
+    ) -> Result<Result<Files, CheckpointError>, RunError> {
         let content = self.content(tag, states, exact);
         let content =
             content.map_err(|error| RunError::task("taking a checkpoint", &self.view, error))?;
         let files = Files::of(&content);
         Ok(files.map(|files| match extent {
-            Extent::Whole => files,
-            Extent::Parameters => files.parameters_alone(),
+            CheckpointExtent::Whole => files,
+            CheckpointExtent::Parameters => files.parameters_alone(),
         }))
     }
 
     /// Records what has been written, or warns the user that writing failed.
     pub(super) fn note(
         &mut self,
-        written: &Result<u64, Error>,
+        written: &Result<u64, CheckpointError>,
         tag: &str,
         path: &Path,
-        extent: Extent,
+        extent: CheckpointExtent,
     ) {
         match written {
             Ok(_) => self.saved(path, extent),
@@ -127,8 +128,8 @@ impl Trainer<'_> {
         }
     }
 
-    fn saved(&mut self, path: &Path, extent: Extent) {
-        if extent == Extent::Whole {
+    fn saved(&mut self, path: &Path, extent: CheckpointExtent) {
+        if extent == CheckpointExtent::Whole {
             self.saver.last_checkpoint = Some(path.to_owned());
             self.shared.trail.set_checkpoint(&path.to_string_lossy());
         }
@@ -138,14 +139,22 @@ impl Trainer<'_> {
     }
 
     /// Calls a mount point with a checkpoint's payload.
-    pub(super) fn tell(&mut self, point: Point, told: &Told<'_>) -> Result<(), RunError> {
+    pub(super) fn tell(
+        &mut self,
+        point: Point,
+        told: &CheckpointResult<'_>,
+    ) -> Result<(), RunError> {
         let path = told.path.to_string_lossy();
         let payload = payload(&path, told);
         self.call_with(point, Payload::Checkpoint(&payload))
     }
 
     /// Calls a checkpoint's mount point for every hook, even if others fail.
-    pub(super) fn tell_every(&mut self, point: Point, told: &Told<'_>) -> Vec<HookFault> {
+    pub(super) fn tell_every(
+        &mut self,
+        point: Point,
+        told: &CheckpointResult<'_>,
+    ) -> Vec<HookFault> {
         let path = told.path.to_string_lossy();
         let payload = payload(&path, told);
         let payload = Payload::Checkpoint(&payload);
@@ -163,13 +172,15 @@ impl Trainer<'_> {
         let mut extra = Vec::new();
         for (name, _, value) in self.shared.checkpoint_entries.of_kind(Keep::Checkpoint) {
             match value {
-                Value::Json(text) => extra.push((name.into_string(), raw(&text)?)),
-                Value::Tensor(tensor) => tensors.push((Section::Extra.full_name(&name), tensor)),
+                ValueContent::Json(text) => extra.push((name.into_string(), raw(&text)?)),
+                ValueContent::Tensor(tensor) => {
+                    tensors.push((Section::Extra.full_name(&name), tensor))
+                }
             }
         }
         let groups = self.shared.groups.borrow();
         let measured = self.measured_set();
-        let header = Header {
+        let header = CheckpointHeader {
             format: match measured {
                 None => FORMAT,
                 Some(_) => FORMAT_WITH_MEASURED,
@@ -257,13 +268,13 @@ impl Trainer<'_> {
             for (name, owner, value) in self.shared.values.of_kind(keep.keep()) {
                 let hook = self.shared.name_of(owner);
                 match value {
-                    Value::Json(text) => values.push(PublishedValue {
+                    ValueContent::Json(text) => values.push(PublishedValue {
                         value: raw(&text)?,
                         name: name.into_string(),
                         hook,
                         keep,
                     }),
-                    Value::Tensor(tensor) => {
+                    ValueContent::Tensor(tensor) => {
                         let real = self.sets.swapped.as_ref().and_then(|s| s.published(&name));
                         let tensor = real.cloned().unwrap_or(tensor);
                         tensors.push((Section::Published.full_name(&name), tensor));
@@ -292,16 +303,17 @@ impl Trainer<'_> {
     }
 
     /// The training settings that hooks have changed.
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> ChangedSettings {
         let groups = self.shared.groups.borrow();
-        let momentum = |group: &Group| Some((group.name.to_string(), Exact(group.momentum?)));
+        let momentum =
+            |group: &ParameterGroup| Some((group.name.to_string(), Exact(group.momentum?)));
         let parameters = self.task.parameters().iter();
         let shares = parameters.map(|entry| (entry.name().to_owned(), Exact(entry.share())));
         let accumulation = |batches| Accumulation {
             batches,
             update: (self.update.batches.start, self.update.batches.end),
         };
-        Settings {
+        ChangedSettings {
             momenta: groups.iter().filter_map(momentum).collect(),
             shares: shares
                 .filter(|(_, share)| (share.0 - 1.0).abs() > 0.0)
@@ -321,7 +333,7 @@ impl Trainer<'_> {
     }
 }
 
-fn payload(path: &str, told: &Told<'_>) -> CheckpointAbi {
+fn payload(path: &str, told: &CheckpointResult<'_>) -> CheckpointAbi {
     CheckpointAbi {
         path: TextAbi::new(path),
         tag: TextAbi::new(told.tag),

@@ -6,7 +6,7 @@ use sconce_plugin_api::ext::Asked;
 use super::manner::Manner;
 use super::profile::PassTimes;
 use super::{RunError, Trainer};
-use crate::dispatch::Moment;
+use crate::dispatch::LifeEvent;
 
 impl Trainer<'_> {
     /// Serves the requests made at the current mount point, in order.
@@ -104,7 +104,7 @@ impl Trainer<'_> {
 
     /// Reports a request that can't be served as a fault of its hook, subject to the hook's policy.
     pub(super) fn blame(&mut self, hook: &str, message: &str) -> Result<(), RunError> {
-        let moment = Moment::of(&self.view);
+        let moment = LifeEvent::of(&self.view);
         let fault = self.hooks.blame(hook, moment, message, self.shared);
         fault.map_err(RunError::Hook)
     }

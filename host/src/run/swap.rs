@@ -3,7 +3,7 @@
 use safetensors::View;
 use sconce_plugin_api::Point;
 
-use super::swapped::{Pair, Swapped};
+use super::swapped::{Swapped, SwappedTensor};
 use super::{RunError, Trainer};
 use crate::checkpoint::Weights;
 
@@ -35,7 +35,7 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    pub(super) fn pairs(&self, set: &str) -> Result<Vec<Pair>, String> {
+    pub(super) fn pairs(&self, set: &str) -> Result<Vec<SwappedTensor>, String> {
         let mut pairs = Vec::new();
         for parameter in self.task.parameters().iter() {
             let name = format!("{set}/{}", parameter.name());
@@ -52,7 +52,7 @@ impl Trainer<'_> {
                     tensor.dims()
                 ));
             }
-            pairs.push(Pair {
+            pairs.push(SwappedTensor {
                 name: parameter.name().to_owned(),
                 parameter: tensor.clone(),
                 published,
@@ -77,7 +77,7 @@ impl Trainer<'_> {
     pub(super) fn measured_weights(&self) -> Option<Weights> {
         let set = self.sets.measured.clone()?;
         let pairs = self.pairs(&set).ok()?;
-        let differs = |pair: &Pair| pair.parameter.data() != pair.published.data();
+        let differs = |pair: &SwappedTensor| pair.parameter.data() != pair.published.data();
         if !pairs.iter().any(differs) {
             return None;
         }

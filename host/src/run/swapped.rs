@@ -9,10 +9,10 @@ use super::tensor_result::TensorResult;
 pub(super) struct Swapped {
     pub(super) set: String,
     pub(super) hook: String,
-    pub(super) pairs: Vec<Pair>,
+    pub(super) pairs: Vec<SwappedTensor>,
 }
 
-pub(super) struct Pair {
+pub(super) struct SwappedTensor {
     pub(super) name: String,
     pub(super) parameter: Tensor,
     pub(super) published: Tensor,

@@ -10,7 +10,7 @@ use super::iteration::MicroBatch;
 use super::profile::PassTimes;
 use super::update::Midst;
 use super::{RunError, Trainer};
-use crate::checkpoint::{EpochStart, Stage};
+use crate::checkpoint::{EpochStart, TrainingStage};
 use crate::data::{Dataset, Loader, order};
 
 impl Trainer<'_> {
@@ -46,21 +46,21 @@ impl Trainer<'_> {
 
     /// Runs the initial validation, if configured and not done yet.
     fn begin(&mut self) -> Result<(), RunError> {
-        if self.position.stage != Stage::Start || self.shared.requests.stops() {
+        if self.position.stage != TrainingStage::Start || self.shared.requests.stops() {
             return Ok(());
         }
         if self.plan.initial_validation {
             self.validate(true)?;
         }
-        self.position.stage = Stage::Epoch;
+        self.position.stage = TrainingStage::Epoch;
         Ok(())
     }
 
     /// Whether there is something left to train, or to validate after a rollback or a resume.
     fn goes_on(&self) -> bool {
         let is_left = match self.position.stage {
-            Stage::Start | Stage::Epoch => self.view.epoch < self.plan.epochs,
-            Stage::Validation | Stage::Cycle => true,
+            TrainingStage::Start | TrainingStage::Epoch => self.view.epoch < self.plan.epochs,
+            TrainingStage::Validation | TrainingStage::Cycle => true,
         };
         is_left && !self.shared.requests.stops()
     }
@@ -70,8 +70,8 @@ impl Trainer<'_> {
     fn cycle(&mut self, data: &Arc<dyn Dataset>, batches: u64) -> Result<(), RunError> {
         self.begin()?;
         match self.position.stage {
-            Stage::Start | Stage::Epoch => self.epoch(data, batches)?,
-            Stage::Validation | Stage::Cycle => {
+            TrainingStage::Start | TrainingStage::Epoch => self.epoch(data, batches)?,
+            TrainingStage::Validation | TrainingStage::Cycle => {
                 // The epoch was finished before a rollback or a resume.
                 self.view.batch = batches;
                 self.view.batches = batches;
@@ -80,14 +80,16 @@ impl Trainer<'_> {
         if self.is_left() {
             return Ok(());
         }
-        if self.position.stage == Stage::Validation && self.plan.validates_after(self.view.epoch) {
+        if self.position.stage == TrainingStage::Validation
+            && self.plan.validates_after(self.view.epoch)
+        {
             self.validate(false)?;
             self.grant()?;
             if self.is_interrupted()? {
                 return Ok(());
             }
         }
-        self.position.stage = Stage::Epoch;
+        self.position.stage = TrainingStage::Epoch;
         self.call(Point::AfterCycle)
     }
 
@@ -120,7 +122,7 @@ impl Trainer<'_> {
             return Ok(());
         }
         let order = order::training(self.plan.seed, self.view.epoch, data.len());
-        let cut = Cut {
+        let cut = EpochBatches {
             samples: order.len(),
             size: self.plan.batch_size,
         };
@@ -155,7 +157,7 @@ impl Trainer<'_> {
             self.position.trained = 0;
             self.update.batches = 0..0;
             self.position.begun = None;
-            self.position.stage = Stage::Validation;
+            self.position.stage = TrainingStage::Validation;
         }
         self.end_pass(Phase::Train)
     }
@@ -209,12 +211,12 @@ impl Trainer<'_> {
 
 /// Division of an epoch's samples into batches.
 #[derive(Clone, Copy)]
-struct Cut {
+struct EpochBatches {
     samples: usize,
     size: usize,
 }
 
-impl Cut {
+impl EpochBatches {
     /// Positions of these batches' samples in the epoch's order.
     fn samples_of(self, batches: Range<u64>) -> Range<usize> {
         let place = |batch: u64| self.samples.min((batch as usize).saturating_mul(self.size));
@@ -238,7 +240,7 @@ mod tests {
 
     #[test]
     fn an_update_has_its_batches_and_what_is_left_is_one_too() {
-        let cut = Cut {
+        let cut = EpochBatches {
             samples: 23,
             size: 5,
         };

@@ -17,8 +17,8 @@ use super::saver::Saver;
 use super::sets::Sets;
 use super::timing::Timing;
 use super::update::Update;
-use super::{Outcome, Plan, Report, RunError};
-use crate::bridge::Shared;
+use super::{RunError, RunOutcome, RunReport, TrainingPlan};
+use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::dispatch::{Dispatcher, HookFault, Payload};
 use crate::nn::ModuleInfo;
@@ -30,8 +30,8 @@ pub struct Trainer<'run> {
     pub(super) task: &'run mut dyn Task,
     pub(super) optimizer: &'run mut dyn Optimizer,
     pub(super) hooks: Dispatcher,
-    pub(super) shared: &'run Shared<'run>,
-    pub(super) plan: Plan,
+    pub(super) shared: &'run BridgeState<'run>,
+    pub(super) plan: TrainingPlan,
     /// Counters and other values that hooks read directly.
     pub(super) view: ViewAbi,
     /// Buffer for the values of the task's metrics.
@@ -58,8 +58,8 @@ impl<'run> Trainer<'run> {
         task: &'run mut dyn Task,
         optimizer: &'run mut dyn Optimizer,
         mut hooks: Dispatcher,
-        shared: &'run Shared<'run>,
-        plan: Plan,
+        shared: &'run BridgeState<'run>,
+        plan: TrainingPlan,
     ) -> Self {
         shared.set_groups(optimizer.groups());
         shared.has_momentum.set(optimizer.has_momentum());
@@ -122,19 +122,19 @@ impl<'run> Trainer<'run> {
     }
 
     /// Runs to the end. `after_run` is called for every hook, however the run ends.
-    pub fn run(self) -> Report {
+    pub fn run(self) -> RunReport {
         self.run_by(Self::body)
     }
 
     /// Evaluates the data of a phase without training.
-    pub fn evaluate_only(self, phase: Phase) -> Report {
+    pub fn evaluate_only(self, phase: Phase) -> RunReport {
         self.run_by(|trainer| {
             trainer.call(Point::BeforeRun)?;
             trainer.evaluate(phase, false)
         })
     }
 
-    fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), RunError>) -> Report {
+    fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), RunError>) -> RunReport {
         // Set once; a second run over the same state keeps the first one's facts.
         drop(self.shared.facts.set(self.facts()));
         if let Some(directory) = &self.saver.directory {
@@ -258,12 +258,12 @@ impl<'run> Trainer<'run> {
     }
 
     /// Calls `after_run` for every hook.
-    fn finish(&mut self, outcome: &Outcome) -> Vec<HookFault> {
+    fn finish(&mut self, outcome: &RunOutcome) -> Vec<HookFault> {
         let (kind, reason) = match outcome {
-            Outcome::Completed => (0, String::new()),
-            Outcome::Stopped { reason, .. } => (1, reason.clone()),
-            Outcome::Failed(error) => (2, error.to_string()),
-            Outcome::Interrupted(signal) => (3, signal.name().to_owned()),
+            RunOutcome::Completed => (0, String::new()),
+            RunOutcome::Stopped { reason, .. } => (1, reason.clone()),
+            RunOutcome::Failed(error) => (2, error.to_string()),
+            RunOutcome::Interrupted(signal) => (3, signal.name().to_owned()),
         };
         let payload = OutcomeAbi {
             kind,
@@ -274,23 +274,23 @@ impl<'run> Trainer<'run> {
         (self.hooks).call_every_with(Point::AfterRun, payload, &mut self.view, self.shared)
     }
 
-    fn outcome(&self, result: Result<(), RunError>) -> Outcome {
+    fn outcome(&self, result: Result<(), RunError>) -> RunOutcome {
         match (
             result,
             self.outside.interrupted_by,
             self.shared.requests.stop(),
         ) {
-            (Err(error), _, _) => Outcome::Failed(error),
-            (Ok(()), Some(signal), _) => Outcome::Interrupted(signal),
-            (Ok(()), None, Some(stop)) => Outcome::Stopped {
+            (Err(error), _, _) => RunOutcome::Failed(error),
+            (Ok(()), Some(signal), _) => RunOutcome::Interrupted(signal),
+            (Ok(()), None, Some(stop)) => RunOutcome::Stopped {
                 reason: stop.reason,
                 hook: stop.hook,
             },
-            (Ok(()), None, None) => Outcome::Completed,
+            (Ok(()), None, None) => RunOutcome::Completed,
         }
     }
 
-    fn report(self, outcome: Outcome, mut late_faults: Vec<HookFault>) -> Report {
+    fn report(self, outcome: RunOutcome, mut late_faults: Vec<HookFault>) -> RunReport {
         let divergence = self.divergence();
         let measured = self.measured_weights();
         late_faults.extend(self.hooks.close(self.shared));
@@ -302,7 +302,7 @@ impl<'run> Trainer<'run> {
                 .collect();
             (!metrics.is_empty()).then_some((phase, metrics))
         };
-        Report {
+        RunReport {
             outcome,
             divergence,
             late_faults,

@@ -5,45 +5,45 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use super::manner::Extent;
-use crate::checkpoint::{Error, Files, Store};
+use super::manner::CheckpointExtent;
+use crate::checkpoint::{CheckpointError, Files, Store};
 
 /// A checkpoint being written.
 pub(super) struct Writing {
     pub(super) tag: String,
     pub(super) hook: String,
     pub(super) path: PathBuf,
-    pub(super) extent: Extent,
-    pub(super) work: Work,
+    pub(super) extent: CheckpointExtent,
+    pub(super) work: WriteTask,
 }
 
-pub(super) enum Work {
-    UnderWay(JoinHandle<Written>),
+pub(super) enum WriteTask {
+    UnderWay(JoinHandle<WriteResult>),
     /// Already finished: no thread could be started, or there was nothing to write.
-    Over(Written),
+    Over(WriteResult),
 }
 
 /// The result of writing a checkpoint.
-pub(super) struct Written {
-    pub(super) result: Result<u64, Error>,
+pub(super) struct WriteResult {
+    pub(super) result: Result<u64, CheckpointError>,
     /// Duration, including the copying.
     pub(super) seconds: f64,
 }
 
-impl Written {
-    pub(super) fn of(store: &Store, files: &Files, start: Instant) -> Written {
-        Written {
+impl WriteResult {
+    pub(super) fn of(store: &Store, files: &Files, start: Instant) -> WriteResult {
+        WriteResult {
             result: store.write(files),
             seconds: start.elapsed().as_secs_f64(),
         }
     }
 }
 
-impl Work {
-    pub(super) fn begin(store: Store, files: Files, start: Instant) -> Work {
+impl WriteTask {
+    pub(super) fn begin(store: Store, files: Files, start: Instant) -> WriteTask {
         let (hand_over, work) = mpsc::channel::<(Store, Files)>();
-        let gone = |tag: String| Written {
-            result: Err(Error::Form {
+        let gone = |tag: String| WriteResult {
+            result: Err(CheckpointError::Form {
                 tag,
                 reason: "nobody has handed it over".to_owned(),
             }),
@@ -53,23 +53,25 @@ impl Work {
         let spawned = thread::Builder::new()
             .name("sconce-checkpoint".to_owned())
             .spawn(move || match work.recv() {
-                Ok((store, files)) => Written::of(&store, &files, start),
+                Ok((store, files)) => WriteResult::of(&store, &files, start),
                 Err(_) => gone(tag),
             });
         let Ok(thread) = spawned else {
-            return Work::Over(Written::of(&store, &files, start));
+            return WriteTask::Over(WriteResult::of(&store, &files, start));
         };
         match hand_over.send((store, files)) {
-            Ok(()) => Work::UnderWay(thread),
-            Err(mpsc::SendError((store, files))) => Work::Over(Written::of(&store, &files, start)),
+            Ok(()) => WriteTask::UnderWay(thread),
+            Err(mpsc::SendError((store, files))) => {
+                WriteTask::Over(WriteResult::of(&store, &files, start))
+            }
         }
     }
 
-    pub(super) fn end(self, tag: &str) -> Written {
+    pub(super) fn end(self, tag: &str) -> WriteResult {
         match self {
-            Work::Over(written) => written,
-            Work::UnderWay(thread) => thread.join().unwrap_or_else(|_| Written {
-                result: Err(Error::Form {
+            WriteTask::Over(written) => written,
+            WriteTask::UnderWay(thread) => thread.join().unwrap_or_else(|_| WriteResult {
+                result: Err(CheckpointError::Form {
                     tag: tag.to_owned(),
                     reason: "the thread that wrote it panicked".to_owned(),
                 }),

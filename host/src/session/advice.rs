@@ -10,13 +10,13 @@ use crate::dispatch::Unit;
 use crate::manifest::Manifest;
 use crate::nearest::nearest;
 use crate::optim::{Optimizer, OptimizerConfig};
-use crate::run::Plan;
+use crate::run::TrainingPlan;
 use crate::task::Task;
 
 /// All warnings of this kind.
 pub(super) fn advice(
     manifest: &Manifest,
-    plan: &Plan,
+    plan: &TrainingPlan,
     hooks: &[HookPlan],
     task: &dyn Task,
     optimizer: &dyn Optimizer,
@@ -59,7 +59,7 @@ fn what_it_does(hook: &HookPlan) -> String {
 /// A run that has not started.
 struct Run<'a> {
     manifest: &'a Manifest,
-    plan: &'a Plan,
+    plan: &'a TrainingPlan,
     task: &'a dyn Task,
     /// Number of batches in a training epoch.
     batches: u64,
@@ -78,7 +78,7 @@ impl Run<'_> {
     /// Numbers of batches, updates or epochs that exceed what is available.
     fn sizes(&self) -> Vec<Diagnostic> {
         let mut found = Vec::new();
-        let Plan {
+        let TrainingPlan {
             epochs,
             batch_size,
             accumulate,

@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Device};
 
-use super::Failure;
+use super::StartFailure;
 use super::mentioned::mentioned;
 use crate::data::Splits;
 use crate::diagnostic::Diagnostic;
@@ -23,7 +23,11 @@ pub trait TaskBuilder {
     /// # Errors
     ///
     /// If the task can't be created, with the reason.
-    fn build(&self, manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure>;
+    fn build(
+        &self,
+        manifest: &Manifest,
+        data: Option<Splits>,
+    ) -> Result<Box<dyn Task>, StartFailure>;
 }
 
 /// Builds the manifest's model over its data.
@@ -35,7 +39,11 @@ impl TaskBuilder for FromManifest {
         TaskSource::Manifest
     }
 
-    fn build(&self, manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure> {
+    fn build(
+        &self,
+        manifest: &Manifest,
+        data: Option<Splits>,
+    ) -> Result<Box<dyn Task>, StartFailure> {
         Ok(Box::new(build_task(manifest, data)?))
     }
 }
@@ -43,13 +51,17 @@ impl TaskBuilder for FromManifest {
 /// Builds the task with a function.
 impl<F> TaskBuilder for F
 where
-    F: Fn(&Manifest, Option<Splits>) -> Result<Box<dyn Task>, Failure>,
+    F: Fn(&Manifest, Option<Splits>) -> Result<Box<dyn Task>, StartFailure>,
 {
     fn source(&self) -> TaskSource {
         TaskSource::Program
     }
 
-    fn build(&self, manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure> {
+    fn build(
+        &self,
+        manifest: &Manifest,
+        data: Option<Splits>,
+    ) -> Result<Box<dyn Task>, StartFailure> {
         self(manifest, data)
     }
 }
@@ -63,7 +75,7 @@ pub fn task(
     tasks: &dyn TaskBuilder,
     manifest: &Manifest,
     data: Option<Splits>,
-) -> Result<Box<dyn Task>, Failure> {
+) -> Result<Box<dyn Task>, StartFailure> {
     let task = tasks.build(manifest, data)?;
     Ok(match manifest.train.data_limits() {
         Some(limits) => Box::new(Limited::new(task, limits)),
@@ -76,10 +88,10 @@ pub fn task(
 /// # Errors
 ///
 /// If there is no model or no data, or the model does not fit the data.
-pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervised, Failure> {
+pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervised, StartFailure> {
     let lacks = |key: &str| {
         let problem = format!("the manifest has no `{key}`");
-        Failure::usage(vec![Diagnostic::new(problem).at(manifest.place(""))])
+        StartFailure::usage(vec![Diagnostic::new(problem).at(manifest.place(""))])
     };
     let data = data.ok_or_else(|| lacks("data"))?;
     let model = manifest.model.as_ref().ok_or_else(|| lacks("model"))?;
@@ -98,7 +110,7 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
                 _ => mentioned(manifest, "model", &error.to_string()),
             };
             let problem = Diagnostic::new(error.to_string()).at(manifest.place(&path));
-            Failure::usage(vec![match model.meant_for(&inputs) {
+            StartFailure::usage(vec![match model.meant_for(&inputs) {
                 Some(hint) => problem.hint(hint),
                 None => problem,
             }])
@@ -106,11 +118,11 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
     let (loss, metrics) = (manifest.loss.as_ref(), manifest.metrics.as_deref());
     Supervised::with(Box::new(network), parameters, data, loss, metrics).map_err(|error| {
         let key = match &error {
-            task::Error::Loss(_) => "loss",
-            task::Error::Metric(_) => "metrics",
+            task::SupervisedError::Loss(_) => "loss",
+            task::SupervisedError::Metric(_) => "metrics",
         };
         let place = manifest.place(&mentioned(manifest, key, &error.to_string()));
-        Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
+        StartFailure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
     })
 }
 
@@ -123,7 +135,7 @@ pub fn build_task(manifest: &Manifest, data: Option<Splits>) -> Result<Supervise
 pub fn initial_weights(
     manifest: &Manifest,
     task: &dyn Task,
-) -> Result<Option<Diagnostic>, Failure> {
+) -> Result<Option<Diagnostic>, StartFailure> {
     let Some(config) = &manifest.weights else {
         return Ok(None);
     };
@@ -134,7 +146,7 @@ pub fn initial_weights(
         rename,
     } = config;
     let comparison = weights::load_renamed(file, task.parameters(), *strict, rename)
-        .map_err(|error| Failure::usage(vec![unfit(&error).at(place())]))?;
+        .map_err(|error| StartFailure::usage(vec![unfit(&error).at(place())]))?;
     if comparison.is_whole() {
         return Ok(None);
     }
@@ -143,14 +155,14 @@ pub fn initial_weights(
 }
 
 /// The error message for unusable weights, with hints about what to change in the manifest.
-fn unfit(error: &weights::Error) -> Diagnostic {
+fn unfit(error: &weights::WeightsError) -> Diagnostic {
     let problem = Diagnostic::new(error.to_string());
     let (comparison, else_hint) = match error {
-        weights::Error::Misfit { comparison, .. } => (
+        weights::WeightsError::Misfit { comparison, .. } => (
             comparison,
             "`\"strict\": false` in `weights` takes what fits and leaves the rest as it is initialised",
         ),
-        weights::Error::NothingFits { comparison, .. } => (
+        weights::WeightsError::NothingFits { comparison, .. } => (
             comparison,
             "`sconce summary` prints the model's names; `\"rename\": {\"module.\": \"\"}` in `weights` \
              takes a prefix away",
@@ -173,9 +185,9 @@ fn unfit(error: &weights::Error) -> Diagnostic {
 pub fn optimizer(
     manifest: &Manifest,
     parameters: &Parameters,
-) -> Result<Box<dyn Optimizer>, Failure> {
+) -> Result<Box<dyn Optimizer>, StartFailure> {
     manifest.optimizer.build(parameters).map_err(|error| {
         let place = manifest.place(&mentioned(manifest, "optimizer", &error.to_string()));
-        Failure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
+        StartFailure::usage(vec![Diagnostic::new(error.to_string()).at(place)])
     })
 }

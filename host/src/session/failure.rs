@@ -5,55 +5,55 @@ use crate::{data, exit, parameters};
 
 /// Problems that prevent a run from starting.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct StartFailure {
     /// The exit code of the first problem.
     pub code: u8,
     /// All problems.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Failure {
+impl StartFailure {
     /// A failure without problems yet.
-    pub(super) fn none() -> Failure {
-        Failure {
+    pub(super) fn none() -> StartFailure {
+        StartFailure {
             code: exit::DONE,
             diagnostics: Vec::new(),
         }
     }
 
     /// Problems with the manifest, the data or the command line.
-    pub fn usage(diagnostics: Vec<Diagnostic>) -> Failure {
-        Failure {
+    pub fn usage(diagnostics: Vec<Diagnostic>) -> StartFailure {
+        StartFailure {
             code: exit::USAGE,
             diagnostics,
         }
     }
 
     /// Problems with plugins.
-    pub fn plugin(diagnostics: Vec<Diagnostic>) -> Failure {
-        Failure {
+    pub fn plugin(diagnostics: Vec<Diagnostic>) -> StartFailure {
+        StartFailure {
             code: exit::PLUGIN,
             diagnostics,
         }
     }
 
     /// Problems with writing a command's results.
-    pub fn results(diagnostics: Vec<Diagnostic>) -> Failure {
-        Failure {
+    pub fn results(diagnostics: Vec<Diagnostic>) -> StartFailure {
+        StartFailure {
             code: exit::TRAINING,
             diagnostics,
         }
     }
 
     /// The task can't be created.
-    pub fn task(error: impl std::fmt::Display) -> Failure {
-        Failure::usage(vec![Diagnostic::new(format!(
+    pub fn task(error: impl std::fmt::Display) -> StartFailure {
+        StartFailure::usage(vec![Diagnostic::new(format!(
             "the task can't be made: {error}"
         ))])
     }
 
     /// Combines the problems of two failures, with the first one's exit code.
-    pub(super) fn and(mut self, other: Failure) -> Failure {
+    pub(super) fn and(mut self, other: StartFailure) -> StartFailure {
         if self.code == exit::DONE {
             self.code = other.code;
         }
@@ -62,26 +62,26 @@ impl Failure {
     }
 }
 
-impl From<candle_core::Error> for Failure {
-    fn from(error: candle_core::Error) -> Failure {
-        Failure::task(error)
+impl From<candle_core::Error> for StartFailure {
+    fn from(error: candle_core::Error) -> StartFailure {
+        StartFailure::task(error)
     }
 }
 
-impl From<parameters::Error> for Failure {
-    fn from(error: parameters::Error) -> Failure {
-        Failure::task(error)
+impl From<parameters::ParametersError> for StartFailure {
+    fn from(error: parameters::ParametersError) -> StartFailure {
+        StartFailure::task(error)
     }
 }
 
-impl From<data::Error> for Failure {
-    fn from(error: data::Error) -> Failure {
-        Failure::task(error)
+impl From<data::DataError> for StartFailure {
+    fn from(error: data::DataError) -> StartFailure {
+        StartFailure::task(error)
     }
 }
 
-impl From<serde_json::Error> for Failure {
-    fn from(error: serde_json::Error) -> Failure {
-        Failure::task(format!("its configuration in `task`: {error}"))
+impl From<serde_json::Error> for StartFailure {
+    fn from(error: serde_json::Error) -> StartFailure {
+        StartFailure::task(format!("its configuration in `task`: {error}"))
     }
 }

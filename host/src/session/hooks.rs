@@ -11,23 +11,23 @@ use sconce_plugin_api::metadata::HookMetadata;
 use sconce_plugin_api::{Point, Priority};
 use serde_json::Value;
 
-use super::Failure;
-use crate::bridge::{self, Shared};
+use super::StartFailure;
+use crate::bridge::{self, BridgeState};
 use crate::diagnostic::Diagnostic;
-use crate::dispatch::{Hook, HookFault, HookSpec, Moment};
-use crate::faults::{Entry, Suspect};
-use crate::manifest::problem::Problem;
+use crate::dispatch::{HookFault, HookSpec, LifeEvent, LoadedHook};
+use crate::faults::{PluginFunction, Suspect};
+use crate::manifest::problem::ManifestProblem;
 use crate::manifest::schema_check::Checker;
 use crate::manifest::{ENTRY_KEYS, HookEntry, Manifest, json_path};
 use crate::plugin::catalogue;
-use crate::plugin::copy::{self, Source};
+use crate::plugin::copy::{self, LoadableFile};
 use crate::plugin::entry_error::EntryError;
-use crate::plugin::instance::Instance;
+use crate::plugin::instance::HookInstance;
 use crate::plugin::library::Library;
-use crate::plugin::resolve::{Request, Resolved, is_missing, resolve};
+use crate::plugin::resolve::{HookOrigin, Resolved, is_missing, resolve};
 use crate::plugin::search::{self, Inventory};
 use crate::plugin::trial::{self, Candidate};
-use crate::plugin::{Cause, Refusal};
+use crate::plugin::{Cause, PluginRefusal};
 
 /// A hook of the manifest with its opened library, not yet created.
 pub struct HookPlan {
@@ -82,7 +82,7 @@ fn inventory(manifest: &Manifest, directories: &[PathBuf]) -> Inventory {
 /// The manifest's hooks with the plugins that provide them, and the files to load.
 #[derive(Default)]
 pub struct FoundHooks {
-    hooks: Vec<(usize, Resolved, Source)>,
+    hooks: Vec<(usize, Resolved, LoadableFile)>,
     /// Warnings for the user.
     warnings: Vec<Diagnostic>,
 }
@@ -93,7 +93,10 @@ pub struct FoundHooks {
 /// # Errors
 ///
 /// All problems of all entries. While an entry can't be resolved, no plugin code runs anywhere.
-pub fn find_hooks(manifest: &Manifest, directories: &[PathBuf]) -> Result<FoundHooks, Failure> {
+pub fn find_hooks(
+    manifest: &Manifest,
+    directories: &[PathBuf],
+) -> Result<FoundHooks, StartFailure> {
     if manifest.hooks.is_empty() {
         return Ok(FoundHooks::default());
     }
@@ -109,7 +112,7 @@ pub fn find_hooks(manifest: &Manifest, directories: &[PathBuf]) -> Result<FoundH
     }
     if !problems.is_empty() {
         problems.extend(inventory.problems);
-        return Err(Failure::plugin(problems));
+        return Err(StartFailure::plugin(problems));
     }
     let mut warnings: Vec<Diagnostic> = inventory.problems.into_iter().map(as_warning).collect();
     let sources = sources(&found, manifest, &mut warnings)?;
@@ -131,16 +134,16 @@ pub fn plan_hooks(
     manifest: &Manifest,
     found: FoundHooks,
     warnings: &mut Vec<Diagnostic>,
-) -> Result<Vec<HookPlan>, Failure> {
+) -> Result<Vec<HookPlan>, StartFailure> {
     warnings.extend(found.warnings);
     let mut plans = Vec::new();
-    let mut failure = Failure::none();
+    let mut failure = StartFailure::none();
     let mut opened = OpenedLibraries::default();
     let entries = manifest.hooks.iter().zip(found.hooks);
     for (entry, (index, resolved, source)) in entries {
-        let refused = |refusal: Refusal| {
+        let refused = |refusal: PluginRefusal| {
             let json_path = format!("hooks[{index}]");
-            Failure::plugin(vec![placed(refusal.diagnostic(), manifest, &json_path)])
+            StartFailure::plugin(vec![placed(refusal.diagnostic(), manifest, &json_path)])
         };
         let library = opened.open(&resolved, &source, warnings);
         let library = library.map_err(refused);
@@ -162,10 +165,10 @@ fn sources(
     found: &[(usize, Resolved)],
     manifest: &Manifest,
     warnings: &mut Vec<Diagnostic>,
-) -> Result<Vec<Source>, Failure> {
+) -> Result<Vec<LoadableFile>, StartFailure> {
     let mut problems = Vec::new();
     let mut sources = Vec::new();
-    let place = |refusal: Refusal, index: usize| {
+    let place = |refusal: PluginRefusal, index: usize| {
         placed(refusal.diagnostic(), manifest, &format!("hooks[{index}]"))
     };
     for (index, resolved) in found {
@@ -175,7 +178,7 @@ fn sources(
         }
     }
     if !problems.is_empty() {
-        return Err(Failure::plugin(problems));
+        return Err(StartFailure::plugin(problems));
     }
     let mut known: Vec<Diagnostic> = sources
         .iter()
@@ -195,18 +198,21 @@ fn sources(
     for (index, resolved) in found {
         if let Some(fault) = verdicts.faults.get(resolved.plugin.sha256()) {
             let cause = Cause::Trial(fault.clone());
-            problems.push(place(Refusal::new(&resolved.plugin.path, cause), *index));
+            problems.push(place(
+                PluginRefusal::new(&resolved.plugin.path, cause),
+                *index,
+            ));
         }
     }
     if problems.is_empty() {
         Ok(sources)
     } else {
-        Err(Failure::plugin(problems))
+        Err(StartFailure::plugin(problems))
     }
 }
 
-fn request(entry: &HookEntry) -> Request {
-    Request {
+fn request(entry: &HookEntry) -> HookOrigin {
+    HookOrigin {
         hook: entry.hook.clone(),
         library: entry.library.clone(),
         sha256: entry.sha256.clone(),
@@ -230,11 +236,11 @@ fn placed(problem: Diagnostic, manifest: &Manifest, json_path: &str) -> Diagnost
 /// one plugin.
 #[derive(Default)]
 struct OpenedLibraries {
-    by_file: BTreeMap<PathBuf, Opened>,
+    by_file: BTreeMap<PathBuf, OpenedLibrary>,
 }
 
 /// An opened library.
-struct Opened {
+struct OpenedLibrary {
     library: Library,
     description: Value,
     /// The file it was loaded from.
@@ -248,9 +254,9 @@ impl OpenedLibraries {
     fn open(
         &mut self,
         resolved: &Resolved,
-        source: &Source,
+        source: &LoadableFile,
         warnings: &mut Vec<Diagnostic>,
-    ) -> Result<&mut Opened, Refusal> {
+    ) -> Result<&mut OpenedLibrary, PluginRefusal> {
         match self.by_file.entry(source.file.clone()) {
             MapEntry::Occupied(known) => Ok(known.into_mut()),
             MapEntry::Vacant(place) => {
@@ -259,7 +265,7 @@ impl OpenedLibraries {
                 let (description, changes) = library.describe_watched();
                 warnings.extend(changes.iter().map(Diagnostic::warning));
                 let description = description?;
-                Ok(place.insert(Opened {
+                Ok(place.insert(OpenedLibrary {
                     library,
                     description,
                     file: source.file.clone(),
@@ -270,9 +276,9 @@ impl OpenedLibraries {
     }
 }
 
-impl Opened {
+impl OpenedLibrary {
     /// Problems of a hook's configuration under its schema.
-    fn problems(&mut self, config: &Value, hook: &HookMetadata) -> Vec<Problem> {
+    fn problems(&mut self, config: &Value, hook: &HookMetadata) -> Vec<ManifestProblem> {
         if !self.checks.contains_key(&hook.name) {
             let Some(schema) = catalogue::config_schema(&self.description, hook) else {
                 return Vec::new();
@@ -288,10 +294,10 @@ fn plan(
     index: usize,
     entry: &HookEntry,
     resolved: &Resolved,
-    opened: &mut Opened,
+    opened: &mut OpenedLibrary,
     manifest: &Manifest,
     warnings: &mut Vec<Diagnostic>,
-) -> Result<HookPlan, Failure> {
+) -> Result<HookPlan, StartFailure> {
     let json_path = format!("hooks[{index}]");
     let config = Value::Object(entry.config.clone());
     let found = opened.problems(&config, &resolved.hook);
@@ -305,7 +311,7 @@ fn plan(
         None
     });
     if !problems.is_empty() {
-        return Err(Failure::usage(problems));
+        return Err(StartFailure::usage(problems));
     }
     let schema = catalogue::config_schema(&opened.description, &resolved.hook).cloned();
     let (points, unknown) = known_points(&resolved.hook);
@@ -354,7 +360,12 @@ fn plan(
 }
 
 /// A problem of a hook's configuration, with its place in the manifest.
-fn told(problem: Problem, hook: &HookMetadata, manifest: &Manifest, json_path: &str) -> Diagnostic {
+fn told(
+    problem: ManifestProblem,
+    hook: &HookMetadata,
+    manifest: &Manifest,
+    json_path: &str,
+) -> Diagnostic {
     let path = json_path::below(&format!("{json_path}.config"), &problem.path);
     let place = if problem.is_key {
         manifest.source.key_place(&path)
@@ -404,8 +415,8 @@ pub fn create_hooks(
     plans: Vec<HookPlan>,
     manifest: &Manifest,
     directory: &Path,
-    shared: &Shared<'_>,
-) -> Result<Vec<Hook>, Failure> {
+    shared: &BridgeState<'_>,
+) -> Result<Vec<LoadedHook>, StartFailure> {
     let resolved = manifest.resolved().to_string();
     let directory = directory.to_string_lossy().into_owned();
     let mut hooks = Vec::new();
@@ -421,13 +432,13 @@ pub fn create_hooks(
             seed: manifest.seed,
         };
         let config = plan.config.to_string();
-        let create = || Instance::create(&plan.library, &plan.kind, &config, &setup);
-        match shared.trail.around(index, Entry::New, create) {
+        let create = || HookInstance::create(&plan.library, &plan.kind, &config, &setup);
+        match shared.trail.around(index, PluginFunction::New, create) {
             Ok(instance) => {
                 let left_out = shared.requests.take_left_out();
                 let mut spec = plan.spec;
                 spec.points.retain(|point| !left_out.contains(point));
-                hooks.push(Hook::new(spec, instance));
+                hooks.push(LoadedHook::new(spec, instance));
             }
             Err(error) => problems.push(not_created(&plan, error, manifest)),
         }
@@ -435,7 +446,7 @@ pub fn create_hooks(
     if problems.is_empty() {
         Ok(hooks)
     } else {
-        Err(Failure::plugin(problems))
+        Err(StartFailure::plugin(problems))
     }
 }
 
@@ -451,6 +462,6 @@ pub(super) fn not_created(plan: &HookPlan, error: EntryError, manifest: &Manifes
         let message = format!("the configuration of `{}`: {message}", plan.kind);
         return Diagnostic::new(message).at(manifest.place(&path));
     }
-    let fault = HookFault::new(Some(&plan.spec), Moment::Create, error);
+    let fault = HookFault::new(Some(&plan.spec), LifeEvent::Create, error);
     Diagnostic::new(fault.to_string()).at(manifest.place(&plan.json_path))
 }

@@ -20,7 +20,7 @@ pub(super) struct Lock {
 
 /// The reason why a lock can't be taken.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum LockRefusal {
     /// Another process holds it.
     Held(Holder),
     /// A system error.
@@ -59,27 +59,29 @@ impl Lock {
     }
 
     /// Takes the lock of a directory. The lock of a dead process is taken over silently.
-    pub(super) fn take(directory: &Path) -> Result<Lock, Refusal> {
+    pub(super) fn take(directory: &Path) -> Result<Lock, LockRefusal> {
         let path = directory.join(NAME);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(&path).map_err(|error| {
             let text = format!("{}: {error}", path.display());
-            Refusal::System(io::Error::new(error.kind(), text))
+            LockRefusal::System(io::Error::new(error.kind(), text))
         })?;
         let me = Holder::present();
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Refusal::Held(Holder::read(&mut file))),
+            Err(TryLockError::WouldBlock) => {
+                return Err(LockRefusal::Held(Holder::read(&mut file)));
+            }
             // On a file system without locks, the text has to decide.
             Err(TryLockError::Error(_)) => {
                 let holder = Holder::read(&mut file);
                 if holder.is_alive_beside(&me) {
-                    return Err(Refusal::Held(holder));
+                    return Err(LockRefusal::Held(holder));
                 }
             }
         }
-        me.write(&mut file).map_err(Refusal::System)?;
+        me.write(&mut file).map_err(LockRefusal::System)?;
         Ok(Lock { _file: file })
     }
 }

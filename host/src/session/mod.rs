@@ -25,7 +25,7 @@
 //! - `sconce check` does not lock the directory, and replaces the last step by [`rehearse`].
 //!
 //! **States**: a manifest file becomes [`Checked`], then [`Foreseen`], then created hooks; each step reports
-//! all problems that it finds as one [`Failure`].
+//! all problems that it finds as one [`StartFailure`].
 
 mod advice;
 mod build;
@@ -42,7 +42,7 @@ mod selection;
 
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
 pub use changes::{changes, data_changes};
-pub use failure::Failure;
+pub use failure::StartFailure;
 pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, plan_hooks};
 pub use output::{Output, is_in_use};
 pub use references::check_references;
@@ -55,7 +55,7 @@ use crate::data::{self, Splits};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
 use crate::optim::Optimizer;
-use crate::run::Plan;
+use crate::run::TrainingPlan;
 use crate::task::Task;
 
 /// A manifest with everything it refers to, found and checked; nothing has been created yet.
@@ -82,9 +82,11 @@ pub fn check(
     plugins: &[PathBuf],
     selection: &Selection,
     tasks: TaskSource,
-) -> Result<Checked, Failure> {
-    let mut manifest = manifest::load(file, overlay, tasks).map_err(Failure::usage)?;
-    selection.apply(&mut manifest).map_err(Failure::usage)?;
+) -> Result<Checked, StartFailure> {
+    let mut manifest = manifest::load(file, overlay, tasks).map_err(StartFailure::usage)?;
+    selection
+        .apply(&mut manifest)
+        .map_err(StartFailure::usage)?;
     let mut warnings = Vec::new();
     // Plugins are inspected, and tried in another process, while the data is being read; their code runs in
     // this process only after both are done.
@@ -110,7 +112,7 @@ pub fn check(
         }),
         (hooks, data) => {
             let failures = [hooks.err(), data.err()].into_iter().flatten();
-            Err(failures.fold(Failure::none(), Failure::and))
+            Err(failures.fold(StartFailure::none(), StartFailure::and))
         }
     }
 }
@@ -120,7 +122,7 @@ pub fn check(
 /// # Errors
 ///
 /// If the data can't be loaded.
-pub fn read_data(manifest: &Manifest) -> Result<Option<Splits>, Failure> {
+pub fn read_data(manifest: &Manifest) -> Result<Option<Splits>, StartFailure> {
     let Some(config) = &manifest.data else {
         return Ok(None);
     };
@@ -128,7 +130,7 @@ pub fn read_data(manifest: &Manifest) -> Result<Option<Splits>, Failure> {
     read.map(Some).map_err(|error| {
         let text = error.to_string();
         let place = manifest.place(&mentioned::mentioned(manifest, "data", &text));
-        Failure::usage(vec![Diagnostic::new(text).at(place)])
+        StartFailure::usage(vec![Diagnostic::new(text).at(place)])
     })
 }
 
@@ -147,11 +149,11 @@ pub struct Foreseen {
 /// All unresolved references.
 pub fn foresee(
     manifest: &Manifest,
-    plan: &Plan,
+    plan: &TrainingPlan,
     hooks: &[HookPlan],
     task: &dyn Task,
     optimizer: &dyn Optimizer,
-) -> Result<Foreseen, Failure> {
+) -> Result<Foreseen, StartFailure> {
     check_references(hooks, task, manifest)?;
     Ok(Foreseen {
         plan: plan::foretold(plan, hooks, task, optimizer),
@@ -161,9 +163,9 @@ pub fn foresee(
 
 impl Checked {
     /// The numbers that define the training.
-    pub fn plan(&self) -> Plan {
+    pub fn plan(&self) -> TrainingPlan {
         let train = &self.manifest.train;
-        Plan {
+        TrainingPlan {
             seed: self.manifest.seed,
             epochs: train.epochs,
             batch_size: train.batch_size,

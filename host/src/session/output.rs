@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::lock::{self, Lock};
-use super::{Failure, lock::Holder};
+use super::{StartFailure, lock::Holder};
 use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
 use crate::files;
@@ -31,7 +31,7 @@ impl Output {
     /// # Errors
     ///
     /// If it can't be created or written to, or is in use by another run.
-    pub fn open(directory: &Path) -> Result<Output, Failure> {
+    pub fn open(directory: &Path) -> Result<Output, StartFailure> {
         make(directory)?;
         let path =
             fs_err::canonicalize(directory).map_err(|error| cant_be_used(directory, &error))?;
@@ -43,8 +43,8 @@ impl Output {
             return Err(usage(problem, OTHER));
         }
         let lock = Lock::take(&path).map_err(|refusal| match refusal {
-            lock::Refusal::Held(holder) => in_use(&path, &holder),
-            lock::Refusal::System(error) => cant_be_used(&path, &error),
+            lock::LockRefusal::Held(holder) => in_use(&path, &holder),
+            lock::LockRefusal::System(error) => cant_be_used(&path, &error),
         })?;
         let store = Store::of(&path);
         store
@@ -64,7 +64,7 @@ impl Output {
     /// # Errors
     ///
     /// If it can't be created.
-    pub fn look(directory: &Path) -> Result<Vec<Diagnostic>, Failure> {
+    pub fn look(directory: &Path) -> Result<Vec<Diagnostic>, StartFailure> {
         refuse_file(directory)?;
         let tags = Store::of(directory).tags();
         if tags.is_empty() {
@@ -80,7 +80,7 @@ impl Output {
     /// # Errors
     ///
     /// As for [`open`](Output::open), and if it does not exist.
-    pub fn open_existing(directory: &Path) -> Result<Output, Failure> {
+    pub fn open_existing(directory: &Path) -> Result<Output, StartFailure> {
         if !directory.exists() {
             let problem = format!(
                 "the output directory `{}` is not there: there is nothing to go on from",
@@ -97,7 +97,7 @@ impl Output {
     /// # Errors
     ///
     /// If there are any, or they can't be removed.
-    pub fn begin(&self, overwrite: bool) -> Result<(), Failure> {
+    pub fn begin(&self, overwrite: bool) -> Result<(), StartFailure> {
         let tags = self.store.tags();
         if !tags.is_empty() && !overwrite {
             return Err(usage(earlier(&self.path, &tags), EARLIER));
@@ -114,7 +114,7 @@ impl Output {
     /// # Errors
     ///
     /// If it can't be removed.
-    pub fn forget_end(&self) -> Result<(), Failure> {
+    pub fn forget_end(&self) -> Result<(), StartFailure> {
         match fs_err::remove_file(self.path.join("run.json")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(cant_be_used(&self.path, &error))
@@ -151,13 +151,13 @@ fn earlier(directory: &Path, tags: &[String]) -> String {
     )
 }
 
-fn make(directory: &Path) -> Result<(), Failure> {
+fn make(directory: &Path) -> Result<(), StartFailure> {
     refuse_file(directory)?;
     fs_err::create_dir_all(directory).map_err(|error| cant_be_used(directory, &error))
 }
 
 /// Rejects a path that is a file, or leads through one.
-fn refuse_file(directory: &Path) -> Result<(), Failure> {
+fn refuse_file(directory: &Path) -> Result<(), StartFailure> {
     let in_the_way = directory.ancestors().find(|path| path.is_file());
     if let Some(file) = in_the_way {
         let problem = format!(
@@ -170,7 +170,7 @@ fn refuse_file(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn cant_be_used(directory: &Path, error: &io::Error) -> Failure {
+fn cant_be_used(directory: &Path, error: &io::Error) -> StartFailure {
     let problem = format!(
         "the output directory `{}` can't be written to: {error}",
         directory.display()
@@ -178,7 +178,7 @@ fn cant_be_used(directory: &Path, error: &io::Error) -> Failure {
     usage(problem, OTHER)
 }
 
-fn in_use(directory: &Path, holder: &Holder) -> Failure {
+fn in_use(directory: &Path, holder: &Holder) -> StartFailure {
     let problem = format!(
         "the output directory `{}` is in use by another run: {holder}",
         directory.display()
@@ -189,15 +189,15 @@ fn in_use(directory: &Path, holder: &Holder) -> Failure {
     )
 }
 
-fn usage(problem: String, hint: &str) -> Failure {
-    Failure::usage(vec![Diagnostic::new(problem).hint(hint)])
+fn usage(problem: String, hint: &str) -> StartFailure {
+    StartFailure::usage(vec![Diagnostic::new(problem).hint(hint)])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refusal(result: Result<Output, Failure>) -> String {
+    fn refusal(result: Result<Output, StartFailure>) -> String {
         let failure = result.expect_err("refused");
         assert_eq!(failure.code, crate::exit::USAGE);
         format!("{:?}", failure.diagnostics)

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::HookPlan;
 use crate::optim::Optimizer;
-use crate::parameters::Kind;
-use crate::run::Plan;
+use crate::parameters::ParameterKind;
+use crate::run::TrainingPlan;
 use crate::task::Task;
 
 /// Returns the plan of a run as JSON.
 pub(super) fn foretold(
-    plan: &Plan,
+    plan: &TrainingPlan,
     hooks: &[HookPlan],
     task: &dyn Task,
     optimizer: &dyn Optimizer,
@@ -23,7 +23,7 @@ pub(super) fn foretold(
         .collect();
     let parameters: Vec<Value> = (task.parameters().iter())
         .map(|parameter| {
-            json!({"name": parameter.name(), "is_buffer": parameter.kind() == Kind::Buffer})
+            json!({"name": parameter.name(), "is_buffer": parameter.kind() == ParameterKind::Buffer})
         })
         .collect();
     let modules: Vec<Value> = (task.modules().iter())
@@ -50,7 +50,7 @@ pub(super) fn foretold(
     .to_string()
 }
 
-fn phase_of(phase: Phase, plan: &Plan, task: &dyn Task) -> Option<Value> {
+fn phase_of(phase: Phase, plan: &TrainingPlan, task: &dyn Task) -> Option<Value> {
     let samples = task.data(phase)?.len();
     let size = match phase {
         Phase::Train => plan.batch_size,

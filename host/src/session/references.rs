@@ -2,7 +2,7 @@
 
 use sconce_plugin_api::{METRIC_FORMAT, Monitor, Phase};
 
-use super::{Failure, HookPlan};
+use super::{HookPlan, StartFailure};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Manifest, json_path, schema_check};
 use crate::nearest::nearest;
@@ -18,8 +18,8 @@ pub fn check_references(
     hooks: &[HookPlan],
     task: &dyn Task,
     manifest: &Manifest,
-) -> Result<(), Failure> {
-    let known = Known::of(hooks, task);
+) -> Result<(), StartFailure> {
+    let known = KnownNames::of(hooks, task);
     let mut problems = Vec::new();
     for hook in hooks {
         metrics(hook, &known, manifest, &mut problems);
@@ -29,25 +29,25 @@ pub fn check_references(
     if problems.is_empty() {
         Ok(())
     } else {
-        Err(Failure::usage(problems))
+        Err(StartFailure::usage(problems))
     }
 }
 
 /// The names that references can resolve to.
-struct Known {
+struct KnownNames {
     metrics: Vec<String>,
     /// The same metrics as patterns: a hook may publish a family of metrics, such as `norm/*`.
     patterns: Option<Patterns>,
     phases: Vec<Phase>,
 }
 
-impl Known {
-    fn of(hooks: &[HookPlan], task: &dyn Task) -> Known {
+impl KnownNames {
+    fn of(hooks: &[HookPlan], task: &dyn Task) -> KnownNames {
         let mut metrics = vec!["loss".to_owned()];
         metrics.extend(task.metrics().iter().cloned());
         metrics.extend(hooks.iter().flat_map(|hook| hook.publishes.iter().cloned()));
         let phases = Phase::ALL.into_iter();
-        Known {
+        KnownNames {
             patterns: Patterns::new(&metrics).ok(),
             metrics,
             phases: phases.filter(|&phase| task.data(phase).is_some()).collect(),
@@ -141,7 +141,12 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("ppl", "perplexity"),
 ];
 
-fn metrics(hook: &HookPlan, known: &Known, manifest: &Manifest, problems: &mut Vec<Diagnostic>) {
+fn metrics(
+    hook: &HookPlan,
+    known: &KnownNames,
+    manifest: &Manifest,
+    problems: &mut Vec<Diagnostic>,
+) {
     let Some(schema) = &hook.schema else {
         return;
     };
@@ -178,7 +183,12 @@ fn modules(hook: &HookPlan, task: &dyn Task, manifest: &Manifest, problems: &mut
     }
 }
 
-fn streams(hook: &HookPlan, known: &Known, manifest: &Manifest, problems: &mut Vec<Diagnostic>) {
+fn streams(
+    hook: &HookPlan,
+    known: &KnownNames,
+    manifest: &Manifest,
+    problems: &mut Vec<Diagnostic>,
+) {
     let names: Vec<&str> = known.phases.iter().map(|phase| phase.name()).collect();
     for (index, stream) in hook.spec.streams.iter().flatten().enumerate() {
         if names.contains(&stream.as_str()) {

@@ -11,7 +11,7 @@ use sconce_plugin_api::Phase;
 
 pub use data_facts::DataFacts;
 pub use limited::{DataLimits, Limited};
-pub use supervised::{Error, Supervised};
+pub use supervised::{Supervised, SupervisedError};
 
 use crate::data::{Batch, Dataset, Splits};
 use crate::nn::{ModuleInfo, Pass, Summary};

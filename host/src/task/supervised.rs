@@ -25,13 +25,13 @@ pub struct Supervised {
 
 /// Reason why loss or metrics don't fit the data.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SupervisedError {
     /// The loss doesn't.
     #[error(transparent)]
-    Loss(#[from] loss::Error),
+    Loss(#[from] loss::LossError),
     /// A metric doesn't.
     #[error(transparent)]
-    Metric(#[from] metric::Error),
+    Metric(#[from] metric::MetricError),
 }
 
 impl Supervised {
@@ -46,7 +46,7 @@ impl Supervised {
         model: Box<dyn Model>,
         parameters: Parameters,
         data: Splits,
-    ) -> std::result::Result<Self, Error> {
+    ) -> std::result::Result<Self, SupervisedError> {
         Supervised::with(model, parameters, data, None, None)
     }
 
@@ -61,7 +61,7 @@ impl Supervised {
         data: Splits,
         loss: Option<&LossConfig>,
         metrics: Option<&[MetricConfig]>,
-    ) -> std::result::Result<Self, Error> {
+    ) -> std::result::Result<Self, SupervisedError> {
         let targets = data.train.targets();
         let config = loss.cloned();
         let config = config.unwrap_or_else(|| LossConfig::default_for(targets));

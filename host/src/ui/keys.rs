@@ -38,7 +38,7 @@ impl Pane {
 
 /// The user's choices about what is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(super) struct ViewChoices {
     pub(super) pane: Pane,
     /// Whether the user is being asked to confirm the end of training.
     pub(super) asks_to_stop: bool,
@@ -60,7 +60,7 @@ pub(super) struct LogExtent {
 
 /// An action requested by a key, other than a change of what is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum KeyAction {
     /// A request to the run.
     Ask(Wish),
     /// The effect of Ctrl-C without a view.
@@ -69,16 +69,16 @@ pub(super) enum Deed {
     Redraw,
 }
 
-impl Choice {
+impl ViewChoices {
     /// Handles a key press.
-    pub(super) fn press(&mut self, key: KeyEvent, log: LogExtent) -> Option<Deed> {
+    pub(super) fn press(&mut self, key: KeyEvent, log: LogExtent) -> Option<KeyAction> {
         if key.kind == KeyEventKind::Release {
             return None;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
-                KeyCode::Char('c') => Some(Deed::Interrupt),
-                KeyCode::Char('l') => Some(Deed::Redraw),
+                KeyCode::Char('c') => Some(KeyAction::Interrupt),
+                KeyCode::Char('l') => Some(KeyAction::Redraw),
                 _ => None,
             };
         }
@@ -91,12 +91,16 @@ impl Choice {
         }
         match key.code {
             KeyCode::Char('q' | 's') => self.asks_to_stop = true,
-            KeyCode::Char('c') => return Some(Deed::Ask(Wish::Checkpoint)),
-            KeyCode::Char('v') => return Some(Deed::Ask(Wish::Validate)),
+            KeyCode::Char('c') => return Some(KeyAction::Ask(Wish::Checkpoint)),
+            KeyCode::Char('v') => return Some(KeyAction::Ask(Wish::Validate)),
             KeyCode::Char('p') => {
                 self.is_paused = !self.is_paused;
                 let pauses = self.is_paused;
-                return Some(Deed::Ask(if pauses { Wish::Pause } else { Wish::GoOn }));
+                return Some(KeyAction::Ask(if pauses {
+                    Wish::Pause
+                } else {
+                    Wish::GoOn
+                }));
             }
             KeyCode::Char('?' | 'h') => self.shows_help = true,
             KeyCode::Tab => self.pane = self.pane.beside(1),
@@ -111,12 +115,12 @@ impl Choice {
     }
 
     /// Handles the answer to whether training should end.
-    fn answer(&mut self, code: KeyCode) -> Option<Deed> {
+    fn answer(&mut self, code: KeyCode) -> Option<KeyAction> {
         match code {
             KeyCode::Char('y' | 'Y') => {
                 self.asks_to_stop = false;
                 self.is_paused = false;
-                Some(Deed::Ask(Wish::Stop))
+                Some(KeyAction::Ask(Wish::Stop))
             }
             KeyCode::Char('n' | 'N' | 'q') | KeyCode::Esc => {
                 self.asks_to_stop = false;
@@ -156,13 +160,13 @@ mod tests {
         height: 11,
     };
 
-    fn press(choice: &mut Choice, code: KeyCode) -> Option<Deed> {
+    fn press(choice: &mut ViewChoices, code: KeyCode) -> Option<KeyAction> {
         choice.press(KeyEvent::new(code, KeyModifiers::NONE), LOG)
     }
 
     #[test]
     fn a_stop_is_asked_about() {
-        let mut choice = Choice::default();
+        let mut choice = ViewChoices::default();
         for key in ['q', 's'] {
             assert_eq!(press(&mut choice, KeyCode::Char(key)), None);
             assert!(choice.asks_to_stop);
@@ -173,13 +177,13 @@ mod tests {
         }
         press(&mut choice, KeyCode::Char('q'));
         let deed = press(&mut choice, KeyCode::Char('y'));
-        assert_eq!(deed, Some(Deed::Ask(Wish::Stop)));
+        assert_eq!(deed, Some(KeyAction::Ask(Wish::Stop)));
         assert!(!choice.asks_to_stop);
     }
 
     #[test]
     fn keys_ask_things_of_the_run() {
-        let mut choice = Choice::default();
+        let mut choice = ViewChoices::default();
         for (key, wish) in [
             ('c', Wish::Checkpoint),
             ('v', Wish::Validate),
@@ -188,20 +192,20 @@ mod tests {
         ] {
             assert_eq!(
                 press(&mut choice, KeyCode::Char(key)),
-                Some(Deed::Ask(wish))
+                Some(KeyAction::Ask(wish))
             );
         }
         let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
         // Regardless of questions and help.
         choice.asks_to_stop = true;
-        assert_eq!(choice.press(control('c'), LOG), Some(Deed::Interrupt));
-        assert_eq!(choice.press(control('l'), LOG), Some(Deed::Redraw));
+        assert_eq!(choice.press(control('c'), LOG), Some(KeyAction::Interrupt));
+        assert_eq!(choice.press(control('l'), LOG), Some(KeyAction::Redraw));
         assert_eq!(choice.press(control('d'), LOG), None);
     }
 
     #[test]
     fn panes_are_chosen_by_number_and_in_turn() {
-        let mut choice = Choice::default();
+        let mut choice = ViewChoices::default();
         press(&mut choice, KeyCode::Char('3'));
         assert_eq!(choice.pane, Pane::Times);
         for pane in [Pane::Log, Pane::Curves] {
@@ -214,7 +218,7 @@ mod tests {
 
     #[test]
     fn help_goes_by_any_key() {
-        let mut choice = Choice::default();
+        let mut choice = ViewChoices::default();
         press(&mut choice, KeyCode::Char('?'));
         assert!(choice.shows_help);
         assert_eq!(press(&mut choice, KeyCode::Char('c')), None);
@@ -223,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_log_scrolls_between_its_ends() {
-        let mut choice = Choice::default();
+        let mut choice = ViewChoices::default();
         let mut ends = Vec::new();
         for code in [
             KeyCode::Up,

@@ -26,7 +26,7 @@ pub(crate) use terminal::leave;
 
 /// A view not yet started; the run's terminal is suitable for one.
 pub(crate) struct View {
-    state: Arc<state::Shared>,
+    state: Arc<state::SharedViewState>,
     remote: Remote,
 }
 
@@ -46,7 +46,7 @@ impl View {
         match why_not(log) {
             Some(reason) => Err(NoView(reason)),
             None => Ok(View {
-                state: Arc::new(state::Shared::new(run)),
+                state: Arc::new(state::SharedViewState::new(run)),
                 remote: Remote::default(),
             }),
         }
@@ -87,7 +87,7 @@ fn why_not(log: StderrLog) -> Option<String> {
     use rustix::stdio::stderr;
     use rustix::termios::tcgetwinsize;
 
-    if log.form == crate::log::Form::Json {
+    if log.form == crate::log::MessageFormat::Json {
         return Some("the log is JSON".to_owned());
     }
     if log.level < Level::Info {
@@ -126,7 +126,7 @@ pub(crate) fn leave() {}
 /// line goes to the view.
 pub(crate) struct ViewLog {
     lines: StderrLog,
-    state: Arc<state::Shared>,
+    state: Arc<state::SharedViewState>,
 }
 
 impl Log for ViewLog {

@@ -19,15 +19,15 @@ const MARK_EVERY: f64 = 0.5;
 
 /// The state shared by the training and the view.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct SharedViewState {
+    state: Mutex<ViewState>,
     /// Whether the view wants the timings of the pass in progress.
     wants_times: AtomicBool,
 }
 
 /// State of the run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
+pub(super) struct ViewState {
     /// Name of the run.
     pub(super) name: String,
     /// Progress of the run; none before its first pass.
@@ -41,7 +41,7 @@ pub(super) struct State {
     /// Metrics, in one row for each iteration at which a pass ended.
     pub(super) rows: VecDeque<Arc<Row>>,
     /// Best value of each metric whose name tells whether higher or lower is better, with its iteration.
-    pub(super) best: Vec<Best>,
+    pub(super) best: Vec<BestValue>,
     /// Index after the last entry that was compared.
     next_best: usize,
     /// Timings of finished passes, by phase.
@@ -68,23 +68,23 @@ pub(super) struct Row {
 
 /// A metric's best value so far.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Best {
+pub(super) struct BestValue {
     pub(super) phase: Phase,
     pub(super) name: String,
     pub(super) value: f64,
     pub(super) iteration: u64,
 }
 
-impl Shared {
+impl SharedViewState {
     /// The initial state of the run of this name.
-    pub(super) fn new(name: &str) -> Shared {
-        let shared = Shared::default();
+    pub(super) fn new(name: &str) -> SharedViewState {
+        let shared = SharedViewState::default();
         name.clone_into(&mut shared.lock().name);
         shared
     }
 
     /// Copies the state, and requests the timings of the pass in progress for a later copy.
-    pub(super) fn copy(&self) -> State {
+    pub(super) fn copy(&self) -> ViewState {
         self.wants_times.store(true, Ordering::Relaxed);
         self.lock().clone()
     }
@@ -94,12 +94,12 @@ impl Shared {
         text.clone_into(&mut self.lock().status);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ViewState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Observer for Shared {
+impl Observer for SharedViewState {
     fn sees(&self, now: &Now) -> bool {
         self.lock().sees(now);
         // Requests by copies are rare; the flag is checked after every iteration.
@@ -121,7 +121,7 @@ impl Observer for Shared {
     }
 }
 
-impl State {
+impl ViewState {
     pub(super) fn sees(&mut self, now: &Now) {
         if self
             .now
@@ -201,7 +201,7 @@ impl State {
             return;
         };
         // Metrics come in a fixed order, so this is almost always the entry after the last one.
-        let is_it = |best: &Best| best.phase == phase && best.name == name;
+        let is_it = |best: &BestValue| best.phase == phase && best.name == name;
         let next = self.next_best;
         let index = if self.best.get(next).is_some_and(is_it) {
             Some(next)
@@ -215,7 +215,7 @@ impl State {
                 best.iteration = iteration;
             }
             Some(_) => {}
-            None => self.best.push(Best {
+            None => self.best.push(BestValue {
                 phase,
                 name: name.to_owned(),
                 value,
@@ -225,7 +225,7 @@ impl State {
     }
 
     /// The best value of a metric so far.
-    pub(super) fn best_of(&self, phase: Phase, name: &str) -> Option<&Best> {
+    pub(super) fn best_of(&self, phase: Phase, name: &str) -> Option<&BestValue> {
         let mut best = self.best.iter();
         best.find(|best| best.phase == phase && best.name == name)
     }
@@ -279,7 +279,7 @@ pub(super) fn part(done: u64, total: u64) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::run::HookTime;
+    use crate::run::HookTiming;
 
     /// Progress after `iteration` iterations of a run of 4 epochs of 10 batches.
     pub(in crate::ui) fn at(phase: Phase, iteration: u64) -> Now {
@@ -308,7 +308,7 @@ pub(super) mod tests {
             loss: 0.1,
             backward: 0.8,
             update: 0.3,
-            hooks: vec![HookTime {
+            hooks: vec![HookTiming {
                 name: "console".to_owned(),
                 calls: 12,
                 seconds: 0.02,
@@ -326,10 +326,10 @@ pub(super) mod tests {
     }
 
     /// A run in the middle of its third epoch.
-    pub(in crate::ui) fn in_the_third_epoch() -> State {
-        let mut state = State {
+    pub(in crate::ui) fn in_the_third_epoch() -> ViewState {
+        let mut state = ViewState {
             name: "digits".to_owned(),
-            ..State::default()
+            ..ViewState::default()
         };
         for iteration in 0..=25 {
             state.sees(&at(Phase::Train, iteration));
@@ -415,13 +415,13 @@ pub(super) mod tests {
         let (iterations, samples) = state.pace().expect("a pace");
         assert!((iterations - 4.0).abs() < 1e-9 && (samples - 256.0).abs() < 1e-9);
         assert!((state.done() - 25.0 / 40.0).abs() < 1e-9);
-        assert_eq!(State::default().pace(), None);
-        assert!(State::default().done().abs() < f64::EPSILON);
+        assert_eq!(ViewState::default().pace(), None);
+        assert!(ViewState::default().done().abs() < f64::EPSILON);
     }
 
     #[test]
     fn times_are_asked_for_by_a_copy_alone() {
-        let shared = Shared::new("digits");
+        let shared = SharedViewState::new("digits");
         assert!(!shared.sees(&at(Phase::Train, 0)));
         assert_eq!(shared.copy().name, "digits");
         assert!(shared.sees(&at(Phase::Train, 1)));

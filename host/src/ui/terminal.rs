@@ -30,7 +30,7 @@ const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 const CLEAR: &[u8] = b"\x1b[0m\x1b[2J";
 
 /// State to restore; never dropped, because signal handlers use it.
-struct Held {
+struct SavedTerminal {
     /// The terminal that standard error referred to.
     screen: OwnedFd,
     /// The same for standard output, if it is a terminal.
@@ -41,7 +41,7 @@ struct Held {
     written: File,
 }
 
-static HELD: OnceLock<Held> = OnceLock::new();
+static HELD: OnceLock<SavedTerminal> = OnceLock::new();
 
 /// Whether the view is using the terminal.
 static IS_HELD: AtomicBool = AtomicBool::new(false);
@@ -59,7 +59,7 @@ pub(super) fn enter() -> io::Result<()> {
     } else {
         None
     };
-    let held = Held {
+    let held = SavedTerminal {
         screen: fcntl_dupfd_cloexec(stderr(), 3)?,
         output,
         modes,
@@ -80,7 +80,7 @@ pub(super) fn enter() -> io::Result<()> {
     result
 }
 
-fn take(held: &Held) -> io::Result<()> {
+fn take(held: &SavedTerminal) -> io::Result<()> {
     let mut modes = held.modes.clone();
     modes.make_raw();
     tcsetattr(stdin(), OptionalActions::Now, &modes)?;

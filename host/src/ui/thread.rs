@@ -12,9 +12,9 @@ use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use rustix::process::{Signal, getpid, kill_process};
 
-use super::keys::{Choice, Deed, LogExtent};
+use super::keys::{KeyAction, LogExtent, ViewChoices};
 use super::lines::Lines;
-use super::state::{Shared, State};
+use super::state::{SharedViewState, ViewState};
 use super::terminal::{self, Screen};
 use super::view::{self, Palette, Picture};
 use crate::run::{Now, Remote};
@@ -33,7 +33,7 @@ pub(crate) struct Drawing {
 
 impl Drawing {
     /// Takes over the terminal and starts to draw.
-    pub(super) fn begin(state: Arc<Shared>, remote: Remote) -> io::Result<Drawing> {
+    pub(super) fn begin(state: Arc<SharedViewState>, remote: Remote) -> io::Result<Drawing> {
         terminal::enter()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&is_over);
@@ -78,9 +78,9 @@ impl Drop for GiveBack {
 type Paper = Terminal<CrosstermBackend<BufWriter<Screen>>>;
 
 struct Painter {
-    shared: Arc<Shared>,
+    shared: Arc<SharedViewState>,
     remote: Remote,
-    choice: Choice,
+    choice: ViewChoices,
     lines: Lines,
     /// Number of bytes of the written text already split into lines.
     read: u64,
@@ -94,12 +94,12 @@ struct Painter {
 }
 
 impl Painter {
-    fn new(shared: Arc<Shared>, remote: Remote) -> io::Result<Painter> {
+    fn new(shared: Arc<SharedViewState>, remote: Remote) -> io::Result<Painter> {
         let size = terminal::size().unwrap_or((80, 24));
         Ok(Painter {
             shared,
             remote,
-            choice: Choice::default(),
+            choice: ViewChoices::default(),
             lines: Lines::default(),
             read: 0,
             palette: Palette::of_environment(),
@@ -136,10 +136,10 @@ impl Painter {
             height: self.log_height.into(),
         };
         match self.choice.press(*key, log) {
-            Some(Deed::Ask(wish)) => self.remote.ask(wish),
+            Some(KeyAction::Ask(wish)) => self.remote.ask(wish),
             // To the handler that Ctrl-C reaches without a view.
-            Some(Deed::Interrupt) => kill_process(getpid(), Signal::INT)?,
-            Some(Deed::Redraw) => self.size = (0, 0),
+            Some(KeyAction::Interrupt) => kill_process(getpid(), Signal::INT)?,
+            Some(KeyAction::Redraw) => self.size = (0, 0),
             None => {}
         }
         Ok(())
@@ -171,7 +171,7 @@ impl Painter {
     }
 
     /// Seconds since the run last reported its progress.
-    fn since(&mut self, state: &State) -> f64 {
+    fn since(&mut self, state: &ViewState) -> f64 {
         if self.now.0 != state.now {
             self.now = (state.now, Instant::now());
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::finding::Finding;
 use super::list::tests;
-use super::order::Order;
+use super::order::TestOrder;
 use super::subject::Subject;
 use crate::{exit, files};
 
@@ -39,7 +39,7 @@ pub(crate) fn answer() -> u8 {
 fn try_answer() -> std::io::Result<()> {
     let mut told = String::new();
     std::io::stdin().read_to_string(&mut told)?;
-    let order: Order = serde_json::from_str(&told)?;
+    let order: TestOrder = serde_json::from_str(&told)?;
     #[cfg(target_os = "linux")]
     crate::expendable::settle_in();
     let test = tests().find(|test| test.name == order.test);

@@ -7,13 +7,13 @@ use super::configs::{self, options, required};
 use super::finding::{Checked, Finding, Verdict, failed, passed, skipped, unless, warning};
 use super::stage::Script;
 use super::subject::Subject;
-use super::test::{Group, Scope, Test};
-use super::trial::Trial;
+use super::test::{Test, TestGroup, TestScope};
+use super::trial::TrialEnvironment;
 use super::witness::Recorder;
 use crate::manifest::schema_check;
 use crate::random::stream;
 
-pub(super) const GROUP: Group = Group {
+pub(super) const GROUP: TestGroup = TestGroup {
     name: "config",
     about: "what the schema says of the configuration, and what the hook makes of it",
     tests: &[
@@ -22,7 +22,7 @@ pub(super) const GROUP: Group = Group {
             about: "The schema is a valid JSON Schema of an object.",
             advice: "Derive `JsonSchema` for the configuration and leave the schema to it.",
             level: 1,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: schema,
         },
         Test {
@@ -31,7 +31,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Give every option a default that works, or leave its default out so that it is \
                      required.",
             level: 1,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: defaults,
         },
         Test {
@@ -39,7 +39,7 @@ pub(super) const GROUP: Group = Group {
             about: "A key that the hook does not know is refused, by its name.",
             advice: "Write `#[serde(deny_unknown_fields)]` on the configuration.",
             level: 2,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: unknown_keys,
         },
         Test {
@@ -47,7 +47,7 @@ pub(super) const GROUP: Group = Group {
             about: "Every option has a description.",
             advice: "Write a doc comment on every field of the configuration.",
             level: 5,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: described,
         },
         Test {
@@ -55,7 +55,7 @@ pub(super) const GROUP: Group = Group {
             about: "A value of a wrong type is refused with an error that names the key.",
             advice: "Leave reading to serde's derive, and return errors from `Hook::new`.",
             level: 3,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: wrong_types,
         },
         Test {
@@ -65,7 +65,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Write `#[schemars(range(min = …, max = …))]` on numbers, and check what it can't \
                      say in `Hook::new`.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: ranges,
         },
         Test {
@@ -74,7 +74,7 @@ pub(super) const GROUP: Group = Group {
                     an error.",
             advice: "Leave reading to serde's derive.",
             level: 5,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: not_json,
         },
         Test {
@@ -83,7 +83,7 @@ pub(super) const GROUP: Group = Group {
                     panic, and those that it forbids are refused.",
             advice: "Return an error from `Hook::new` for what can't be done.",
             level: 6,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: random,
         },
         Test {
@@ -91,7 +91,7 @@ pub(super) const GROUP: Group = Group {
             about: "Runs with random configurations that the hook has taken have no panic.",
             advice: "Return an error from `Hook::new` for a configuration that can't work.",
             level: 8,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: random_runs,
         },
         Test {
@@ -100,7 +100,7 @@ pub(super) const GROUP: Group = Group {
                     no panic.",
             advice: "Give numbers a range in which the hook can work.",
             level: 9,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: extremes,
         },
     ],
@@ -186,7 +186,7 @@ fn each_value(subject: &Subject, values: fn(&Value) -> Vec<Value>) -> Checked {
     let schema = subject.schema()?;
     let least = subject.config()?;
     let recorder = Recorder::default();
-    let trial = Trial::new(subject, &recorder)?;
+    let trial = TrialEnvironment::new(subject, &recorder)?;
     let (mut problems, mut refused, mut taken) = (Vec::new(), 0, 0);
     for (key, option) in options(&schema) {
         for value in values(option) {
@@ -213,7 +213,7 @@ fn each_value(subject: &Subject, values: fn(&Value) -> Vec<Value>) -> Checked {
 
 fn not_json(subject: &Subject) -> Checked {
     let recorder = Recorder::default();
-    let trial = Trial::new(subject, &recorder)?;
+    let trial = TrialEnvironment::new(subject, &recorder)?;
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let long = json!({"no_such_key": "x".repeat(1 << 20)}).to_string();
     let mut problems = Vec::new();
@@ -234,7 +234,7 @@ fn not_json(subject: &Subject) -> Checked {
 fn random(subject: &Subject) -> Checked {
     let schema = subject.schema()?;
     let recorder = Recorder::default();
-    let trial = Trial::new(subject, &recorder)?;
+    let trial = TrialEnvironment::new(subject, &recorder)?;
     let mut stream = stream(subject.seed, "validate.config", 0, 0);
     let (mut problems, mut allowed, mut taken) = (Vec::new(), 0, 0);
     for index in 0..100 {

@@ -28,13 +28,13 @@ pub(super) fn required(schema: &Value) -> Vec<&str> {
 
 /// The minimal configuration that the schema allows.
 pub(super) fn least(schema: &Value) -> Value {
-    object(schema, &mut Choice::Least, 0)
+    object(schema, &mut ChoicePolicy::Least, 0)
 }
 
 /// A random configuration that the schema allows; `None` if none was found.
 pub(super) fn random(schema: &Value, stream: &mut Stream) -> Option<Value> {
     (0..20)
-        .map(|_| object(schema, &mut Choice::Random(stream), 0))
+        .map(|_| object(schema, &mut ChoicePolicy::Random(stream), 0))
         .find(|config| schema_check::check(config, schema).is_empty())
 }
 
@@ -128,31 +128,31 @@ fn has(kind: &Value, name: &str) -> bool {
 }
 
 /// The policy for open choices.
-enum Choice<'a> {
+enum ChoicePolicy<'a> {
     /// The default, else the first or the smallest possibility.
     Least,
     /// A random possibility.
     Random(&'a mut Stream),
 }
 
-impl Choice<'_> {
+impl ChoicePolicy<'_> {
     fn below(&mut self, bound: usize) -> usize {
         match self {
-            Choice::Least => 0,
-            Choice::Random(stream) => stream.below(bound.max(1) as u64) as usize,
+            ChoicePolicy::Least => 0,
+            ChoicePolicy::Random(stream) => stream.below(bound.max(1) as u64) as usize,
         }
     }
 
     /// True with this probability; never for `Least`.
     fn happens(&mut self, chance: f64) -> bool {
         match self {
-            Choice::Least => false,
-            Choice::Random(stream) => stream.unit() < chance,
+            ChoicePolicy::Least => false,
+            ChoicePolicy::Random(stream) => stream.unit() < chance,
         }
     }
 }
 
-fn object(schema: &Value, choice: &mut Choice<'_>, depth: usize) -> Value {
+fn object(schema: &Value, choice: &mut ChoicePolicy<'_>, depth: usize) -> Value {
     let required = required(schema);
     let mut members = Map::new();
     for (key, schema) in options(schema) {
@@ -163,7 +163,7 @@ fn object(schema: &Value, choice: &mut Choice<'_>, depth: usize) -> Value {
     Value::Object(members)
 }
 
-fn value(schema: &Value, choice: &mut Choice<'_>, depth: usize) -> Value {
+fn value(schema: &Value, choice: &mut ChoicePolicy<'_>, depth: usize) -> Value {
     if let Some(default) = schema.get("default")
         && !choice.happens(0.7)
     {
@@ -205,7 +205,7 @@ fn value(schema: &Value, choice: &mut Choice<'_>, depth: usize) -> Value {
     }
 }
 
-fn number(schema: &Value, choice: &mut Choice<'_>) -> f64 {
+fn number(schema: &Value, choice: &mut ChoicePolicy<'_>) -> f64 {
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
     let is_whole = schema.get("type").is_some_and(|kind| has(kind, "integer"));
     let step = if is_whole { 1.0 } else { 1e-3 };
@@ -215,12 +215,12 @@ fn number(schema: &Value, choice: &mut Choice<'_>) -> f64 {
     // Without an upper bound, avoid huge values: another test tries those.
     let high = high.unwrap_or(f64::MAX).min(low + 50.0);
     match choice {
-        Choice::Least => low.max(1.0).min(high),
-        Choice::Random(stream) => stream.uniform(low, high),
+        ChoicePolicy::Least => low.max(1.0).min(high),
+        ChoicePolicy::Random(stream) => stream.uniform(low, high),
     }
 }
 
-fn text(schema: &Value, choice: &mut Choice<'_>) -> Value {
+fn text(schema: &Value, choice: &mut ChoicePolicy<'_>) -> Value {
     let is_metric = schema
         .get("format")
         .is_some_and(|format| format == sconce_plugin_api::METRIC_FORMAT);
@@ -241,7 +241,7 @@ fn text(schema: &Value, choice: &mut Choice<'_>) -> Value {
     json!(texts.get(choice.below(texts.len())))
 }
 
-fn array(schema: &Value, choice: &mut Choice<'_>, depth: usize) -> Value {
+fn array(schema: &Value, choice: &mut ChoicePolicy<'_>, depth: usize) -> Value {
     let bound = |key: &str| schema.get(key).and_then(Value::as_u64);
     let least = bound("minItems").unwrap_or(0) as usize;
     let most = bound("maxItems").map_or(least + 3, |most| (most as usize).min(least + 3));

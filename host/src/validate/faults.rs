@@ -4,9 +4,9 @@ use super::finding::{Checked, Finding, failed, passed, skipped};
 use super::resources;
 use super::stage::{Played, Script};
 use super::subject::Subject;
-use super::test::{Group, Scope, Test};
+use super::test::{Test, TestGroup, TestScope};
 
-pub(super) const GROUP: Group = Group {
+pub(super) const GROUP: TestGroup = TestGroup {
     name: "faults",
     about: "a host, a disk and a directory that refuse",
     tests: &[
@@ -16,7 +16,7 @@ pub(super) const GROUP: Group = Group {
                     hook gives an error or goes on; it never panics.",
             advice: "Pass the host's errors on with `?`.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: refusals,
         },
         Test {
@@ -24,7 +24,7 @@ pub(super) const GROUP: Group = Group {
             about: "A run directory in which nothing can be written is an error at most.",
             advice: "Pass errors of files on with `?` and `with_context`.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: directory,
         },
         Test {
@@ -32,7 +32,7 @@ pub(super) const GROUP: Group = Group {
             about: "A disk that is full after 0, 100 and 5000 bytes of a file is an error at most.",
             advice: "Pass errors of files on; flush before the file is closed, where errors are lost.",
             level: 5,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: full_disk,
         },
     ],

@@ -6,14 +6,14 @@ use sconce_plugin_api::metadata::PluginMetadata;
 
 use super::finding::{Checked, Verdict, failed, passed, skipped, unless, warning};
 use super::subject::Subject;
-use super::test::{Group, Scope, Test};
-use crate::bridge::Shared;
+use super::test::{Test, TestGroup, TestScope};
+use crate::bridge::BridgeState;
 use crate::log::MemoryLog;
-use crate::plugin::instance::Instance;
+use crate::plugin::instance::HookInstance;
 use crate::plugin::library::Library;
 use crate::plugin::{compatibility, inspect};
 
-pub(super) const GROUP: Group = Group {
+pub(super) const GROUP: TestGroup = TestGroup {
     name: "file",
     about: "the library as a file, and what opening it does",
     tests: &[
@@ -24,7 +24,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Build it as a `cdylib` for this machine, call `export_plugin!`, and copy it \
                      whole.",
             level: 1,
-            scope: Scope::Library,
+            scope: TestScope::Library,
             check: structure,
         },
         Test {
@@ -32,7 +32,7 @@ pub(super) const GROUP: Group = Group {
             about: "This host has every extension that the hooks require.",
             advice: "Build it with an older sconce-plugin-api, or update the host.",
             level: 1,
-            scope: Scope::Library,
+            scope: TestScope::Library,
             check: compatible,
         },
         Test {
@@ -40,7 +40,7 @@ pub(super) const GROUP: Group = Group {
             about: "It was built to unwind: with `panic = \"abort\"` a panic ends the whole process.",
             advice: "Take `panic = \"abort\"` out of the profile in `Cargo.toml`.",
             level: 1,
-            scope: Scope::Library,
+            scope: TestScope::Library,
             check: panics,
         },
         Test {
@@ -49,7 +49,7 @@ pub(super) const GROUP: Group = Group {
                     prints nothing.",
             advice: "Leave constructors out; do such things in `Hook::new`.",
             level: 1,
-            scope: Scope::Library,
+            scope: TestScope::Library,
             check: opens,
         },
         Test {
@@ -57,7 +57,7 @@ pub(super) const GROUP: Group = Group {
             about: "What the library says once it is open is what its metadata section says.",
             advice: "List each hook once in one `export_plugin!`.",
             level: 1,
-            scope: Scope::Library,
+            scope: TestScope::Library,
             check: description,
         },
         Test {
@@ -67,7 +67,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Write `name = \"…\"` and `about = \"…\"` in `#[hook(…)]`, and a `description` in \
                      `Cargo.toml`.",
             level: 2,
-            scope: Scope::Library,
+            scope: TestScope::Library,
             check: names,
         },
         Test {
@@ -76,7 +76,7 @@ pub(super) const GROUP: Group = Group {
                     each other.",
             advice: "Keep the name that cargo gave the library.",
             level: 4,
-            scope: Scope::Library,
+            scope: TestScope::Library,
             check: file_name,
         },
         Test {
@@ -84,7 +84,7 @@ pub(super) const GROUP: Group = Group {
             about: "It needs no library but the system's C library and its companions.",
             advice: "Link others statically, or tell users to install them.",
             level: 4,
-            scope: Scope::Library,
+            scope: TestScope::Library,
             check: dependencies,
         },
         Test {
@@ -92,7 +92,7 @@ pub(super) const GROUP: Group = Group {
             about: "It runs on every processor of its target, not only on the one it was built on.",
             advice: "Build without `-C target-cpu=native`.",
             level: 4,
-            scope: Scope::Library,
+            scope: TestScope::Library,
             check: processor,
         },
         Test {
@@ -100,7 +100,7 @@ pub(super) const GROUP: Group = Group {
             about: "It refuses to create hooks that it does not have.",
             advice: "Leave creation to `export_plugin!`.",
             level: 3,
-            scope: Scope::Library,
+            scope: TestScope::Library,
             check: unknown_hook,
         },
     ],
@@ -255,14 +255,14 @@ fn unknown_hook(subject: &Subject) -> Checked {
     };
     let library = subject.library()?;
     let log = MemoryLog::default();
-    let shared = Shared::new(&log);
+    let shared = BridgeState::new(&log);
     shared.register("subject-0");
     let setup = super::stage::setup("subject-0", ".", &shared);
     let mut problems = Vec::new();
     let garbage = ["", " ", "no-such-hook", &format!("{}x", hook.name)].map(str::to_owned);
     for name in garbage {
         subject.doing(format_args!("the creation of the hook {name:?}"));
-        match Instance::create(&library, &name, "{}", &setup) {
+        match HookInstance::create(&library, &name, "{}", &setup) {
             Ok(_) => problems.push(format!("it created a hook {name:?}")),
             Err(error) if error.is_panic() => problems.push(error.message),
             Err(_) => {}

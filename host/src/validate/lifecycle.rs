@@ -7,12 +7,12 @@ use super::finding::{Checked, Finding, Verdict, failed, passed, unless};
 use super::resources::Holdings;
 use super::stage::Script;
 use super::subject::Subject;
-use super::test::{Group, Scope, Test};
-use super::trial::Trial;
-use super::witness::{Part, Recorder};
-use crate::plugin::instance::Instance;
+use super::test::{Test, TestGroup, TestScope};
+use super::trial::TrialEnvironment;
+use super::witness::{Recorder, WitnessScript};
+use crate::plugin::instance::HookInstance;
 
-pub(super) const GROUP: Group = Group {
+pub(super) const GROUP: TestGroup = TestGroup {
     name: "lifecycle",
     about: "from creation to drop, in every order that a host knows",
     tests: &[
@@ -23,7 +23,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Look at the error: the hook ends runs in which nothing is wrong. If it needs \
                      other options, give them with `--config`.",
             level: 1,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: run,
         },
         Test {
@@ -33,7 +33,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Open files and start threads in `before_run`, and end them when the hook is \
                      dropped.",
             level: 2,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: create_drop,
         },
         Test {
@@ -42,7 +42,7 @@ pub(super) const GROUP: Group = Group {
                     its state.",
             advice: "Keep everything in the hook's own fields: no `static`, no `thread_local!`.",
             level: 3,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: two_instances,
         },
         Test {
@@ -51,7 +51,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Derive names of files and of published values from `Setup::name` where two can \
                      meet.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: two_in_a_run,
         },
         Test {
@@ -59,7 +59,7 @@ pub(super) const GROUP: Group = Group {
             about: "A run that trains nothing is not an error.",
             advice: "Don't divide by counts that can be zero; don't expect a first batch.",
             level: 3,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: zero_epochs,
         },
         Test {
@@ -67,7 +67,7 @@ pub(super) const GROUP: Group = Group {
             about: "A run that only evaluates the test data is not an error.",
             advice: "Don't expect `before_epoch` of the training to have been called.",
             level: 3,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: evaluation_only,
         },
         Test {
@@ -75,7 +75,7 @@ pub(super) const GROUP: Group = Group {
             about: "A run that is stopped in the middle of an epoch ends without an error.",
             advice: "Take `after_run` for the end, not a count of epochs.",
             level: 3,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: stop,
         },
         Test {
@@ -84,7 +84,7 @@ pub(super) const GROUP: Group = Group {
                     without a fault of its own.",
             advice: "Expect in `after_run` and in drop that the epoch is not finished.",
             level: 3,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: exception,
         },
         Test {
@@ -94,7 +94,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Join threads in `Drop`; write messages with `TaskView::info`, never with \
                      `println!`.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: leaves_nothing,
         },
         Test {
@@ -103,7 +103,7 @@ pub(super) const GROUP: Group = Group {
                     their end without a fault.",
             advice: "Ask the task view for counts instead of assuming them.",
             level: 7,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: every_form,
         },
     ],
@@ -112,9 +112,9 @@ pub(super) const GROUP: Group = Group {
 fn run(subject: &Subject) -> Checked {
     let played = subject.play(&Script {
         edits: vec![("/train/accumulate", json!(2))],
-        part: Part {
+        part: WitnessScript {
             saves: vec![2, 4],
-            ..Part::default()
+            ..WitnessScript::default()
         },
         ..Script::plain("run")
     })?;
@@ -125,7 +125,7 @@ fn run(subject: &Subject) -> Checked {
 fn create_drop(subject: &Subject) -> Checked {
     let config = subject.config()?.to_string();
     let recorder = Recorder::default();
-    let trial = Trial::new(subject, &recorder)?;
+    let trial = TrialEnvironment::new(subject, &recorder)?;
     subject.doing("1000 creations and drops");
     let times = |count| (0..count).try_for_each(|_| trial.with(&config, |_| Ok(())));
     times(100)?;
@@ -160,7 +160,7 @@ fn left(before: &Holdings, after: &Holdings) -> Vec<String> {
 fn two_instances(subject: &Subject) -> Checked {
     let config = subject.config()?.to_string();
     let recorder = Recorder::default();
-    let trial = Trial::new(subject, &recorder)?;
+    let trial = TrialEnvironment::new(subject, &recorder)?;
     let (before, after) = trial.with(&config, |idle| {
         let before = state_of(idle)?;
         subject.play(&Script::plain("run"))?.without_panic()?;
@@ -177,7 +177,7 @@ fn two_instances(subject: &Subject) -> Checked {
     }))
 }
 
-fn state_of(hook: &mut Instance) -> Result<Vec<u8>, Finding> {
+fn state_of(hook: &mut HookInstance) -> Result<Vec<u8>, Finding> {
     let state = hook.save_state();
     state.map_err(|error| failed(format!("its state can't be saved: {}", error.message)))
 }
@@ -216,9 +216,9 @@ fn stop(subject: &Subject) -> Checked {
     without_fault(
         subject,
         &Script {
-            part: Part {
+            part: WitnessScript {
                 stops: Some(4),
-                ..Part::default()
+                ..WitnessScript::default()
             },
             ..Script::plain("stop")
         },
@@ -233,9 +233,9 @@ fn without_fault(subject: &Subject, script: &Script) -> Checked {
 
 fn exception(subject: &Subject) -> Checked {
     let played = subject.play(&Script {
-        part: Part {
+        part: WitnessScript {
             fails: Some(4),
-            ..Part::default()
+            ..WitnessScript::default()
         },
         ..Script::plain("exception")
     })?;

@@ -1,10 +1,10 @@
 //! The groups of tests, in the order in which they run.
 
-use super::test::{Group, Test};
+use super::test::{Test, TestGroup};
 use super::{config, faults, file, lifecycle, purity, speed, state, values};
 
 /// All groups, in the order in which they run.
-pub fn groups() -> &'static [Group] {
+pub fn groups() -> &'static [TestGroup] {
     &[
         file::GROUP,
         config::GROUP,

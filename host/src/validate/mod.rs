@@ -37,4 +37,4 @@ pub use finding::{Finding, Verdict};
 pub use list::{groups, tests};
 #[cfg(target_os = "linux")]
 pub use suite::{Options, Suite, TestRun};
-pub use test::{Group, Level, Scope, Test};
+pub use test::{Test, TestGroup, TestLevel, TestScope};

@@ -10,7 +10,7 @@ pub(super) const DOING: &str = "doing.txt";
 
 /// Instructions for one test.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct TestOrder {
     /// Token that the answer must contain.
     pub(super) token: String,
     /// Name of the test.

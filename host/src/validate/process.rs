@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::child::{ANSWER, Answer, COMMAND};
 use super::finding::{Finding, failed};
-use super::order::{DOING, Order};
+use super::order::{DOING, TestOrder};
 use crate::diagnostic::shortened;
 use crate::subprocess::{ending, executable, last_lines, watch};
 
@@ -17,7 +17,7 @@ use crate::subprocess::{ending, executable, last_lines, watch};
 /// # Errors
 ///
 /// If the process can't be started.
-pub(super) fn run(order: &Order, limit: Duration) -> io::Result<Finding> {
+pub(super) fn run(order: &TestOrder, limit: Duration) -> io::Result<Finding> {
     let place = &order.place;
     let errors = place.join("stderr.txt");
     let mut command = Command::new(executable()?);

@@ -3,10 +3,10 @@
 use super::finding::{Checked, failed, passed, skipped, warning};
 use super::stage::Script;
 use super::subject::Subject;
-use super::test::{Group, Scope, Test};
+use super::test::{Test, TestGroup, TestScope};
 use super::witness::measured;
 
-pub(super) const GROUP: Group = Group {
+pub(super) const GROUP: TestGroup = TestGroup {
     name: "purity",
     about: "what a hook does to the training's bits",
     tests: &[
@@ -17,7 +17,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Views are for reading: never write through a pointer made of one; leave the \
                      floating-point mode alone.",
             level: 3,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: bits,
         },
         Test {
@@ -26,7 +26,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Draw random numbers from `Setup::seed`; no clocks and no hash maps' order in what \
                      steers the training.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: repeatable,
         },
     ],

@@ -5,9 +5,9 @@ use serde_json::json;
 use super::finding::{Checked, Finding, failed, passed, skipped, warning};
 use super::stage::{Played, Script};
 use super::subject::Subject;
-use super::test::{Group, Scope, Test};
+use super::test::{Test, TestGroup, TestScope};
 
-pub(super) const GROUP: Group = Group {
+pub(super) const GROUP: TestGroup = TestGroup {
     name: "speed",
     about: "what a hook costs",
     tests: &[
@@ -17,7 +17,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Do less at each iteration: an interval option, sums instead of copies, files \
                      written at the end of epochs.",
             level: 5,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: cost,
         },
         Test {
@@ -25,7 +25,7 @@ pub(super) const GROUP: Group = Group {
             about: "Memory does not grow with the iterations.",
             advice: "Keep sums, not histories; write what must be kept to the run's directory.",
             level: 6,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: memory,
         },
     ],

@@ -12,16 +12,16 @@ use serde_json::Value;
 use super::finding::{Finding, failed, skipped, warning};
 use super::odd_task::{OddTask, Oddity};
 use super::subject::Subject;
-use super::witness::{Marker, NAME, Part, Recorder};
-use crate::bridge::{self, Shared};
+use super::witness::{Marker, NAME, Recorder, WitnessScript};
+use crate::bridge::{self, BridgeState};
 use crate::checkpoint::{self, Store};
 use crate::diagnostic::render;
-use crate::dispatch::{Dispatcher, Hook, HookFault, HookSpec};
+use crate::dispatch::{Dispatcher, HookFault, HookSpec, LoadedHook};
 use crate::manifest::TaskSource;
 use crate::parameters::Parameters;
-use crate::plugin::instance::Instance;
-use crate::run::{Outcome, Plan, Report, Resume, RunError, Trainer};
-use crate::session::{self, Checked, Failure, FromManifest, Selection};
+use crate::plugin::instance::HookInstance;
+use crate::run::{Resume, RunError, RunOutcome, RunReport, Trainer, TrainingPlan};
+use crate::session::{self, Checked, FromManifest, Selection, StartFailure};
 use crate::task::Task;
 
 /// Description of a run to play.
@@ -36,7 +36,7 @@ pub(super) struct Script {
     /// Other changes to the manifest, by JSON pointer.
     pub(super) edits: Vec<(&'static str, Value)>,
     /// The actions of the witness.
-    pub(super) part: Part,
+    pub(super) part: WitnessScript,
     /// The peculiarity of the task.
     pub(super) oddity: Oddity,
     /// Whether the host refuses all requests.
@@ -59,7 +59,7 @@ impl Script {
             hooks: 1,
             config: None,
             edits: Vec::new(),
-            part: Part::default(),
+            part: WitnessScript::default(),
             oddity: Oddity::None,
             refuses: false,
             is_deaf: false,
@@ -72,7 +72,7 @@ impl Script {
 
 /// Results of a run.
 pub(super) struct Played {
-    pub(super) report: Report,
+    pub(super) report: RunReport,
     pub(super) recorder: Recorder,
     /// Bits of all parameters.
     pub(super) bits: Vec<u32>,
@@ -99,8 +99,8 @@ impl NotStarted {
     }
 }
 
-impl From<Failure> for NotStarted {
-    fn from(failure: Failure) -> NotStarted {
+impl From<StartFailure> for NotStarted {
+    fn from(failure: StartFailure) -> NotStarted {
         NotStarted {
             text: render::text(&failure.diagnostics, false).trim().to_owned(),
         }
@@ -149,7 +149,7 @@ impl Subject {
         };
         // If that fails, the run should deal with it.
         drop(std::fs::create_dir_all(&directory));
-        let plan: Plan = checked.plan();
+        let plan: TrainingPlan = checked.plan();
         let Checked {
             manifest,
             hooks,
@@ -173,7 +173,7 @@ impl Subject {
             }),
             None => None,
         };
-        let shared = Shared::new(&recorder).with_witness(&recorder);
+        let shared = BridgeState::new(&recorder).with_witness(&recorder);
         shared.foretell(foreseen.plan);
         if let Some(resume) = &resume {
             let known = resume.checkpoint.hooks.iter();
@@ -232,7 +232,7 @@ impl Subject {
 }
 
 /// The witness, a hook linked into this program, which comes first.
-fn marker(part: &Part, shared: &Shared<'_>) -> Result<Hook, NotStarted> {
+fn marker(part: &WitnessScript, shared: &BridgeState<'_>) -> Result<LoadedHook, NotStarted> {
     let told = |text: String| NotStarted {
         text: format!("the test's own hook: {text}"),
     };
@@ -241,7 +241,7 @@ fn marker(part: &Part, shared: &Shared<'_>) -> Result<Hook, NotStarted> {
     let config = serde_json::to_string(part).map_err(|error| told(error.to_string()))?;
     shared.register(NAME);
     let setup = setup(NAME, "", shared);
-    let instance = Instance::linked::<Marker>(&config, &setup).map_err(|e| told(e.message))?;
+    let instance = HookInstance::linked::<Marker>(&config, &setup).map_err(|e| told(e.message))?;
     let points = metadata.points.iter();
     let spec = HookSpec {
         name: NAME.to_owned(),
@@ -252,11 +252,11 @@ fn marker(part: &Part, shared: &Shared<'_>) -> Result<Hook, NotStarted> {
             .collect(),
         ..HookSpec::default()
     };
-    Ok(Hook::new(spec, instance))
+    Ok(LoadedHook::new(spec, instance))
 }
 
 /// The setup for hooks created without a manifest.
-pub(super) fn setup(name: &str, directory: &str, shared: &Shared<'_>) -> SetupAbi {
+pub(super) fn setup(name: &str, directory: &str, shared: &BridgeState<'_>) -> SetupAbi {
     SetupAbi {
         host: ptr::from_ref(bridge::root()),
         context: shared.context(),
@@ -291,7 +291,7 @@ impl Played {
     /// The faults of the tested hooks, in order.
     pub(super) fn faults(&self) -> Vec<&HookFault> {
         let first = match &self.report.outcome {
-            Outcome::Failed(RunError::Hook(fault)) => Some(&**fault),
+            RunOutcome::Failed(RunError::Hook(fault)) => Some(&**fault),
             _ => None,
         };
         let all = first.into_iter().chain(&self.report.late_faults);
@@ -305,7 +305,7 @@ impl Played {
         if let Some(panic) = faults.iter().find(|fault| fault.error.is_panic()) {
             return Err(failed(panic.to_string()));
         }
-        if let Outcome::Failed(error) = &self.report.outcome
+        if let RunOutcome::Failed(error) = &self.report.outcome
             && faults.is_empty()
             && !matches!(error, RunError::Hook(_))
         {
@@ -337,10 +337,10 @@ impl Played {
     /// A short description of how the run ended.
     pub(super) fn ending(&self) -> String {
         match &self.report.outcome {
-            Outcome::Completed => "completed".to_owned(),
-            Outcome::Stopped { reason, hook } => format!("stopped by `{hook}`: {reason}"),
-            Outcome::Interrupted(signal) => format!("interrupted by {}", signal.name()),
-            Outcome::Failed(error) => {
+            RunOutcome::Completed => "completed".to_owned(),
+            RunOutcome::Stopped { reason, hook } => format!("stopped by `{hook}`: {reason}"),
+            RunOutcome::Interrupted(signal) => format!("interrupted by {}", signal.name()),
+            RunOutcome::Failed(error) => {
                 let text = error.to_string();
                 format!(
                     "ended with an error: {}",

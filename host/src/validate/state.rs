@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use super::finding::{Checked, Finding, failed, passed, skipped, warning};
 use super::stage::{Played, Script, state_in};
 use super::subject::Subject;
-use super::test::{Group, Scope, Test};
-use super::trial::Trial;
-use super::witness::{Act, Part, Recorder, measured};
+use super::test::{Test, TestGroup, TestScope};
+use super::trial::TrialEnvironment;
+use super::witness::{Act, Recorder, WitnessScript, measured};
 use crate::plugin::entry_error::EntryError;
-use crate::plugin::instance::Instance;
+use crate::plugin::instance::HookInstance;
 use crate::random::stream;
 
-pub(super) const GROUP: Group = Group {
+pub(super) const GROUP: TestGroup = TestGroup {
     name: "state",
     about: "what goes into checkpoints and comes back",
     tests: &[
@@ -22,7 +22,7 @@ pub(super) const GROUP: Group = Group {
             advice: "Save every field that `load_state` sets, in a fixed order: no hash maps, no \
                      clocks.",
             level: 3,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: round_trip,
         },
         Test {
@@ -31,7 +31,7 @@ pub(super) const GROUP: Group = Group {
                     parameters and state in the end, as one that was never stopped.",
             advice: "Save everything that later calls depend on, counters and running sums included.",
             level: 3,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: resume,
         },
         Test {
@@ -39,7 +39,7 @@ pub(super) const GROUP: Group = Group {
             about: "The same from every iteration of the run.",
             advice: "See `state.resume`; look at epochs under way and at updates half accumulated.",
             level: 8,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: resume_anywhere,
         },
         Test {
@@ -47,7 +47,7 @@ pub(super) const GROUP: Group = Group {
             about: "A state that is cut off, foreign or random is an error, never a panic.",
             advice: "Use `state::from_bytes`, and check what it can't: lengths, ranges, counts.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: damaged,
         },
         Test {
@@ -55,7 +55,7 @@ pub(super) const GROUP: Group = Group {
             about: "A hook that has refused a state can still be saved, loaded and dropped.",
             advice: "Read the whole state before a field is changed.",
             level: 5,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: after_damage,
         },
         Test {
@@ -63,7 +63,7 @@ pub(super) const GROUP: Group = Group {
             about: "The state does not grow with the length of the run.",
             advice: "Keep sums, not histories; write what must be kept to the run's directory.",
             level: 6,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: size,
         },
     ],
@@ -75,9 +75,9 @@ const ITERATIONS: u64 = 6;
 /// Plays a run with checkpoints after these iterations.
 fn saved_at(subject: &Subject, iterations: &[u64]) -> Result<Played, Finding> {
     let played = subject.play(&Script {
-        part: Part {
+        part: WitnessScript {
             saves: iterations.to_vec(),
-            ..Part::default()
+            ..WitnessScript::default()
         },
         ..Script::plain("saved")
     })?;
@@ -89,12 +89,12 @@ fn saved_at(subject: &Subject, iterations: &[u64]) -> Result<Played, Finding> {
 fn with_fresh<T>(
     subject: &Subject,
     run: &Path,
-    body: impl FnOnce(&mut Instance) -> Result<T, Finding>,
+    body: impl FnOnce(&mut HookInstance) -> Result<T, Finding>,
 ) -> Result<T, Finding> {
     let config = subject.config()?.to_string();
     let files = copy_of(run, subject, "fresh")?;
     let recorder = Recorder::default();
-    let trial = Trial::within(subject, &recorder, &files)?;
+    let trial = TrialEnvironment::within(subject, &recorder, &files)?;
     trial.with(&config, body)
 }
 
@@ -114,10 +114,10 @@ const MIDDLE: u64 = 4;
 /// there is no state.
 fn state(subject: &Subject) -> Result<(Vec<u8>, PathBuf), Finding> {
     let played = subject.play(&Script {
-        part: Part {
+        part: WitnessScript {
             saves: vec![MIDDLE],
             stops: Some(MIDDLE),
-            ..Part::default()
+            ..WitnessScript::default()
         },
         ..Script::plain("saved")
     })?;
@@ -187,9 +187,9 @@ fn resumed_from(subject: &Subject, iterations: &[u64]) -> Checked {
         // The directory is a copy of the first run's, as if that had been stopped here: what the hook has
         // written since then must be discarded by its resume.
         let part = subject.play(&Script {
-            part: Part {
+            part: WitnessScript {
                 saves: saves.iter().copied().filter(|at| *at > iteration).collect(),
-                ..Part::default()
+                ..WitnessScript::default()
             },
             resume: Some(from),
             directory: Some(copy_of(&whole.directory, subject, "resumed")?),
@@ -391,9 +391,9 @@ fn size(subject: &Subject) -> Checked {
     let sizes = [(2, 6), (40, 120)].map(|(epochs, last)| {
         let played = subject.play(&Script {
             edits: vec![("/train/epochs", serde_json::json!(epochs))],
-            part: Part {
+            part: WitnessScript {
                 saves: vec![last],
-                ..Part::default()
+                ..WitnessScript::default()
             },
             ..Script::plain(if epochs == 2 { "short" } else { "long" })
         })?;

@@ -8,10 +8,10 @@ use sconce_plugin_api::metadata::HookMetadata;
 use serde_json::{Value, json};
 
 use super::finding::{Finding, failed, skipped};
-use super::order::{DOING, Order};
+use super::order::{DOING, TestOrder};
 use crate::plugin::catalogue;
 use crate::plugin::library::Library;
-use crate::plugin::{Inspected, Refusal, inspect};
+use crate::plugin::{Inspected, PluginRefusal, inspect};
 
 /// The subject of a test.
 pub(super) struct Subject {
@@ -28,7 +28,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    pub(super) fn of(order: &Order) -> Subject {
+    pub(super) fn of(order: &TestOrder) -> Subject {
         Subject {
             file: order.library.clone(),
             hook: order.hook.clone(),
@@ -106,6 +106,6 @@ impl Subject {
 }
 
 /// The result for a library that the host does not open.
-fn refused(refusal: &Refusal) -> Finding {
+fn refused(refusal: &PluginRefusal) -> Finding {
     skipped(format!("the plugin is refused: {}", refusal.cause))
 }

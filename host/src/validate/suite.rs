@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use super::finding::{Finding, skipped};
 use super::list::tests;
-use super::order::Order;
+use super::order::TestOrder;
 use super::process;
-use super::test::{Level, Scope, Test};
+use super::test::{Test, TestLevel, TestScope};
 use crate::patterns::Patterns;
-use crate::plugin::{Inspected, Refusal, inspect};
+use crate::plugin::{Inspected, PluginRefusal, inspect};
 
 /// Selection of tests, and settings for them.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Strictness level.
-    pub level: Level,
+    pub level: TestLevel,
     /// If given, run only tests whose names match.
     pub only: Option<Patterns>,
     /// Skip tests whose names match.
@@ -53,7 +53,7 @@ impl Options {
 pub struct Suite {
     library: PathBuf,
     options: Options,
-    inspected: Result<Inspected, Refusal>,
+    inspected: Result<Inspected, PluginRefusal>,
 }
 
 /// The result of one test.
@@ -82,7 +82,7 @@ impl Suite {
     }
 
     /// The inspected library, or the reason why the host refuses it.
-    pub fn inspected(&self) -> Result<&Inspected, &Refusal> {
+    pub fn inspected(&self) -> Result<&Inspected, &PluginRefusal> {
         self.inspected.as_ref()
     }
 
@@ -90,7 +90,7 @@ impl Suite {
     pub fn cases(&self) -> Vec<(&'static Test, String)> {
         let taken = || tests().filter(|test| self.options.takes(test));
         let of = |scope| taken().filter(move |test| test.scope == scope);
-        let mut cases: Vec<(&Test, String)> = of(Scope::Library)
+        let mut cases: Vec<(&Test, String)> = of(TestScope::Library)
             .map(|test| (test, String::new()))
             .collect();
         let hooks = self
@@ -99,7 +99,7 @@ impl Suite {
             .flat_map(|plugin| &plugin.metadata.hooks);
         let is_meant = |name: &str| self.options.hook.as_ref().is_none_or(|only| only == name);
         for hook in hooks.filter(|hook| is_meant(&hook.name)) {
-            cases.extend(of(Scope::Hook).map(|test| (test, hook.name.clone())));
+            cases.extend(of(TestScope::Hook).map(|test| (test, hook.name.clone())));
         }
         cases
     }
@@ -130,7 +130,7 @@ impl Suite {
         let place = tempfile::Builder::new()
             .prefix("sconce-validate-")
             .tempdir()?;
-        let order = Order {
+        let order = TestOrder {
             token: token(),
             test: test.name.to_owned(),
             library: self.library.clone(),

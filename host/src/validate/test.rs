@@ -15,7 +15,7 @@ pub struct Test {
     /// The lowest strictness level, 1 to 10, at which it is run.
     pub level: u8,
     /// The subject that it is run on.
-    pub scope: Scope,
+    pub scope: TestScope,
     pub(super) check: Check,
 }
 
@@ -23,7 +23,7 @@ pub(super) type Check = fn(&Subject) -> Checked;
 
 /// The subject of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum TestScope {
     /// The library, once.
     Library,
     /// Each of its hooks.
@@ -32,9 +32,9 @@ pub enum Scope {
 
 /// Strictness level of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level(u8);
+pub struct TestLevel(u8);
 
-impl Level {
+impl TestLevel {
     /// The named levels: the file and a first run; what most authors want; everything.
     pub const NAMED: [(&'static str, u8); 3] = [("basic", 3), ("normal", 6), ("strict", 10)];
 
@@ -43,12 +43,12 @@ impl Level {
     /// # Errors
     ///
     /// If the text is neither, with the possible values.
-    pub fn parse(text: &str) -> Result<Level, String> {
-        let named = Level::NAMED.iter().find(|(name, _)| *name == text);
+    pub fn parse(text: &str) -> Result<TestLevel, String> {
+        let named = TestLevel::NAMED.iter().find(|(name, _)| *name == text);
         let number = named.map(|(_, number)| *number).or(text.parse().ok());
         number
             .filter(|number| (1..=10).contains(number))
-            .map(Level)
+            .map(TestLevel)
             .ok_or_else(|| "expected a number from 1 to 10, `basic`, `normal` or `strict`".into())
     }
 
@@ -58,15 +58,15 @@ impl Level {
     }
 }
 
-impl Default for Level {
-    fn default() -> Level {
-        Level(6)
+impl Default for TestLevel {
+    fn default() -> TestLevel {
+        TestLevel(6)
     }
 }
 
 /// A group of tests.
 #[derive(Clone, Copy, Debug)]
-pub struct Group {
+pub struct TestGroup {
     /// Name of the group, with which its tests' names begin.
     pub name: &'static str,
     /// The subject of the group.
@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     fn levels_have_names_and_bounds() {
-        assert_eq!(Level::parse("basic").map(Level::number), Ok(3));
-        assert_eq!(Level::parse("10").map(Level::number), Ok(10));
-        assert_eq!(Level::parse("normal"), Ok(Level::default()));
-        assert!(Level::parse("0").is_err() && Level::parse("lax").is_err());
+        assert_eq!(TestLevel::parse("basic").map(TestLevel::number), Ok(3));
+        assert_eq!(TestLevel::parse("10").map(TestLevel::number), Ok(10));
+        assert_eq!(TestLevel::parse("normal"), Ok(TestLevel::default()));
+        assert!(TestLevel::parse("0").is_err() && TestLevel::parse("lax").is_err());
     }
 }

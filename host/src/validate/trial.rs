@@ -9,27 +9,27 @@ use super::finding::{Finding, failed, skipped};
 use super::stage::setup;
 use super::subject::Subject;
 use super::witness::Recorder;
-use crate::bridge::Shared;
+use crate::bridge::BridgeState;
 use crate::plugin::entry_error::EntryError;
-use crate::plugin::instance::Instance;
+use crate::plugin::instance::HookInstance;
 use crate::plugin::library::Library;
 use crate::random::stream;
 
 /// An environment in which hooks are created without a run. The host does not check the configuration against
 /// the schema.
-pub(super) struct Trial<'a> {
+pub(super) struct TrialEnvironment<'a> {
     library: Library,
-    shared: Shared<'a>,
+    shared: BridgeState<'a>,
     directory: String,
     hook: String,
 }
 
-impl<'a> Trial<'a> {
+impl<'a> TrialEnvironment<'a> {
     /// In its own directory.
     pub(super) fn new(subject: &Subject, recorder: &'a Recorder) -> Result<Self, Finding> {
         let directory = subject.place.join("alone");
         drop(std::fs::create_dir_all(&directory));
-        Trial::within(subject, recorder, &directory)
+        TrialEnvironment::within(subject, recorder, &directory)
     }
 
     /// In the directory of this run.
@@ -38,9 +38,9 @@ impl<'a> Trial<'a> {
         recorder: &'a Recorder,
         directory: &std::path::Path,
     ) -> Result<Self, Finding> {
-        let shared = Shared::new(recorder).with_witness(recorder);
+        let shared = BridgeState::new(recorder).with_witness(recorder);
         shared.register(NAME);
-        Ok(Trial {
+        Ok(TrialEnvironment {
             library: subject.library()?,
             shared,
             directory: directory.to_string_lossy().into_owned(),
@@ -49,9 +49,9 @@ impl<'a> Trial<'a> {
     }
 
     /// Creates a hook, which must not outlive the trial.
-    fn instance(&self, config: &str) -> Result<Instance, EntryError> {
+    fn instance(&self, config: &str) -> Result<HookInstance, EntryError> {
         let setup: SetupAbi = setup(NAME, &self.directory, &self.shared);
-        let created = Instance::create(&self.library, &self.hook, config, &setup);
+        let created = HookInstance::create(&self.library, &self.hook, config, &setup);
         self.shared.requests.take_left_out();
         created
     }
@@ -65,7 +65,7 @@ impl<'a> Trial<'a> {
     pub(super) fn with<T>(
         &self,
         config: &str,
-        body: impl FnOnce(&mut Instance) -> Result<T, Finding>,
+        body: impl FnOnce(&mut HookInstance) -> Result<T, Finding>,
     ) -> Result<T, Finding> {
         let created = self.instance(config);
         let mut instance = created.map_err(|error| not_created(&error))?;
@@ -116,7 +116,7 @@ impl Subject {
         let mut stream = stream(0, "validate.choice", 0, 0);
         let random = (0..200).filter_map(|_| configs::random(&schema, &mut stream));
         let recorder = Recorder::new(false, true);
-        let trial = Trial::new(self, &recorder)?;
+        let trial = TrialEnvironment::new(self, &recorder)?;
         let mut all = [least.clone()].into_iter().chain(random);
         let found = all.find(|config| {
             let created = trial.create(&config.to_string());

@@ -6,9 +6,9 @@ use super::finding::{Checked, passed};
 use super::odd_task::Oddity;
 use super::stage::Script;
 use super::subject::Subject;
-use super::test::{Group, Scope, Test};
+use super::test::{Test, TestGroup, TestScope};
 
-pub(super) const GROUP: Group = Group {
+pub(super) const GROUP: TestGroup = TestGroup {
     name: "values",
     about: "numbers, counts and names that no sane run has",
     tests: &[
@@ -17,7 +17,7 @@ pub(super) const GROUP: Group = Group {
             about: "A loss, metrics, gradients and parameters that become NaN cause no panic.",
             advice: "Compare floats with `total_cmp` or `is_nan` first; don't unwrap `partial_cmp`.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: nan,
         },
         Test {
@@ -25,7 +25,7 @@ pub(super) const GROUP: Group = Group {
             about: "Infinite ones neither.",
             advice: "Don't turn floats into whole numbers or durations unchecked.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: infinite,
         },
         Test {
@@ -33,7 +33,7 @@ pub(super) const GROUP: Group = Group {
             about: "A task without validation and test data causes no panic.",
             advice: "Metrics of a phase may be missing: `metric_of` answers `None`.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: no_validation,
         },
         Test {
@@ -41,7 +41,7 @@ pub(super) const GROUP: Group = Group {
             about: "One sample in each phase causes no panic.",
             advice: "Don't divide by `count - 1`.",
             level: 4,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: one_sample,
         },
         Test {
@@ -50,7 +50,7 @@ pub(super) const GROUP: Group = Group {
                     the least and a negative zero as values, cause no panic.",
             advice: "Escape names before they go into files; don't slice them at byte positions.",
             level: 5,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: odd_metrics,
         },
         Test {
@@ -59,7 +59,7 @@ pub(super) const GROUP: Group = Group {
                     no panic.",
             advice: "Keep paths as `Path`, and quote what goes into files.",
             level: 5,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: odd_run,
         },
         Test {
@@ -67,7 +67,7 @@ pub(super) const GROUP: Group = Group {
             about: "Neither a learning rate at which everything overflows nor one at which nothing moves causes a panic.",
             advice: "Check what is computed from learning rates before it is used.",
             level: 6,
-            scope: Scope::Hook,
+            scope: TestScope::Hook,
             check: huge_rates,
         },
     ],

@@ -7,7 +7,7 @@ use sconce_plugin_api::ext::Collection;
 use sconce_plugin_api::{bail, prelude::*};
 
 use super::resources::Holdings;
-use crate::bridge::{Deed, Witness};
+use crate::bridge::{HookAction, Witness};
 use crate::log::{Level, Log};
 
 /// Name of the witness among the hooks of a run.
@@ -22,7 +22,7 @@ const SETTLED: &str = "before_epoch (train), epoch 10,";
 /// Actions of the witness besides observing, by the number of finished iterations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Part {
+pub(super) struct WitnessScript {
     /// Iterations after which checkpoints `at-N` are saved.
     pub(super) saves: Vec<u64>,
     /// Iteration after which the run is stopped.
@@ -33,7 +33,7 @@ pub(super) struct Part {
 
 /// A hook that is called first at every mount point.
 pub(super) struct Marker {
-    part: Part,
+    part: WitnessScript,
 }
 
 impl Marker {
@@ -50,9 +50,9 @@ impl Marker {
 
 #[hook(name = "witness", about = "Watches a small run.", priority = HIGHEST)]
 impl Hook for Marker {
-    type Config = Part;
+    type Config = WitnessScript;
 
-    fn new(part: Part, _setup: &Setup<'_>) -> Result<Self> {
+    fn new(part: WitnessScript, _setup: &Setup<'_>) -> Result<Self> {
         Ok(Marker { part })
     }
 
@@ -169,12 +169,12 @@ impl Recorder {
 }
 
 impl Witness for Recorder {
-    fn sees(&self, hook: &str, deed: &Deed<'_>) -> std::result::Result<(), String> {
+    fn sees(&self, hook: &str, deed: &HookAction<'_>) -> std::result::Result<(), String> {
         if !hook.starts_with(SUBJECT) {
             return Ok(());
         }
         // At creation this is not a request to the run, but a statement about the hook itself.
-        if let Deed::Asks { request, .. } = deed {
+        if let HookAction::Asks { request, .. } = deed {
             if *request == "leave_out_point" {
                 return Ok(());
             }
@@ -185,7 +185,7 @@ impl Witness for Recorder {
             self.refused.set(self.refused.get() + 1);
             return Err("this host refuses everything: it is a test".to_owned());
         }
-        if let Deed::Writes(collection) = deed
+        if let HookAction::Writes(collection) = deed
             && !self.written.borrow().contains(collection)
         {
             self.written.borrow_mut().push(*collection);
@@ -204,9 +204,9 @@ impl Witness for Recorder {
 }
 
 /// Description of an action, and the published value with all bits of the numbers.
-fn in_words(deed: &Deed<'_>) -> (String, String) {
+fn in_words(deed: &HookAction<'_>) -> (String, String) {
     match deed {
-        Deed::Asks {
+        HookAction::Asks {
             request,
             number,
             text,
@@ -214,15 +214,15 @@ fn in_words(deed: &Deed<'_>) -> (String, String) {
             format!("asks for {request} {number:?} {text:?}"),
             String::new(),
         ),
-        Deed::Metric { name, value } => (
+        HookAction::Metric { name, value } => (
             format!("publishes the metric {name:?}"),
             format!("{value:?}"),
         ),
-        Deed::Value { name, json } => {
+        HookAction::Value { name, json } => {
             let value = json.unwrap_or("(a tensor)").to_owned();
             (format!("publishes {name:?}"), value)
         }
-        Deed::Writes(collection) => (format!("writes to {collection:?}"), String::new()),
+        HookAction::Writes(collection) => (format!("writes to {collection:?}"), String::new()),
     }
 }
 

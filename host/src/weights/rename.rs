@@ -5,7 +5,7 @@ use std::path::Path;
 
 use candle_core::Tensor;
 
-use super::{Comparison, Error};
+use super::{Comparison, WeightsError};
 use crate::nearest::nearest;
 
 /// Prefixes of the file's names, each with its replacement in the model's names; the longest
@@ -21,11 +21,11 @@ pub(super) fn renamed(
     tensors: Vec<(String, Tensor)>,
     renames: &Renames,
     path: &Path,
-) -> Result<Vec<(String, Tensor)>, Error> {
+) -> Result<Vec<(String, Tensor)>, WeightsError> {
     if renames.is_empty() {
         return Ok(tensors);
     }
-    let failed = |reason: String| Error::Rename {
+    let failed = |reason: String| WeightsError::Rename {
         path: path.to_owned(),
         reason,
     };

@@ -4,7 +4,7 @@ use crate::abi::{
     CheckpointAbi, ErrorAbi, FailureAbi, ModuleAbi, OutcomeAbi, ProfileAbi, Status, ViewAbi,
 };
 use crate::ext::Tables;
-use crate::{Checkpoint, EpochProfile, Error, Failure, Module, Outcome, Result, TaskView};
+use crate::{Checkpoint, EpochProfile, Failure, HookError, Module, Outcome, Result, TaskView};
 
 /// The arguments of a call, before the mount point decides which method receives them.
 #[doc(hidden)]
@@ -32,7 +32,7 @@ impl<'task> Call<'task> {
             let payload: Option<&'task OutcomeAbi> = self.abi.payload.cast::<OutcomeAbi>().as_ref();
             payload.map(|payload| Outcome::read(payload))
         }
-        .ok_or_else(|| Error::new("the host called `after_run` without an outcome"))
+        .ok_or_else(|| HookError::new("the host called `after_run` without an outcome"))
     }
 
     /// The payload of `epoch_profile`.
@@ -43,7 +43,7 @@ impl<'task> Call<'task> {
             let payload: Option<&'task ProfileAbi> = self.abi.payload.cast::<ProfileAbi>().as_ref();
             payload.map(|payload| EpochProfile::read(payload))
         }
-        .ok_or_else(|| Error::new("the host called `epoch_profile` without a profile"))
+        .ok_or_else(|| HookError::new("the host called `epoch_profile` without a profile"))
     }
 
     /// The payload of `module_forward` and `module_backward`.
@@ -54,7 +54,7 @@ impl<'task> Call<'task> {
             let payload: Option<&'task ModuleAbi> = self.abi.payload.cast::<ModuleAbi>().as_ref();
             payload.map(|payload| Module::read(payload, self.abi, self.tables))
         }
-        .ok_or_else(|| Error::new("the host called a module's mount point without a module"))
+        .ok_or_else(|| HookError::new("the host called a module's mount point without a module"))
     }
 
     /// The payload of the three checkpoint points.
@@ -66,7 +66,7 @@ impl<'task> Call<'task> {
                 self.abi.payload.cast::<CheckpointAbi>().as_ref();
             payload.map(|payload| Checkpoint::read(payload))
         }
-        .ok_or_else(|| Error::new("the host called a checkpoint's mount point without one"))
+        .ok_or_else(|| HookError::new("the host called a checkpoint's mount point without one"))
     }
 
     /// The payload of `on_exception`.
@@ -77,7 +77,7 @@ impl<'task> Call<'task> {
             let payload: Option<&'task FailureAbi> = self.abi.payload.cast::<FailureAbi>().as_ref();
             payload.map(|payload| Failure::read(payload))
         }
-        .ok_or_else(|| Error::new("the host called `on_exception` without an error"))
+        .ok_or_else(|| HookError::new("the host called `on_exception` without an error"))
     }
 }
 
@@ -88,9 +88,9 @@ pub(crate) fn outcome(status: u32, error: &ErrorAbi) -> Result<()> {
         return Ok(());
     }
     if error.message.is_empty() {
-        return Err(Error::new(format_args!(
+        return Err(HookError::new(format_args!(
             "the host answered with status {status}"
         )));
     }
-    Err(Error::new(&error.message))
+    Err(HookError::new(&error.message))
 }

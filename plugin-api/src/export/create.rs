@@ -9,7 +9,7 @@ use super::fence::{Refused, fence_with, keep_panics_of_this_thread};
 use super::table::{Instance, TableOf};
 use crate::abi::{ErrorAbi, HookAbi, SetupAbi, Status, TextAbi};
 use crate::ext::Tables;
-use crate::{Error, HookKind, Setup};
+use crate::{HookError, HookKind, Setup};
 
 /// A hook kind with its type erased: an entry in a plugin's list.
 #[doc(hidden)]
@@ -80,7 +80,7 @@ pub unsafe fn create_from(
             let (Some(name), Some(config), Some(setup), Some(hook)) =
                 (name.read(), config.read(), setup.as_ref(), hook.as_mut())
             else {
-                return Err(Error::new("the host's arguments are not valid").into());
+                return Err(HookError::new("the host's arguments are not valid").into());
             };
             let kind = kinds
                 .iter()
@@ -96,7 +96,7 @@ fn no_such_kind(kinds: &[Kind], name: &str) -> Refused {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
     Refused {
         status: Status::NO_SUCH_KIND,
-        error: Error::new(format_args!(
+        error: HookError::new(format_args!(
             "no hook `{name}` here, this plugin has: {}",
             names.join(", ")
         )),
@@ -106,7 +106,7 @@ fn no_such_kind(kinds: &[Kind], name: &str) -> Refused {
 fn create<H: HookKind>(config: &str, setup: &SetupAbi) -> Result<HookAbi, Refused> {
     // SAFETY: the host provides a setup whose root lives as long as the process.
     let host = unsafe { setup.host.as_ref() }
-        .ok_or_else(|| Error::new("the host gave no table of its own"))?;
+        .ok_or_else(|| HookError::new("the host gave no table of its own"))?;
     let tables = Tables::query(host);
     let config = read_config::<H>(config)?;
     let hook = H::new(config, &Setup::new(setup, &tables))?;
@@ -149,7 +149,7 @@ fn no_config(path: &str, message: &str) -> Refused {
     };
     Refused {
         status: Status::CONFIG,
-        error: Error::new(format_args!("{path}: {message}")),
+        error: HookError::new(format_args!("{path}: {message}")),
     }
 }
 

@@ -12,7 +12,7 @@ use std::thread::{self, ThreadId};
 use abi_stable::std_types::RString;
 
 use crate::abi::{ErrorAbi, Status};
-use crate::{Error, Result};
+use crate::{HookError, Result};
 
 thread_local! {
     /// Location of the last panic on this thread.
@@ -30,11 +30,11 @@ static TRAINING_THREAD: OnceLock<ThreadId> = OnceLock::new();
 /// A failure as it crosses the boundary: its status, and the content of the [`ErrorAbi`].
 pub(crate) struct Refused {
     pub(crate) status: Status,
-    pub(crate) error: Error,
+    pub(crate) error: HookError,
 }
 
-impl From<Error> for Refused {
-    fn from(error: Error) -> Self {
+impl From<HookError> for Refused {
+    fn from(error: HookError) -> Self {
         Refused {
             status: Status::ERROR,
             error,

@@ -9,7 +9,7 @@ use super::Call;
 use super::fence::fence;
 use crate::abi::{ErrorAbi, HookTable, ViewAbi};
 use crate::ext::Tables;
-use crate::{Error, HookKind};
+use crate::{HookError, HookKind};
 
 /// The object that a hook's `instance` pointer points to.
 pub(super) struct Instance<H> {
@@ -57,8 +57,8 @@ unsafe extern "C" fn call<H: HookKind>(
 }
 
 #[cold]
-fn no_view() -> Error {
-    Error::new("the host called without a task view")
+fn no_view() -> HookError {
+    HookError::new("the host called without a task view")
 }
 
 unsafe extern "C" fn save_state<H: HookKind>(

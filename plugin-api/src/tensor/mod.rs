@@ -17,7 +17,7 @@ pub use values::Values;
 pub use writable::TensorMut;
 
 use crate::ext::TensorAbi;
-use crate::{Error, Result};
+use crate::{HookError, Result};
 
 /// A read-only view of a tensor in the host's memory, borrowed from the [`TaskView`](crate::TaskView).
 ///
@@ -189,7 +189,7 @@ impl<'view> Tensor<'view> {
             return Ok(());
         }
         let found = self.dtype().map_or("of an unknown type", DType::name);
-        Err(Error::new(format_args!(
+        Err(HookError::new(format_args!(
             "the elements of `{}` are {found}, not {}",
             self.name(),
             T::DTYPE.name()
@@ -197,8 +197,8 @@ impl<'view> Tensor<'view> {
     }
 
     #[track_caller]
-    fn not_contiguous(&self) -> Error {
-        Error::new(format_args!(
+    fn not_contiguous(&self) -> HookError {
+        HookError::new(format_args!(
             "the elements of `{}` do not stand side by side: shape {:?}, strides {:?}",
             self.name(),
             self.shape(),
@@ -218,7 +218,7 @@ impl<'view> Tensor<'view> {
     fn check(&self) -> Result<()> {
         let wrong = |what: &str| {
             let name = self.name();
-            Err(Error::new(format_args!(
+            Err(HookError::new(format_args!(
                 "the host's tensor `{name}` is wrong: {what}"
             )))
         };

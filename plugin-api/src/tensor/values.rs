@@ -1,7 +1,7 @@
 //! A tensor's elements as `f64`, whatever their type.
 
 use super::{BrainHalf, DType, Elements, Half, Tensor};
-use crate::{Error, Result};
+use crate::{HookError, Result};
 
 /// Iterator over a tensor's elements as `f64`, in row-major order.
 ///
@@ -67,7 +67,7 @@ impl<'view> Tensor<'view> {
             Some(DType::U32) => Inner::U32(self.elements()?),
             Some(DType::U8) => Inner::U8(self.elements()?),
             None => {
-                return Err(Error::new(format_args!(
+                return Err(HookError::new(format_args!(
                     "the elements of `{}` are of an unknown type",
                     self.name()
                 )));

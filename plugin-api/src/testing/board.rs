@@ -8,20 +8,20 @@ use crate::ext::check_name;
 /// Metrics of all phases.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Board {
-    phases: [Vec<Metric>; 4],
+    phases: [Vec<FakeMetric>; 4],
     /// Interned names, which live until the end of the run.
     names: Vec<Rc<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Metric {
+pub(super) struct FakeMetric {
     pub(super) name: Rc<str>,
     pub(super) value: f64,
     is_the_tasks: bool,
 }
 
 impl Board {
-    pub(super) fn of(&self, phase: Phase) -> &[Metric] {
+    pub(super) fn of(&self, phase: Phase) -> &[FakeMetric] {
         self.phases.get(phase as usize).map_or(&[], Vec::as_slice)
     }
 
@@ -44,7 +44,7 @@ impl Board {
         let Some(metrics) = self.phases.get_mut(phase as usize) else {
             return;
         };
-        let metric = Metric {
+        let metric = FakeMetric {
             name,
             value,
             is_the_tasks,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::board::Board;
-use super::drive::{Drive, Part, Stopped};
+use super::drive::{Drive, EpochPart, Stopped};
 use super::fake::Fake;
-use super::reopen::EpochStart;
-use super::stage::Group;
-use super::values::Values;
+use super::reopen::EpochCounters;
+use super::stage::FakeGroup;
+use super::values::FakeValues;
 use crate::Point;
 use crate::abi::{CheckpointAbi, TextAbi, ViewAbi};
 use crate::ext::Keep;
@@ -18,19 +18,19 @@ pub(super) struct Checkpoint {
     pub(super) parameters: Vec<Fake>,
     /// `None` in a checkpoint of the parameters only.
     rest: Option<Rest>,
-    entries: Values,
-    values: Values,
+    entries: FakeValues,
+    values: FakeValues,
 }
 
 #[derive(Clone, Debug)]
 struct Rest {
-    groups: Vec<Group>,
+    groups: Vec<FakeGroup>,
     shares: BTreeMap<String, f64>,
     accumulation: Option<u64>,
     board: Board,
     counters: [u64; 6],
-    part: Part,
-    begun: Option<EpochStart>,
+    part: EpochPart,
+    begun: Option<EpochCounters>,
     accumulated: Option<Vec<Option<Fake>>>,
     update: (u64, u64),
     state: Vec<u8>,
@@ -48,7 +48,7 @@ impl Checkpoint {
 
 /// The tensors `SET/PARAMETER` in the order and shapes of the parameters; parameters without one are kept.
 pub(super) fn from_set(
-    values: &Values,
+    values: &FakeValues,
     set: &str,
     parameters: &[Fake],
 ) -> Result<Vec<Fake>, String> {

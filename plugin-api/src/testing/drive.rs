@@ -10,11 +10,11 @@ use super::driven::{Creation, Driven};
 use super::failed::Failed;
 use super::fake::Fake;
 use super::plan;
-use super::reopen::EpochStart;
+use super::reopen::EpochCounters;
 use super::schema;
 use super::script::ScriptedRun;
-use super::seen::{Directory, End, Seen};
-use super::stage::{Group, Stage};
+use super::seen::{Directory, RunEnd, Seen};
+use super::stage::{FakeGroup, FakeRun};
 use crate::abi::{FailureAbi, OutcomeAbi, ProfileAbi, TextAbi, ViewAbi};
 use crate::export::Kind;
 use crate::ext::{Keep, ResumeTable};
@@ -37,7 +37,7 @@ impl From<Failed> for Stopped {
 
 /// The part of an epoch that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum EpochPart {
     Start,
     Epoch,
     Validation,
@@ -56,17 +56,17 @@ pub(super) struct Drive<'a> {
     manifest: String,
     pub(super) directory: Directory,
     /// Boxed, as hooks are given its address.
-    pub(super) stage: Box<Stage>,
+    pub(super) stage: Box<FakeRun>,
     pub(super) view: ViewAbi,
     pub(super) hook: Driven,
     /// Numbers of the mount points at which the hook is called.
     points: Vec<u32>,
     pub(super) listens: bool,
-    pub(super) part: Part,
+    pub(super) part: EpochPart,
     /// Finished batches of the current epoch.
     pub(super) trained: u64,
     /// Where the current epoch began; `None` if `before_epoch` has not been called for it.
-    pub(super) begun: Option<EpochStart>,
+    pub(super) begun: Option<EpochCounters>,
     /// Whether `before_epoch` is called again for an epoch that began before a resume or a rollback.
     pub(super) is_reopening: bool,
     pub(super) jumped: bool,
@@ -119,7 +119,7 @@ impl<'a> Drive<'a> {
             "train": {"epochs": script.epochs, "batch_size": script.batch_size},
             "hooks": [entry],
         });
-        let stage = Box::<Stage>::default();
+        let stage = Box::<FakeRun>::default();
         // The stage is new, so this cannot have been set before.
         drop(stage.plan.set(plan::of(script).into()));
         let config = config.to_string();
@@ -136,7 +136,7 @@ impl<'a> Drive<'a> {
             view: ViewAbi::EMPTY,
             hook,
             listens: true,
-            part: Part::Start,
+            part: EpochPart::Start,
             trained: 0,
             jumped: false,
             is_evaluating: false,
@@ -162,7 +162,7 @@ impl<'a> Drive<'a> {
     fn set_stage(&mut self) {
         let (script, stage) = (self.script, &self.stage);
         stage.parameters.borrow_mut().clone_from(&script.parameters);
-        let group = |name: &str, scale: f64| Group {
+        let group = |name: &str, scale: f64| FakeGroup {
             name: name.into(),
             learning_rate: script.learning_rate * scale,
             scale,
@@ -253,17 +253,17 @@ impl<'a> Drive<'a> {
         }
     }
 
-    fn end(&self) -> End {
+    fn end(&self) -> RunEnd {
         match &*self.stage.stop.borrow() {
-            Some(stop) => End::Stopped {
+            Some(stop) => RunEnd::Stopped {
                 reason: stop.reason.clone(),
             },
-            None => End::Completed,
+            None => RunEnd::Completed,
         }
     }
 
     /// Calls `on_exception`.
-    fn fail(&mut self, origin: u32, error: &str) -> End {
+    fn fail(&mut self, origin: u32, error: &str) -> RunEnd {
         let name = self.entry_name().to_owned();
         let payload = FailureAbi {
             origin,
@@ -272,17 +272,17 @@ impl<'a> Drive<'a> {
         };
         // Only the first error is reported.
         drop(self.call_with(Point::OnException, &payload));
-        End::Failed {
+        RunEnd::Failed {
             error: error.to_owned(),
         }
     }
 
     /// Calls `after_run`.
-    fn finish(&mut self, end: &End) -> Result<(), Failed> {
+    fn finish(&mut self, end: &RunEnd) -> Result<(), Failed> {
         let (kind, reason) = match end {
-            End::Completed => (0, ""),
-            End::Stopped { reason } => (1, reason.as_str()),
-            End::Failed { error } => (2, error.as_str()),
+            RunEnd::Completed => (0, ""),
+            RunEnd::Stopped { reason } => (1, reason.as_str()),
+            RunEnd::Failed { error } => (2, error.as_str()),
         };
         self.after_run(kind, reason)
     }
@@ -312,7 +312,7 @@ impl<'a> Drive<'a> {
         self.stage.resume_flags.set(flags);
         self.stage.place.set(None);
         self.stage.left_out.borrow_mut().clear();
-        *self.stage.values.borrow_mut() = super::values::Values::default();
+        *self.stage.values.borrow_mut() = super::values::FakeValues::default();
         (self.listens, self.swapped) = (true, None);
         self.hook = create(
             self.script,
@@ -368,19 +368,19 @@ impl<'a> Drive<'a> {
     }
 
     fn begin(&mut self) -> Result<(), Stopped> {
-        if self.part == Part::Start && !self.stops() {
+        if self.part == EpochPart::Start && !self.stops() {
             if self.script.initial_validation {
                 self.validate(true)?;
             }
-            self.part = Part::Epoch;
+            self.part = EpochPart::Epoch;
         }
         Ok(())
     }
 
     fn goes_on(&self) -> bool {
         let is_left = match self.part {
-            Part::Start | Part::Epoch => self.view.epoch < self.script.epochs,
-            Part::Validation | Part::Cycle => true,
+            EpochPart::Start | EpochPart::Epoch => self.view.epoch < self.script.epochs,
+            EpochPart::Validation | EpochPart::Cycle => true,
         };
         is_left && !self.stops()
     }
@@ -388,8 +388,8 @@ impl<'a> Drive<'a> {
     fn cycle(&mut self) -> Result<(), Stopped> {
         self.begin()?;
         match self.part {
-            Part::Start | Part::Epoch => self.epoch()?,
-            Part::Validation | Part::Cycle => {
+            EpochPart::Start | EpochPart::Epoch => self.epoch()?,
+            EpochPart::Validation | EpochPart::Cycle => {
                 self.view.batch = self.script.iterations;
                 self.view.batches = self.script.iterations;
             }
@@ -398,10 +398,10 @@ impl<'a> Drive<'a> {
             return Ok(());
         }
         let is_due = self.view.epoch % self.script.validate_every == 0;
-        if self.part == Part::Validation && (is_due || self.view.epoch == self.script.epochs) {
+        if self.part == EpochPart::Validation && (is_due || self.view.epoch == self.script.epochs) {
             self.validate(false)?;
         }
-        self.part = Part::Epoch;
+        self.part = EpochPart::Epoch;
         self.call(Point::AfterCycle)
     }
 
@@ -452,7 +452,7 @@ impl<'a> Drive<'a> {
             self.trained = 0;
             self.begun = None;
             self.update = (0, 0);
-            self.part = Part::Validation;
+            self.part = EpochPart::Validation;
         }
         self.end_pass()
     }
@@ -486,8 +486,8 @@ impl<'a> Drive<'a> {
         self.is_evaluating = false;
         if phase == Phase::Val {
             self.part = match self.part {
-                Part::Start if is_initial => Part::Epoch,
-                Part::Validation if !self.is_asked_for => Part::Cycle,
+                EpochPart::Start if is_initial => EpochPart::Epoch,
+                EpochPart::Validation if !self.is_asked_for => EpochPart::Cycle,
                 other => other,
             };
         }
@@ -603,7 +603,7 @@ fn create(
     config: &str,
     manifest: &str,
     directory: &Directory,
-    stage: &Stage,
+    stage: &FakeRun,
 ) -> Result<Driven, Failed> {
     let creation = Creation {
         kind,
@@ -621,7 +621,7 @@ fn create(
 }
 
 /// The mount points that the hook overrides, without those that it opted out of.
-fn points(kind: &Kind, stage: &Stage) -> Vec<u32> {
+fn points(kind: &Kind, stage: &FakeRun) -> Vec<u32> {
     let metadata: Option<HookMetadata> = serde_json::from_str(kind.metadata()).ok();
     let points = metadata.map(|metadata| metadata.points).unwrap_or_default();
     let left_out = stage.left_out.borrow();

@@ -6,7 +6,7 @@ use std::ptr;
 use abi_stable::std_types::RVec;
 
 use super::failed::Failed;
-use super::stage::Stage;
+use super::stage::FakeRun;
 use super::tables::root;
 use crate::abi::{ErrorAbi, HookAbi, HookTable, SetupAbi, Status, TextAbi, ViewAbi};
 use crate::export::{Kind, create_from, keeping};
@@ -28,7 +28,7 @@ pub(super) struct Creation<'a> {
 }
 
 impl Driven {
-    pub(super) fn create(creation: &Creation<'_>, stage: &Stage) -> Result<Driven, Failed> {
+    pub(super) fn create(creation: &Creation<'_>, stage: &FakeRun) -> Result<Driven, Failed> {
         let setup = SetupAbi {
             host: root(),
             context: stage.context(),
@@ -63,7 +63,7 @@ impl Driven {
         })
     }
 
-    pub(super) fn call(&mut self, stage: &Stage, view: &ViewAbi) -> Result<(), Failed> {
+    pub(super) fn call(&mut self, stage: &FakeRun, view: &ViewAbi) -> Result<(), Failed> {
         let mut error = ErrorAbi::new();
         // SAFETY: the instance is alive; view and error are local and live for the call.
         let status = keeping(|| unsafe {
@@ -72,7 +72,7 @@ impl Driven {
         finish(status, &error, stage)
     }
 
-    pub(super) fn save_state(&mut self, stage: &Stage) -> Result<Vec<u8>, Failed> {
+    pub(super) fn save_state(&mut self, stage: &FakeRun) -> Result<Vec<u8>, Failed> {
         let mut error = ErrorAbi::new();
         let mut bytes = RVec::new();
         // SAFETY: the instance is alive; state and error are local and live for the call.
@@ -83,7 +83,7 @@ impl Driven {
         Ok(bytes.into_vec())
     }
 
-    pub(super) fn load_state(&mut self, bytes: &[u8], stage: &Stage) -> Result<(), Failed> {
+    pub(super) fn load_state(&mut self, bytes: &[u8], stage: &FakeRun) -> Result<(), Failed> {
         let mut error = ErrorAbi::new();
         // SAFETY: the instance is alive; the bytes are borrowed for the call.
         let status = keeping(|| unsafe {
@@ -101,7 +101,7 @@ impl Drop for Driven {
     }
 }
 
-fn finish(status: u32, error: &ErrorAbi, stage: &Stage) -> Result<(), Failed> {
+fn finish(status: u32, error: &ErrorAbi, stage: &FakeRun) -> Result<(), Failed> {
     if status == Status::OK.0 {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::place::Place;
+use super::place::CallPosition;
 use super::seen::Seen;
 
 /// Failure of the hook, at its creation or in a call.
@@ -12,7 +12,7 @@ use super::seen::Seen;
 #[non_exhaustive]
 pub struct Failed {
     /// Where in the run; `None` at the hook's creation.
-    pub at: Option<Place>,
+    pub at: Option<CallPosition>,
     /// The hook's error message.
     pub message: String,
     /// Location in the hook's source, such as `src/lib.rs:12:5`; empty if it is not known.
@@ -24,7 +24,7 @@ pub struct Failed {
 }
 
 impl Failed {
-    pub(super) fn new(at: Option<Place>, message: impl fmt::Display) -> Failed {
+    pub(super) fn new(at: Option<CallPosition>, message: impl fmt::Display) -> Failed {
         Failed {
             at,
             message: message.to_string(),

@@ -2,7 +2,7 @@
 
 use super::drive::{Drive, Stopped};
 use super::fake::{Fake, noise};
-use super::place::Place;
+use super::place::CallPosition;
 use crate::abi::{ModuleAbi, TextAbi, ViewAbi};
 use crate::ext::Keep;
 use crate::{Phase, Point};
@@ -139,7 +139,7 @@ impl Drive<'_> {
     }
 
     fn measure(&mut self, phase: Phase) {
-        let loss = (self.script.loss)(&Place::of(Point::AfterLoss, &self.view));
+        let loss = (self.script.loss)(&CallPosition::of(Point::AfterLoss, &self.view));
         self.view.loss = loss;
         self.view.flags |= ViewAbi::HAS_LOSS;
         self.stage.batch.borrow_mut()[LOSS] = Some(Fake::new("loss", &[], &[loss as f32]));

@@ -154,8 +154,8 @@ mod tables;
 mod values;
 
 pub use failed::Failed;
-pub use place::Place;
+pub use place::CallPosition;
 pub use script::ScriptedRun;
-pub use seen::{Asked, Change, End, Message, Metric, Published, Seen};
+pub use seen::{Change, Message, Published, RunEnd, Seen, SeenMetric, SeenRequest};
 
 pub use crate::ext::{Collection, Level, Request};

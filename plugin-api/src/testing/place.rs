@@ -10,7 +10,7 @@ use crate::{Phase, Point};
 /// The counters are those that the hook saw: they count what is finished, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Place {
+pub struct CallPosition {
     /// The mount point.
     pub point: Point,
     /// The phase.
@@ -25,9 +25,9 @@ pub struct Place {
     pub batch: u64,
 }
 
-impl Place {
-    pub(super) fn of(point: Point, view: &ViewAbi) -> Place {
-        Place {
+impl CallPosition {
+    pub(super) fn of(point: Point, view: &ViewAbi) -> CallPosition {
+        CallPosition {
             point,
             phase: Phase::from_number(view.phase).unwrap_or(Phase::Train),
             epoch: view.epoch,
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for CallPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -9,7 +9,7 @@ use crate::Point;
 
 /// The counters when `before_epoch` was called for an epoch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EpochStart {
+pub(super) struct EpochCounters {
     iteration: u64,
     update: u64,
     samples: u64,
@@ -17,8 +17,8 @@ pub(super) struct EpochStart {
 
 impl Drive<'_> {
     /// Where an epoch starts that starts now.
-    pub(super) fn epoch_start(&self) -> EpochStart {
-        EpochStart {
+    pub(super) fn epoch_start(&self) -> EpochCounters {
+        EpochCounters {
             iteration: self.view.iteration,
             update: self.view.update,
             samples: self.view.samples,
@@ -26,7 +26,7 @@ impl Drive<'_> {
     }
 
     /// Calls `before_epoch` of an epoch that began at `start`.
-    pub(super) fn reopen(&mut self, start: EpochStart) -> Result<(), Stopped> {
+    pub(super) fn reopen(&mut self, start: EpochCounters) -> Result<(), Stopped> {
         let stage = &self.stage;
         let parameters = stage.parameters.borrow().clone();
         let groups = stage.groups.borrow().clone();
@@ -54,7 +54,7 @@ impl Drive<'_> {
         called
     }
 
-    fn show(&mut self, counters: EpochStart, batch: u64, ordinal: u64) {
+    fn show(&mut self, counters: EpochCounters, batch: u64, ordinal: u64) {
         let view = &mut self.view;
         (view.iteration, view.update) = (counters.iteration, counters.update);
         view.samples = counters.samples;

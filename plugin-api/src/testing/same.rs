@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::place::Place;
+use super::place::CallPosition;
 use super::seen::Seen;
 
 /// Describes the first difference; `None` if there is none.
@@ -62,7 +62,7 @@ fn lists<T: Debug>(
     what: &str,
     whole: &[T],
     resumed: &[T],
-    at: impl Fn(&T) -> Place,
+    at: impl Fn(&T) -> CallPosition,
 ) -> Option<String> {
     let texts = |list: &[T]| -> Vec<String> {
         let list = list.iter().filter(|one| !at(one).is_of_resuming());

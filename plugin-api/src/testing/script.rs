@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::drive::Drive;
 use super::failed::Failed;
 use super::fake::{Fake, noise};
-use super::place::Place;
+use super::place::CallPosition;
 use super::seen::Seen;
-use super::values::{Entry, Value as Stored};
+use super::values::{FakeValue as Stored, FakeValueEntry};
 use crate::export::kind;
 use crate::ext::Keep;
 use crate::{HookKind, Phase};
@@ -42,15 +42,15 @@ pub struct ScriptedRun {
     pub(super) groups: Vec<(String, f64)>,
     pub(super) parameters: Vec<Fake>,
     pub(super) gradients: Vec<(String, Numbers)>,
-    pub(super) modules: Vec<Module>,
+    pub(super) modules: Vec<FakeModule>,
     pub(super) sample_shape: Vec<usize>,
     pub(super) inputs: Option<Numbers>,
     pub(super) targets: Option<Box<dyn Fn(u64) -> Vec<u32>>>,
     pub(super) outputs: Option<Numbers>,
     pub(super) classes: Vec<String>,
-    pub(super) loss: Box<dyn Fn(&Place) -> f64>,
+    pub(super) loss: Box<dyn Fn(&CallPosition) -> f64>,
     pub(super) metrics: Vec<(Phase, String, OfEpoch)>,
-    pub(super) values: Vec<Entry>,
+    pub(super) values: Vec<FakeValueEntry>,
     pub(super) seconds_per_iteration: f64,
     pub(super) failure: Option<(u64, String)>,
     pub(super) saves_fail: Option<String>,
@@ -60,7 +60,7 @@ pub struct ScriptedRun {
 
 /// A module of the fake model.
 #[derive(Clone, Debug)]
-pub(super) struct Module {
+pub(super) struct FakeModule {
     pub(super) name: String,
     pub(super) kind: String,
     /// Number of elements in its output per sample.
@@ -72,7 +72,7 @@ impl Default for ScriptedRun {
         let parameter = |name: &str, shape: &[usize]| {
             Fake::new(name, shape, &noise(name, 0, shape.iter().product()))
         };
-        let module = |name: &str, kind: &str, width| Module {
+        let module = |name: &str, kind: &str, width| FakeModule {
             name: name.to_owned(),
             kind: kind.to_owned(),
             width,
@@ -250,7 +250,7 @@ impl ScriptedRun {
 
     /// Appends a module to the model; `width` is the number of elements of its output per sample.
     pub fn module(mut self, name: &str, kind: &str, width: usize) -> Self {
-        self.modules.push(Module {
+        self.modules.push(FakeModule {
             name: name.to_owned(),
             kind: kind.to_owned(),
             width,
@@ -292,7 +292,7 @@ impl ScriptedRun {
     }
 
     /// Sets the loss of each batch. The metric `loss` is its mean over the pass so far.
-    pub fn loss(mut self, loss: impl Fn(&Place) -> f64 + 'static) -> Self {
+    pub fn loss(mut self, loss: impl Fn(&CallPosition) -> f64 + 'static) -> Self {
         self.loss = Box::new(loss);
         self
     }
@@ -422,8 +422,8 @@ fn filled(config: Value) -> Value {
     if config.is_null() { json!({}) } else { config }
 }
 
-fn others(name: &str, value: Stored) -> Entry {
-    Entry {
+fn others(name: &str, value: Stored) -> FakeValueEntry {
+    FakeValueEntry {
         name: name.into(),
         keep: Keep::Run,
         is_own: false,

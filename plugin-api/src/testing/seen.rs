@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::place::Place;
+use super::place::CallPosition;
 use crate::ext::{Collection, Keep, Level, Request};
 use crate::{Phase, Point, Result, state};
 
 /// A request made by the hook.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Asked {
+pub struct SeenRequest {
     /// The call in which it was made.
-    pub at: Place,
+    pub at: CallPosition,
     /// The kind of request.
     pub request: Request,
     /// Its numeric argument as documented at [`Request`], such as a learning rate or a factor; else 0.
@@ -30,7 +30,7 @@ pub struct Asked {
 #[non_exhaustive]
 pub struct Message {
     /// The call in which it was logged; `None` at the hook's creation.
-    pub at: Option<Place>,
+    pub at: Option<CallPosition>,
     /// Severity of the message.
     pub level: Level,
     /// The text of the message.
@@ -40,9 +40,9 @@ pub struct Message {
 /// A metric that the hook published.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Metric {
+pub struct SeenMetric {
     /// The call in which it was published; its phase is that of the metric.
-    pub at: Place,
+    pub at: CallPosition,
     /// Name of the metric.
     pub name: String,
     /// Value of the metric.
@@ -54,7 +54,7 @@ pub struct Metric {
 #[non_exhaustive]
 pub struct Published {
     /// The call in which it was published.
-    pub at: Place,
+    pub at: CallPosition,
     /// How long it is kept, or that it is an extra entry of a checkpoint.
     pub keep: Keep,
     /// Name under which it was published.
@@ -70,7 +70,7 @@ pub struct Published {
 #[non_exhaustive]
 pub struct Change {
     /// The call in which it was modified.
-    pub at: Place,
+    pub at: CallPosition,
     /// The collection that the tensor belongs to.
     pub collection: Collection,
     /// Name of the tensor.
@@ -84,7 +84,7 @@ pub struct Change {
 /// How a scripted run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum End {
+pub enum RunEnd {
     /// All epochs were trained.
     Completed,
     /// The hook requested a stop.
@@ -104,17 +104,17 @@ pub enum End {
 /// Lists are in chronological order. For a run that was interrupted and resumed, they cover both parts.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    pub(super) calls: Vec<Place>,
-    pub(super) asked: Vec<Asked>,
+    pub(super) calls: Vec<CallPosition>,
+    pub(super) asked: Vec<SeenRequest>,
     pub(super) messages: Vec<Message>,
-    pub(super) metrics: Vec<Metric>,
+    pub(super) metrics: Vec<SeenMetric>,
     pub(super) published: Vec<Published>,
     pub(super) changes: Vec<Change>,
     pub(super) status_lines: Vec<String>,
     pub(super) learning_rates: Vec<f64>,
     pub(super) parameters: Vec<(String, Vec<f32>)>,
     pub(super) state: Vec<u8>,
-    pub(super) end: End,
+    pub(super) end: RunEnd,
     pub(super) checkpoints: Vec<String>,
     pub(super) directory: Directory,
     /// Number of calls before the interruption, if there was one.
@@ -134,7 +134,7 @@ impl Default for Seen {
             learning_rates: Vec::new(),
             parameters: Vec::new(),
             state: Vec::new(),
-            end: End::Completed,
+            end: RunEnd::Completed,
             checkpoints: Vec::new(),
             directory: Directory::default(),
             interrupted_behind: None,
@@ -162,7 +162,7 @@ impl Seen {
     }
 
     /// All calls of the hook.
-    pub fn calls(&self) -> &[Place] {
+    pub fn calls(&self) -> &[CallPosition] {
         &self.calls
     }
 
@@ -175,19 +175,19 @@ impl Seen {
     }
 
     /// All requests, including rejected ones.
-    pub fn asked(&self) -> &[Asked] {
+    pub fn asked(&self) -> &[SeenRequest] {
         &self.asked
     }
 
     /// The accepted requests of one kind.
-    pub fn asked_for(&self, request: Request) -> Vec<&Asked> {
-        let is_it = |asked: &&Asked| asked.request == request && asked.refused.is_none();
+    pub fn asked_for(&self, request: Request) -> Vec<&SeenRequest> {
+        let is_it = |asked: &&SeenRequest| asked.request == request && asked.refused.is_none();
         self.asked.iter().filter(is_it).collect()
     }
 
     /// Tags of the checkpoints that the hook requested, in the order of the requests.
     pub fn saved(&self) -> Vec<&str> {
-        let is_save = |asked: &&Asked| {
+        let is_save = |asked: &&SeenRequest| {
             let saves = [Request::SaveCheckpoint, Request::SaveInBackground];
             saves.contains(&asked.request) && asked.refused.is_none()
         };
@@ -201,8 +201,8 @@ impl Seen {
     }
 
     /// The call in which the hook first requested a stop, immediate or after the epoch.
-    pub fn stopped_at(&self) -> Option<Place> {
-        let is_stop = |asked: &&Asked| {
+    pub fn stopped_at(&self) -> Option<CallPosition> {
+        let is_stop = |asked: &&SeenRequest| {
             let stops = [Request::Stop, Request::StopAfterEpoch];
             stops.contains(&asked.request) && asked.refused.is_none()
         };
@@ -210,14 +210,14 @@ impl Seen {
     }
 
     /// How the run ended.
-    pub fn end(&self) -> &End {
+    pub fn end(&self) -> &RunEnd {
         &self.end
     }
 
     /// The reason for which the hook stopped the run, if it did.
     pub fn stop_reason(&self) -> Option<&str> {
         match &self.end {
-            End::Stopped { reason } => Some(reason),
+            RunEnd::Stopped { reason } => Some(reason),
             _ => None,
         }
     }
@@ -242,13 +242,13 @@ impl Seen {
     }
 
     /// All metrics that the hook published.
-    pub fn metrics(&self) -> &[Metric] {
+    pub fn metrics(&self) -> &[SeenMetric] {
         &self.metrics
     }
 
     /// The values that the hook published for one metric of a phase, in order.
     pub fn metric(&self, phase: Phase, name: &str) -> Vec<f64> {
-        let is_it = |metric: &&Metric| metric.at.phase == phase && metric.name == name;
+        let is_it = |metric: &&SeenMetric| metric.at.phase == phase && metric.name == name;
         let metrics = self.metrics.iter().filter(is_it);
         metrics.map(|metric| metric.value).collect()
     }

@@ -6,9 +6,9 @@ use std::ptr;
 
 use super::board::Board;
 use super::fake::Fake;
-use super::place::Place;
+use super::place::CallPosition;
 use super::seen::{Change, Seen};
-use super::values::Values;
+use super::values::FakeValues;
 use crate::abi::ViewAbi;
 use crate::ext::{Asked, Collection};
 use crate::{Phase, Point};
@@ -20,7 +20,7 @@ pub(super) const MODULE: [&str; 4] = ["input", "output", "input_gradient", "outp
 
 /// A parameter group of the optimizer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Group {
+pub(super) struct FakeGroup {
     pub(super) name: Box<str>,
     pub(super) learning_rate: f64,
     /// Factor by which a learning rate for all groups is multiplied.
@@ -30,25 +30,25 @@ pub(super) struct Group {
 
 /// A stop requested by the hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stop {
+pub(super) struct FakeStop {
     pub(super) reason: String,
     pub(super) after_epoch: bool,
 }
 
 /// The state from which the tables answer, accessed by one call at a time through its context.
 #[derive(Default)]
-pub(super) struct Stage {
+pub(super) struct FakeRun {
     /// The current call; `None` at creation.
-    pub(super) place: Cell<Option<Place>>,
+    pub(super) place: Cell<Option<CallPosition>>,
     pub(super) parameters: RefCell<Vec<Fake>>,
     /// At the parameters' indices; empty slots for parameters that have no gradient at this point.
     pub(super) gradients: RefCell<Vec<Option<Fake>>>,
     pub(super) batch: RefCell<[Option<Fake>; 4]>,
     pub(super) module: RefCell<[Option<Fake>; 4]>,
-    pub(super) values: RefCell<Values>,
-    pub(super) entries: RefCell<Values>,
+    pub(super) values: RefCell<FakeValues>,
+    pub(super) entries: RefCell<FakeValues>,
     pub(super) board: RefCell<Board>,
-    pub(super) groups: RefCell<Vec<Group>>,
+    pub(super) groups: RefCell<Vec<FakeGroup>>,
     /// Set before the first call; the text's address does not change afterwards.
     pub(super) facts: RefCell<Box<str>>,
     /// The run's plan, available from the hook's creation on.
@@ -56,7 +56,7 @@ pub(super) struct Stage {
     pub(super) resume_flags: Cell<u64>,
     pub(super) elapsed: Cell<f64>,
     pub(super) remaining: Cell<f64>,
-    pub(super) stop: RefCell<Option<Stop>>,
+    pub(super) stop: RefCell<Option<FakeStop>>,
     pub(super) skip_batch: Cell<bool>,
     pub(super) skip_update: Cell<bool>,
     pub(super) loss_scale: Cell<Option<f64>>,
@@ -68,7 +68,7 @@ pub(super) struct Stage {
     pub(super) seen: RefCell<Seen>,
 }
 
-impl Stage {
+impl FakeRun {
     /// The context pointer for the tables.
     pub(super) fn context(&self) -> *const c_void {
         ptr::from_ref(self).cast()
@@ -84,7 +84,7 @@ impl Stage {
 
     /// Begins a call of the hook.
     pub(super) fn begin_call(&self, point: Point, view: &mut ViewAbi) {
-        let place = Place::of(point, view);
+        let place = CallPosition::of(point, view);
         self.place.set(Some(place));
         self.seen.borrow_mut().calls.push(place);
         view.point = point.number();
@@ -204,7 +204,7 @@ impl Stage {
     }
 }
 
-fn published(values: &Values, name: &str) -> Result<usize, String> {
+fn published(values: &FakeValues, name: &str) -> Result<usize, String> {
     values.tensor_index(name).ok_or_else(|| {
         let names = values.entries.iter().flatten().map(|entry| &*entry.name);
         let names: Vec<&str> = names.collect();

@@ -5,28 +5,28 @@ use crate::ext::Keep;
 
 /// Values and tensors under names.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Values {
+pub(super) struct FakeValues {
     /// Slots are never moved, so that indices stay valid.
-    pub(super) entries: Vec<Option<Entry>>,
+    pub(super) entries: Vec<Option<FakeValueEntry>>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct FakeValueEntry {
     pub(super) name: Box<str>,
     pub(super) keep: Keep,
     /// Whether the hook under test published it, rather than the script.
     pub(super) is_own: bool,
-    pub(super) value: Value,
+    pub(super) value: FakeValue,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(super) enum FakeValue {
     Json(Box<str>),
     Tensor(Fake),
 }
 
-impl Values {
-    pub(super) fn set(&mut self, entry: Entry) {
+impl FakeValues {
+    pub(super) fn set(&mut self, entry: FakeValueEntry) {
         self.remove(&entry.name);
         match self.entries.iter_mut().find(|place| place.is_none()) {
             Some(place) => *place = Some(entry),
@@ -36,7 +36,7 @@ impl Values {
 
     /// Removes an entry; returns whether there was one.
     pub(super) fn remove(&mut self, name: &str) -> bool {
-        let is_it = |entry: &Entry| &*entry.name == name;
+        let is_it = |entry: &FakeValueEntry| &*entry.name == name;
         let mut places = self.entries.iter_mut();
         let place = places.find(|place| place.as_ref().is_some_and(is_it));
         place.is_some_and(|place| place.take().is_some())
@@ -48,34 +48,36 @@ impl Values {
         }
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Entry> {
+    pub(super) fn get(&self, name: &str) -> Option<&FakeValueEntry> {
         let mut entries = self.entries.iter().flatten();
         entries.find(|entry| &*entry.name == name)
     }
 
     pub(super) fn json(&self, name: &str) -> Option<&str> {
         match &self.get(name)?.value {
-            Value::Json(text) => Some(text),
-            Value::Tensor(_) => None,
+            FakeValue::Json(text) => Some(text),
+            FakeValue::Tensor(_) => None,
         }
     }
 
     pub(super) fn tensor(&self, name: &str) -> Option<&Fake> {
         match &self.get(name)?.value {
-            Value::Tensor(tensor) => Some(tensor),
-            Value::Json(_) => None,
+            FakeValue::Tensor(tensor) => Some(tensor),
+            FakeValue::Json(_) => None,
         }
     }
 
     pub(super) fn tensor_at(&mut self, index: usize) -> Option<&mut Fake> {
         match &mut self.entries.get_mut(index)?.as_mut()?.value {
-            Value::Tensor(tensor) => Some(tensor),
-            Value::Json(_) => None,
+            FakeValue::Tensor(tensor) => Some(tensor),
+            FakeValue::Json(_) => None,
         }
     }
 
     pub(super) fn tensor_index(&self, name: &str) -> Option<usize> {
-        let is_it = |entry: &Entry| &*entry.name == name && matches!(entry.value, Value::Tensor(_));
+        let is_it = |entry: &FakeValueEntry| {
+            &*entry.name == name && matches!(entry.value, FakeValue::Tensor(_))
+        };
         let mut places = self.entries.iter();
         places.position(|place| place.as_ref().is_some_and(is_it))
     }

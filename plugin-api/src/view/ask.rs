@@ -4,7 +4,7 @@ use super::TaskView;
 use crate::abi::{ErrorAbi, TextAbi};
 use crate::export::outcome;
 use crate::ext::{Request, RequestsTable};
-use crate::{Error, Result};
+use crate::{HookError, Result};
 
 impl TaskView<'_> {
     /// Requests that the run stops after this training iteration; `reason` is shown to the user.
@@ -113,7 +113,7 @@ impl TaskView<'_> {
     #[track_caller]
     pub fn unfreeze(&mut self, parameter: &str, learning_rate_share: f64) -> Result<()> {
         if learning_rate_share.is_nan() || learning_rate_share <= 0.0 {
-            return Err(Error::new(format_args!(
+            return Err(HookError::new(format_args!(
                 "`{parameter}` is to be trained at a share of the learning rate that is above 0, \
                  found {learning_rate_share}"
             )));

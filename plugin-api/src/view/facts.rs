@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::TaskView;
 use crate::abi::TextAbi;
 use crate::ext::TaskTable;
-use crate::{Context, Error, Result};
+use crate::{Context, HookError, Result};
 
 /// Facts that do not change during the run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -63,7 +63,7 @@ impl<'task> TaskView<'task> {
             let status = (table.facts)(self.abi.context, &raw mut json);
             (status == 0).then(|| json.read()).flatten()
         };
-        let text = text.ok_or_else(|| Error::new("the task is not known at this moment"))?;
+        let text = text.ok_or_else(|| HookError::new("the task is not known at this moment"))?;
         serde_json::from_str(text).context("the host's facts can't be read")
     }
 

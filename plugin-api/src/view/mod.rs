@@ -22,7 +22,7 @@ pub use threads::Threads;
 
 use crate::abi::ViewAbi;
 use crate::ext::{Level, ResumeTable, Tables};
-use crate::{Error, Phase, Point, Result};
+use crate::{HookError, Phase, Point, Result};
 
 /// The running task during one call of a hook: its progress, metrics and tensors, and requests to it.
 ///
@@ -199,8 +199,8 @@ impl<'task> TaskView<'task> {
         crate::setup::log(self.tables, self.abi.context, level, &message.to_string());
     }
 
-    fn lacks(id: &str) -> Error {
-        Error::new(format_args!(
+    fn lacks(id: &str) -> HookError {
+        HookError::new(format_args!(
             "the host lacks the extension `{id}`; update the host"
         ))
     }

@@ -5,7 +5,7 @@ use crate::abi::{ErrorAbi, Status, TextAbi};
 use crate::export::outcome;
 use crate::ext::{Collection, TensorAbi, TensorsTable};
 use crate::tensor::{Tensor, TensorMut};
-use crate::{Error, Result};
+use crate::{HookError, Result};
 
 impl TaskView<'_> {
     /// The model's parameters and buffers, in order of registration. Copies nothing.
@@ -254,8 +254,8 @@ impl TaskView<'_> {
 
 #[track_caller]
 #[cold]
-fn none(name: &str) -> Error {
-    Error::new(format_args!("there is no `{name}` at this moment"))
+fn none(name: &str) -> HookError {
+    HookError::new(format_args!("there is no `{name}` at this moment"))
 }
 
 /// Iterator over the tensors of a collection, in the host's order.

@@ -79,7 +79,7 @@ impl Threads<'_> {
         if parts <= 1 {
             return (0..parts).for_each(part);
         }
-        let work = Work {
+        let work = PartWork {
             part: &part,
             caught: Mutex::new(None),
         };
@@ -145,7 +145,7 @@ impl Threads<'_> {
 }
 
 /// State shared by all parts of one `run`.
-struct Work<'a> {
+struct PartWork<'a> {
     part: &'a (dyn Fn(usize) + Sync),
     /// The first panic, if any.
     caught: Mutex<Option<Caught>>,
@@ -155,10 +155,10 @@ struct Work<'a> {
 ///
 /// # Safety
 ///
-/// `data` must point to a live [`Work`].
+/// `data` must point to a live [`PartWork`].
 unsafe extern "C" fn one(data: *const c_void, index: u32) {
-    // SAFETY: the caller guarantees that `data` points to a live `Work`.
-    let work = unsafe { &*data.cast::<Work<'_>>() };
+    // SAFETY: the caller guarantees that `data` points to a live `PartWork`.
+    let work = unsafe { &*data.cast::<PartWork<'_>>() };
     let caught = || work.caught.lock().unwrap_or_else(PoisonError::into_inner);
     if caught().is_some() {
         return;

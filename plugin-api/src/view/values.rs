@@ -8,7 +8,7 @@ use crate::abi::{ErrorAbi, Status, TextAbi};
 use crate::export::outcome;
 use crate::ext::{Collection, Keep, TensorAbi, ValuesTable};
 use crate::tensor::{Element, MOST_DIMENSIONS, Tensor, TensorMut};
-use crate::{Context, Error, Result};
+use crate::{Context, HookError, Result};
 
 impl TaskView<'_> {
     /// Publishes a value under a name, for later hooks at this point and all hooks at later points.
@@ -247,7 +247,7 @@ impl TaskView<'_> {
             .iter()
             .try_fold(1_usize, |count, &size| count.checked_mul(size));
         if count != Some(elements.len()) || shape.len() > MOST_DIMENSIONS {
-            return Err(Error::new(format_args!(
+            return Err(HookError::new(format_args!(
                 "the tensor `{name}` has {} elements, which do not fill the shape {shape:?}",
                 elements.len()
             )));

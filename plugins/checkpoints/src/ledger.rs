@@ -33,7 +33,7 @@ impl Ledger {
     pub(crate) fn check(&self) -> Result<()> {
         let best = self.best.iter().flatten().map(|ranked| &ranked.tag);
         for tag in self.periodic.iter().map(|entry| &entry.tag).chain(best) {
-            check_tag(tag).map_err(|reason| Error::new(format_args!("the state: {reason}")))?;
+            check_tag(tag).map_err(|reason| HookError::new(format_args!("the state: {reason}")))?;
         }
         for entry in &self.periodic {
             state::check_count("ledger.periodic", entry.number)?;

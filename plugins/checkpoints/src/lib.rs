@@ -71,7 +71,7 @@ impl State {
     fn check(&self) -> Result<()> {
         self.ledger.check()?;
         for tag in &self.doomed {
-            check_tag(tag).map_err(|reason| Error::new(format_args!("the state: {reason}")))?;
+            check_tag(tag).map_err(|reason| HookError::new(format_args!("the state: {reason}")))?;
         }
         if !(0.0..1e15).contains(&self.saved) {
             bail!("the state has a time of {} seconds", self.saved);

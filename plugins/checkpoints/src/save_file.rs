@@ -290,7 +290,8 @@ impl Hook for SaveFile {
             bail!("`files` and `at` must not be empty");
         }
         for entry in &config.files {
-            check_path(entry).map_err(|reason| Error::new(format_args!("`files`: {reason}")))?;
+            check_path(entry)
+                .map_err(|reason| HookError::new(format_args!("`files`: {reason}")))?;
             glob::Pattern::new(entry).with_context(|| format!("`{entry}` is not a pattern"))?;
         }
         if config.largest.is_nan() || config.largest <= 0.0 {

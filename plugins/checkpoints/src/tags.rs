@@ -175,7 +175,7 @@ mod tests {
             );
             last = Some(tags);
         }
-        last.ok_or_else(|| Error::new("no entries"))
+        last.ok_or_else(|| HookError::new("no entries"))
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl Class {
             } else {
                 ""
             };
-            Error::new(format_args!(
+            HookError::new(format_args!(
                 "`{option}` has `{self}`, which is not a class of the task; it has {}: {}{more}",
                 names.len(),
                 some.join(", ")

@@ -66,7 +66,7 @@ impl Variable {
         } else if task.metric(name).is_some() {
             Source::Metric
         } else {
-            return Err(Error::new(format_args!(
+            return Err(HookError::new(format_args!(
                 "there is no variable `{name}`: the batch has {}, and no hook publishes a tensor, \
                  numbers or a metric of that name",
                 known(task)

@@ -59,7 +59,7 @@ impl Averages {
             let phase = wanted.phase();
             let claimed = setup.claim(&format!("the parameters' place in the phase `{phase}`"));
             claimed.map_err(|error| {
-                Error::new(format_args!(
+                HookError::new(format_args!(
                     "{}; leave `{phase}` out of `evaluate` in one of them",
                     error.message()
                 ))
@@ -71,7 +71,7 @@ impl Averages {
         let claimed = setup.claim("to replace the parameters at the training's end");
         claimed.map_err(|error| {
             let message = error.message();
-            Error::new(format_args!(
+            HookError::new(format_args!(
                 "{message}; set `replace_at_end` to false in one of them"
             ))
         })
@@ -282,8 +282,8 @@ fn replace<T: Element>(task: &mut TaskView<'_>, parameter: &str, published: &str
     Ok(())
 }
 
-fn unknown(name: &str) -> Error {
-    Error::new(format_args!(
+fn unknown(name: &str) -> HookError {
+    HookError::new(format_args!(
         "the elements of `{name}` are of a type that this plugin does not know; update it"
     ))
 }

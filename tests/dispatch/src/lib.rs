@@ -7,17 +7,17 @@
 
 use std::path::{Path, PathBuf};
 
-use sconce::bridge::{self, Shared};
-use sconce::dispatch::{Dispatcher, Hook, HookSpec};
+use sconce::bridge::{self, BridgeState};
+use sconce::dispatch::{Dispatcher, HookSpec, LoadedHook};
 use sconce::plugin::entry_error::EntryError;
 use sconce::plugin::inspect;
-use sconce::plugin::instance::Instance;
+use sconce::plugin::instance::HookInstance;
 use sconce::plugin::library::Library;
 use sconce_plugin_api::abi::{SetupAbi, TextAbi};
 use sconce_plugin_api::{Point, Priority};
 
 /// A setup for hooks outside any manifest.
-pub fn setup(name: &str, shared: &Shared<'_>) -> SetupAbi {
+pub fn setup(name: &str, shared: &BridgeState<'_>) -> SetupAbi {
     SetupAbi {
         host: std::ptr::from_ref(bridge::root()),
         context: shared.context(),
@@ -37,9 +37,9 @@ pub fn create(
     library: &Library,
     kind: &str,
     config: &str,
-    shared: &Shared<'_>,
-) -> Result<Instance, EntryError> {
-    Instance::create(library, kind, config, &setup(kind, shared))
+    shared: &BridgeState<'_>,
+) -> Result<HookInstance, EntryError> {
+    HookInstance::create(library, kind, config, &setup(kind, shared))
 }
 
 /// A dispatcher over so many no-op hooks of the fixture plugin in `library`.
@@ -47,7 +47,7 @@ pub fn create(
 /// # Panics
 ///
 /// Where the plugin can't be loaded.
-pub fn noop_hooks_of(library: &Path, count: usize, shared: &Shared<'_>) -> Dispatcher {
+pub fn noop_hooks_of(library: &Path, count: usize, shared: &BridgeState<'_>) -> Dispatcher {
     let metadata = inspect(library).expect("the plugin is right").metadata;
     let kind = metadata.hooks.first().expect("it has a hook").clone();
     let points = kind
@@ -68,7 +68,7 @@ pub fn noop_hooks_of(library: &Path, count: usize, shared: &Shared<'_>) -> Dispa
             points: points.clone(),
             ..HookSpec::default()
         };
-        Hook::new(spec, instance)
+        LoadedHook::new(spec, instance)
     });
     Dispatcher::new(hooks.collect())
 }

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use sconce::bridge::Shared;
+use sconce::bridge::BridgeState;
 use sconce::log::MemoryLog;
 use sconce_dispatch::noop_hooks_of;
 use sconce_plugin_api::Point;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let log = MemoryLog::default();
-    let shared = Shared::new(&log);
+    let shared = BridgeState::new(&log);
     let mut hooks = noop_hooks_of(library.as_ref(), count, &shared);
     let mut view = ViewAbi::EMPTY;
     for _ in 0..calls {

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::fmt::Write;
 
-use sconce::run::{Interrupt, Signal};
+use sconce::run::{Interrupt, StopSignal};
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{DType, Tensor};
 
@@ -136,7 +136,7 @@ impl Observer {
         NOTES.with_borrow_mut(|notes| {
             notes.lines.push(line);
             if notes.interrupt_at == Some(notes.lines.len()) {
-                notes.interrupt.raise(Signal::Terminate);
+                notes.interrupt.raise(StopSignal::Terminate);
             }
         });
         Ok(())

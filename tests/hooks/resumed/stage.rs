@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device};
-use sconce::bridge::{self, Shared};
+use sconce::bridge::{self, BridgeState};
 use sconce::checkpoint;
 use sconce::data::{self, DataConfig};
-use sconce::dispatch::{Dispatcher, Hook, HookSpec};
+use sconce::dispatch::{Dispatcher, HookSpec, LoadedHook};
 use sconce::log::MemoryLog;
 use sconce::nn::{ModelConfig, Signal};
 use sconce::optim::OptimizerConfig;
 use sconce::parameters::Parameters;
 use sconce::plugin::inspect;
-use sconce::plugin::instance::Instance;
+use sconce::plugin::instance::HookInstance;
 use sconce::plugin::library::Library;
-use sconce::run::{Interrupt, Outcome, Plan, Resume, Trainer};
+use sconce::run::{Interrupt, Resume, RunOutcome, Trainer, TrainingPlan};
 use sconce::task::{Supervised, Task};
 use sconce_plugin_api::abi::{SetupAbi, TextAbi};
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
@@ -127,13 +127,13 @@ impl Stage<'_> {
         Supervised::new(Box::new(network), parameters, data).expect("a task")
     }
 
-    fn create(&self, shared: &Shared<'_>) -> Vec<Hook> {
+    fn create(&self, shared: &BridgeState<'_>) -> Vec<LoadedHook> {
         let directory = self.directory.path().to_string_lossy().into_owned();
         let manifest = self.manifest.to_string();
         let hook = |metadata: &HookMetadata,
                     name: &str,
                     priority: Option<Priority>,
-                    create: &dyn Fn(&SetupAbi) -> Instance| {
+                    create: &dyn Fn(&SetupAbi) -> HookInstance| {
             shared.register(name);
             let setup = SetupAbi {
                 host: std::ptr::from_ref(bridge::root()),
@@ -157,14 +157,14 @@ impl Stage<'_> {
                 points: points.filter(|point| !left_out.contains(point)).collect(),
                 ..HookSpec::default()
             };
-            Hook::new(spec, instance)
+            LoadedHook::new(spec, instance)
         };
         let observer: HookMetadata =
             serde_json::from_str(Observer::METADATA).expect("metadata is JSON");
         let observer = |name: &str, priority: Priority, asks: bool| {
             let config = json!({"asks": asks}).to_string();
             hook(&observer, name, Some(priority), &|setup| {
-                Instance::linked::<Observer>(&config, setup).expect("it is created")
+                HookInstance::linked::<Observer>(&config, setup).expect("it is created")
             })
         };
         let mut hooks = vec![observer("first", Priority::HIGHEST, false)];
@@ -172,7 +172,7 @@ impl Stage<'_> {
             let (metadata, library) = self.plugins.hook(kind);
             let config = config.to_string();
             hooks.push(hook(metadata, name, None, &|setup| {
-                let created = Instance::create(library, kind, &config, setup);
+                let created = HookInstance::create(library, kind, &config, setup);
                 created.unwrap_or_else(|error| panic!("{kind} {config}: {}", error.message))
             }));
         }
@@ -191,7 +191,7 @@ impl Stage<'_> {
             ..Notes::default()
         });
         let log = MemoryLog::default();
-        let shared = Shared::new(&log);
+        let shared = BridgeState::new(&log);
         let resume = course.resume.map(|tag| {
             let path = self.path("checkpoints").join(tag);
             Resume {
@@ -207,14 +207,14 @@ impl Stage<'_> {
         let optimizer = self.manifest["optimizer"].clone();
         let optimizer: OptimizerConfig = serde_json::from_value(optimizer).expect("an optimizer");
         let mut optimizer = optimizer.build(task.parameters()).expect("an optimizer");
-        let plan = Plan {
+        let plan = TrainingPlan {
             seed: 5,
             epochs: EPOCHS,
             batch_size: 4,
             eval_batch_size: 4,
             accumulate: 3,
             initial_validation: true,
-            ..Plan::default()
+            ..TrainingPlan::default()
         };
         let hooks = Dispatcher::new(self.create(&shared));
         let trainer = Trainer::new(&mut task, optimizer.as_mut(), hooks, &shared, plan)
@@ -228,7 +228,7 @@ impl Stage<'_> {
         let report = trainer.run();
         assert!(report.late_faults.is_empty(), "{:?}", report.late_faults);
         let mut notes = NOTES.take();
-        if let Outcome::Failed(error) = &report.outcome {
+        if let RunOutcome::Failed(error) = &report.outcome {
             notes.failure = Some(error.to_string());
         }
         notes

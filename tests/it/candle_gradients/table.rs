@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use candle_core::{DType, Device, Result, Tensor, Var};
-use sconce::nn::gradient_check::{Finding, Report, check_gradients};
+use sconce::nn::gradient_check::{GradientFinding, GradientReport, check_gradients};
 
 /// Inputs of an operation, by their names.
 pub(super) type Inputs = Vec<(&'static str, Var)>;
@@ -128,11 +128,11 @@ impl Operation {
         }
         let vars: Vec<Var> = self.inputs.iter().map(|(_, var)| var.clone()).collect();
         let report = check(&vars, &self.function);
-        if let Report::Fails(message) = &report {
+        if let GradientReport::Fails(message) = &report {
             // What candle has for f32 alone.
             let singles: Vec<Var> = vars.iter().map(single).collect();
             let in_single = check(&singles, &self.function);
-            if !matches!(in_single, Report::Fails(_)) {
+            if !matches!(in_single, GradientReport::Fails(_)) {
                 return format!("{}, in `f32` alone", self.words(&in_single));
             }
             return format!("fails: {}", first_line(message));
@@ -161,10 +161,10 @@ impl Operation {
     }
 
     /// One verdict, or each input's where they differ.
-    fn words(&self, report: &Report) -> String {
+    fn words(&self, report: &GradientReport) -> String {
         let findings = match report {
-            Report::Fails(message) => return format!("fails: {}", first_line(message)),
-            Report::Checked(findings) => findings,
+            GradientReport::Fails(message) => return format!("fails: {}", first_line(message)),
+            GradientReport::Checked(findings) => findings,
         };
         let verdicts: Vec<String> = findings.iter().map(finding).collect();
         if verdicts.iter().all(|verdict| *verdict == verdicts[0]) {
@@ -184,24 +184,24 @@ fn single(var: &Var) -> Var {
 }
 
 /// candle has assertions that are not errors.
-fn check(vars: &[Var], function: impl Fn(&[Tensor]) -> Result<Tensor>) -> Report {
+fn check(vars: &[Var], function: impl Fn(&[Tensor]) -> Result<Tensor>) -> GradientReport {
     let checked = catch_unwind(AssertUnwindSafe(|| check_gradients(vars, function)));
-    checked.unwrap_or_else(|_| Report::Fails("panics".to_owned()))
+    checked.unwrap_or_else(|_| GradientReport::Fails("panics".to_owned()))
 }
 
-fn finding(finding: &Finding) -> String {
+fn finding(finding: &GradientFinding) -> String {
     match finding {
-        Finding::Agrees { .. } => "trains".to_owned(),
-        Finding::Differs { error, .. } if *error < 1e-4 => {
+        GradientFinding::Agrees { .. } => "trains".to_owned(),
+        GradientFinding::Differs { error, .. } if *error < 1e-4 => {
             "trains, to four digits or more".to_owned()
         }
-        Finding::Differs {
+        GradientFinding::Differs {
             factor: Some(factor),
             ..
         } => format!("**wrong**: {factor:.3} times what it should be"),
-        Finding::Differs { factor: None, .. } => "**wrong**".to_owned(),
-        Finding::NoGradient { needed: true } => "**cut silently**".to_owned(),
-        Finding::NoGradient { needed: false } => "none, and none needed".to_owned(),
+        GradientFinding::Differs { factor: None, .. } => "**wrong**".to_owned(),
+        GradientFinding::NoGradient { needed: true } => "**cut silently**".to_owned(),
+        GradientFinding::NoGradient { needed: false } => "none, and none needed".to_owned(),
     }
 }
 

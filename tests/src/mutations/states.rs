@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sconce::bridge::{self, Shared};
+use sconce::bridge::{self, BridgeState};
 use sconce::checkpoint::{self, Checkpoint};
-use sconce::dispatch::{Dispatcher, Hook as Hosted, HookFault};
+use sconce::dispatch::{Dispatcher, HookFault, LoadedHook as Hosted};
 use sconce::log::MemoryLog;
 use sconce::optim::Sgd;
 use sconce::plugin::entry_error::EntryError;
-use sconce::plugin::instance::Instance;
+use sconce::plugin::instance::HookInstance;
 use sconce::plugin::library::Library;
-use sconce::run::{Outcome, Plan, Report, Resume, RunError, Trainer};
+use sconce::run::{Resume, RunError, RunOutcome, RunReport, Trainer, TrainingPlan};
 use sconce::task::Supervised;
 use sconce_plugin_api::abi::{SetupAbi, TextAbi};
 use sconce_plugin_api::prelude::*;
@@ -206,7 +206,7 @@ impl States {
         let kind = run.kind();
         let (inside, outside) = (files(&run.directory), files(&self.place.path("outside")));
         let log = MemoryLog::default();
-        let shared = Shared::new(&log);
+        let shared = BridgeState::new(&log);
         let mut hook = run.instance(&shared).expect("a hook");
         let loaded = hook.load_state(state);
         let told = || format!("{kind}, given {}", String::from_utf8_lossy(state));
@@ -265,9 +265,9 @@ impl States {
         assert!(panic.is_none(), "{}: {told}", panic.expect("a panic"));
     }
 
-    fn run(&self, run: &Played, checkpoint: Option<Checkpoint>) -> Report {
+    fn run(&self, run: &Played, checkpoint: Option<Checkpoint>) -> RunReport {
         let log = MemoryLog::default();
-        let shared = Shared::new(&log);
+        let shared = BridgeState::new(&log);
         let resume = checkpoint.map(|checkpoint| Resume {
             checkpoint,
             path: run.middle(),
@@ -279,11 +279,11 @@ impl States {
         }
         let mut hooks: Vec<Hosted> = run.hook(&shared).into_iter().collect();
         hooks.push(linked::<Saver>(&json!({}), &shared));
-        let plan = Plan {
+        let plan = TrainingPlan {
             epochs: 2,
             batch_size: 8,
             eval_batch_size: 8,
-            ..Plan::default()
+            ..TrainingPlan::default()
         };
         let mut task = self.task.borrow_mut();
         let mut optimizer = Sgd::new(0.01);
@@ -312,7 +312,7 @@ impl Played {
             .map_or("none", |(_, index)| HOOKS[*index].1)
     }
 
-    fn instance(&self, shared: &Shared<'_>) -> Option<Instance> {
+    fn instance(&self, shared: &BridgeState<'_>) -> Option<HookInstance> {
         let (library, index) = self.library.as_ref()?;
         let (_, kind, config) = HOOKS[*index];
         let directory = self.directory.to_string_lossy();
@@ -325,11 +325,12 @@ impl Played {
             seed: 0,
         };
         shared.register(kind);
-        let created: Result<Instance, EntryError> = Instance::create(library, kind, config, &setup);
+        let created: Result<HookInstance, EntryError> =
+            HookInstance::create(library, kind, config, &setup);
         Some(created.unwrap_or_else(|error| panic!("{kind}: {}", error.message)))
     }
 
-    fn hook(&self, shared: &Shared<'_>) -> Option<Hosted> {
+    fn hook(&self, shared: &BridgeState<'_>) -> Option<Hosted> {
         let instance = self.instance(shared)?;
         let (package, kind, _) = HOOKS[self.library.as_ref()?.1];
         let mut spec = spec_in(&format!("sconce-plugin-{package}"), kind);
@@ -340,10 +341,10 @@ impl Played {
 }
 
 /// The faults of a report's hooks; panics on any other error.
-fn faults(report: &Report) -> Vec<&HookFault> {
+fn faults(report: &RunReport) -> Vec<&HookFault> {
     let first = match &report.outcome {
-        Outcome::Failed(RunError::Hook(fault)) => Some(&**fault),
-        Outcome::Failed(error) => panic!("{error}"),
+        RunOutcome::Failed(RunError::Hook(fault)) => Some(&**fault),
+        RunOutcome::Failed(error) => panic!("{error}"),
         _ => None,
     };
     first.into_iter().chain(&report.late_faults).collect()

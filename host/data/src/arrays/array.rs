@@ -2,11 +2,11 @@
 
 use half::{bf16, f16};
 
-use super::Error;
+use super::ArrayError;
 
 /// Element type of an array in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Element {
+pub(super) enum ArrayElement {
     F16,
     Bf16,
     F32,
@@ -22,20 +22,20 @@ pub(super) enum Element {
     Bool,
 }
 
-impl Element {
+impl ArrayElement {
     /// Returns the size of an element in bytes.
     pub(super) fn size(self) -> usize {
         match self {
-            Element::I8 | Element::U8 | Element::Bool => 1,
-            Element::F16 | Element::Bf16 | Element::I16 | Element::U16 => 2,
-            Element::F32 | Element::I32 | Element::U32 => 4,
-            Element::F64 | Element::I64 | Element::U64 => 8,
+            ArrayElement::I8 | ArrayElement::U8 | ArrayElement::Bool => 1,
+            ArrayElement::F16 | ArrayElement::Bf16 | ArrayElement::I16 | ArrayElement::U16 => 2,
+            ArrayElement::F32 | ArrayElement::I32 | ArrayElement::U32 => 4,
+            ArrayElement::F64 | ArrayElement::I64 | ArrayElement::U64 => 8,
         }
     }
 
     /// Reads elements from bytes of either byte order. Integers above `i64::MAX` become `i64::MAX`, which is
     /// never a valid class.
-    pub(super) fn read(self, bytes: &[u8], big_endian: bool) -> Elements {
+    pub(super) fn read(self, bytes: &[u8], big_endian: bool) -> ArrayElements {
         let chunks = bytes.chunks_exact(self.size()).map(|chunk| {
             let mut little = [0; 8];
             for (place, byte) in little.iter_mut().zip(chunk) {
@@ -47,32 +47,38 @@ impl Element {
             u64::from_le_bytes(little)
         });
         match self {
-            Element::F16 => {
-                Elements::Floats(chunks.map(|b| f16::from_bits(b as u16).to_f32()).collect())
+            ArrayElement::F16 => {
+                ArrayElements::Floats(chunks.map(|b| f16::from_bits(b as u16).to_f32()).collect())
             }
-            Element::Bf16 => {
-                Elements::Floats(chunks.map(|b| bf16::from_bits(b as u16).to_f32()).collect())
+            ArrayElement::Bf16 => {
+                ArrayElements::Floats(chunks.map(|b| bf16::from_bits(b as u16).to_f32()).collect())
             }
-            Element::F32 => Elements::Floats(chunks.map(|b| f32::from_bits(b as u32)).collect()),
-            Element::F64 => Elements::Floats(chunks.map(|b| f64::from_bits(b) as f32).collect()),
-            Element::I8 => {
-                Elements::Integers(chunks.map(|b| i64::from((b as u8).cast_signed())).collect())
+            ArrayElement::F32 => {
+                ArrayElements::Floats(chunks.map(|b| f32::from_bits(b as u32)).collect())
             }
-            Element::I16 => Elements::Integers(
+            ArrayElement::F64 => {
+                ArrayElements::Floats(chunks.map(|b| f64::from_bits(b) as f32).collect())
+            }
+            ArrayElement::I8 => ArrayElements::Integers(
+                chunks.map(|b| i64::from((b as u8).cast_signed())).collect(),
+            ),
+            ArrayElement::I16 => ArrayElements::Integers(
                 chunks
                     .map(|b| i64::from((b as u16).cast_signed()))
                     .collect(),
             ),
-            Element::I32 => Elements::Integers(
+            ArrayElement::I32 => ArrayElements::Integers(
                 chunks
                     .map(|b| i64::from((b as u32).cast_signed()))
                     .collect(),
             ),
-            Element::I64 => Elements::Integers(chunks.map(u64::cast_signed).collect()),
-            Element::Bool => Elements::Integers(chunks.map(|b| i64::from(b != 0)).collect()),
-            Element::U8 | Element::U16 | Element::U32 | Element::U64 => {
+            ArrayElement::I64 => ArrayElements::Integers(chunks.map(u64::cast_signed).collect()),
+            ArrayElement::Bool => {
+                ArrayElements::Integers(chunks.map(|b| i64::from(b != 0)).collect())
+            }
+            ArrayElement::U8 | ArrayElement::U16 | ArrayElement::U32 | ArrayElement::U64 => {
                 let most = |b| i64::try_from(b).unwrap_or(i64::MAX);
-                Elements::Integers(chunks.map(most).collect())
+                ArrayElements::Integers(chunks.map(most).collect())
             }
         }
     }
@@ -80,7 +86,7 @@ impl Element {
 
 /// Elements of an array in row-major order.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Elements {
+pub(super) enum ArrayElements {
     Floats(Vec<f32>),
     Integers(Vec<i64>),
 }
@@ -91,7 +97,7 @@ pub(super) struct Array {
     /// Source of the array, for messages.
     pub(super) place: String,
     pub(super) shape: Vec<usize>,
-    pub(super) elements: Elements,
+    pub(super) elements: ArrayElements,
 }
 
 impl Array {
@@ -99,14 +105,14 @@ impl Array {
     pub(super) fn new(
         place: String,
         shape: Vec<usize>,
-        elements: Elements,
-    ) -> Result<Array, Error> {
+        elements: ArrayElements,
+    ) -> Result<Array, ArrayError> {
         if shape.contains(&0) {
             let found = shape;
-            return Err(Error::Nothing { place, found });
+            return Err(ArrayError::Nothing { place, found });
         }
         if shape.is_empty() {
-            return Err(Error::Rank {
+            return Err(ArrayError::Rank {
                 place,
                 role: "arrays",
                 wanted: "(samples, …)",
@@ -131,15 +137,17 @@ impl Array {
     }
 
     /// Returns the elements as `f32`, or an error if one is not finite.
-    pub(super) fn numbers(&self) -> Result<Vec<f32>, Error> {
+    pub(super) fn numbers(&self) -> Result<Vec<f32>, ArrayError> {
         let numbers: Vec<f32> = match &self.elements {
-            Elements::Floats(numbers) => numbers.clone(),
-            Elements::Integers(numbers) => numbers.iter().map(|&number| number as f32).collect(),
+            ArrayElements::Floats(numbers) => numbers.clone(),
+            ArrayElements::Integers(numbers) => {
+                numbers.iter().map(|&number| number as f32).collect()
+            }
         };
         let size = self.sample_shape().iter().product::<usize>().max(1);
         match numbers.iter().enumerate().find(|(_, x)| !x.is_finite()) {
             None => Ok(numbers),
-            Some((index, &found)) => Err(Error::NotFinite {
+            Some((index, &found)) => Err(ArrayError::NotFinite {
                 place: self.place.clone(),
                 sample: index / size,
                 found,

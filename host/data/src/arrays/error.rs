@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// An array file that can't be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ArrayError {
     /// The file does not start like a `.npy` file.
     #[error(
         "`{}` is not a .npy file: it begins with the bytes {found:02x?} ({looks_like}), a .npy file \

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use super::Error;
-use super::array::Element;
+use super::ArrayError;
+use super::array::ArrayElement;
 
 /// Contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) element: Element,
+pub(super) struct NpyHeader {
+    pub(super) element: ArrayElement,
     pub(super) big_endian: bool,
     /// Whether elements along the first dimension are contiguous.
     pub(super) fortran_order: bool,
@@ -17,8 +17,8 @@ pub(super) struct Header {
 }
 
 /// Parses the text of a header.
-pub(super) fn parse(text: &str, file: &Path) -> Result<Header, Error> {
-    let damaged = |problem| Error::Header {
+pub(super) fn parse(text: &str, file: &Path) -> Result<NpyHeader, ArrayError> {
+    let damaged = |problem| ArrayError::Header {
         file: file.to_owned(),
         header: text.trim().chars().take(200).collect(),
         problem,
@@ -43,7 +43,7 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<Header, Error> {
         rest = after.trim_start_matches(',').trim();
     }
     let descr = descr.ok_or_else(|| damaged("no `descr`"))?;
-    let (element, big_endian) = element(descr).ok_or_else(|| Error::ElementType {
+    let (element, big_endian) = element(descr).ok_or_else(|| ArrayError::ElementType {
         place: format!("`{}`", file.display()),
         found: type_name(descr),
     })?;
@@ -54,7 +54,7 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<Header, Error> {
     };
     let shape = shape.and_then(tuple);
     let shape = shape.ok_or_else(|| damaged("no `shape`, or no tuple of numbers"))?;
-    Ok(Header {
+    Ok(NpyHeader {
         element,
         big_endian,
         fortran_order,
@@ -98,7 +98,7 @@ fn tuple(text: &str) -> Option<Vec<usize>> {
 }
 
 /// Returns the element type, and whether it is big-endian.
-fn element(descr: &str) -> Option<(Element, bool)> {
+fn element(descr: &str) -> Option<(ArrayElement, bool)> {
     let descr = unquoted(descr)?;
     let big_endian = match descr.chars().next()? {
         '>' => true,
@@ -107,18 +107,18 @@ fn element(descr: &str) -> Option<(Element, bool)> {
         _ => return None,
     };
     let element = match descr.get(1..)? {
-        "f2" => Element::F16,
-        "f4" => Element::F32,
-        "f8" => Element::F64,
-        "i1" => Element::I8,
-        "i2" => Element::I16,
-        "i4" => Element::I32,
-        "i8" => Element::I64,
-        "u1" => Element::U8,
-        "u2" => Element::U16,
-        "u4" => Element::U32,
-        "u8" => Element::U64,
-        "b1" => Element::Bool,
+        "f2" => ArrayElement::F16,
+        "f4" => ArrayElement::F32,
+        "f8" => ArrayElement::F64,
+        "i1" => ArrayElement::I8,
+        "i2" => ArrayElement::I16,
+        "i4" => ArrayElement::I32,
+        "i8" => ArrayElement::I64,
+        "u1" => ArrayElement::U8,
+        "u2" => ArrayElement::U16,
+        "u4" => ArrayElement::U32,
+        "u8" => ArrayElement::U64,
+        "b1" => ArrayElement::Bool,
         _ => return None,
     };
     Some((element, big_endian))

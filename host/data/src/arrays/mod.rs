@@ -13,25 +13,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use config::{NpyConfig, NpySplit, SafetensorsConfig};
-pub use error::Error;
+pub use error::ArrayError;
 
-use super::numbers::{NumberDataset, Opened, Opener, Samples, Values};
-use super::split::{self, Own, Part};
+use super::numbers::{NumberDataset, Opener, PredictionRows, Samples, TargetValues};
+use super::split::{self, OwnFiles, Part};
 use super::{Dataset, Splits, Targets};
 use array::Array;
 use scaling::Scaling;
 
 /// Reads two NumPy files. Relative paths start at `base`; splits come from `seed`.
-pub(super) fn load_npy(config: &NpyConfig, base: &Path, seed: u64) -> Result<Splits, super::Error> {
-    let read = |inputs: &Path, targets: &Path| -> Result<Pair, super::Error> {
-        Pair::new(
+pub(super) fn load_npy(
+    config: &NpyConfig,
+    base: &Path,
+    seed: u64,
+) -> Result<Splits, super::DataError> {
+    let read = |inputs: &Path, targets: &Path| -> Result<ArrayPair, super::DataError> {
+        ArrayPair::new(
             npy::read(&base.join(inputs))?,
             npy::read(&base.join(targets))?,
         )
     };
     let main = read(&config.inputs, &config.targets)?;
     let total = main.inputs.count();
-    let of_phase = |split: Option<&NpySplit>, phase| -> Result<Phase, super::Error> {
+    let of_phase = |split: Option<&NpySplit>, phase| -> Result<Phase, super::DataError> {
         let part = npy_part(split, phase, total)?;
         part.try_map(|(inputs, targets)| read(inputs, targets))
     };
@@ -51,11 +55,11 @@ pub(super) fn load_safetensors(
     config: &SafetensorsConfig,
     base: &Path,
     seed: u64,
-) -> Result<Splits, super::Error> {
-    let read = |file: &Path| -> Result<Pair, super::Error> {
+) -> Result<Splits, super::DataError> {
+    let read = |file: &Path| -> Result<ArrayPair, super::DataError> {
         let names = [config.inputs.as_str(), config.targets.as_str()];
         let [inputs, targets] = safetensors::read(&base.join(file), names)?;
-        Pair::new(inputs, targets)
+        ArrayPair::new(inputs, targets)
     };
     let main = read(&config.file)?;
     let total = main.inputs.count();
@@ -78,32 +82,32 @@ fn npy_part<'a>(
     split: Option<&'a NpySplit>,
     phase: &'static str,
     total: usize,
-) -> Result<Part<(&'a PathBuf, &'a PathBuf)>, super::Error> {
+) -> Result<Part<(&'a PathBuf, &'a PathBuf)>, super::DataError> {
     let Some(split) = split else {
         return Ok(Part::Nothing);
     };
     let own = match (&split.inputs, &split.targets) {
-        (None, None) => Own::Unsaid,
-        (Some(inputs), Some(targets)) => Own::Said((inputs, targets)),
-        _ => Own::Half,
+        (None, None) => OwnFiles::Unsaid,
+        (Some(inputs), Some(targets)) => OwnFiles::Said((inputs, targets)),
+        _ => OwnFiles::Half,
     };
     let keys = "`inputs` with `targets`";
     split::one_of(phase, total, split.count, split.fraction, own, keys)
 }
 
 /// Source of a phase's samples.
-type Phase = Part<Pair>;
+type Phase = Part<ArrayPair>;
 
 /// An array of inputs with its targets.
-struct Pair {
+struct ArrayPair {
     inputs: Array,
     targets: Array,
 }
 
-impl Pair {
-    fn new(inputs: Array, targets: Array) -> Result<Pair, super::Error> {
+impl ArrayPair {
+    fn new(inputs: Array, targets: Array) -> Result<ArrayPair, super::DataError> {
         if inputs.count() != targets.count() {
-            return Err(Error::CountMismatch {
+            return Err(ArrayError::CountMismatch {
                 inputs: inputs.count(),
                 targets: targets.count(),
                 inputs_place: inputs.place,
@@ -112,17 +116,17 @@ impl Pair {
             .into());
         }
         if u32::try_from(inputs.count()).is_err() {
-            return Err(super::Error::TooMany(inputs.count() as u64));
+            return Err(super::DataError::TooMany(inputs.count() as u64));
         }
-        Ok(Pair { inputs, targets })
+        Ok(ArrayPair { inputs, targets })
     }
 
-    fn samples(&self, targets: &Targets) -> Result<Samples, Error> {
+    fn samples(&self, targets: &Targets) -> Result<Samples, ArrayError> {
         samples(&self.inputs, targets::values(&self.targets, targets)?)
     }
 }
 
-fn samples(inputs: &Array, values: Values) -> Result<Samples, Error> {
+fn samples(inputs: &Array, values: TargetValues) -> Result<Samples, ArrayError> {
     Ok(Samples {
         inputs: inputs.numbers()?,
         shape: inputs.sample_shape().to_vec(),
@@ -142,19 +146,19 @@ struct Recipe<'a> {
 impl Recipe<'_> {
     fn splits(
         &self,
-        main: &Pair,
+        main: &ArrayPair,
         val: Phase,
         test: Phase,
-        open: impl Fn(&Path) -> Result<Array, super::Error> + Send + Sync + 'static,
-    ) -> Result<Splits, super::Error> {
+        open: impl Fn(&Path) -> Result<Array, super::DataError> + Send + Sync + 'static,
+    ) -> Result<Splits, super::DataError> {
         let targets = targets::targets(&main.targets, self.classes)?;
         let mut all = main.samples(&targets)?;
         let parts = match (self.stratified, &targets, &all.values) {
             (false, ..) => split::split(self.seed, all.count, val.taken(), test.taken())?,
-            (true, Targets::Class(_), Values::Classes(classes)) => {
+            (true, Targets::Class(_), TargetValues::Classes(classes)) => {
                 split::stratified(self.seed, classes, val.taken(), test.taken())?
             }
-            (true, ..) => return Err(super::Error::NotStratified),
+            (true, ..) => return Err(super::DataError::NotStratified),
         };
         let scaling = if self.standardise {
             let size = all.shape.iter().product();
@@ -169,7 +173,7 @@ impl Recipe<'_> {
             let dataset = NumberDataset::new(Arc::clone(samples), indices, targets.clone());
             Arc::new(dataset.of_file().with_opener(Arc::clone(&opener)))
         };
-        let phase = |phase: Phase, indices| -> Result<Option<Arc<dyn Dataset>>, super::Error> {
+        let phase = |phase: Phase, indices| -> Result<Option<Arc<dyn Dataset>>, super::DataError> {
             Ok(match phase {
                 Part::Nothing => None,
                 Part::Count(_) => Some(dataset(&all, indices)),
@@ -194,19 +198,21 @@ impl Recipe<'_> {
 fn opener(
     targets: Targets,
     scaling: Scaling,
-    open: impl Fn(&Path) -> Result<Array, super::Error> + Send + Sync + 'static,
+    open: impl Fn(&Path) -> Result<Array, super::DataError> + Send + Sync + 'static,
 ) -> Opener {
     Arc::new(move |file: &Path| {
         let inputs = open(file)?;
         let values = match &targets {
             Targets::Class(_) | Targets::ClassPerPosition(_) => {
-                Values::Classes(vec![0; inputs.count()])
+                TargetValues::Classes(vec![0; inputs.count()])
             }
-            Targets::Numbers(names) => Values::Numbers(vec![0.0; inputs.count() * names.len()]),
+            Targets::Numbers(names) => {
+                TargetValues::Numbers(vec![0.0; inputs.count() * names.len()])
+            }
         };
         let mut samples = samples(&inputs, values)?;
         scaling.apply(&mut samples.inputs);
-        Ok(Opened {
+        Ok(PredictionRows {
             samples,
             has_targets: false,
         })
@@ -214,13 +220,13 @@ fn opener(
 }
 
 /// Checks that a phase's separate samples have the training samples' shapes.
-fn same_shape(training: &Pair, own: &Pair) -> Result<(), Error> {
+fn same_shape(training: &ArrayPair, own: &ArrayPair) -> Result<(), ArrayError> {
     for (training, own) in [
         (&training.inputs, &own.inputs),
         (&training.targets, &own.targets),
     ] {
         if training.sample_shape() != own.sample_shape() {
-            return Err(Error::OtherShape {
+            return Err(ArrayError::OtherShape {
                 place: own.place.clone(),
                 wanted: training.sample_shape().to_vec(),
                 found: own.sample_shape().to_vec(),

@@ -5,19 +5,19 @@
 
 use std::path::Path;
 
-use super::Error;
-use super::array::{Array, Elements};
-use super::header::{self, Header};
+use super::ArrayError;
+use super::array::{Array, ArrayElements};
+use super::header::{self, NpyHeader};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Reads a complete file.
-pub(super) fn read(file: &Path) -> Result<Array, crate::Error> {
+pub(super) fn read(file: &Path) -> Result<Array, crate::DataError> {
     let bytes = crate::file::contents(file)?;
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
         return Err(not_npy(file, &bytes).into());
     };
-    let truncated = |expected: usize| crate::Error::Truncated {
+    let truncated = |expected: usize| crate::DataError::Truncated {
         file: file.to_owned(),
         expected: expected as u64,
         found: bytes.len() as u64,
@@ -35,7 +35,7 @@ pub(super) fn read(file: &Path) -> Result<Array, crate::Error> {
         }
         (1..=3, _) => return Err(truncated(MAGIC.len() + 6)),
         (found, _) => {
-            return Err(Error::Version {
+            return Err(ArrayError::Version {
                 file: file.to_owned(),
                 found: *found,
             }
@@ -58,7 +58,7 @@ pub(super) fn read(file: &Path) -> Result<Array, crate::Error> {
         return Err(truncated(expected));
     }
     if bytes.len() > expected {
-        return Err(crate::Error::Trailing {
+        return Err(crate::DataError::Trailing {
             file: file.to_owned(),
             expected: expected as u64,
             gzipped: false,
@@ -75,10 +75,12 @@ pub(super) fn read(file: &Path) -> Result<Array, crate::Error> {
 }
 
 /// Reorders elements from Fortran order (first dimension contiguous) to C order.
-fn rows_first(header: &Header, elements: Elements) -> Elements {
+fn rows_first(header: &NpyHeader, elements: ArrayElements) -> ArrayElements {
     match elements {
-        Elements::Floats(numbers) => Elements::Floats(reorder(&header.shape, &numbers)),
-        Elements::Integers(numbers) => Elements::Integers(reorder(&header.shape, &numbers)),
+        ArrayElements::Floats(numbers) => ArrayElements::Floats(reorder(&header.shape, &numbers)),
+        ArrayElements::Integers(numbers) => {
+            ArrayElements::Integers(reorder(&header.shape, &numbers))
+        }
     }
 }
 
@@ -108,7 +110,7 @@ fn reorder<T: Copy>(shape: &[usize], elements: &[T]) -> Vec<T> {
     reordered
 }
 
-fn not_npy(file: &Path, bytes: &[u8]) -> Error {
+fn not_npy(file: &Path, bytes: &[u8]) -> ArrayError {
     let looks_like = match bytes {
         [] => "the file is empty",
         [b'P', b'K', ..] => "a zip archive; of a .npz file, unpack it or save its arrays alone",
@@ -119,7 +121,7 @@ fn not_npy(file: &Path, bytes: &[u8]) -> Error {
         _ if MAGIC.starts_with(bytes) => "the file is truncated",
         _ => "something else",
     };
-    Error::NotNpy {
+    ArrayError::NotNpy {
         file: file.to_owned(),
         found: bytes.iter().take(6).copied().collect(),
         looks_like,

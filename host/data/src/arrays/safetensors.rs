@@ -4,16 +4,16 @@ use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors};
 
-use super::Error;
-use super::array::{Array, Element};
+use super::ArrayError;
+use super::array::{Array, ArrayElement};
 
 /// Reads the tensors with these names.
 pub(super) fn read<const N: usize>(
     file: &Path,
     names: [&str; N],
-) -> Result<[Array; N], crate::Error> {
+) -> Result<[Array; N], crate::DataError> {
     let bytes = crate::file::contents(file)?;
-    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| Error::NotSafetensors {
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| ArrayError::NotSafetensors {
         file: file.to_owned(),
         problem: error.to_string(),
     })?;
@@ -25,15 +25,15 @@ pub(super) fn read<const N: usize>(
     arrays.try_into().map_err(|_| {
         let problem = "its tensors can't be counted".to_owned();
         let file = file.to_owned();
-        Error::NotSafetensors { file, problem }.into()
+        ArrayError::NotSafetensors { file, problem }.into()
     })
 }
 
-fn tensor(file: &Path, tensors: &SafeTensors<'_>, name: &str) -> Result<Array, Error> {
+fn tensor(file: &Path, tensors: &SafeTensors<'_>, name: &str) -> Result<Array, ArrayError> {
     let Ok(view) = tensors.tensor(name) else {
         let mut known: Vec<String> = tensors.names().into_iter().map(str::to_owned).collect();
         known.sort_unstable();
-        return Err(Error::UnknownTensor {
+        return Err(ArrayError::UnknownTensor {
             file: file.to_owned(),
             name: name.to_owned(),
             known,
@@ -41,7 +41,7 @@ fn tensor(file: &Path, tensors: &SafeTensors<'_>, name: &str) -> Result<Array, E
     };
     let place = format!("`{name}` of `{}`", file.display());
     let Some(element) = element(view.dtype()) else {
-        return Err(Error::ElementType {
+        return Err(ArrayError::ElementType {
             place,
             found: format!("{:?}", view.dtype()),
         });
@@ -50,21 +50,21 @@ fn tensor(file: &Path, tensors: &SafeTensors<'_>, name: &str) -> Result<Array, E
     Array::new(place, view.shape().to_vec(), elements)
 }
 
-fn element(dtype: Dtype) -> Option<Element> {
+fn element(dtype: Dtype) -> Option<ArrayElement> {
     Some(match dtype {
-        Dtype::F16 => Element::F16,
-        Dtype::BF16 => Element::Bf16,
-        Dtype::F32 => Element::F32,
-        Dtype::F64 => Element::F64,
-        Dtype::I8 => Element::I8,
-        Dtype::I16 => Element::I16,
-        Dtype::I32 => Element::I32,
-        Dtype::I64 => Element::I64,
-        Dtype::U8 => Element::U8,
-        Dtype::U16 => Element::U16,
-        Dtype::U32 => Element::U32,
-        Dtype::U64 => Element::U64,
-        Dtype::BOOL => Element::Bool,
+        Dtype::F16 => ArrayElement::F16,
+        Dtype::BF16 => ArrayElement::Bf16,
+        Dtype::F32 => ArrayElement::F32,
+        Dtype::F64 => ArrayElement::F64,
+        Dtype::I8 => ArrayElement::I8,
+        Dtype::I16 => ArrayElement::I16,
+        Dtype::I32 => ArrayElement::I32,
+        Dtype::I64 => ArrayElement::I64,
+        Dtype::U8 => ArrayElement::U8,
+        Dtype::U16 => ArrayElement::U16,
+        Dtype::U32 => ArrayElement::U32,
+        Dtype::U64 => ArrayElement::U64,
+        Dtype::BOOL => ArrayElement::Bool,
         _ => return None,
     })
 }

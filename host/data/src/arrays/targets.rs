@@ -1,20 +1,20 @@
 //! Interpretation of target arrays: integers are classes, floats are numeric targets.
 
-use super::Error;
-use super::array::{Array, Elements};
+use super::ArrayError;
+use super::array::{Array, ArrayElements};
 use crate::Targets;
-use crate::numbers::Values;
+use crate::numbers::TargetValues;
 
 /// Number of classes above which they need names: a larger integer is unlikely to be a class.
 const MOST_UNNAMED: i64 = 65_536;
 
 /// Returns the kind of targets of the training array.
-pub(super) fn targets(array: &Array, classes: Option<&[String]>) -> Result<Targets, Error> {
+pub(super) fn targets(array: &Array, classes: Option<&[String]>) -> Result<Targets, ArrayError> {
     let width = width(array)?;
-    let Elements::Integers(numbers) = &array.elements else {
+    let ArrayElements::Integers(numbers) = &array.elements else {
         if classes.is_some() {
             let place = array.place.clone();
-            return Err(Error::NamedNumbers { place });
+            return Err(ArrayError::NamedNumbers { place });
         }
         let name = |index: usize| format!("target{}", index + 1);
         return Ok(Targets::Numbers(match width {
@@ -37,7 +37,7 @@ pub(super) fn targets(array: &Array, classes: Option<&[String]>) -> Result<Targe
 }
 
 /// Reads the targets of an array, which must be of the training targets' kind.
-pub(super) fn values(array: &Array, targets: &Targets) -> Result<Values, Error> {
+pub(super) fn values(array: &Array, targets: &Targets) -> Result<TargetValues, ArrayError> {
     let own = self::targets(array, None)?;
     let same = match (targets, &own) {
         (Targets::Numbers(a), Targets::Numbers(b)) => a.len() == b.len(),
@@ -46,24 +46,24 @@ pub(super) fn values(array: &Array, targets: &Targets) -> Result<Values, Error> 
         _ => false,
     };
     if !same {
-        return Err(Error::OtherTargets {
+        return Err(ArrayError::OtherTargets {
             place: array.place.clone(),
             wanted: words(targets),
             found: words(&own),
         });
     }
     match &array.elements {
-        Elements::Floats(_) => Ok(Values::Numbers(array.numbers()?)),
-        Elements::Integers(numbers) => classes(array, numbers, targets.outputs()),
+        ArrayElements::Floats(_) => Ok(TargetValues::Numbers(array.numbers()?)),
+        ArrayElements::Integers(numbers) => classes(array, numbers, targets.outputs()),
     }
 }
 
-fn classes(array: &Array, numbers: &[i64], count: usize) -> Result<Values, Error> {
+fn classes(array: &Array, numbers: &[i64], count: usize) -> Result<TargetValues, ArrayError> {
     let width = width(array)?;
     let class = |(index, &found): (usize, &i64)| {
         let class = u32::try_from(found).ok();
         let class = class.filter(|&class| (class as usize) < count);
-        class.ok_or_else(|| Error::Class {
+        class.ok_or_else(|| ArrayError::Class {
             place: array.place.clone(),
             sample: index / width,
             found,
@@ -71,15 +71,15 @@ fn classes(array: &Array, numbers: &[i64], count: usize) -> Result<Values, Error
         })
     };
     let classes = numbers.iter().enumerate().map(class);
-    Ok(Values::Classes(classes.collect::<Result<_, _>>()?))
+    Ok(TargetValues::Classes(classes.collect::<Result<_, _>>()?))
 }
 
 /// Returns the number of targets per sample.
-fn width(array: &Array) -> Result<usize, Error> {
+fn width(array: &Array) -> Result<usize, ArrayError> {
     match array.sample_shape() {
         [] => Ok(1),
         [width] => Ok(*width),
-        _ => Err(Error::Rank {
+        _ => Err(ArrayError::Rank {
             place: array.place.clone(),
             role: "targets",
             wanted: "(samples) or (samples, …)",

@@ -40,13 +40,13 @@ fn i64s(numbers: &[i64]) -> Vec<u8> {
     numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-struct Place {
+struct ArrayDirectory {
     directory: TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
-        Place {
+impl ArrayDirectory {
+    fn new() -> ArrayDirectory {
+        ArrayDirectory {
             directory: TempDir::new().expect("a directory"),
         }
     }
@@ -60,7 +60,7 @@ impl Place {
     }
 
     /// Loads what `config` describes; `keys` overrides options.
-    fn load(&self, mut config: Value, keys: &Value) -> Result<Splits, crate::Error> {
+    fn load(&self, mut config: Value, keys: &Value) -> Result<Splits, crate::DataError> {
         for (key, value) in keys.as_object().into_iter().flatten() {
             config[key] = value.clone();
         }

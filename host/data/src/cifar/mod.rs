@@ -12,13 +12,13 @@ use std::sync::Arc;
 pub use config::{CifarConfig, CifarLabels, CifarVersion};
 pub use error::CifarError;
 
-use super::images::{Assembly, Images, Own};
+use super::images::{Assembly, Images, OwnImages};
 use super::split::{self, Part};
-use super::{Error, Splits, file};
+use super::{DataError, Splits, file};
 use layout::{Layout, PIXELS, SHAPE};
 
 /// Reads the files. Relative paths start at `base`; splits and augmentation come from `seed`.
-pub(super) fn load(config: &CifarConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
+pub(super) fn load(config: &CifarConfig, base: &Path, seed: u64) -> Result<Splits, DataError> {
     if config.version == CifarVersion::Ten && config.labels.is_some() {
         return Err(CifarError::LabelsOfTen.into());
     }
@@ -58,18 +58,18 @@ pub(super) fn load(config: &CifarConfig, base: &Path, seed: u64) -> Result<Split
 }
 
 /// Reads the images of a file named by the manifest or the user.
-fn one(layout: Layout, file: &Path) -> Result<Own, Error> {
+fn one(layout: Layout, file: &Path) -> Result<OwnImages, DataError> {
     let mut records = Records::new(layout);
-    records.read(file, |file| Error::Missing {
+    records.read(file, |file| DataError::Missing {
         file: file.to_owned(),
     })?;
     Ok(records.own(file))
 }
 
 /// Returns the error for a missing file of the archive.
-fn missing(layout: Layout, directory: &Path, file: &Path) -> Error {
+fn missing(layout: Layout, directory: &Path, file: &Path) -> DataError {
     let name = file.file_name().unwrap_or_default();
-    Error::Cifar(CifarError::Missing {
+    DataError::Cifar(CifarError::Missing {
         directory: directory.to_owned(),
         name: name.to_string_lossy().into_owned(),
         version: layout.version.into(),
@@ -94,20 +94,20 @@ impl Records {
         }
     }
 
-    fn read(&mut self, file: &Path, missing: impl Fn(&Path) -> Error) -> Result<(), Error> {
+    fn read(&mut self, file: &Path, missing: impl Fn(&Path) -> DataError) -> Result<(), DataError> {
         let bytes = file::contents(file).map_err(|error| match error {
-            Error::Missing { file } => missing(&file),
+            DataError::Missing { file } => missing(&file),
             error => error,
         })?;
         let layout = self.layout;
         let (size, record) = (bytes.len(), layout.record());
         if size == 0 {
-            return Err(Error::Empty {
+            return Err(DataError::Empty {
                 file: file.to_owned(),
             });
         }
         if !size.is_multiple_of(record) {
-            return Err(Error::Cifar(CifarError::Size {
+            return Err(DataError::Cifar(CifarError::Size {
                 file: file.to_owned(),
                 size,
                 record,
@@ -121,7 +121,7 @@ impl Records {
             let (labels, pixels) = bytes.split_at(layout.labels);
             let label = labels.get(layout.label).copied().unwrap_or(u8::MAX);
             if usize::from(label) >= classes {
-                return Err(Error::Cifar(CifarError::Label {
+                return Err(DataError::Cifar(CifarError::Label {
                     file: file.to_owned(),
                     record,
                     label,
@@ -138,8 +138,8 @@ impl Records {
         Images::new(self.pixels, SHAPE, self.labels).of_records()
     }
 
-    fn own(self, file: &Path) -> Own {
-        Own {
+    fn own(self, file: &Path) -> OwnImages {
+        OwnImages {
             images: self.images(),
             file: file.to_owned(),
         }
@@ -147,11 +147,11 @@ impl Records {
 }
 
 /// Returns the class names in the archive's file, or the built-in ones if it is missing.
-fn class_names(layout: Layout, directory: &Path) -> Result<Vec<String>, Error> {
+fn class_names(layout: Layout, directory: &Path) -> Result<Vec<String>, DataError> {
     let file = directory.join(layout.names_file);
     let bytes = match file::contents(&file) {
         Ok(bytes) => bytes,
-        Err(Error::Missing { .. }) => layout.names.as_bytes().to_vec(),
+        Err(DataError::Missing { .. }) => layout.names.as_bytes().to_vec(),
         Err(error) => return Err(error),
     };
     let text = String::from_utf8_lossy(&bytes);
@@ -160,7 +160,7 @@ fn class_names(layout: Layout, directory: &Path) -> Result<Vec<String>, Error> {
     if names.len() == wanted {
         return Ok(names);
     }
-    Err(Error::Cifar(CifarError::Names {
+    Err(DataError::Cifar(CifarError::Names {
         file,
         found: names.len(),
         wanted,

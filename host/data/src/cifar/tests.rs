@@ -40,7 +40,7 @@ fn hundred() -> TempDir {
     directory
 }
 
-fn read(directory: &TempDir, version: u16, keys: &Value) -> Result<Splits, Error> {
+fn read(directory: &TempDir, version: u16, keys: &Value) -> Result<Splits, DataError> {
     let mut config = json!({"kind": "cifar", "directory": ".", "version": version});
     for (key, value) in keys.as_object().into_iter().flatten() {
         config[key] = value.clone();

@@ -2,11 +2,11 @@
 
 use super::scan::{Missing, Scan, why_no_number};
 use super::table::{Table, twice};
-use super::{CsvConfig, Error};
+use super::{CsvConfig, CsvError};
 
 /// Kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Numeric,
     Categorical,
 }
@@ -17,7 +17,7 @@ pub(super) struct Column {
     pub(super) name: String,
     /// Index in the training file.
     pub(super) place: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnKind,
 }
 
 const COLUMNS: &str = "`data.columns`";
@@ -31,7 +31,7 @@ pub(super) fn inputs(
     table: &Table,
     config: &CsvConfig,
     missing: &Missing,
-) -> Result<Vec<Column>, Error> {
+) -> Result<Vec<Column>, CsvError> {
     check_names(table, config)?;
     let names = config.columns.as_ref().unwrap_or(&table.names);
     let used = names
@@ -44,9 +44,9 @@ pub(super) fn inputs(
             let name = name.clone();
             Ok(Column { name, place, kind })
         })
-        .collect::<Result<_, Error>>()?;
+        .collect::<Result<_, CsvError>>()?;
     if columns.is_empty() {
-        return Err(Error::NoInputs {
+        return Err(CsvError::NoInputs {
             file: table.file.clone(),
         });
     }
@@ -54,7 +54,7 @@ pub(super) fn inputs(
 }
 
 /// Checks that all names are columns, and that no column is given two kinds.
-fn check_names(table: &Table, config: &CsvConfig) -> Result<(), Error> {
+fn check_names(table: &Table, config: &CsvConfig) -> Result<(), CsvError> {
     let columns = config.columns.as_deref().unwrap_or_default();
     let target = config.target.all();
     let lists = [
@@ -85,8 +85,8 @@ fn check_names(table: &Table, config: &CsvConfig) -> Result<(), Error> {
     Ok(())
 }
 
-fn contradiction(name: &str, first: &'static str, second: &'static str) -> Error {
-    Error::Contradiction {
+fn contradiction(name: &str, first: &'static str, second: &'static str) -> CsvError {
+    CsvError::Contradiction {
         name: name.to_owned(),
         first,
         second,
@@ -99,19 +99,19 @@ fn kind(
     missing: &Missing,
     name: &String,
     place: usize,
-) -> Result<Kind, Error> {
+) -> Result<ColumnKind, CsvError> {
     let scan = Scan::of(table, place, 0..table.rows.len(), missing);
     if scan.present() == 0 {
-        return Err(Error::NoValues {
+        return Err(CsvError::NoValues {
             file: table.file.clone(),
             name: name.clone(),
         });
     }
     if config.categorical.contains(name) {
-        return Ok(Kind::Categorical);
+        return Ok(ColumnKind::Categorical);
     }
     let Some(text) = scan.first_text else {
-        return Ok(Kind::Numeric);
+        return Ok(ColumnKind::Numeric);
     };
     if config.numeric.contains(name) {
         let otherwise = "take the column out of `data.numeric`";
@@ -123,14 +123,14 @@ fn kind(
     }
     let (found, rows) = (scan.texts.len(), scan.present());
     if found > 100 && found * 2 > rows {
-        return Err(Error::TooManyCategories {
+        return Err(CsvError::TooManyCategories {
             file: table.file.clone(),
             name: name.clone(),
             found,
             rows,
         });
     }
-    Ok(Kind::Categorical)
+    Ok(ColumnKind::Categorical)
 }
 
 /// Returns the error for a field that is not a number.
@@ -139,9 +139,9 @@ pub(super) fn not_a_number(
     row: usize,
     column: usize,
     otherwise: &'static str,
-) -> Error {
+) -> CsvError {
     let found = table.field(row, column);
-    Error::NotANumber {
+    CsvError::NotANumber {
         file: table.file.clone(),
         line: table.line(row),
         name: table.names.get(column).cloned().unwrap_or_default(),

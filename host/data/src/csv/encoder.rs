@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::columns::{Column, Kind};
+use super::columns::{Column, ColumnKind};
 use super::scan::{Missing, Scan, number};
 use super::table::Table;
-use super::{CsvConfig, Error, OnMissing};
+use super::{CsvConfig, CsvError, OnMissing};
 use crate::exact::Exact;
 
 /// Encodes a record, a text for each column, as the inputs of a model.
@@ -70,7 +70,7 @@ pub enum MissingCategory {
 
 /// A reason why a text can't be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum EncodingProblem {
     NotANumber,
     Missing,
 }
@@ -89,8 +89,8 @@ impl Encoder {
             ColumnEncoder {
                 name: column.name.clone(),
                 encoding: match column.kind {
-                    Kind::Numeric => of_numbers(&scan, config),
-                    Kind::Categorical => of_categories(&scan, config.on_missing),
+                    ColumnKind::Numeric => of_numbers(&scan, config),
+                    ColumnKind::Categorical => of_categories(&scan, config.on_missing),
                 },
             }
         });
@@ -118,23 +118,23 @@ impl Encoder {
     ///
     /// A column is absent, a text in a numeric column is not a number, or a value is missing where the
     /// training rows had none.
-    pub fn encode(&self, record: &BTreeMap<String, String>) -> Result<Vec<f32>, Error> {
+    pub fn encode(&self, record: &BTreeMap<String, String>) -> Result<Vec<f32>, CsvError> {
         let missing = Missing::new(&self.missing);
         let mut inputs = Vec::with_capacity(self.width());
         for column in &self.columns {
             let name = column.name.clone();
             let Some(text) = record.get(&name) else {
                 let known = record.keys().cloned().collect();
-                return Err(Error::AbsentColumn { name, known });
+                return Err(CsvError::AbsentColumn { name, known });
             };
             let text = text.trim();
             let encoded = column.encoding.encode(text, &missing, &mut inputs);
             encoded.map_err(|refusal| match refusal {
-                Refusal::NotANumber => Error::RecordNumber {
+                EncodingProblem::NotANumber => CsvError::RecordNumber {
                     name,
                     found: text.to_owned(),
                 },
-                Refusal::Missing => Error::RecordMissing {
+                EncodingProblem::Missing => CsvError::RecordMissing {
                     name,
                     found: text.to_owned(),
                 },
@@ -178,7 +178,7 @@ impl Encoding {
         text: &str,
         is_missing: &Missing,
         inputs: &mut Vec<f32>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EncodingProblem> {
         match self {
             Encoding::Number {
                 mean,
@@ -186,9 +186,9 @@ impl Encoding {
                 missing,
             } => {
                 let number = if is_missing.is(text) {
-                    missing.ok_or(Refusal::Missing)?.0
+                    missing.ok_or(EncodingProblem::Missing)?.0
                 } else {
-                    number(text).ok_or(Refusal::NotANumber)?
+                    number(text).ok_or(EncodingProblem::NotANumber)?
                 };
                 inputs.push(((number - mean.0) / deviation.0) as f32);
             }
@@ -201,7 +201,7 @@ impl Encoding {
                     MissingCategory::Own => (None, true),
                     MissingCategory::As(category) => (Some(category.as_str()), false),
                     MissingCategory::Unseen => (None, false),
-                    MissingCategory::Refused => return Err(Refusal::Missing),
+                    MissingCategory::Refused => return Err(EncodingProblem::Missing),
                 };
                 let is = |category: &String| Some(category.as_str()) == text;
                 inputs.extend(categories.iter().map(|category| one(is(category))));

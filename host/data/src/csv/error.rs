@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// A table that can't be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum CsvError {
     /// The delimiter is not allowed.
     #[error(
         "`data.delimiter` must be one ASCII character, no quote and no line end, found {found:?}"

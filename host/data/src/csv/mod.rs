@@ -21,17 +21,17 @@ use std::sync::Arc;
 
 pub use config::{CsvConfig, Names, OnMissing, OnMissingTarget, TargetKind};
 pub use encoder::{ColumnEncoder, Encoder, Encoding, MissingCategory};
-pub use error::Error;
-pub use report::{ColumnReport, Contents, Report};
+pub use error::CsvError;
+pub use report::{ColumnReport, Contents, CsvReport};
 
-use super::numbers::{NumberDataset, Opened, Opener, Samples, Values};
+use super::numbers::{NumberDataset, Opener, PredictionRows, Samples, TargetValues};
 use super::split::{self, Part};
 use super::{Dataset, Splits};
 use columns::TARGET;
 use rows::Used;
 use scan::Missing;
 use table::Table;
-use target::Target;
+use target::TargetColumns;
 
 /// Source of the column names, in messages about other files.
 const TRAINING_FILE: &str = "the training file";
@@ -43,7 +43,7 @@ pub struct CsvData {
     /// Encoder of records, fitted to the training rows.
     pub encoder: Encoder,
     /// Description of the training file.
-    pub report: Report,
+    pub report: CsvReport,
 }
 
 /// Reads a table. Relative paths start at `base`; splits come from `seed`.
@@ -51,11 +51,11 @@ pub struct CsvData {
 /// # Errors
 ///
 /// Errors in files, columns or splits.
-pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super::Error> {
+pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super::DataError> {
     let missing = Missing::new(&config.missing);
     let table = Table::read(&base.join(&config.file), config)?;
     let columns = columns::inputs(&table, config, &missing)?;
-    let target = Target::of(&table, config, &missing)?;
+    let target = TargetColumns::of(&table, config, &missing)?;
     let places: Vec<usize> = columns.iter().map(|column| column.place).collect();
     let target_places = target.places(&table, TARGET)?;
     let used = Used::of(&table, &places, &target_places, config)?;
@@ -64,16 +64,16 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
     let val = split::portion(config.val.as_ref(), "val", total)?;
     let test = split::portion(config.test.as_ref(), "test", total)?;
     let parts = match (&values, config.stratified) {
-        (Values::Classes(classes), true) => {
+        (TargetValues::Classes(classes), true) => {
             split::stratified(seed, classes, val.taken(), test.taken())?
         }
-        (Values::Numbers(_), true) => return Err(super::Error::NotStratified),
+        (TargetValues::Numbers(_), true) => return Err(super::DataError::NotStratified),
         (_, false) => split::split(seed, total, val.taken(), test.taken())?,
     };
     let row = |&index: &u32| used.rows.get(index as usize).copied();
     let training: Vec<usize> = parts.train.iter().filter_map(row).collect();
     let encoder = Arc::new(Encoder::fit(&table, &columns, &training, config));
-    let report = Report::new(
+    let report = CsvReport::new(
         &table,
         &columns,
         &target,
@@ -91,17 +91,18 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
             .with_opener(Arc::clone(&opener))
     };
     let rows: Arc<[usize]> = used.rows.into();
-    let phase = |part: &Part<&Path>, indices| -> Result<Option<Arc<dyn Dataset>>, super::Error> {
-        Ok(match part {
-            Part::Nothing => None,
-            Part::Count(_) => Some(Arc::new(dataset(&samples, indices, &rows))),
-            Part::Own(file) => {
-                let (own, rows) = own_file(&base.join(file), config, &target, &encoder)?;
-                let indices = (0..own.count as u32).collect();
-                Some(Arc::new(dataset(&Arc::new(own), indices, &rows.into())))
-            }
-        })
-    };
+    let phase =
+        |part: &Part<&Path>, indices| -> Result<Option<Arc<dyn Dataset>>, super::DataError> {
+            Ok(match part {
+                Part::Nothing => None,
+                Part::Count(_) => Some(Arc::new(dataset(&samples, indices, &rows))),
+                Part::Own(file) => {
+                    let (own, rows) = own_file(&base.join(file), config, &target, &encoder)?;
+                    let indices = (0..own.count as u32).collect();
+                    Some(Arc::new(dataset(&Arc::new(own), indices, &rows.into())))
+                }
+            })
+        };
     let lines = report.to_string().lines().map(str::to_owned).collect();
     let splits = Splits {
         train: Arc::new(dataset(&samples, parts.train, &rows).with_description(lines)),
@@ -117,11 +118,11 @@ pub fn read(config: &CsvConfig, base: &Path, seed: u64) -> Result<CsvData, super
 }
 
 /// Reads the data sets only.
-pub(super) fn load(config: &CsvConfig, base: &Path, seed: u64) -> Result<Splits, super::Error> {
+pub(super) fn load(config: &CsvConfig, base: &Path, seed: u64) -> Result<Splits, super::DataError> {
     read(config, base, seed).map(|data| data.splits)
 }
 
-fn samples(inputs: Vec<f32>, values: Values, count: usize, encoder: &Encoder) -> Samples {
+fn samples(inputs: Vec<f32>, values: TargetValues, count: usize, encoder: &Encoder) -> Samples {
     Samples {
         inputs,
         shape: vec![encoder.width()],
@@ -131,7 +132,7 @@ fn samples(inputs: Vec<f32>, values: Values, count: usize, encoder: &Encoder) ->
 }
 
 /// Returns the indices of the encoder's columns in another file.
-fn places(table: &Table, encoder: &Encoder) -> Result<Vec<usize>, Error> {
+fn places(table: &Table, encoder: &Encoder) -> Result<Vec<usize>, CsvError> {
     let columns = encoder.columns.iter();
     columns
         .map(|column| table.column(&column.name, TRAINING_FILE))
@@ -142,9 +143,9 @@ fn places(table: &Table, encoder: &Encoder) -> Result<Vec<usize>, Error> {
 fn own_file(
     file: &Path,
     config: &CsvConfig,
-    target: &Target,
+    target: &TargetColumns,
     encoder: &Encoder,
-) -> Result<(Samples, Vec<usize>), super::Error> {
+) -> Result<(Samples, Vec<usize>), super::DataError> {
     let table = Table::read(file, config)?;
     let places = places(&table, encoder)?;
     let target_places = target.places(&table, TRAINING_FILE)?;
@@ -157,7 +158,7 @@ fn own_file(
 
 /// Returns the reader of files for predictions, which uses all rows, with or without targets. Targets
 /// are known if all rows have valid ones.
-fn opener(config: CsvConfig, target: Target, encoder: Arc<Encoder>) -> Opener {
+fn opener(config: CsvConfig, target: TargetColumns, encoder: Arc<Encoder>) -> Opener {
     Arc::new(move |file: &Path| {
         let table = Table::read(file, &config)?;
         let places = places(&table, &encoder)?;
@@ -166,7 +167,7 @@ fn opener(config: CsvConfig, target: Target, encoder: Arc<Encoder>) -> Opener {
         let all: Vec<usize> = (0..count).collect();
         let known = target.places(&table, TARGET);
         let known = known.and_then(|places| target.values(&table, &places, &all));
-        Ok(Opened {
+        Ok(PredictionRows {
             has_targets: known.is_ok(),
             samples: samples(
                 inputs,

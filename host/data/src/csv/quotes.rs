@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use super::Error;
+use super::CsvError;
 
 /// State of the scan between two bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ScanState {
     FieldStart,
     Unquoted,
     Quoted,
@@ -20,46 +20,46 @@ enum State {
 /// # Errors
 ///
 /// The line and the field of the first mismatched quote.
-pub(super) fn check(text: &[u8], delimiter: u8, file: &Path) -> Result<(), Error> {
+pub(super) fn check(text: &[u8], delimiter: u8, file: &Path) -> Result<(), CsvError> {
     if !text.contains(&b'"') {
         return Ok(());
     }
-    let mut state = State::FieldStart;
+    let mut state = ScanState::FieldStart;
     let (mut line, mut field) = (1, 1);
     // The line of the quote that opened the field.
     let mut opened = 1;
     for &byte in text {
         state = match (state, byte) {
-            (State::FieldStart, b'"') => {
+            (ScanState::FieldStart, b'"') => {
                 opened = line;
-                State::Quoted
+                ScanState::Quoted
             }
-            (State::Quoted, b'"') => State::AfterQuote,
-            (State::Quoted, _) | (State::AfterQuote, b'"') => State::Quoted,
+            (ScanState::Quoted, b'"') => ScanState::AfterQuote,
+            (ScanState::Quoted, _) | (ScanState::AfterQuote, b'"') => ScanState::Quoted,
             (_, byte) if byte == delimiter => {
                 field += 1;
-                State::FieldStart
+                ScanState::FieldStart
             }
             (_, b'\n' | b'\r') => {
                 field = 1;
-                State::FieldStart
+                ScanState::FieldStart
             }
             // Spaces around a field are ignored.
-            (State::AfterQuote, b' ' | b'\t') => State::AfterQuote,
-            (State::AfterQuote, _) => {
-                return Err(Error::AfterQuote {
+            (ScanState::AfterQuote, b' ' | b'\t') => ScanState::AfterQuote,
+            (ScanState::AfterQuote, _) => {
+                return Err(CsvError::AfterQuote {
                     file: file.to_owned(),
                     line,
                     opened,
                     field,
                 });
             }
-            _ => State::Unquoted,
+            _ => ScanState::Unquoted,
         };
         line += u64::from(byte == b'\n');
     }
-    if state == State::Quoted {
-        return Err(Error::UnclosedQuote {
+    if state == ScanState::Quoted {
+        return Err(CsvError::UnclosedQuote {
             file: file.to_owned(),
             line: opened,
             field,

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::columns::{Column, Kind};
+use super::columns::{Column, ColumnKind};
 use super::rows::Used;
 use super::scan::{Missing, Scan, number};
 use super::table::Table;
-use super::target::Target;
+use super::target::TargetColumns;
 use crate::Targets;
 
 /// Description of the training file; [`Display`](fmt::Display) prints a line for each column.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct CsvReport {
     /// Path of the file.
     pub file: PathBuf,
     /// Number of rows.
@@ -56,21 +56,21 @@ pub enum Contents {
     Categories(Vec<(String, usize)>),
 }
 
-impl Report {
+impl CsvReport {
     /// `is_chosen`: whether the manifest specifies the kind of the targets.
     pub(super) fn new(
         table: &Table,
         columns: &[Column],
-        target: &Target,
+        target: &TargetColumns,
         target_places: &[usize],
         used: &Used,
         missing: &Missing,
         is_chosen: bool,
-    ) -> Report {
+    ) -> CsvReport {
         let numeric = matches!(target.targets, Targets::Numbers(_));
         let targets = target.names.iter().zip(target_places);
         let inputs = columns.iter();
-        Report {
+        CsvReport {
             file: table.file.clone(),
             rows: table.rows.len(),
             without_target: used.without_target,
@@ -88,7 +88,7 @@ impl Report {
                 .collect(),
             inputs: inputs
                 .map(|column| {
-                    let numeric = column.kind == Kind::Numeric;
+                    let numeric = column.kind == ColumnKind::Numeric;
                     of_column(table, &column.name, column.place, numeric, missing)
                 })
                 .collect(),
@@ -135,7 +135,7 @@ fn are_like_classes(table: &Table, place: usize, missing: &Missing) -> bool {
     are_whole && (2..=MOST).contains(&found) && scan.present() >= 4 * found
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CsvReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} rows in `{}`", self.rows, self.file.display())?;
         if self.without_target > 0 {

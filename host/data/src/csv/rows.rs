@@ -1,10 +1,10 @@
 //! Selection of the rows to use, and encoding of their inputs.
 
 use super::columns::not_a_number;
-use super::encoder::{Encoder, Refusal};
+use super::encoder::{Encoder, EncodingProblem};
 use super::scan::Missing;
 use super::table::Table;
-use super::{CsvConfig, Error, OnMissing, OnMissingTarget};
+use super::{CsvConfig, CsvError, OnMissing, OnMissingTarget};
 
 /// Indices of the rows to use, in their order, and the numbers of rows left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Used {
         inputs: &[usize],
         targets: &[usize],
         config: &CsvConfig,
-    ) -> Result<Used, Error> {
+    ) -> Result<Used, CsvError> {
         let missing = Missing::new(&config.missing);
         let mut used = Used {
             rows: Vec::with_capacity(table.rows.len()),
@@ -51,7 +51,7 @@ impl Used {
             }
         }
         if used.rows.is_empty() {
-            return Err(Error::NothingLeft {
+            return Err(CsvError::NothingLeft {
                 file: table.file.clone(),
             });
         }
@@ -59,8 +59,8 @@ impl Used {
     }
 }
 
-fn is_missing(table: &Table, row: usize, place: usize, key: &'static str) -> Error {
-    Error::Missing {
+fn is_missing(table: &Table, row: usize, place: usize, key: &'static str) -> CsvError {
+    CsvError::Missing {
         file: table.file.clone(),
         line: table.line(row),
         name: table.names.get(place).cloned().unwrap_or_default(),
@@ -75,7 +75,7 @@ pub(super) fn encode(
     places: &[usize],
     rows: impl ExactSizeIterator<Item = usize>,
     encoder: &Encoder,
-) -> Result<Vec<f32>, Error> {
+) -> Result<Vec<f32>, CsvError> {
     let missing = Missing::new(&encoder.missing);
     let mut inputs = Vec::with_capacity(rows.len() * encoder.width());
     for row in rows {
@@ -83,8 +83,8 @@ pub(super) fn encode(
             let text = table.field(row, place);
             let result = column.encoding.encode(text, &missing, &mut inputs);
             result.map_err(|refusal| match refusal {
-                Refusal::Missing => is_missing(table, row, place, "data.on_missing"),
-                Refusal::NotANumber => {
+                EncodingProblem::Missing => is_missing(table, row, place, "data.on_missing"),
+                EncodingProblem::NotANumber => {
                     let otherwise = "list the column in `data.categorical`";
                     not_a_number(table, row, place, otherwise)
                 }

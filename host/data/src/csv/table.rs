@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder, StringRecord, Trim};
 
-use super::{CsvConfig, Error, quotes};
+use super::{CsvConfig, CsvError, quotes};
 use crate::signature;
 
 /// A table as text.
@@ -20,13 +20,13 @@ pub(super) struct Table {
 
 impl Table {
     /// Reads a complete file.
-    pub(super) fn read(file: &Path, config: &CsvConfig) -> Result<Table, crate::Error> {
+    pub(super) fn read(file: &Path, config: &CsvConfig) -> Result<Table, crate::DataError> {
         let delimiter = u8::try_from(config.delimiter)
             .ok()
             .filter(|c| c.is_ascii() && !matches!(c, b'"' | b'\n' | b'\r' | 0));
         let Some(delimiter) = delimiter else {
             let found = config.delimiter;
-            return Err(Error::Delimiter { found }.into());
+            return Err(CsvError::Delimiter { found }.into());
         };
         let bytes = crate::file::unpacked(file)?;
         if let Some(found) = signature::of(&bytes) {
@@ -41,7 +41,7 @@ impl Table {
             .trim(Trim::All)
             .from_reader(text);
         let mut rows = records(reader, file, config.header)?.into_iter();
-        let empty = || crate::Error::Empty {
+        let empty = || crate::DataError::Empty {
             file: file.to_owned(),
         };
         let first = rows.next().ok_or_else(empty)?;
@@ -55,10 +55,10 @@ impl Table {
             return Err(empty());
         }
         if u32::try_from(rows.len()).is_err() {
-            return Err(crate::Error::TooMany(rows.len() as u64));
+            return Err(crate::DataError::TooMany(rows.len() as u64));
         }
         if let Some(name) = twice(&names) {
-            return Err(Error::TwoOfOneName {
+            return Err(CsvError::TwoOfOneName {
                 file: file.to_owned(),
                 name: name.to_owned(),
             }
@@ -73,9 +73,9 @@ impl Table {
     }
 
     /// Returns the index of a column; `key` is the option that names it, for messages.
-    pub(super) fn column(&self, name: &str, key: &'static str) -> Result<usize, Error> {
+    pub(super) fn column(&self, name: &str, key: &'static str) -> Result<usize, CsvError> {
         let place = self.names.iter().position(|column| column == name);
-        place.ok_or_else(|| Error::UnknownColumn {
+        place.ok_or_else(|| CsvError::UnknownColumn {
             key,
             name: name.to_owned(),
             file: self.file.clone(),
@@ -102,13 +102,13 @@ fn records(
     mut reader: csv::Reader<&[u8]>,
     file: &Path,
     header: bool,
-) -> Result<Vec<StringRecord>, crate::Error> {
+) -> Result<Vec<StringRecord>, crate::DataError> {
     let mut records: Vec<StringRecord> = Vec::new();
     let mut bytes = ByteRecord::new();
     loop {
         let more = reader.read_byte_record(&mut bytes);
         // Reading bytes from memory with flexible record lengths cannot fail.
-        let more = more.map_err(|error| crate::Error::Read {
+        let more = more.map_err(|error| crate::DataError::Read {
             file: file.to_owned(),
             source: io::Error::other(error),
         })?;
@@ -118,7 +118,7 @@ fn records(
         let line = bytes.position().map_or(0, csv::Position::line);
         let wanted = records.first().map_or(bytes.len(), StringRecord::len);
         if bytes.len() != wanted {
-            return Err(Error::Fields {
+            return Err(CsvError::Fields {
                 file: file.to_owned(),
                 line,
                 wanted,
@@ -128,7 +128,7 @@ fn records(
         }
         let name = |place| name_at(records.first(), header, place);
         if let Some(place) = bytes.iter().position(|field| field.contains(&0)) {
-            return Err(Error::Nul {
+            return Err(CsvError::Nul {
                 file: file.to_owned(),
                 line,
                 name: name(place),
@@ -136,7 +136,7 @@ fn records(
             .into());
         }
         let record = StringRecord::from_byte_record(bytes.clone());
-        let record = record.map_err(|error| Error::NotText {
+        let record = record.map_err(|error| CsvError::NotText {
             file: file.to_owned(),
             line,
             name: name(error.utf8_error().field()),

@@ -3,24 +3,24 @@
 use super::columns::{TARGET, not_a_number};
 use super::scan::{Missing, Scan, number};
 use super::table::Table;
-use super::{CsvConfig, Error, TargetKind};
+use super::{CsvConfig, CsvError, TargetKind};
 use crate::Targets;
-use crate::numbers::Values;
+use crate::numbers::TargetValues;
 
 /// Target columns and their kind.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct TargetColumns {
     pub(super) names: Vec<String>,
     pub(super) targets: Targets,
 }
 
-impl Target {
+impl TargetColumns {
     /// Determines the targets of a table.
     pub(super) fn of(
         table: &Table,
         config: &CsvConfig,
         missing: &Missing,
-    ) -> Result<Target, Error> {
+    ) -> Result<TargetColumns, CsvError> {
         let names = config.target.all();
         let kind = match (config.target_kind, names) {
             (Some(kind), _) => kind,
@@ -35,17 +35,17 @@ impl Target {
                 Targets::Class(scan.sorted())
             }
             (TargetKind::Classes, _) => {
-                return Err(Error::SeveralClasses { found: names.len() });
+                return Err(CsvError::SeveralClasses { found: names.len() });
             }
         };
-        Ok(Target {
+        Ok(TargetColumns {
             names: names.to_vec(),
             targets,
         })
     }
 
     /// Returns the indices of the target columns; `key` is the option that names them, for messages.
-    pub(super) fn places(&self, table: &Table, key: &'static str) -> Result<Vec<usize>, Error> {
+    pub(super) fn places(&self, table: &Table, key: &'static str) -> Result<Vec<usize>, CsvError> {
         let names = self.names.iter();
         names.map(|name| table.column(name, key)).collect()
     }
@@ -56,14 +56,14 @@ impl Target {
         table: &Table,
         places: &[usize],
         rows: &[usize],
-    ) -> Result<Values, Error> {
+    ) -> Result<TargetValues, CsvError> {
         let fields = rows
             .iter()
             .flat_map(|&row| places.iter().map(move |&place| (row, place)));
         match &self.targets {
             Targets::Class(classes) | Targets::ClassPerPosition(classes) => {
                 let class = |(row, place)| class(table, row, place, classes);
-                Ok(Values::Classes(
+                Ok(TargetValues::Classes(
                     fields.map(class).collect::<Result<_, _>>()?,
                 ))
             }
@@ -73,7 +73,7 @@ impl Target {
                     let otherwise = "set `data.target_kind` to \"classes\"";
                     value.ok_or_else(|| not_a_number(table, row, place, otherwise))
                 };
-                Ok(Values::Numbers(
+                Ok(TargetValues::Numbers(
                     fields.map(value).collect::<Result<_, _>>()?,
                 ))
             }
@@ -81,20 +81,22 @@ impl Target {
     }
 
     /// Returns placeholder targets for this many rows.
-    pub(super) fn nothing(&self, rows: usize) -> Values {
+    pub(super) fn nothing(&self, rows: usize) -> TargetValues {
         match &self.targets {
-            Targets::Class(_) | Targets::ClassPerPosition(_) => Values::Classes(vec![0; rows]),
-            Targets::Numbers(names) => Values::Numbers(vec![0.0; rows * names.len()]),
+            Targets::Class(_) | Targets::ClassPerPosition(_) => {
+                TargetValues::Classes(vec![0; rows])
+            }
+            Targets::Numbers(names) => TargetValues::Numbers(vec![0.0; rows * names.len()]),
         }
     }
 }
 
 /// Returns numbers if the column has only numbers, otherwise classes.
-fn infer(table: &Table, name: &str, missing: &Missing) -> Result<TargetKind, Error> {
+fn infer(table: &Table, name: &str, missing: &Missing) -> Result<TargetKind, CsvError> {
     let place = table.column(name, TARGET)?;
     let scan = Scan::of(table, place, 0..table.rows.len(), missing);
     match scan.first_text {
-        _ if scan.present() == 0 => Err(Error::NothingLeft {
+        _ if scan.present() == 0 => Err(CsvError::NothingLeft {
             file: table.file.clone(),
         }),
         None => Ok(TargetKind::Numbers),
@@ -106,11 +108,11 @@ fn infer(table: &Table, name: &str, missing: &Missing) -> Result<TargetKind, Err
     }
 }
 
-fn class(table: &Table, row: usize, place: usize, classes: &[String]) -> Result<u32, Error> {
+fn class(table: &Table, row: usize, place: usize, classes: &[String]) -> Result<u32, CsvError> {
     let found = table.field(row, place);
     let class = classes.iter().position(|class| class == found);
     let class = class.and_then(|class| u32::try_from(class).ok());
-    class.ok_or_else(|| Error::UnknownClass {
+    class.ok_or_else(|| CsvError::UnknownClass {
         file: table.file.clone(),
         line: table.line(row),
         name: table.names.get(place).cloned().unwrap_or_default(),

@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use super::*;
 
 /// A directory with the file `table`.
-struct Place {
+struct TableDirectory {
     directory: TempDir,
 }
 
-impl Place {
-    fn new(table: &str) -> Place {
-        let place = Place {
+impl TableDirectory {
+    fn new(table: &str) -> TableDirectory {
+        let place = TableDirectory {
             directory: TempDir::new().expect("a directory"),
         };
         place.write("table", table.as_bytes());
@@ -35,7 +35,7 @@ impl Place {
     }
 
     /// Reads `table` with the target `y`; `keys` overrides options.
-    fn read(&self, keys: &Value) -> Result<CsvData, crate::Error> {
+    fn read(&self, keys: &Value) -> Result<CsvData, crate::DataError> {
         let mut config = json!({"file": "table", "target": "y"});
         for (key, value) in keys.as_object().into_iter().flatten() {
             config[key] = value.clone();

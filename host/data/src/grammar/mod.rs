@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub use config::GrammarConfig;
 
 use super::text::{TextDataset, Tokens, Vocabulary};
-use super::{Dataset, Error, Splits};
+use super::{DataError, Dataset, Splits};
 use sconce_ops::random;
 
 /// Generates the sentences. Sample i of a phase depends only on (seed, phase, i).
@@ -17,10 +17,10 @@ use sconce_ops::random;
 /// # Errors
 ///
 /// If there is nothing to train on.
-pub(super) fn load(config: &GrammarConfig, seed: u64) -> Result<Splits, Error> {
+pub(super) fn load(config: &GrammarConfig, seed: u64) -> Result<Splits, DataError> {
     for (key, number) in [("train", config.train), ("context", config.context)] {
         if number == 0 {
-            return Err(Error::Range {
+            return Err(DataError::Range {
                 key,
                 range: "at least 1",
                 found: 0.0,

@@ -27,7 +27,7 @@ fn images() -> Vec<u8> {
     bytes
 }
 
-fn error(bytes: &[u8], role: Role) -> String {
+fn error(bytes: &[u8], role: IdxRole) -> String {
     read(file(bytes).path(), role)
         .expect_err("it is wrong")
         .to_string()
@@ -36,7 +36,7 @@ fn error(bytes: &[u8], role: Role) -> String {
 #[test]
 fn plain_and_gzipped_files_are_the_same() {
     for bytes in [images(), gzip(&images())] {
-        let idx = read(file(&bytes).path(), Role::Images).expect("it is right");
+        let idx = read(file(&bytes).path(), IdxRole::Images).expect("it is right");
         assert_eq!(idx.dimensions, [5, 4, 3]);
         assert_eq!(idx.bytes, images()[16..]);
     }
@@ -46,7 +46,7 @@ fn plain_and_gzipped_files_are_the_same() {
 fn every_truncation_is_told() {
     let plain = images();
     for length in 0..plain.len() {
-        let text = error(&plain[..length], Role::Images);
+        let text = error(&plain[..length], IdxRole::Images);
         assert!(
             text.contains("truncated") && text.contains(&format!("found {length}")),
             "{text}"
@@ -54,7 +54,7 @@ fn every_truncation_is_told() {
     }
     let packed = gzip(&plain);
     for length in 2..packed.len() {
-        let text = error(&packed[..length], Role::Images);
+        let text = error(&packed[..length], IdxRole::Images);
         // The trailing checksum may be missing.
         assert!(
             text.contains("truncated") || text.contains("damaged"),
@@ -75,46 +75,50 @@ fn wrong_headers_are_told() {
     // 2³² − 1 to the power of four exceeds 64 bits.
     let overflow = [&[0, 0, 8, 4][..], &[0xff; 16]].concat();
     for (bytes, role, words) in [
-        (gzip(&gzip(&images())), Role::Images, "gzipped twice"),
-        (b"<html><body>".to_vec(), Role::Images, "a web page"),
-        (b"hello there".to_vec(), Role::Images, "(text)"),
-        (b"\x89PNG\r\n".to_vec(), Role::Images, "a PNG image"),
-        (with(2, 0x0d), Role::Images, "IDX type 0x0d (32-bit floats)"),
+        (gzip(&gzip(&images())), IdxRole::Images, "gzipped twice"),
+        (b"<html><body>".to_vec(), IdxRole::Images, "a web page"),
+        (b"hello there".to_vec(), IdxRole::Images, "(text)"),
+        (b"\x89PNG\r\n".to_vec(), IdxRole::Images, "a PNG image"),
+        (
+            with(2, 0x0d),
+            IdxRole::Images,
+            "IDX type 0x0d (32-bit floats)",
+        ),
         (
             images(),
-            Role::Labels,
+            IdxRole::Labels,
             "has 3 dimensions, labels have 1; are images and labels exchanged?",
         ),
         (
             with(3, 1),
-            Role::Images,
+            IdxRole::Images,
             "has 1 dimensions, images have 3 or 4",
         ),
         (
             with(4, 0xff),
-            Role::Images,
+            IdxRole::Images,
             "more than a file of 76 bytes can hold",
         ),
-        (with(7, 0), Role::Images, "has no samples"),
-        (with(7, 6), Role::Images, "88 bytes expected, found 76"),
+        (with(7, 0), IdxRole::Images, "has no samples"),
+        (with(7, 6), IdxRole::Images, "88 bytes expected, found 76"),
         (
             gzip(&longer),
-            Role::Images,
+            IdxRole::Images,
             "goes on after the 76 bytes after decompression",
         ),
-        (longer, Role::Images, "goes on after the 76 bytes that"),
+        (longer, IdxRole::Images, "goes on after the 76 bytes that"),
         (
             gzip(&with(4, 0xff)),
-            Role::Images,
+            IdxRole::Images,
             "bytes can hold; fetch it again",
         ),
-        (overflow, Role::Images, "can't be right"),
-        (b"PK\x03\x04".to_vec(), Role::Images, "a zip archive"),
+        (overflow, IdxRole::Images, "can't be right"),
+        (b"PK\x03\x04".to_vec(), IdxRole::Images, "a zip archive"),
     ] {
         let text = error(&bytes, role);
         assert!(text.contains(words), "{text}");
     }
-    let text = read(Path::new("/no/such/file"), Role::Images)
+    let text = read(Path::new("/no/such/file"), IdxRole::Images)
         .expect_err("missing")
         .to_string();
     assert!(
@@ -122,7 +126,7 @@ fn wrong_headers_are_told() {
         "{text}"
     );
     assert!(
-        read(Path::new("/"), Role::Images)
+        read(Path::new("/"), IdxRole::Images)
             .expect_err("a directory")
             .to_string()
             .contains("directory")
@@ -134,7 +138,7 @@ fn a_damaged_gzip_is_told() {
     let mut packed = gzip(&images());
     let middle = packed.len() / 2;
     packed[middle] ^= 0xff;
-    let text = error(&packed, Role::Images);
+    let text = error(&packed, IdxRole::Images);
     assert!(
         text.contains("damaged") || text.contains("truncated"),
         "{text}"
@@ -146,10 +150,10 @@ fn a_gzip_of_several_members_is_one_file() {
     let plain = images();
     let (first, second) = plain.split_at(30);
     let packed = [gzip(first), gzip(second)].concat();
-    let idx = read(file(&packed).path(), Role::Images).expect("it is right");
+    let idx = read(file(&packed).path(), IdxRole::Images).expect("it is right");
     assert_eq!(idx.bytes, plain[16..]);
     let garbage = [gzip(&plain), b"garbage".to_vec()].concat();
-    let text = error(&garbage, Role::Images);
+    let text = error(&garbage, IdxRole::Images);
     assert!(text.contains("gzipped but damaged"), "{text}");
 }
 
@@ -157,7 +161,7 @@ fn a_gzip_of_several_members_is_one_file() {
 fn check_tenths(plain: &[u8]) {
     for (packed, whole) in [(false, plain.to_vec()), (true, gzip(plain))] {
         for tenth in 0..10 {
-            let text = error(&whole[..whole.len() * tenth / 10], Role::Images);
+            let text = error(&whole[..whole.len() * tenth / 10], IdxRole::Images);
             let expected = plain.len();
             // Too short even for the header.
             let of_header = text.contains("truncated: 4 bytes expected");
@@ -165,7 +169,7 @@ fn check_tenths(plain: &[u8]) {
             assert!(of_elements || of_header && tenth == 0, "{tenth}: {text}");
             assert_eq!(text.contains("after decompression"), packed && tenth > 0);
         }
-        read(file(&whole).path(), Role::Images).expect("the whole is right");
+        read(file(&whole).path(), IdxRole::Images).expect("the whole is right");
     }
 }
 
@@ -195,9 +199,12 @@ fn every_tenth_of_the_real_images_is_too_little() {
         eprintln!("skipped: `{}` is not here", images.display());
         return;
     }
-    let idx = read(&images, Role::Images).expect("it is right");
+    let idx = read(&images, IdxRole::Images).expect("it is right");
     assert_eq!(idx.dimensions, [10_000, 28, 28]);
-    let labels = read(&folder.join("mnist-10k-labels-idx1-ubyte.gz"), Role::Labels);
+    let labels = read(
+        &folder.join("mnist-10k-labels-idx1-ubyte.gz"),
+        IdxRole::Labels,
+    );
     assert_eq!(labels.expect("it is right").bytes[..4], [7, 2, 1, 0]);
     let header = [0, 0, 8, 3, 0, 0, 0x27, 0x10, 0, 0, 0, 28, 0, 0, 0, 28];
     check_tenths(&[&header[..], &idx.bytes].concat());

@@ -20,7 +20,7 @@ const THREADS: usize = 2;
 
 /// Format in which images are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct DecodedFormat {
     pub(super) mode: ColourMode,
     /// Height and width.
     pub(super) size: [usize; 2],
@@ -28,7 +28,7 @@ pub(super) struct Form {
     pub(super) resizes: bool,
 }
 
-impl Form {
+impl DecodedFormat {
     /// Returns the number of bytes of an image.
     fn bytes(&self) -> Option<usize> {
         let [height, width] = self.size;
@@ -38,7 +38,7 @@ impl Form {
 }
 
 /// A reason why a file can't be used.
-enum Problem {
+enum ImageProblem {
     Undecodable(Undecodable),
     OtherSize { file: PathBuf, found: [usize; 2] },
 }
@@ -52,7 +52,7 @@ pub(super) fn first_size(files: &[PathBuf]) -> Option<[usize; 2]> {
 }
 
 /// Returns the pixels of all files, one after the other; each channel by channel in row-major order.
-pub(super) fn all(files: &[PathBuf], form: Form) -> Result<Vec<u8>, ImageFolderError> {
+pub(super) fn all(files: &[PathBuf], form: DecodedFormat) -> Result<Vec<u8>, ImageFolderError> {
     let too_much = || ImageFolderError::Memory {
         images: files.len(),
         size: form.size,
@@ -67,7 +67,7 @@ pub(super) fn all(files: &[PathBuf], form: Form) -> Result<Vec<u8>, ImageFolderE
     let parts = files
         .chunks(share)
         .zip(pixels.chunks_mut(share.saturating_mul(bytes)));
-    let problems: Vec<Problem> = std::thread::scope(|scope| {
+    let problems: Vec<ImageProblem> = std::thread::scope(|scope| {
         let threads: Vec<_> = parts
             .map(|(files, pixels)| scope.spawn(move || some(files, pixels, bytes, form)))
             .collect();
@@ -83,7 +83,12 @@ pub(super) fn all(files: &[PathBuf], form: Form) -> Result<Vec<u8>, ImageFolderE
 }
 
 /// Decodes one thread's files, each to its position; returns the problems in file order.
-fn some(files: &[PathBuf], pixels: &mut [u8], bytes: usize, form: Form) -> Vec<Problem> {
+fn some(
+    files: &[PathBuf],
+    pixels: &mut [u8],
+    bytes: usize,
+    form: DecodedFormat,
+) -> Vec<ImageProblem> {
     let places = pixels.chunks_exact_mut(bytes);
     let results = files
         .iter()
@@ -93,16 +98,16 @@ fn some(files: &[PathBuf], pixels: &mut [u8], bytes: usize, form: Form) -> Vec<P
 }
 
 /// Decodes a file to its position.
-fn one(file: &Path, place: &mut [u8], form: Form) -> Result<(), Problem> {
+fn one(file: &Path, place: &mut [u8], form: DecodedFormat) -> Result<(), ImageProblem> {
     let image = open(file).map_err(|error| {
-        Problem::Undecodable(Undecodable {
+        ImageProblem::Undecodable(Undecodable {
             file: file.to_owned(),
             reason: reason(error),
         })
     })?;
     let found = size_of(&image);
     if found != form.size && !form.resizes {
-        return Err(Problem::OtherSize {
+        return Err(ImageProblem::OtherSize {
             file: file.to_owned(),
             found,
         });
@@ -112,7 +117,7 @@ fn one(file: &Path, place: &mut [u8], form: Form) -> Result<(), Problem> {
 }
 
 /// Copies the bytes of an image to their position, channel by channel.
-fn put(image: DynamicImage, resizes: bool, place: &mut [u8], form: Form) {
+fn put(image: DynamicImage, resizes: bool, place: &mut [u8], form: DecodedFormat) {
     // Checked to be from 1 to 8192, or taken from an image.
     let [height, width] = form.size.map(|side| side as u32);
     let bytes = match form.mode {
@@ -167,13 +172,13 @@ fn reason(error: ImageError) -> String {
 }
 
 /// Returns an error if there are problems: undecodable files take precedence over wrong sizes.
-fn complain(problems: Vec<Problem>, form: Form) -> Result<(), ImageFolderError> {
+fn complain(problems: Vec<ImageProblem>, form: DecodedFormat) -> Result<(), ImageFolderError> {
     let mut files = Vec::new();
     let mut other = None;
     for problem in problems {
         match problem {
-            Problem::Undecodable(file) => files.push(file),
-            Problem::OtherSize { file, found } => other = other.or(Some((file, found))),
+            ImageProblem::Undecodable(file) => files.push(file),
+            ImageProblem::OtherSize { file, found } => other = other.or(Some((file, found))),
         }
     }
     if !files.is_empty() {

@@ -12,14 +12,18 @@ use std::sync::Arc;
 pub use config::{ColourMode, ImageFolderConfig};
 pub use error::{ImageFolderError, Undecodable};
 
-use super::images::{Assembly, Images, Own};
-use super::{Error, Splits, split};
-use decode::Form;
+use super::images::{Assembly, Images, OwnImages};
+use super::{DataError, Splits, split};
+use decode::DecodedFormat;
 use scan::Listing;
 
 /// Finds and decodes the images. Relative paths start at `base`; splits and augmentation come from
 /// `seed`.
-pub(super) fn load(config: &ImageFolderConfig, base: &Path, seed: u64) -> Result<Splits, Error> {
+pub(super) fn load(
+    config: &ImageFolderConfig,
+    base: &Path,
+    seed: u64,
+) -> Result<Splits, DataError> {
     if let Some(found) = config.size
         && found.iter().any(|side| !(1..=8192).contains(side))
     {
@@ -30,14 +34,14 @@ pub(super) fn load(config: &ImageFolderConfig, base: &Path, seed: u64) -> Result
     let listing = scan::labelled(&directory, &classes)?;
     let total = listing.files.len();
     if u32::try_from(total).is_err() {
-        return Err(Error::TooMany(total as u64));
+        return Err(DataError::TooMany(total as u64));
     }
     // Errors in the splits are reported before minutes of decoding.
     let val = split::portion(config.val.as_ref(), "val", total)?;
     let test = split::portion(config.test.as_ref(), "test", total)?;
     let taken = (val.taken(), test.taken());
     let parts = split::of_classes(seed, &listing.labels, config.stratified, taken)?;
-    let form = Form {
+    let form = DecodedFormat {
         mode: config.mode,
         size: match config.size {
             Some(size) => size,
@@ -47,10 +51,10 @@ pub(super) fn load(config: &ImageFolderConfig, base: &Path, seed: u64) -> Result
         resizes: config.size.is_some(),
     };
     let images = read(listing, form, &directory)?;
-    let own = |file: &Path| -> Result<Own, Error> {
+    let own = |file: &Path| -> Result<OwnImages, DataError> {
         let file = base.join(file);
         let images = read(scan::labelled(&file, &classes)?, form, &file)?;
-        Ok(Own { images, file })
+        Ok(OwnImages { images, file })
     };
     let (val, test) = (val.try_map(own)?, test.try_map(own)?);
     let assembly = Assembly {
@@ -64,19 +68,24 @@ pub(super) fn load(config: &ImageFolderConfig, base: &Path, seed: u64) -> Result
 }
 
 /// Decodes images of known classes, found in a directory.
-fn read(listing: Listing, form: Form, directory: &Path) -> Result<Images, Error> {
+fn read(listing: Listing, form: DecodedFormat, directory: &Path) -> Result<Images, DataError> {
     let Listing { files, labels } = listing;
     images(&files, labels, form, directory)
 }
 
 /// Reads an image, or all images in a directory sorted by path, for predictions.
-fn unlabelled(place: &Path, form: Form) -> Result<Images, Error> {
+fn unlabelled(place: &Path, form: DecodedFormat) -> Result<Images, DataError> {
     let files = scan::images(place)?;
     let labels = vec![0; files.len()];
     images(&files, labels, form, place)
 }
 
-fn images(files: &[PathBuf], labels: Vec<u32>, form: Form, place: &Path) -> Result<Images, Error> {
+fn images(
+    files: &[PathBuf],
+    labels: Vec<u32>,
+    form: DecodedFormat,
+    place: &Path,
+) -> Result<Images, DataError> {
     let pixels = decode::all(files, form)?;
     let [height, width] = form.size;
     let images = Images::new(pixels, [form.mode.channels(), height, width], labels);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::ImageFolderError;
-use crate::Error;
+use crate::DataError;
 use crate::regular_file::special;
 use sconce_nn::nearest::nearest;
 
@@ -21,13 +21,13 @@ pub(super) struct Listing {
 }
 
 /// Returns the names of the classes in a directory, sorted.
-pub(super) fn classes(directory: &Path) -> Result<Vec<String>, Error> {
+pub(super) fn classes(directory: &Path) -> Result<Vec<String>, DataError> {
     let names: Vec<String> = subdirectories(directory)?
         .iter()
         .map(|path| name_of(path))
         .collect();
     if names.iter().all(|name| PHASES.contains(&name.as_str())) {
-        return Err(Error::ImageFolder(ImageFolderError::Phases {
+        return Err(DataError::ImageFolder(ImageFolderError::Phases {
             directory: directory.to_owned(),
             found: names,
         }));
@@ -36,7 +36,7 @@ pub(super) fn classes(directory: &Path) -> Result<Vec<String>, Error> {
 }
 
 /// Returns the images in a directory whose subdirectories are some of these classes.
-pub(super) fn labelled(directory: &Path, classes: &[String]) -> Result<Listing, Error> {
+pub(super) fn labelled(directory: &Path, classes: &[String]) -> Result<Listing, DataError> {
     let mut listing = Listing {
         files: Vec::new(),
         labels: Vec::new(),
@@ -45,7 +45,7 @@ pub(super) fn labelled(directory: &Path, classes: &[String]) -> Result<Listing, 
         let name = name_of(&path);
         let Some(class) = classes.iter().position(|class| *class == name) else {
             let near = nearest(&name, classes.iter().map(String::as_str));
-            return Err(Error::ImageFolder(ImageFolderError::UnknownClass {
+            return Err(DataError::ImageFolder(ImageFolderError::UnknownClass {
                 near: near.map(str::to_owned),
                 directory: path,
             }));
@@ -60,7 +60,7 @@ pub(super) fn labelled(directory: &Path, classes: &[String]) -> Result<Listing, 
 }
 
 /// Returns all files in a directory, at any depth, sorted by path; or the file itself.
-pub(super) fn images(place: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(super) fn images(place: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = Vec::new();
     let mut places = vec![place.to_owned()];
     while let Some(place) = places.pop() {
@@ -68,7 +68,7 @@ pub(super) fn images(place: &Path) -> Result<Vec<PathBuf>, Error> {
         if kind.is_dir() {
             places.append(&mut entries(&place)?);
         } else if let Some(what) = special(kind) {
-            return Err(Error::ImageFolder(ImageFolderError::Special {
+            return Err(DataError::ImageFolder(ImageFolderError::Special {
                 file: place,
                 what,
             }));
@@ -77,7 +77,7 @@ pub(super) fn images(place: &Path) -> Result<Vec<PathBuf>, Error> {
         }
     }
     if files.is_empty() {
-        return Err(Error::ImageFolder(ImageFolderError::Nothing {
+        return Err(DataError::ImageFolder(ImageFolderError::Nothing {
             directory: place.to_owned(),
         }));
     }
@@ -86,18 +86,18 @@ pub(super) fn images(place: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Returns the sorted subdirectories of a directory; anything else in it is an error.
-fn subdirectories(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+fn subdirectories(directory: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut found = entries(directory)?;
     found.sort_unstable();
     for path in &found {
         if !metadata(path)?.is_dir() {
-            return Err(Error::ImageFolder(ImageFolderError::Stray {
+            return Err(DataError::ImageFolder(ImageFolderError::Stray {
                 file: path.clone(),
             }));
         }
     }
     if found.is_empty() {
-        return Err(Error::ImageFolder(ImageFolderError::NoClasses {
+        return Err(DataError::ImageFolder(ImageFolderError::NoClasses {
             directory: directory.to_owned(),
         }));
     }
@@ -105,7 +105,7 @@ fn subdirectories(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Returns the entries of a directory that are not hidden.
-fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, DataError> {
     let failed = |error| failed(directory, error);
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
@@ -118,15 +118,15 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Returns the metadata; follows symbolic links.
-fn metadata(path: &Path) -> Result<fs::Metadata, Error> {
+fn metadata(path: &Path) -> Result<fs::Metadata, DataError> {
     fs::metadata(path).map_err(|error| failed(path, error))
 }
 
-fn failed(file: &Path, source: io::Error) -> Error {
+fn failed(file: &Path, source: io::Error) -> DataError {
     let file = file.to_owned();
     match source.kind() {
-        io::ErrorKind::NotFound => Error::Missing { file },
-        _ => Error::Read { file, source },
+        io::ErrorKind::NotFound => DataError::Missing { file },
+        _ => DataError::Read { file, source },
     }
 }
 

@@ -46,7 +46,7 @@ fn animals() -> TempDir {
     directory
 }
 
-fn read(directory: &TempDir, keys: &Value) -> Result<Splits, Error> {
+fn read(directory: &TempDir, keys: &Value) -> Result<Splits, DataError> {
     let mut config = json!({"kind": "image-folder", "directory": ".", "normalise": "none"});
     for (key, value) in keys.as_object().into_iter().flatten() {
         config[key] = value.clone();

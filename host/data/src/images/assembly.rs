@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::{AugmentConfig, Augmentation, ImageDataset, Images, Normalisation, NormaliseConfig};
 use crate::split::{Part, Parts};
-use crate::{Dataset, Error, Splits};
+use crate::{DataError, Dataset, Splits};
 
 /// Reads the images of a file for predictions, with placeholder labels.
-pub(crate) type Opener = Arc<dyn Fn(&Path) -> Result<Images, Error> + Send + Sync>;
+pub(crate) type Opener = Arc<dyn Fn(&Path) -> Result<Images, DataError> + Send + Sync>;
 
 /// Common properties of all images of a task.
 pub(crate) struct Assembly<'a> {
@@ -25,9 +25,9 @@ impl Assembly<'_> {
         self,
         images: Images,
         parts: Parts,
-        val: Part<Own>,
-        test: Part<Own>,
-    ) -> Result<Splits, Error> {
+        val: Part<OwnImages>,
+        test: Part<OwnImages>,
+    ) -> Result<Splits, DataError> {
         let normalisation = Normalisation::new(self.normalise, &images, &parts.train)?;
         let augmentation = Augmentation::new(self.augment, images.shape(), self.seed)?;
         let images = Arc::new(images);
@@ -41,7 +41,7 @@ impl Assembly<'_> {
                 self.classes,
             )
         };
-        let phase = |part, indices| -> Result<Option<Arc<dyn Dataset>>, Error> {
+        let phase = |part, indices| -> Result<Option<Arc<dyn Dataset>>, DataError> {
             Ok(match part {
                 Part::Nothing => None,
                 Part::Count(_) => Some(Arc::new(train.with(Arc::clone(&images), indices))),
@@ -59,7 +59,7 @@ impl Assembly<'_> {
 }
 
 /// Images that are separate from the training files.
-pub(crate) struct Own {
+pub(crate) struct OwnImages {
     pub(crate) images: Images,
     /// Path that they come from.
     pub(crate) file: PathBuf,

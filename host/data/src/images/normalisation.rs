@@ -1,6 +1,6 @@
 //! Normalisation: from bytes to the model's inputs.
 
-use super::{Error, Images, ImagesError, MeanDeviation, NormaliseConfig, NormaliseRule};
+use super::{DataError, Images, ImagesError, MeanDeviation, NormaliseConfig, NormaliseRule};
 
 /// Lookup tables for the 256 values of a pixel: (x / 255 − mean) / standard deviation.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ impl Normalisation {
         config: &NormaliseConfig,
         images: &Images,
         indices: &[u32],
-    ) -> Result<Normalisation, Error> {
+    ) -> Result<Normalisation, DataError> {
         let [channels, ..] = images.shape();
         match config {
             NormaliseConfig::Rule(NormaliseRule::Computed) => Normalisation::of(images, indices),
@@ -28,7 +28,7 @@ impl Normalisation {
 
     /// Uses mean and standard deviation of each channel of the images at `indices`. The sums are
     /// integers, so that they do not depend on the order.
-    pub(crate) fn of(images: &Images, indices: &[u32]) -> Result<Normalisation, Error> {
+    pub(crate) fn of(images: &Images, indices: &[u32]) -> Result<Normalisation, DataError> {
         let [channels, height, width] = images.shape();
         let mut sums = vec![(0_u64, 0_u128); channels];
         let mut buffer = Vec::new();

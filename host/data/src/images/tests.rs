@@ -62,7 +62,7 @@ fn of_two_channels() -> Images {
     Images::new(pixels, [2, 1, 2], vec![0, 1])
 }
 
-fn normalised(config: &NormaliseConfig) -> Result<Vec<f32>, Error> {
+fn normalised(config: &NormaliseConfig) -> Result<Vec<f32>, DataError> {
     let images = of_two_channels();
     let normalisation = Normalisation::new(config, &images, &[0, 1])?;
     let mut numbers = Vec::new();

@@ -32,7 +32,7 @@ fn directory() -> TempDir {
 }
 
 /// Loads the files of `directory`; `keys` overrides options.
-fn load_from(directory: &TempDir, keys: &Value) -> Result<Splits, Error> {
+fn load_from(directory: &TempDir, keys: &Value) -> Result<Splits, DataError> {
     let mut config = json!({"kind": "idx", "images": "images", "labels": "labels"});
     for (key, value) in keys.as_object().into_iter().flatten() {
         config[key] = value.clone();

@@ -37,7 +37,7 @@ impl Dataset for Counted {
         &self.targets
     }
 
-    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, Error> {
+    fn gather(&self, indices: &[u32], epoch: u64) -> Result<Batch, DataError> {
         self.gathered.fetch_add(1, Ordering::SeqCst);
         if let Some(index) = self.panics_at.filter(|index| indices.contains(index)) {
             panic!("sample {index} is cursed");

@@ -10,7 +10,7 @@ mod shapes;
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Error, Images, SyntheticDigitsConfig};
+use super::{DataError, Images, SyntheticDigitsConfig};
 use render::{Canvas, Pose};
 use sconce_ops::random::{self, Stream};
 
@@ -18,12 +18,12 @@ use sconce_ops::random::{self, Stream};
 const PART: usize = 64;
 
 /// Checks that the options are in range.
-pub(super) fn check(config: &SyntheticDigitsConfig) -> Result<(), Error> {
+pub(super) fn check(config: &SyntheticDigitsConfig) -> Result<(), DataError> {
     let range = |key, range, found: f64, inside: bool| {
         if inside {
             Ok(())
         } else {
-            Err(Error::Range { key, range, found })
+            Err(DataError::Range { key, range, found })
         }
     };
     let size = config.size as f64;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::tokens::Tokens;
 use super::{TextError, TextUnit, Vocabulary};
-use crate::Error;
+use crate::DataError;
 use crate::file::unpacked;
 
 /// Content of a text file, valid UTF-8 if tokens are characters.
@@ -15,7 +15,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    pub(super) fn read(file: &Path, unit: TextUnit) -> Result<Text, Error> {
+    pub(super) fn read(file: &Path, unit: TextUnit) -> Result<Text, DataError> {
         let bytes = unpacked(file)?;
         let text = Text {
             file: file.to_owned(),
@@ -64,7 +64,7 @@ impl Text {
         &self,
         vocabulary: &Vocabulary,
         range: &Range<usize>,
-    ) -> Result<Tokens, Error> {
+    ) -> Result<Tokens, DataError> {
         if vocabulary.unit() == TextUnit::Byte {
             let bytes = self.bytes.get(range.clone()).unwrap_or_default();
             return Ok(Tokens::Narrow(bytes.to_vec()));

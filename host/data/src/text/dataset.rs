@@ -8,7 +8,7 @@ use candle_core::{Device, Tensor};
 use super::content::Text;
 use super::tokens::Tokens;
 use super::{TextError, Vocabulary};
-use crate::{Batch, Dataset, Error, Inputs, Targets};
+use crate::{Batch, DataError, Dataset, Inputs, Targets};
 
 /// Windows over a text as a data set: inputs and targets (context), `u32`.
 pub struct TextDataset {
@@ -67,7 +67,7 @@ impl Dataset for TextDataset {
     }
 
     /// Opens the windows of a text file, one after the other.
-    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, Error> {
+    fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
         let [context] = self.shape;
         whole(file, "text", &self.vocabulary, context)
     }
@@ -85,13 +85,13 @@ impl Dataset for TextDataset {
         ]
     }
 
-    fn gather(&self, indices: &[u32], _epoch: u64) -> Result<Batch, Error> {
+    fn gather(&self, indices: &[u32], _epoch: u64) -> Result<Batch, DataError> {
         let [context] = self.shape;
         let mut inputs = Vec::with_capacity(indices.len() * context);
         let mut targets = Vec::with_capacity(indices.len() * context);
         for &index in indices {
             if index as usize >= self.count {
-                return Err(Error::Index {
+                return Err(DataError::Index {
                     index,
                     count: self.count,
                 });
@@ -115,7 +115,7 @@ pub(super) fn whole(
     part: &'static str,
     vocabulary: &Arc<Vocabulary>,
     context: usize,
-) -> Result<Arc<dyn Dataset>, Error> {
+) -> Result<Arc<dyn Dataset>, DataError> {
     let text = Text::read(file, vocabulary.unit())?;
     let tokens = text.encode(vocabulary, &(0..text.bytes.len()))?;
     windows(&text, tokens, part, vocabulary, (context, context))
@@ -127,7 +127,7 @@ pub(super) fn windows(
     part: &'static str,
     vocabulary: &Arc<Vocabulary>,
     (context, stride): (usize, usize),
-) -> Result<Arc<dyn Dataset>, Error> {
+) -> Result<Arc<dyn Dataset>, DataError> {
     let found = tokens.len();
     let dataset = TextDataset::new(tokens, Arc::clone(vocabulary), context, stride);
     if dataset.is_empty() {
@@ -141,7 +141,7 @@ pub(super) fn windows(
         .into());
     }
     if u32::try_from(dataset.len()).is_err() {
-        return Err(Error::TooMany(dataset.len() as u64));
+        return Err(DataError::TooMany(dataset.len() as u64));
     }
     Ok(Arc::new(dataset))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::content::Text;
 use super::dataset::{whole, windows};
 use super::{TextConfig, TextError, TextPart, TextUnit, Vocabulary};
-use crate::{Error, Splits};
+use crate::{DataError, Splits};
 
 /// Reads a text and divides it: the training part first, then validation, then test.
 ///
@@ -15,13 +15,13 @@ use crate::{Error, Splits};
 ///
 /// If a file can't be read, or a part is shorter than a sample or has characters that do not occur in
 /// the training part.
-pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Splits, Error> {
+pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Splits, DataError> {
     let context = at_least_one("context", config.context)?;
     let stride = at_least_one("stride", config.stride.unwrap_or(context))?;
     let whole_text = Text::read(&base.join(&config.file), config.unit)?;
     let total = whole_text.count(config.unit);
-    let val = Source::of(config.val.as_ref(), "val", total)?;
-    let test = Source::of(config.test.as_ref(), "test", total)?;
+    let val = TextSource::of(config.val.as_ref(), "val", total)?;
+    let test = TextSource::of(config.test.as_ref(), "test", total)?;
     let train_end = total.saturating_sub(val.taken() + test.taken());
     let val_end = train_end + val.taken();
 
@@ -34,13 +34,13 @@ pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Splits, Error> {
         let tokens = whole_text.encode(&vocabulary, range)?;
         windows(&whole_text, tokens, part, &vocabulary, (context, stride))
     };
-    let phase = |source: &Source<'_>, part, start, end| match source {
-        Source::Nothing => Ok(None),
-        Source::Tokens(_) => {
+    let phase = |source: &TextSource<'_>, part, start, end| match source {
+        TextSource::Nothing => Ok(None),
+        TextSource::Tokens(_) => {
             let range = whole_text.range(config.unit, start, end);
             windows(&range, part, context).map(Some)
         }
-        Source::File(file) => whole(&base.join(file), part, &vocabulary, context).map(Some),
+        TextSource::File(file) => whole(&base.join(file), part, &vocabulary, context).map(Some),
     };
     Ok(Splits {
         train: windows(&train, "training's text", stride)?,
@@ -49,11 +49,11 @@ pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Splits, Error> {
     })
 }
 
-fn at_least_one(key: &'static str, found: usize) -> Result<usize, Error> {
+fn at_least_one(key: &'static str, found: usize) -> Result<usize, DataError> {
     if found > 0 {
         return Ok(found);
     }
-    Err(Error::Range {
+    Err(DataError::Range {
         key,
         range: "at least 1",
         found: 0.0,
@@ -61,41 +61,41 @@ fn at_least_one(key: &'static str, found: usize) -> Result<usize, Error> {
 }
 
 /// Source of a phase's text.
-enum Source<'a> {
+enum TextSource<'a> {
     Nothing,
     /// Number of tokens of the training file.
     Tokens(usize),
     File(&'a Path),
 }
 
-impl Source<'_> {
+impl TextSource<'_> {
     fn of<'a>(
         part: Option<&'a TextPart>,
         phase: &'static str,
         total: usize,
-    ) -> Result<Source<'a>, Error> {
+    ) -> Result<TextSource<'a>, DataError> {
         let Some(part) = part else {
-            return Ok(Source::Nothing);
+            return Ok(TextSource::Nothing);
         };
         match (part.fraction, &part.file) {
-            (Some(fraction), None) if fraction > 0.0 && fraction < 1.0 => {
-                Ok(Source::Tokens((total as f64 * fraction).round() as usize))
-            }
-            (Some(found), None) => Err(Error::SplitRange {
+            (Some(fraction), None) if fraction > 0.0 && fraction < 1.0 => Ok(TextSource::Tokens(
+                (total as f64 * fraction).round() as usize,
+            )),
+            (Some(found), None) => Err(DataError::SplitRange {
                 phase,
                 key: "fraction",
                 range: "above 0 and below 1",
                 found,
             }),
-            (None, Some(file)) => Ok(Source::File(file)),
+            (None, Some(file)) => Ok(TextSource::File(file)),
             _ => Err(TextError::PartForm { phase }.into()),
         }
     }
 
     fn taken(&self) -> usize {
         match self {
-            Source::Tokens(count) => *count,
-            Source::Nothing | Source::File(_) => 0,
+            TextSource::Tokens(count) => *count,
+            TextSource::Nothing | TextSource::File(_) => 0,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{DataConfig, Dataset, Error, Inputs, Splits, Targets};
+use crate::{DataConfig, DataError, Dataset, Inputs, Splits, Targets};
 
 fn directory(files: &[(&str, &[u8])]) -> TempDir {
     let directory = TempDir::new().expect("a directory");
@@ -16,7 +16,7 @@ fn directory(files: &[(&str, &[u8])]) -> TempDir {
     directory
 }
 
-fn load(directory: &Path, keys: &Value) -> Result<Splits, Error> {
+fn load(directory: &Path, keys: &Value) -> Result<Splits, DataError> {
     let mut config = json!({"kind": "text", "file": "text"});
     for (key, value) in keys.as_object().into_iter().flatten() {
         config[key] = value.clone();
@@ -67,7 +67,7 @@ fn windows_have_the_next_token_as_their_target() {
         .train
         .gather(&[0, 3], 0)
         .expect_err("there are three");
-    assert!(matches!(error, Error::Index { index: 3, count: 3 }));
+    assert!(matches!(error, DataError::Index { index: 3, count: 3 }));
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Gradients {
         &self,
         parameters: &Parameters,
         name: &str,
-    ) -> std::result::Result<Option<&Tensor>, parameters::Error> {
+    ) -> std::result::Result<Option<&Tensor>, parameters::ParametersError> {
         Ok(self.at(parameters.index_of(name)?))
     }
 
@@ -65,10 +65,10 @@ impl Gradients {
         parameters: &Parameters,
         name: &str,
         gradient: Tensor,
-    ) -> std::result::Result<(), parameters::Error> {
+    ) -> std::result::Result<(), parameters::ParametersError> {
         let wanted = parameters.get(name)?.tensor().dims();
         if gradient.dims() != wanted {
-            return Err(parameters::Error::Tensor {
+            return Err(parameters::ParametersError::Tensor {
                 name: name.to_owned(),
                 source: candle_core::Error::Msg(format!(
                     "its shape is {wanted:?}, the new gradient's {:?}",

@@ -4,7 +4,7 @@ use candle_core::{Result, Tensor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Layer, Role};
+use super::{FusionRole, Layer};
 use crate::Pass;
 use crate::ops::{self, Function};
 
@@ -69,7 +69,7 @@ impl Layer for Activation {
         Activation::forward(*self, x)
     }
 
-    fn role(&self) -> Role<'_> {
-        Role::Activation(*self)
+    fn role(&self) -> FusionRole<'_> {
+        FusionRole::Activation(*self)
     }
 }

@@ -4,7 +4,7 @@ use candle_core::{Result, Tensor};
 
 use super::{Dropout, Layer, Linear, LinearOptions, Rotary};
 use crate::init::Init;
-use crate::parameters::{self, Scope};
+use crate::parameters::{self, ParameterScope};
 use crate::{Pass, ops};
 
 /// Multi-head self-attention (Vaswani et al., 2017): one projection `qkv` to queries, keys and
@@ -40,11 +40,11 @@ impl Attention {
     /// Creates an attention layer over vectors of `width`, a multiple of the heads. `name` is the
     /// layer's name, the key of its dropout.
     pub fn new(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         width: usize,
         name: &str,
         options: AttentionOptions,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         let linear = LinearOptions {
             bias: options.bias,
             init: options.init,

@@ -6,7 +6,7 @@ use super::Layer;
 use crate::Pass;
 use crate::init::Init;
 use crate::ops::{self, ChannelStatistics};
-use crate::parameters::{self, Scope, Share};
+use crate::parameters::{self, LearningRateScale, ParameterScope};
 
 /// Batch normalisation of (batch, channels, …) (Ioffe and Szegedy, 2015), with PyTorch's names and
 /// rules: training uses the batch's statistics and updates the running ones. Evaluation uses the
@@ -19,7 +19,7 @@ pub struct BatchNorm {
     running_var: Tensor,
     num_batches_tracked: Tensor,
     /// Learning-rate multipliers of the running mean and variance; 0 freezes them.
-    shares: [Share; 2],
+    shares: [LearningRateScale; 2],
     options: BatchNormOptions,
 }
 
@@ -46,10 +46,10 @@ impl BatchNorm {
     ///
     /// Its buffers are `running_mean` (zeros), `running_var` (ones) and `num_batches_tracked`.
     pub fn new(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         channels: usize,
         options: BatchNormOptions,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         Ok(BatchNorm {
             weight: scope.parameter("weight", &[channels], Init::ONES)?,
             bias: scope.parameter("bias", &[channels], Init::ZEROS)?,
@@ -105,7 +105,7 @@ impl BatchNorm {
     }
 
     fn is_frozen(&self) -> bool {
-        self.shares.iter().any(Share::is_frozen)
+        self.shares.iter().any(LearningRateScale::is_frozen)
     }
 
     /// Merges a batch into recomputed running statistics, which cover all batches so far; this batch has

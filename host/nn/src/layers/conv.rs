@@ -2,11 +2,11 @@
 
 use candle_core::{Result, Tensor};
 
-use super::{Layer, Role};
+use super::{FusionRole, Layer};
 use crate::Pass;
 use crate::init::Init;
 use crate::ops::{self, After, Window};
-use crate::parameters::{self, Scope};
+use crate::parameters::{self, ParameterScope};
 
 /// Options of convolutions. Pairs are (height, width), of which a sequence uses the second.
 #[derive(Clone, Copy, Debug)]
@@ -51,23 +51,23 @@ impl Conv2d {
     /// Creates a layer that registers `weight` (outputs, inputs / groups, kernel height, kernel width)
     /// and `bias` (outputs). Inputs and outputs must be multiples of the groups.
     pub fn new(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         inputs: usize,
         outputs: usize,
         kernel: (usize, usize),
         options: ConvOptions,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         let per_group = inputs / options.groups.max(1);
         let shape = [outputs, per_group, kernel.0, kernel.1];
         Conv2d::of_shape(scope, &shape, kernel, options)
     }
 
     fn of_shape(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         shape: &[usize],
         kernel: (usize, usize),
         options: ConvOptions,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         let init = options.init.unwrap_or_else(Init::linear_weight);
         let weight = scope.parameter("weight", shape, init)?;
         let (outputs, fan_in) = match shape {
@@ -115,8 +115,8 @@ impl Layer for Conv2d {
         Conv2d::forward(self, x)
     }
 
-    fn role(&self) -> Role<'_> {
-        Role::Conv2d(self)
+    fn role(&self) -> FusionRole<'_> {
+        FusionRole::Conv2d(self)
     }
 }
 
@@ -128,12 +128,12 @@ impl Conv1d {
     /// Creates a layer that registers `weight` (outputs, inputs / groups, kernel) and `bias` (outputs).
     /// It uses the second element of each pair in the options.
     pub fn new(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         inputs: usize,
         outputs: usize,
         kernel: usize,
         options: ConvOptions,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         let options = ConvOptions {
             stride: (1, options.stride.1),
             padding: (0, options.padding.1),

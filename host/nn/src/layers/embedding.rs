@@ -4,7 +4,7 @@ use candle_core::{Result, Tensor};
 
 use super::Layer;
 use crate::init::Init;
-use crate::parameters::{self, Scope};
+use crate::parameters::{self, ParameterScope};
 use crate::{Pass, ops};
 
 /// A learned vector per token, with PyTorch's names and initialisation.
@@ -16,11 +16,11 @@ pub struct Embedding {
 impl Embedding {
     /// Creates a layer that registers `weight` (tokens, width), by default standard normal.
     pub fn new(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         tokens: usize,
         width: usize,
         init: Option<Init>,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         let init = init.unwrap_or(Init::Normal {
             mean: 0.0,
             std: 1.0,
@@ -50,11 +50,11 @@ pub struct PositionEmbedding {
 impl PositionEmbedding {
     /// Creates a layer that registers `weight` (positions, width), by default standard normal.
     pub fn new(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         positions: usize,
         width: usize,
         init: Option<Init>,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         let init = init.unwrap_or(Init::Normal {
             mean: 0.0,
             std: 1.0,

@@ -2,11 +2,11 @@
 
 use candle_core::{Result, Tensor};
 
-use super::{Layer, Role};
+use super::{FusionRole, Layer};
 use crate::Pass;
 use crate::init::Init;
 use crate::ops::{self, Function};
-use crate::parameters::{self, Scope};
+use crate::parameters::{self, ParameterScope};
 
 /// y = x · Wᵀ + b over the last dimension, with PyTorch's shapes, names and initialisation.
 #[derive(Clone, Debug)]
@@ -36,20 +36,20 @@ impl Default for LinearOptions {
 impl Linear {
     /// Creates a layer that registers `weight` (outputs, inputs) and `bias` (outputs).
     pub fn new(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         inputs: usize,
         outputs: usize,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         Linear::with(scope, inputs, outputs, LinearOptions::default())
     }
 
     /// Like [`new`](Linear::new), with options.
     pub fn with(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         inputs: usize,
         outputs: usize,
         options: LinearOptions,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         let init = options.init.unwrap_or_else(Init::linear_weight);
         let weight = scope.parameter("weight", &[outputs, inputs], init)?;
         let bias = if options.bias {
@@ -76,7 +76,7 @@ impl Layer for Linear {
         Linear::forward(self, x)
     }
 
-    fn role(&self) -> Role<'_> {
-        Role::Linear(self)
+    fn role(&self) -> FusionRole<'_> {
+        FusionRole::Linear(self)
     }
 }

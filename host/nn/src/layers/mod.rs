@@ -1,7 +1,7 @@
 //! Trainable layers, each with its gradient checked against finite differences.
 //!
 //! Names, shapes and initialisations are PyTorch's, so that weights can be exchanged with it.
-//! Constructors take a [`Scope`](crate::parameters::Scope) of the registry; the layers can be used
+//! Constructors take a [`ParameterScope`](crate::parameters::ParameterScope) of the registry; the layers can be used
 //! without the trainer.
 
 mod activation;
@@ -38,14 +38,14 @@ pub trait Layer: Send {
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor>;
 
     /// Returns the layer's kind for fusion with adjacent layers.
-    fn role(&self) -> Role<'_> {
-        Role::Other
+    fn role(&self) -> FusionRole<'_> {
+        FusionRole::Other
     }
 }
 
 /// Kind of a layer, for fusion with adjacent layers.
 #[derive(Clone, Copy, Debug)]
-pub enum Role<'a> {
+pub enum FusionRole<'a> {
     /// A linear layer.
     Linear(&'a Linear),
     /// A convolution over images.

@@ -4,7 +4,7 @@ use candle_core::{Result, Tensor};
 
 use super::Layer;
 use crate::init::Init;
-use crate::parameters::{self, Scope};
+use crate::parameters::{self, ParameterScope};
 use crate::{Pass, ops};
 
 /// Layer normalisation over the last dimension (Ba et al., 2016).
@@ -18,10 +18,10 @@ pub struct LayerNorm {
 impl LayerNorm {
     /// Creates a layer that registers `weight` (ones) and `bias` (zeros). PyTorch's ε is 1e-5.
     pub fn new(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         width: usize,
         epsilon: f64,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         Ok(LayerNorm {
             weight: scope.parameter("weight", &[width], Init::ONES)?,
             bias: scope.parameter("bias", &[width], Init::ZEROS)?,
@@ -51,10 +51,10 @@ pub struct RmsNorm {
 impl RmsNorm {
     /// Creates a layer that registers `weight` (ones).
     pub fn new(
-        scope: &mut Scope<'_>,
+        scope: &mut ParameterScope<'_>,
         width: usize,
         epsilon: f64,
-    ) -> std::result::Result<Self, parameters::Error> {
+    ) -> std::result::Result<Self, parameters::ParametersError> {
         Ok(RmsNorm {
             weight: scope.parameter("weight", &[width], Init::ONES)?,
             epsilon,

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::{Layer, Role};
+use super::{FusionRole, Layer};
 use crate::Pass;
 use crate::ops::{PoolKind, Windows, pool2d};
 
@@ -80,7 +80,7 @@ impl Layer for Pool2d {
         Pool2d::forward(self, x)
     }
 
-    fn role(&self) -> Role<'_> {
-        Role::Pool2d(*self)
+    fn role(&self) -> FusionRole<'_> {
+        FusionRole::Pool2d(*self)
     }
 }

@@ -7,7 +7,7 @@ use crate::init::Init;
 use crate::ops::{self, PoolKind, Window, Windows};
 use crate::parameters::Parameters;
 use crate::random;
-use crate::{LayerConfig, Model, Moment, Network, Pass, Signal, build};
+use crate::{LayerConfig, Model, Network, Pass, PassPosition, Signal, build};
 
 /// Standard normal values, keyed by a name.
 fn random(name: &str, shape: &[usize]) -> Tensor {
@@ -93,7 +93,7 @@ fn check_layer(config: &serde_json::Value, input: &Signal, batch: &Tensor) {
     if batch.dtype() == DType::F64 {
         variables.push(&x);
     }
-    let moment = Moment {
+    let moment = PassPosition {
         seed: 1,
         epoch: 2,
         iteration: 3,
@@ -516,7 +516,7 @@ fn dropout_is_off_outside_training_and_the_same_for_the_same_moment() {
     let dropout = super::Dropout::new(0.25, "drop");
     let ones = Tensor::ones(10_000, DType::F32, &Device::Cpu).expect("ones");
     let at = |is_training, iteration| {
-        let moment = Moment {
+        let moment = PassPosition {
             seed: 1,
             epoch: 0,
             iteration,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BinaryCrossEntropy, CrossEntropy, Error, Loss};
+use super::{BinaryCrossEntropy, CrossEntropy, Loss, LossError};
 use crate::Targets;
 
 /// Loss to minimise.
@@ -75,7 +75,7 @@ impl LossConfig {
     /// # Errors
     ///
     /// If loss and targets do not fit each other, or a value is out of range.
-    pub fn build(&self, targets: &Targets) -> Result<Loss, Error> {
+    pub fn build(&self, targets: &Targets) -> Result<Loss, LossError> {
         self.check_kind(targets)?;
         let count = targets.outputs();
         match self {
@@ -93,7 +93,7 @@ impl LossConfig {
                 }
                 match ignore_index {
                     Some(index) if (*index as usize) < count && count <= 2 => {
-                        return Err(Error::Ignored(*index));
+                        return Err(LossError::Ignored(*index));
                     }
                     _ => {}
                 }
@@ -119,7 +119,7 @@ impl LossConfig {
         }
     }
 
-    fn check_kind(&self, targets: &Targets) -> Result<(), Error> {
+    fn check_kind(&self, targets: &Targets) -> Result<(), LossError> {
         let (loss, wants_classes) = match self {
             LossConfig::CrossEntropy { .. } => ("cross-entropy", true),
             LossConfig::BinaryCrossEntropy { .. } => ("binary-cross-entropy", false),
@@ -129,14 +129,14 @@ impl LossConfig {
         };
         let are_classes = !matches!(targets, Targets::Numbers(_));
         match (wants_classes, are_classes) {
-            (true, false) => Err(Error::Targets {
+            (true, false) => Err(LossError::Targets {
                 loss,
                 wanted: "classes",
                 found: "numbers",
                 instead: "`mse`, `l1` or `huber`, or `binary-cross-entropy` where all are 0 or 1; in a table, \
                           `\"target_kind\": \"classes\"` makes classes of them",
             }),
-            (false, true) => Err(Error::Targets {
+            (false, true) => Err(LossError::Targets {
                 loss,
                 wanted: "numbers",
                 found: "classes",
@@ -147,7 +147,7 @@ impl LossConfig {
     }
 }
 
-fn check_class_weights(weights: &[f64], classes: usize) -> Result<(), Error> {
+fn check_class_weights(weights: &[f64], classes: usize) -> Result<(), LossError> {
     let name = "class_weights";
     check_count(name, "class", classes, weights.len())?;
     let is_wrong = |weight: &f64| !(weight.is_finite() && *weight >= 0.0);
@@ -156,12 +156,12 @@ fn check_class_weights(weights: &[f64], classes: usize) -> Result<(), Error> {
         return Err(out_of_range(name, "0 or more", weights[place]));
     }
     if weights.iter().all(|weight| *weight <= 0.0) {
-        return Err(Error::NoWeight);
+        return Err(LossError::NoWeight);
     }
     Ok(())
 }
 
-fn check_pos_weight(weights: &[f64], numbers: usize) -> Result<(), Error> {
+fn check_pos_weight(weights: &[f64], numbers: usize) -> Result<(), LossError> {
     let name = "pos_weight";
     check_count(name, "number", numbers, weights.len())?;
     let is_wrong = |weight: &f64| !(weight.is_finite() && *weight > 0.0);
@@ -177,11 +177,11 @@ fn check_count(
     each: &'static str,
     wanted: usize,
     found: usize,
-) -> Result<(), Error> {
+) -> Result<(), LossError> {
     if found == wanted {
         return Ok(());
     }
-    Err(Error::Count {
+    Err(LossError::Count {
         name,
         each,
         wanted,
@@ -189,8 +189,8 @@ fn check_count(
     })
 }
 
-fn out_of_range(name: String, range: &'static str, found: f64) -> Error {
-    Error::OutOfRange { name, range, found }
+fn out_of_range(name: String, range: &'static str, found: f64) -> LossError {
+    LossError::OutOfRange { name, range, found }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::shapes::{Rows, classes_of};
+use super::shapes::{LogitRows, classes_of};
 use crate::ops::{self, CrossEntropyTerms};
 
 /// Mean cross entropy of logits (samples, classes) with target classes (samples): the mean over the
@@ -31,7 +31,7 @@ pub struct CrossEntropy {
 impl CrossEntropy {
     /// Returns the loss, a scalar.
     pub fn forward(&self, outputs: &Tensor, targets: &Tensor) -> Result<Tensor> {
-        let rows = Rows::new(outputs, targets)?;
+        let rows = LogitRows::new(outputs, targets)?;
         let counted = |target: u32| Some(target).filter(|_| Some(target) != self.ignore_index);
         let targets: Vec<Option<u32>> = rows.targets.into_iter().map(counted).collect();
         let weight = self.sum(targets.iter().copied().flatten())?;

@@ -2,7 +2,7 @@
 
 /// A loss that does not fit the data's targets.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub enum Error {
+pub enum LossError {
     /// The loss is for another kind of targets.
     #[error("the loss `{loss}` wants {wanted}, but the data's targets are {found}: use {instead}")]
     Targets {

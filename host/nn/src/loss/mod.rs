@@ -17,9 +17,9 @@ use candle_core::{D, Result, Tensor};
 pub use binary_cross_entropy::BinaryCrossEntropy;
 pub use config::LossConfig;
 pub use cross_entropy::{CrossEntropy, cross_entropy};
-pub use error::Error;
+pub use error::LossError;
 pub use regression::{huber, l1, mse};
-use shapes::Rows;
+use shapes::LogitRows;
 
 /// A loss, which measures as a scalar how far a model's outputs are from the targets.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +77,7 @@ impl Loss {
 /// Counts the samples or positions with the largest logit at their target; the first of equal logits
 /// is taken as the largest.
 pub fn correct_count(logits: &Tensor, targets: &Tensor) -> Result<usize> {
-    let rows = Rows::new(logits, targets)?;
+    let rows = LogitRows::new(logits, targets)?;
     let predicted: Vec<u32> = rows.logits.argmax(D::Minus1)?.to_vec1()?;
     let pairs = predicted.iter().zip(&rows.targets);
     Ok(pairs

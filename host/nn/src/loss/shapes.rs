@@ -5,22 +5,22 @@ use candle_core::{DType, Result, Tensor, bail};
 use crate::ops;
 
 /// Logits and target classes, of samples or of their positions.
-pub(crate) struct Rows {
+pub(crate) struct LogitRows {
     /// Shape (rows, classes).
     pub(crate) logits: Tensor,
     /// Target class of each row.
     pub(crate) targets: Vec<u32>,
 }
 
-impl Rows {
+impl LogitRows {
     /// Creates rows from outputs (samples, classes) and targets (samples), or from (samples, positions,
     /// classes) and (samples, positions).
-    pub(crate) fn new(outputs: &Tensor, targets: &Tensor) -> Result<Rows> {
+    pub(crate) fn new(outputs: &Tensor, targets: &Tensor) -> Result<LogitRows> {
         let fits = |classes: &usize, rows: &[usize]| {
             rows == targets.dims() && *classes > 0 && (1..=2).contains(&rows.len())
         };
         match outputs.dims().split_last() {
-            Some((classes, rows)) if fits(classes, rows) => Ok(Rows {
+            Some((classes, rows)) if fits(classes, rows) => Ok(LogitRows {
                 logits: ops::reshape(outputs, (targets.elem_count(), *classes))?,
                 targets: classes_of(targets)?,
             }),
@@ -35,7 +35,7 @@ impl Rows {
     }
 
     /// Removes the rows whose target is `ignored`.
-    pub(crate) fn without(self, ignored: Option<u32>) -> Result<Rows> {
+    pub(crate) fn without(self, ignored: Option<u32>) -> Result<LogitRows> {
         let Some(ignored) = ignored.filter(|ignored| self.targets.contains(ignored)) else {
             return Ok(self);
         };
@@ -53,7 +53,7 @@ impl Rows {
             let kept = Tensor::new(kept.as_slice(), self.logits.device())?;
             self.logits.index_select(&kept, 0)?
         };
-        Ok(Rows { logits, targets })
+        Ok(LogitRows { logits, targets })
     }
 
     /// Returns the number of classes, and checks that each target is one of them.

@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use super::{
-    Accuracy, BinaryAccuracy, ConfusionMatrix, Error, F1, Mae, Metric, Perplexity, Precision, R2,
-    Recall, Rmse, TopK,
+    Accuracy, BinaryAccuracy, ConfusionMatrix, F1, Mae, Metric, MetricError, Perplexity, Precision,
+    R2, Recall, Rmse, TopK,
 };
 use crate::Targets;
 
@@ -125,7 +125,7 @@ impl MetricConfig {
         &self,
         targets: &Targets,
         ignore_index: Option<u32>,
-    ) -> Result<Box<dyn Metric>, Error> {
+    ) -> Result<Box<dyn Metric>, MetricError> {
         match targets {
             Targets::Class(classes) | Targets::ClassPerPosition(classes) => {
                 self.of_classes(classes, ignore_index)
@@ -138,22 +138,22 @@ impl MetricConfig {
         &self,
         classes: &[String],
         ignored: Option<u32>,
-    ) -> Result<Box<dyn Metric>, Error> {
+    ) -> Result<Box<dyn Metric>, MetricError> {
         let count = classes.len();
         Ok(match self.metric {
             MetricKind::Accuracy => Box::new(Accuracy::new(ignored)),
             MetricKind::TopK { k } if (1..count).contains(&k) => Box::new(TopK::new(k, ignored)),
-            MetricKind::TopK { k } => return Err(Error::TopK { k, classes: count }),
+            MetricKind::TopK { k } => return Err(MetricError::TopK { k, classes: count }),
             MetricKind::Precision { average } => Box::new(Precision::new(count, average, ignored)),
             MetricKind::Recall { average } => Box::new(Recall::new(count, average, ignored)),
             MetricKind::F1 { average } => Box::new(F1::new(count, average, ignored)),
             MetricKind::ConfusionMatrix if count <= ConfusionMatrix::MOST_CLASSES => {
                 Box::new(ConfusionMatrix::new(classes.to_vec(), ignored))
             }
-            MetricKind::ConfusionMatrix => return Err(Error::Classes { found: count }),
+            MetricKind::ConfusionMatrix => return Err(MetricError::Classes { found: count }),
             MetricKind::Perplexity => Box::new(Perplexity::new(ignored)),
             MetricKind::Mae | MetricKind::Rmse | MetricKind::R2 | MetricKind::BinaryAccuracy => {
-                return Err(Error::Targets {
+                return Err(MetricError::Targets {
                     metric: self.kind(),
                     wanted: "numbers",
                     found: "classes",
@@ -164,14 +164,14 @@ impl MetricConfig {
         })
     }
 
-    fn of_numbers(&self, count: usize) -> Result<Box<dyn Metric>, Error> {
+    fn of_numbers(&self, count: usize) -> Result<Box<dyn Metric>, MetricError> {
         Ok(match self.metric {
             MetricKind::Mae => Box::new(Mae),
             MetricKind::Rmse => Box::new(Rmse),
             MetricKind::R2 => Box::new(R2::new(count)),
             MetricKind::BinaryAccuracy => Box::new(BinaryAccuracy),
             _ => {
-                return Err(Error::Targets {
+                return Err(MetricError::Targets {
                     metric: self.kind(),
                     wanted: "classes",
                     found: "numbers",

@@ -2,7 +2,7 @@
 
 /// A metric that does not fit the data's targets.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum MetricError {
     /// The metric is for another kind of targets.
     #[error(
         "the metric `{metric}` wants {wanted}, but the data's targets are {found}: use {instead}"

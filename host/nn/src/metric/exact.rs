@@ -4,12 +4,12 @@
 //! loses all digits of `f64` if the mean is large compared to the spread.
 
 /// A sum and its rounding error.
-pub(super) struct Exact<'a> {
+pub(super) struct CompensatedSum<'a> {
     pub(super) sum: &'a mut f64,
     pub(super) rest: &'a mut f64,
 }
 
-impl Exact<'_> {
+impl CompensatedSum<'_> {
     /// Adds a value with Knuth's two-sum (The Art of Computer Programming 2, 4.2.2).
     pub(super) fn add(self, value: f64) {
         let sum = *self.sum + value;

@@ -14,11 +14,11 @@ use candle_core::{D, DType, Result, Tensor, bail};
 pub use classes::{Accuracy, Perplexity, TopK};
 pub use config::{Average, MetricConfig, MetricKind};
 pub use counts::{ConfusionMatrix, F1, Precision, Recall};
-pub use error::Error;
+pub use error::MetricError;
 pub use numbers::{BinaryAccuracy, Mae, R2, Rmse};
 
 use crate::Targets;
-use crate::loss::shapes::Rows;
+use crate::loss::shapes::LogitRows;
 
 /// A metric, or several that are computed together.
 ///
@@ -52,14 +52,14 @@ pub fn build_all(
     configs: &[MetricConfig],
     targets: &Targets,
     ignore_index: Option<u32>,
-) -> std::result::Result<Vec<Box<dyn Metric>>, Error> {
+) -> std::result::Result<Vec<Box<dyn Metric>>, MetricError> {
     let mut names: Vec<String> = Vec::new();
     let mut metrics = Vec::with_capacity(configs.len());
     for config in configs {
         let metric = config.build(targets, ignore_index)?;
         for name in metric.names() {
             if names.contains(&name) {
-                return Err(Error::Doubled(name));
+                return Err(MetricError::Doubled(name));
             }
             names.push(name);
         }
@@ -83,14 +83,14 @@ fn ratio(sums: &[f64], values: &mut [f64], finish: impl Fn(f64) -> f64) {
 }
 
 /// Returns the rows that count, detached from the graph.
-fn rows(outputs: &Tensor, targets: &Tensor, ignored: Option<u32>) -> Result<Rows> {
-    let rows = Rows::new(&outputs.detach(), targets)?.without(ignored)?;
+fn rows(outputs: &Tensor, targets: &Tensor, ignored: Option<u32>) -> Result<LogitRows> {
+    let rows = LogitRows::new(&outputs.detach(), targets)?.without(ignored)?;
     rows.classes()?;
     Ok(rows)
 }
 
 /// Returns (target, prediction) for each row; the first of equal logits is the largest.
-fn classified(rows: &Rows, classes: usize) -> Result<Vec<(usize, usize)>> {
+fn classified(rows: &LogitRows, classes: usize) -> Result<Vec<(usize, usize)>> {
     let found = rows.logits.dim(1)?;
     if found != classes {
         bail!("outputs of {found} classes, where the data has {classes}");

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor, bail};
 
-use super::exact::{Exact, spread};
+use super::exact::{CompensatedSum, spread};
 use super::{Metric, add_to, plain, ratio};
 use crate::loss::shapes::numbers;
 
@@ -111,9 +111,9 @@ impl Metric for R2 {
             for (&(found, wanted), sums) in row.iter().zip(sums.chunks_exact_mut(Self::SUMS)) {
                 if let [errors, sum, rest, squares, rest_of_squares] = sums {
                     *errors += (wanted - found) * (wanted - found);
-                    Exact { sum, rest }.add(wanted);
+                    CompensatedSum { sum, rest }.add(wanted);
                     // Targets are f32, so that their squares are exact in f64.
-                    let squares = Exact {
+                    let squares = CompensatedSum {
                         sum: squares,
                         rest: rest_of_squares,
                     };

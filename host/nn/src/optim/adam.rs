@@ -1,9 +1,9 @@
 //! Adam.
 
 use super::moments::Moments;
-use super::rule::Rule;
-use super::sweep::{Float, Numbers, Sweep};
-use super::{Group, Groups};
+use super::rule::SweepRule;
+use super::sweep::{Float, Sweep, SweepSlices};
+use super::{Groups, ParameterGroup};
 
 /// Adam (Kingma and Ba, 2015) as PyTorch's `torch.optim.Adam` computes it, for each element of a
 /// parameter p with gradient g at its t-th step:
@@ -54,7 +54,7 @@ impl Adam {
     }
 }
 
-impl Rule for Adam {
+impl SweepRule for Adam {
     fn parts(&self) -> (&Groups, &Moments) {
         (&self.groups, &self.moments)
     }
@@ -63,9 +63,9 @@ impl Rule for Adam {
         (&mut self.groups, &mut self.moments)
     }
 
-    fn sweep(&self, group: &Group, count: f64) -> impl Sweep + use<> {
+    fn sweep(&self, group: &ParameterGroup, count: f64) -> impl Sweep + use<> {
         let beta1 = group.momentum.unwrap_or(self.beta1);
-        Step {
+        AdamStep {
             decay: group.weight_decay,
             beta1,
             beta2: self.beta2,
@@ -76,7 +76,7 @@ impl Rule for Adam {
     }
 }
 
-struct Step {
+struct AdamStep {
     decay: f64,
     beta1: f64,
     beta2: f64,
@@ -87,9 +87,9 @@ struct Step {
     correction: f64,
 }
 
-impl Sweep for Step {
+impl Sweep for AdamStep {
     #[inline(always)]
-    fn run<T: Float>(&self, numbers: Numbers<'_, T>) {
+    fn run<T: Float>(&self, numbers: SweepSlices<'_, T>) {
         let decay = T::from_f64(self.decay);
         let (beta1, beta2) = (T::from_f64(self.beta1), T::from_f64(self.beta2));
         let (fresh1, fresh2) = (T::from_f64(1.0 - self.beta1), T::from_f64(1.0 - self.beta2));

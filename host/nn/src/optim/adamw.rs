@@ -1,9 +1,9 @@
 //! Adam with decoupled weight decay.
 
 use super::moments::Moments;
-use super::rule::Rule;
-use super::sweep::{Float, Numbers, Sweep};
-use super::{Group, Groups};
+use super::rule::SweepRule;
+use super::sweep::{Float, Sweep, SweepSlices};
+use super::{Groups, ParameterGroup};
 
 /// `AdamW` (Loshchilov and Hutter, 2019) as PyTorch's `torch.optim.AdamW` computes it, for each
 /// element of a parameter p with gradient g at its t-th step:
@@ -54,7 +54,7 @@ impl AdamW {
     }
 }
 
-impl Rule for AdamW {
+impl SweepRule for AdamW {
     fn parts(&self) -> (&Groups, &Moments) {
         (&self.groups, &self.moments)
     }
@@ -63,9 +63,9 @@ impl Rule for AdamW {
         (&mut self.groups, &mut self.moments)
     }
 
-    fn sweep(&self, group: &Group, count: f64) -> impl Sweep + use<> {
+    fn sweep(&self, group: &ParameterGroup, count: f64) -> impl Sweep + use<> {
         let beta1 = group.momentum.unwrap_or(self.beta1);
-        Step {
+        AdamWStep {
             shrink: 1.0 - group.learning_rate * group.weight_decay,
             beta1,
             beta2: self.beta2,
@@ -76,7 +76,7 @@ impl Rule for AdamW {
     }
 }
 
-struct Step {
+struct AdamWStep {
     /// 1 − `learning_rate` · `weight_decay`, by which a parameter is multiplied.
     shrink: f64,
     beta1: f64,
@@ -88,9 +88,9 @@ struct Step {
     correction: f64,
 }
 
-impl Sweep for Step {
+impl Sweep for AdamWStep {
     #[inline(always)]
-    fn run<T: Float>(&self, numbers: Numbers<'_, T>) {
+    fn run<T: Float>(&self, numbers: SweepSlices<'_, T>) {
         let shrink = T::from_f64(self.shrink);
         let (beta1, beta2) = (T::from_f64(self.beta1), T::from_f64(self.beta2));
         let (fresh1, fresh2) = (T::from_f64(1.0 - self.beta1), T::from_f64(1.0 - self.beta2));

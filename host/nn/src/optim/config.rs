@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Adam, AdamW, Error, GroupConfig, Groups, Lion, Optimizer, RmsProp, Sgd};
+use super::{Adam, AdamW, GroupConfig, Groups, Lion, Optimizer, OptimizerError, RmsProp, Sgd};
 use crate::parameters::Parameters;
 
 /// Optimizer and its hyper-parameters.
@@ -163,7 +163,7 @@ fn default_weight_decay() -> f64 {
 
 impl OptimizerConfig {
     /// Checks that every value is in its range; the error names the first that is not.
-    pub fn validate(&self) -> Result<(), Error> {
+    pub fn validate(&self) -> Result<(), OptimizerError> {
         let groups = match self {
             OptimizerConfig::Sgd {
                 learning_rate,
@@ -180,7 +180,7 @@ impl OptimizerConfig {
                     return Err(out_of_range("dampening", "from 0 to 1", *dampening));
                 }
                 if *nesterov && (*momentum == 0.0 || *dampening != 0.0) {
-                    return Err(Error::Nesterov);
+                    return Err(OptimizerError::Nesterov);
                 }
                 groups
             }
@@ -249,7 +249,7 @@ impl OptimizerConfig {
     /// # Errors
     ///
     /// Those of [`validate`](OptimizerConfig::validate), or if a group's pattern matches no parameter.
-    pub fn build(&self, parameters: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
+    pub fn build(&self, parameters: &Parameters) -> Result<Box<dyn Optimizer>, OptimizerError> {
         self.validate()?;
         let groups = self.groups(parameters)?;
         Ok(match self {
@@ -308,7 +308,7 @@ impl OptimizerConfig {
     }
 
     /// Returns the groups, with their learning rates and weight decays.
-    fn groups(&self, parameters: &Parameters) -> Result<Groups, Error> {
+    fn groups(&self, parameters: &Parameters) -> Result<Groups, OptimizerError> {
         let (OptimizerConfig::Sgd {
             learning_rate,
             weight_decay,
@@ -343,27 +343,27 @@ impl OptimizerConfig {
     }
 }
 
-fn positive(name: &'static str, found: f64) -> Result<(), Error> {
+fn positive(name: &'static str, found: f64) -> Result<(), OptimizerError> {
     if found.is_finite() && found > 0.0 {
         return Ok(());
     }
     Err(out_of_range(name, "above 0", found))
 }
 
-fn not_negative(name: &'static str, found: f64) -> Result<(), Error> {
+fn not_negative(name: &'static str, found: f64) -> Result<(), OptimizerError> {
     if found.is_finite() && found >= 0.0 {
         return Ok(());
     }
     Err(out_of_range(name, "0 or more", found))
 }
 
-fn share(name: &'static str, found: f64) -> Result<(), Error> {
+fn share(name: &'static str, found: f64) -> Result<(), OptimizerError> {
     if (0.0..1.0).contains(&found) {
         return Ok(());
     }
     Err(out_of_range(name, "from 0 to below 1", found))
 }
 
-fn out_of_range(name: &'static str, range: &'static str, found: f64) -> Error {
-    Error::OutOfRange { name, range, found }
+fn out_of_range(name: &'static str, range: &'static str, found: f64) -> OptimizerError {
+    OptimizerError::OutOfRange { name, range, found }
 }

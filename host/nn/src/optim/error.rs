@@ -2,7 +2,7 @@
 
 /// An optimizer's error.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum OptimizerError {
     /// A hyper-parameter is out of range.
     #[error("`{name}` must be {range}, found {found}")]
     OutOfRange {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Error;
+use super::OptimizerError;
 use crate::nearest::nearest;
 use crate::parameters::Parameters;
 use crate::patterns::Patterns;
@@ -43,7 +43,7 @@ pub const DEFAULT_GROUP: &str = "default";
 
 /// A parameter group of an optimizer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct ParameterGroup {
     /// Name of the group.
     pub name: Box<str>,
     /// Current learning rate.
@@ -59,7 +59,7 @@ pub struct Group {
 /// Parameter groups of an optimizer; the first is the default group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
-    groups: Vec<Group>,
+    groups: Vec<ParameterGroup>,
     /// Group index of each entry of the registry; entries beyond the end are in the default group.
     of: Vec<usize>,
 }
@@ -67,7 +67,7 @@ pub struct Groups {
 impl Groups {
     /// Creates one group for all parameters.
     pub fn single(learning_rate: f64, weight_decay: f64) -> Groups {
-        let group = Group {
+        let group = ParameterGroup {
             name: DEFAULT_GROUP.into(),
             learning_rate,
             scale: 1.0,
@@ -85,17 +85,17 @@ impl Groups {
         mut self,
         configs: &[GroupConfig],
         parameters: &Parameters,
-    ) -> Result<Groups, Error> {
+    ) -> Result<Groups, OptimizerError> {
         self.of = vec![0; parameters.len()];
         for config in configs {
-            let same = |group: &Group| *group.name == *config.name;
+            let same = |group: &ParameterGroup| *group.name == *config.name;
             if self.groups.iter().any(same) {
-                return Err(Error::DoubledGroup(config.name.clone()));
+                return Err(OptimizerError::DoubledGroup(config.name.clone()));
             }
-            let patterns = Patterns::new(&config.parameters).map_err(Error::Pattern)?;
+            let patterns = Patterns::new(&config.parameters).map_err(OptimizerError::Pattern)?;
             let names = parameters.iter().map(crate::parameters::Parameter::name);
             if let Some(idle) = patterns.idle(names.clone()) {
-                return Err(Error::IdlePattern {
+                return Err(OptimizerError::IdlePattern {
                     group: config.name.clone(),
                     pattern: idle.to_owned(),
                     nearest: nearest(idle, names).map(str::to_owned),
@@ -108,7 +108,7 @@ impl Groups {
                 }
             }
             let default = self.default();
-            self.groups.push(Group {
+            self.groups.push(ParameterGroup {
                 name: config.name.as_str().into(),
                 learning_rate: default.learning_rate * config.learning_rate_scale,
                 scale: config.learning_rate_scale,
@@ -120,23 +120,23 @@ impl Groups {
     }
 
     /// Iterates over all groups, the default group first.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Group> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &ParameterGroup> {
         self.groups.iter()
     }
 
     /// Returns the group at `index`.
-    pub fn at(&self, index: usize) -> Option<&Group> {
+    pub fn at(&self, index: usize) -> Option<&ParameterGroup> {
         self.groups.get(index)
     }
 
     /// Returns the default group, of parameters that no other group matches.
-    pub fn default(&self) -> &Group {
+    pub fn default(&self) -> &ParameterGroup {
         // `single`, the only constructor, creates it.
         &self.groups[0]
     }
 
     /// Returns the group of the registry's entry at `index`.
-    pub fn of(&self, index: usize) -> &Group {
+    pub fn of(&self, index: usize) -> &ParameterGroup {
         let group = self.of.get(index).copied().unwrap_or(0);
         self.groups.get(group).unwrap_or_else(|| self.default())
     }
@@ -183,7 +183,7 @@ impl Groups {
         }
     }
 
-    fn named(&mut self, name: &str) -> Result<&mut Group, String> {
+    fn named(&mut self, name: &str) -> Result<&mut ParameterGroup, String> {
         let unknown = || self.unknown(name);
         let place = self.groups.iter().position(|group| *group.name == *name);
         let place = place.ok_or_else(unknown)?;
@@ -201,12 +201,12 @@ impl Groups {
 
     /// Returns the group of the entry at `index` with its learning rate multiplied by `share`, the
     /// parameter's own multiplier.
-    pub(super) fn shared(&self, index: usize, share: f64) -> Cow<'_, Group> {
+    pub(super) fn shared(&self, index: usize, share: f64) -> Cow<'_, ParameterGroup> {
         let group = self.of(index);
         if (share - 1.0).abs() < f64::EPSILON {
             return Cow::Borrowed(group);
         }
-        Cow::Owned(Group {
+        Cow::Owned(ParameterGroup {
             learning_rate: group.learning_rate * share,
             ..group.clone()
         })

@@ -1,9 +1,9 @@
 //! Lion: steps of equal size, by the sign of a moving average.
 
 use super::moments::Moments;
-use super::rule::Rule;
-use super::sweep::{Float, Numbers, Sweep};
-use super::{Group, Groups};
+use super::rule::SweepRule;
+use super::sweep::{Float, Sweep, SweepSlices};
+use super::{Groups, ParameterGroup};
 
 /// Lion (Chen et al., Symbolic Discovery of Optimization Algorithms, 2023, algorithm 2), for each
 /// element of a parameter p with gradient g:
@@ -53,7 +53,7 @@ impl Lion {
     }
 }
 
-impl Rule for Lion {
+impl SweepRule for Lion {
     fn parts(&self) -> (&Groups, &Moments) {
         (&self.groups, &self.moments)
     }
@@ -62,8 +62,8 @@ impl Rule for Lion {
         (&mut self.groups, &mut self.moments)
     }
 
-    fn sweep(&self, group: &Group, _count: f64) -> impl Sweep + use<> {
-        Step {
+    fn sweep(&self, group: &ParameterGroup, _count: f64) -> impl Sweep + use<> {
+        LionStep {
             shrink: 1.0 - group.learning_rate * group.weight_decay,
             learning_rate: group.learning_rate,
             beta1: group.momentum.unwrap_or(self.beta1),
@@ -72,7 +72,7 @@ impl Rule for Lion {
     }
 }
 
-struct Step {
+struct LionStep {
     /// 1 − `learning_rate` · `weight_decay`, by which a parameter is multiplied.
     shrink: f64,
     learning_rate: f64,
@@ -80,9 +80,9 @@ struct Step {
     beta2: f64,
 }
 
-impl Sweep for Step {
+impl Sweep for LionStep {
     #[inline(always)]
-    fn run<T: Float>(&self, numbers: Numbers<'_, T>) {
+    fn run<T: Float>(&self, numbers: SweepSlices<'_, T>) {
         let shrink = T::from_f64(self.shrink);
         let rate = T::from_f64(self.learning_rate);
         let (beta1, beta2) = (T::from_f64(self.beta1), T::from_f64(self.beta2));

@@ -28,8 +28,8 @@ use candle_core::Tensor;
 pub use adam::Adam;
 pub use adamw::AdamW;
 pub use config::OptimizerConfig;
-pub use error::Error;
-pub use groups::{DEFAULT_GROUP, Group, GroupConfig, Groups};
+pub use error::OptimizerError;
+pub use groups::{DEFAULT_GROUP, GroupConfig, Groups, ParameterGroup};
 pub use lion::Lion;
 pub use rmsprop::RmsProp;
 pub use sgd::Sgd;
@@ -40,7 +40,11 @@ use crate::parameters::Parameters;
 /// An optimizer, which updates parameters by their gradients.
 pub trait Optimizer {
     /// Performs one step. Frozen parameters and those without a gradient are left unchanged.
-    fn step(&mut self, parameters: &Parameters, gradients: &Gradients) -> Result<(), Error>;
+    fn step(
+        &mut self,
+        parameters: &Parameters,
+        gradients: &Gradients,
+    ) -> Result<(), OptimizerError>;
 
     /// Returns the parameter groups, with their learning rates.
     fn groups(&self) -> &Groups;
@@ -72,7 +76,7 @@ pub trait Optimizer {
 
     /// Returns a copy of the state by name: for each parameter stepped so far, its number of steps, e.g.
     /// `fc1.weight.step` (an i64 scalar), and its moments, e.g. `fc1.weight.exp_avg`, in its shape and type.
-    fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error>;
+    fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, OptimizerError>;
 
     /// Restores a result of [`state`](Optimizer::state): every name must be known and have the
     /// parameter's shape, and none may be missing. After an error the state is unchanged.
@@ -80,5 +84,5 @@ pub trait Optimizer {
         &mut self,
         parameters: &Parameters,
         state: &[(String, Tensor)],
-    ) -> Result<(), Error>;
+    ) -> Result<(), OptimizerError>;
 }

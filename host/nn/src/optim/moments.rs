@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Device, Tensor};
 
-use super::Error;
+use super::OptimizerError;
 use crate::parameters::Parameters;
 
 /// Moments of all parameters: for each entry of the registry, one per name.
@@ -11,14 +11,14 @@ pub(super) struct Moments {
     names: &'static [&'static str],
     /// Whether a stepped parameter may lack moments, as with SGD without momentum.
     optional: bool,
-    entries: Vec<Entry>,
+    entries: Vec<ParameterMoments>,
     /// Number of tensors.
     count: usize,
 }
 
 /// Optimizer state of one parameter.
 #[derive(Debug, Default)]
-pub(super) struct Entry {
+pub(super) struct ParameterMoments {
     /// Number of steps so far.
     pub(super) steps: u64,
     /// Moments of the parameter's shape and type; none until first used.
@@ -45,9 +45,10 @@ impl Moments {
     }
 
     /// Returns the state of the registry's entry at `index`.
-    pub(super) fn entry(&mut self, index: usize) -> &mut Entry {
+    pub(super) fn entry(&mut self, index: usize) -> &mut ParameterMoments {
         if self.entries.len() <= index {
-            self.entries.resize_with(index + 1, Entry::default);
+            self.entries
+                .resize_with(index + 1, ParameterMoments::default);
         }
         &mut self.entries[index]
     }
@@ -57,7 +58,7 @@ impl Moments {
         &mut self,
         index: usize,
         parameter: &Tensor,
-    ) -> candle_core::Result<&mut Entry> {
+    ) -> candle_core::Result<&mut ParameterMoments> {
         let wanted = self.names.len();
         let mut fresh = 0;
         for place in self.entry(index).moments.iter_mut().take(wanted) {
@@ -89,7 +90,10 @@ impl Moments {
     }
 
     /// Copies the state by name: `fc1.weight.step` (an i64 scalar) and `fc1.weight.exp_avg`.
-    pub(super) fn save(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error> {
+    pub(super) fn save(
+        &self,
+        parameters: &Parameters,
+    ) -> Result<Vec<(String, Tensor)>, OptimizerError> {
         let mut state = Vec::new();
         for (parameter, entry) in parameters.iter().zip(&self.entries) {
             if entry.steps == 0 {
@@ -111,7 +115,7 @@ impl Moments {
         &mut self,
         parameters: &Parameters,
         state: &[(String, Tensor)],
-    ) -> Result<(), Error> {
+    ) -> Result<(), OptimizerError> {
         let mut restored = Moments {
             names: self.names,
             optional: self.optional,
@@ -131,8 +135,8 @@ impl Moments {
         parameters: &Parameters,
         name: &str,
         tensor: &Tensor,
-    ) -> Result<(), Error> {
-        let unknown = || Error::UnknownState(name.to_owned());
+    ) -> Result<(), OptimizerError> {
+        let unknown = || OptimizerError::UnknownState(name.to_owned());
         let (parameter, kind) = name.rsplit_once('.').ok_or_else(unknown)?;
         let index = parameters.index_of(parameter).map_err(|_| unknown())?;
         let parameter = parameters.at(index).ok_or_else(unknown)?.tensor();
@@ -157,9 +161,10 @@ impl Moments {
 
     /// Checks that no moment or number of steps is missing: training would continue with different
     /// numbers, without an error.
-    fn check_complete(&self, parameters: &Parameters) -> Result<(), Error> {
+    fn check_complete(&self, parameters: &Parameters) -> Result<(), OptimizerError> {
         for (parameter, entry) in parameters.iter().zip(&self.entries) {
-            let missing = |kind| Error::MissingState(format!("{}.{kind}", parameter.name()));
+            let missing =
+                |kind| OptimizerError::MissingState(format!("{}.{kind}", parameter.name()));
             if entry.steps == 0 && entry.moments.iter().any(Option::is_some) {
                 return Err(missing("step"));
             }
@@ -177,21 +182,21 @@ impl Moments {
 /// Largest plausible number of steps.
 const MOST: u64 = 1 << 53;
 
-fn steps(name: &str, tensor: &Tensor) -> Result<u64, Error> {
+fn steps(name: &str, tensor: &Tensor) -> Result<u64, OptimizerError> {
     check_shape(name, tensor, &[])?;
     let found: i64 = tensor.to_dtype(DType::I64)?.to_scalar()?;
     let steps = u64::try_from(found).ok().filter(|steps| *steps <= MOST);
-    steps.ok_or_else(|| Error::StateSteps {
+    steps.ok_or_else(|| OptimizerError::StateSteps {
         name: name.to_owned(),
         found,
     })
 }
 
-fn check_shape(name: &str, tensor: &Tensor, wanted: &[usize]) -> Result<(), Error> {
+fn check_shape(name: &str, tensor: &Tensor, wanted: &[usize]) -> Result<(), OptimizerError> {
     if tensor.dims() == wanted {
         return Ok(());
     }
-    Err(Error::StateShape {
+    Err(OptimizerError::StateShape {
         name: name.to_owned(),
         found: tensor.dims().to_vec(),
         wanted: wanted.to_vec(),

@@ -1,9 +1,9 @@
 //! RMSprop: gradients divided by the root of their moving mean square.
 
 use super::moments::Moments;
-use super::rule::Rule;
-use super::sweep::{Float, Numbers, Sweep};
-use super::{Group, Groups};
+use super::rule::SweepRule;
+use super::sweep::{Float, Sweep, SweepSlices};
+use super::{Groups, ParameterGroup};
 
 /// RMSprop (Hinton, 2012; centred: Graves, 2013) as PyTorch's `torch.optim.RMSprop` computes it, for
 /// each element of a parameter p with gradient g:
@@ -76,7 +76,7 @@ fn moments(momentum: bool, centered: bool) -> &'static [&'static str] {
     }
 }
 
-impl Rule for RmsProp {
+impl SweepRule for RmsProp {
     fn parts(&self) -> (&Groups, &Moments) {
         (&self.groups, &self.moments)
     }
@@ -89,8 +89,8 @@ impl Rule for RmsProp {
         self.momentum > 0.0
     }
 
-    fn sweep(&self, group: &Group, _count: f64) -> impl Sweep + use<> {
-        Step {
+    fn sweep(&self, group: &ParameterGroup, _count: f64) -> impl Sweep + use<> {
+        RmsPropStep {
             learning_rate: group.learning_rate,
             decay: group.weight_decay,
             alpha: self.alpha,
@@ -102,7 +102,7 @@ impl Rule for RmsProp {
     }
 }
 
-struct Step {
+struct RmsPropStep {
     learning_rate: f64,
     decay: f64,
     alpha: f64,
@@ -122,9 +122,9 @@ struct Typed<T> {
     momentum: T,
 }
 
-impl Sweep for Step {
+impl Sweep for RmsPropStep {
     #[inline(always)]
-    fn run<T: Float>(&self, numbers: Numbers<'_, T>) {
+    fn run<T: Float>(&self, numbers: SweepSlices<'_, T>) {
         let typed = Typed {
             rate: T::from_f64(self.learning_rate),
             decay: T::from_f64(self.decay),

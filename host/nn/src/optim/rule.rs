@@ -5,12 +5,12 @@ use candle_core::Tensor;
 
 use super::moments::Moments;
 use super::sweep::{Sweep, sweep};
-use super::{Error, Group, Groups, Optimizer};
+use super::{Groups, Optimizer, OptimizerError, ParameterGroup};
 use crate::gradients::Gradients;
 use crate::parameters::Parameters;
 
 /// An optimizer that is fully defined by its sweep.
-pub(super) trait Rule {
+pub(super) trait SweepRule {
     /// Returns its groups and moments.
     fn parts(&self) -> (&Groups, &Moments);
 
@@ -23,16 +23,20 @@ pub(super) trait Rule {
     }
 
     /// Returns the sweep over a parameter of this group for its step number `count`, from 1.
-    fn sweep(&self, group: &Group, count: f64) -> impl Sweep + use<Self>;
+    fn sweep(&self, group: &ParameterGroup, count: f64) -> impl Sweep + use<Self>;
 }
 
-impl<R: Rule> Optimizer for R {
-    fn step(&mut self, parameters: &Parameters, gradients: &Gradients) -> Result<(), Error> {
+impl<R: SweepRule> Optimizer for R {
+    fn step(
+        &mut self,
+        parameters: &Parameters,
+        gradients: &Gradients,
+    ) -> Result<(), OptimizerError> {
         for (index, parameter) in parameters.iter().enumerate() {
             let (Some(gradient), true) = (gradients.at(index), parameter.is_trainable()) else {
                 continue;
             };
-            let failed = |source| Error::Step {
+            let failed = |source| OptimizerError::Step {
                 parameter: parameter.name().to_owned(),
                 source,
             };
@@ -59,7 +63,7 @@ impl<R: Rule> Optimizer for R {
     }
 
     fn has_momentum(&self) -> bool {
-        Rule::has_momentum(self)
+        SweepRule::has_momentum(self)
     }
 
     fn tensor_count(&self) -> usize {
@@ -70,7 +74,7 @@ impl<R: Rule> Optimizer for R {
         self.parts().1.tensors(parameters)
     }
 
-    fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error> {
+    fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, OptimizerError> {
         self.parts().1.save(parameters)
     }
 
@@ -78,7 +82,7 @@ impl<R: Rule> Optimizer for R {
         &mut self,
         parameters: &Parameters,
         state: &[(String, Tensor)],
-    ) -> Result<(), Error> {
+    ) -> Result<(), OptimizerError> {
         self.parts_mut().1.load(parameters, state)
     }
 }

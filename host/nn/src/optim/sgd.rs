@@ -3,8 +3,8 @@
 use candle_core::Tensor;
 
 use super::moments::Moments;
-use super::sweep::{Float, Numbers, Sweep, sweep};
-use super::{Error, Groups, Optimizer};
+use super::sweep::{Float, Sweep, SweepSlices, sweep};
+use super::{Groups, Optimizer, OptimizerError};
 use crate::gradients::Gradients;
 use crate::parameters::Parameters;
 
@@ -58,12 +58,16 @@ impl Sgd {
 }
 
 impl Optimizer for Sgd {
-    fn step(&mut self, parameters: &Parameters, gradients: &Gradients) -> Result<(), Error> {
+    fn step(
+        &mut self,
+        parameters: &Parameters,
+        gradients: &Gradients,
+    ) -> Result<(), OptimizerError> {
         for (index, parameter) in parameters.iter().enumerate() {
             let (Some(gradient), true) = (gradients.at(index), parameter.is_trainable()) else {
                 continue;
             };
-            let failed = |source| Error::Step {
+            let failed = |source| OptimizerError::Step {
                 parameter: parameter.name().to_owned(),
                 source,
             };
@@ -79,7 +83,7 @@ impl Optimizer for Sgd {
                     .entry_with_moments(index, tensor)
                     .map_err(failed)?
             };
-            let step = Step {
+            let step = SgdStep {
                 learning_rate: group.learning_rate,
                 weight_decay: group.weight_decay,
                 momentum,
@@ -109,7 +113,7 @@ impl Optimizer for Sgd {
         self.moments.tensors(parameters)
     }
 
-    fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, Error> {
+    fn state(&self, parameters: &Parameters) -> Result<Vec<(String, Tensor)>, OptimizerError> {
         self.moments.save(parameters)
     }
 
@@ -117,12 +121,12 @@ impl Optimizer for Sgd {
         &mut self,
         parameters: &Parameters,
         state: &[(String, Tensor)],
-    ) -> Result<(), Error> {
+    ) -> Result<(), OptimizerError> {
         self.moments.load(parameters, state)
     }
 }
 
-struct Step {
+struct SgdStep {
     learning_rate: f64,
     weight_decay: f64,
     momentum: f64,
@@ -131,9 +135,9 @@ struct Step {
     is_first: bool,
 }
 
-impl Sweep for Step {
+impl Sweep for SgdStep {
     #[inline(always)]
-    fn run<T: Float>(&self, numbers: Numbers<'_, T>) {
+    fn run<T: Float>(&self, numbers: SweepSlices<'_, T>) {
         let rate = T::from_f64(self.learning_rate);
         let decay = T::from_f64(self.weight_decay);
         let steps = numbers.parameter.iter_mut().zip(numbers.gradient);

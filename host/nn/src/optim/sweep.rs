@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::{Add, Div, Mul, Sub};
 
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, Tensor, bail};
-use sconce_ops::kernels::region::{self, Shared};
+use sconce_ops::kernels::region::{self, SharedSlice};
 use sconce_ops::vectorised;
 
 /// A floating-point type of parameters.
@@ -75,7 +75,7 @@ impl Float for f64 {
 
 /// Elements of a parameter, its gradient and its moments, at the same indices; slices of moments that
 /// the optimizer does not have are empty.
-pub(super) struct Numbers<'a, T> {
+pub(super) struct SweepSlices<'a, T> {
     pub(super) parameter: &'a mut [T],
     pub(super) gradient: &'a [T],
     pub(super) moments: [&'a mut [T]; 3],
@@ -85,7 +85,7 @@ pub(super) struct Numbers<'a, T> {
 /// that threads can work on separate ranges.
 pub(super) trait Sweep: Sync {
     /// Updates the elements, in the parameter's own type.
-    fn run<T: Float>(&self, numbers: Numbers<'_, T>);
+    fn run<T: Float>(&self, numbers: SweepSlices<'_, T>);
 }
 
 /// Runs a sweep over the storage of a parameter and its moments.
@@ -145,7 +145,7 @@ vectorised! {
         second: &mut [T],
         third: &mut [T],
     ) {
-        sweep.run(Numbers {
+        sweep.run(SweepSlices {
             parameter,
             gradient,
             moments: [first, second, third],
@@ -162,8 +162,8 @@ fn share_out<T: Float>(
 ) {
     let count = parameter.len().min(gradient.len());
     let threads = region::parts(count * 16);
-    let parameter = Shared::new(parameter);
-    let [first, second, third] = moments.map(Shared::new);
+    let parameter = SharedSlice::new(parameter);
+    let [first, second, third] = moments.map(SharedSlice::new);
     region::share_range(threads, count, 64, |range| {
         // SAFETY: `share_range` gives each range to one call only, and the ranges are disjoint, so that no element
         // has two mutable references; slices of moments that the optimizer does not have are empty.

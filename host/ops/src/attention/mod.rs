@@ -5,30 +5,30 @@ mod tiled;
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
-use self::tiled::Tiled;
+use self::tiled::TiledAttention;
 use super::tape::apply1;
 use crate::kernels::math::{LANES, largest, number, sum};
-use crate::kernels::region::{self, Shared};
-use crate::kernels::{Fresh, Job, Matrix, Target, multiply};
+use crate::kernels::region::{self, SharedSlice};
+use crate::kernels::{Fresh, Job, Matrix, TargetMatrix, multiply};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
-use sizes::Sizes;
+use sizes::AttentionSizes;
 
 /// softmax(Q · Kᵀ / √(width of a head)) · V for each head.
 ///
 /// From (batch, length, 3 · width), which is Q, K and V side by side, each with the heads side by side, to (batch,
 /// length, width). With `causal` a position attends only to itself and to those before it.
 pub fn attention(qkv: &Tensor, heads: usize, causal: bool) -> Result<Tensor> {
-    let sizes = Sizes::of(qkv.dims(), heads)?;
+    let sizes = AttentionSizes::of(qkv.dims(), heads)?;
     if qkv.elem_count() == 0 {
         let shape = (sizes.batch, sizes.length, sizes.width);
         return Tensor::zeros(shape, qkv.dtype(), qkv.device());
     }
-    apply1(&ready(qkv)?, Attention { sizes, causal })
+    apply1(&ready(qkv)?, AttentionOp { sizes, causal })
 }
 
-struct Attention {
-    sizes: Sizes,
+struct AttentionOp {
+    sizes: AttentionSizes,
     causal: bool,
 }
 
@@ -79,7 +79,7 @@ vectorised! {
     }
 }
 
-impl Attention {
+impl AttentionOp {
     fn scale<T: Number>(&self) -> T {
         number(1.0 / (self.sizes.each() as f64).sqrt())
     }
@@ -89,7 +89,7 @@ impl Attention {
         let length = self.sizes.length;
         let queries = self.sizes.part(qkv, 0, index);
         let keys = self.sizes.part(qkv, 1, index);
-        let target = Target::fresh(weights.places(), length, length);
+        let target = TargetMatrix::fresh(weights.places(), length, length);
         multiply(&mut Job::new(target, queries, keys.t()));
         // SAFETY: the multiplication has written every element.
         #[expect(unsafe_code, reason = "it is written")]
@@ -101,7 +101,7 @@ impl Attention {
         let sizes = self.sizes;
         let (length, each) = (sizes.length, sizes.each());
         let mut y = Fresh::new(sizes.batch * length * sizes.width);
-        let places = Shared::new(y.places());
+        let places = SharedSlice::new(y.places());
         let parts = sizes.parts();
         region::run(parts, |part| {
             let mut weights = Fresh::new(length * length);
@@ -112,7 +112,7 @@ impl Attention {
                 #[expect(unsafe_code, reason = "it is written")]
                 let weights = unsafe { weights.all_written() };
                 let values = sizes.part(qkv, 2, index);
-                let target = Target::fresh(mixed.places(), length, each);
+                let target = TargetMatrix::fresh(mixed.places(), length, each);
                 let weights = Matrix::new(&*weights, length, length);
                 multiply(&mut Job::new(target, weights, values));
                 // SAFETY: the multiplication has written every element.
@@ -140,7 +140,7 @@ impl Attention {
         let sizes = self.sizes;
         let (length, each) = (sizes.length, sizes.each());
         let mut slopes = Fresh::new(qkv.len());
-        let places = Shared::new(slopes.places());
+        let places = SharedSlice::new(slopes.places());
         let parts = sizes.parts();
         region::run(parts, |part| {
             let mut weights = Fresh::new(length * length);
@@ -152,7 +152,7 @@ impl Attention {
                 #[expect(unsafe_code, reason = "it is written")]
                 let weights = &*unsafe { weights.all_written() };
                 let of_output = sizes.output(g, index);
-                let target = Target::fresh(weight_slopes.places(), length, length);
+                let target = TargetMatrix::fresh(weight_slopes.places(), length, length);
                 let values = sizes.part(qkv, 2, index);
                 multiply(&mut Job::new(target, of_output, values.t()));
                 // SAFETY: the multiplication has written every element.
@@ -168,7 +168,7 @@ impl Attention {
                     (1, of_scores.t(), queries),
                     (2, weights.t(), of_output),
                 ] {
-                    let target = Target::fresh(piece.places(), length, each);
+                    let target = TargetMatrix::fresh(piece.places(), length, each);
                     multiply(&mut Job::new(target, left, right));
                     // SAFETY: the multiplication has written every element.
                     #[expect(unsafe_code, reason = "it is written")]
@@ -196,14 +196,16 @@ impl Attention {
     }
 }
 
-impl CustomOp1 for Attention {
+impl CustomOp1 for AttentionOp {
     fn name(&self) -> &'static str {
         "attention"
     }
 
     fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let shape = (self.sizes.batch, self.sizes.length, self.sizes.width);
-        if let (CpuStorage::F32(_), Some(tiled)) = (storage, Tiled::of(self.sizes, self.causal)) {
+        if let (CpuStorage::F32(_), Some(tiled)) =
+            (storage, TiledAttention::of(self.sizes, self.causal))
+        {
             let y = tiled.forward(numbers(storage, layout)?);
             return Ok((stored(y), shape.into()));
         }
@@ -218,7 +220,9 @@ impl CustomOp1 for Attention {
         let (guard, layout) = qkv.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
         let storage = cpu(&guard)?;
-        if let (CpuStorage::F32(_), Some(tiled)) = (storage, Tiled::of(self.sizes, self.causal)) {
+        if let (CpuStorage::F32(_), Some(tiled)) =
+            (storage, TiledAttention::of(self.sizes, self.causal))
+        {
             let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
             let slopes = tiled.backward(numbers(storage, layout)?, g);
             return Ok(Some(new_tensor(slopes, qkv.shape())?));

@@ -5,22 +5,22 @@ use candle_core::{Result, bail};
 use crate::kernels::{Matrix, region};
 
 #[derive(Clone, Copy)]
-pub(super) struct Sizes {
+pub(super) struct AttentionSizes {
     pub(super) batch: usize,
     pub(super) length: usize,
     pub(super) width: usize,
     pub(super) heads: usize,
 }
 
-impl Sizes {
-    pub(super) fn of(dims: &[usize], heads: usize) -> Result<Sizes> {
+impl AttentionSizes {
+    pub(super) fn of(dims: &[usize], heads: usize) -> Result<AttentionSizes> {
         let &[batch, length, all] = dims else {
             bail!("an attention wants (batch, length, 3 · width), found {dims:?}")
         };
         if heads == 0 || all % (3 * heads) != 0 {
             bail!("an attention of {heads} heads was given {dims:?}")
         }
-        Ok(Sizes {
+        Ok(AttentionSizes {
             batch,
             length,
             width: all / 3,

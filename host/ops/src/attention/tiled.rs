@@ -5,11 +5,11 @@
 
 use std::mem::MaybeUninit;
 
-use super::sizes::Sizes;
+use super::sizes::AttentionSizes;
 use crate::kernels::math::Number;
-use crate::kernels::region::{self, Shared};
+use crate::kernels::region::{self, SharedSlice};
 use crate::kernels::{
-    Depth, Fresh, Left, PANEL, Right, Target, has_tiles, multiply_tiles, transpose,
+    Depth, Fresh, LeftMatrix, PANEL, Right, TargetMatrix, has_tiles, multiply_tiles, transpose,
 };
 use crate::vectorised;
 
@@ -18,8 +18,8 @@ const BLOCK: usize = 2 * PANEL;
 
 /// Attention by tiled multiplication.
 #[derive(Clone, Copy)]
-pub(super) struct Tiled {
-    sizes: Sizes,
+pub(super) struct TiledAttention {
+    sizes: AttentionSizes,
     causal: bool,
 }
 
@@ -32,7 +32,7 @@ struct Queries {
 }
 
 /// Scratch memory for the intermediate results of one block of queries.
-struct Room {
+struct AttentionScratch {
     /// Transposed queries or gradients of outputs: (width of a head, [`BLOCK`]).
     turned: Vec<f32>,
     /// Attention weights: (keys, [`BLOCK`]).
@@ -43,15 +43,15 @@ struct Room {
 
 /// Start of a head's part of a tensor, and the stride from one position to the next.
 #[derive(Clone, Copy)]
-struct Place {
+struct HeadLayout {
     start: usize,
     step: usize,
 }
 
-impl Tiled {
+impl TiledAttention {
     /// Tiled attention, where the processor supports it.
-    pub(super) fn of(sizes: Sizes, causal: bool) -> Option<Tiled> {
-        has_tiles().then_some(Tiled { sizes, causal })
+    pub(super) fn of(sizes: AttentionSizes, causal: bool) -> Option<TiledAttention> {
+        has_tiles().then_some(TiledAttention { sizes, causal })
     }
 
     fn scale(&self) -> f32 {
@@ -59,31 +59,31 @@ impl Tiled {
     }
 
     /// Queries (0), keys (1) or values (2) of a head.
-    fn place(&self, which: usize, head: usize) -> Place {
-        let Sizes {
+    fn place(&self, which: usize, head: usize) -> HeadLayout {
+        let AttentionSizes {
             length,
             width,
             heads,
             ..
         } = self.sizes;
         let (image, head) = (head / heads, head % heads);
-        Place {
+        HeadLayout {
             start: image * length * 3 * width + which * width + head * self.sizes.each(),
             step: 3 * width,
         }
     }
 
     /// Outputs of a head.
-    fn output(&self, head: usize) -> Place {
-        Place {
+    fn output(&self, head: usize) -> HeadLayout {
+        HeadLayout {
             start: self.sizes.output_start(head),
             step: self.sizes.width,
         }
     }
 
-    fn room(&self, with_slopes: bool) -> Room {
+    fn room(&self, with_slopes: bool) -> AttentionScratch {
         let size = self.sizes.length.next_multiple_of(PANEL) * BLOCK;
-        Room {
+        AttentionScratch {
             turned: vec![0.0; self.sizes.each() * BLOCK],
             weights: vec![0.0; size],
             slopes: vec![0.0; if with_slopes { size } else { 0 }],
@@ -91,8 +91,8 @@ impl Tiled {
     }
 
     /// Calls `work` for all blocks of queries of all heads, those of a head in order on one thread.
-    fn each_block(&self, with_slopes: bool, work: impl Fn(Queries, &mut Room) + Sync) {
-        let Sizes {
+    fn each_block(&self, with_slopes: bool, work: impl Fn(Queries, &mut AttentionScratch) + Sync) {
+        let AttentionSizes {
             batch,
             length,
             heads,
@@ -130,8 +130,8 @@ impl Tiled {
     /// The latter come from `columns` and are transposed into `turned`; the result is (keys, [`BLOCK`]).
     fn with_queries(
         &self,
-        (positions, place): (&[f32], Place),
-        (columns, of_columns): (&[f32], Place),
+        (positions, place): (&[f32], HeadLayout),
+        (columns, of_columns): (&[f32], HeadLayout),
         queries: Queries,
         turned: &mut [f32],
         products: &mut [f32],
@@ -141,7 +141,7 @@ impl Tiled {
         let from = &columns[of_columns.start + first * of_columns.step..];
         transpose(from, of_columns.step, (count, each), turned, BLOCK);
         for (start, _, keys) in self.panels(queries) {
-            let left = Left {
+            let left = LeftMatrix {
                 numbers: &positions[place.start..],
                 row: place.step,
                 steps: (0, 1),
@@ -152,16 +152,16 @@ impl Tiled {
                 steps: (0, BLOCK),
             };
             let places = &mut products[start..];
-            let mut target = Target::replacing_with_step(places, keys, PANEL, BLOCK);
+            let mut target = TargetMatrix::replacing_with_step(places, keys, PANEL, BLOCK);
             multiply_tiles(&mut target, Depth::new(each), left, right);
         }
     }
 
     /// Computes the attention weights of a block of queries, (keys, [`BLOCK`]).
-    fn weights(&self, qkv: &[f32], queries: Queries, room: &mut Room) {
+    fn weights(&self, qkv: &[f32], queries: Queries, room: &mut AttentionScratch) {
         let keys = self.place(1, queries.head);
         let own = self.place(0, queries.head);
-        let Room {
+        let AttentionScratch {
             turned, weights, ..
         } = room;
         self.with_queries((qkv, keys), (qkv, own), queries, turned, weights);
@@ -179,13 +179,13 @@ impl Tiled {
     fn sums(
         &self,
         weights: &[f32],
-        (positions, place): (&[f32], Place),
+        (positions, place): (&[f32], HeadLayout),
         queries: Queries,
-        (places, of_places): (&Shared<'_, MaybeUninit<f32>>, Place),
+        (places, of_places): (&SharedSlice<'_, MaybeUninit<f32>>, HeadLayout),
     ) {
         let each = self.sizes.each();
         for (start, count, keys) in self.panels(queries) {
-            let left = Left {
+            let left = LeftMatrix {
                 numbers: &weights[start..],
                 row: 1,
                 steps: (0, BLOCK),
@@ -199,7 +199,7 @@ impl Tiled {
             let dims = (count, each);
             // SAFETY: each head is processed by one thread, and its elements overlap with no other head's.
             #[expect(unsafe_code, reason = "each head has its own places")]
-            let mut target = unsafe { Target::shared(places, first, dims, of_places.step) };
+            let mut target = unsafe { TargetMatrix::shared(places, first, dims, of_places.step) };
             multiply_tiles(&mut target, Depth::new(keys), left, right);
         }
     }
@@ -210,9 +210,9 @@ impl Tiled {
     fn sums_of_queries(
         &self,
         weights: &[f32],
-        (numbers, place): (&[f32], Place),
+        (numbers, place): (&[f32], HeadLayout),
         queries: Queries,
-        (places, of_places): (&Shared<'_, MaybeUninit<f32>>, Place),
+        (places, of_places): (&SharedSlice<'_, MaybeUninit<f32>>, HeadLayout),
     ) {
         let each = self.sizes.each();
         let all = self.keys(queries.first + queries.count);
@@ -224,7 +224,7 @@ impl Tiled {
             } else {
                 0
             };
-            let left = Left {
+            let left = LeftMatrix {
                 numbers: &weights[key * BLOCK + start..],
                 row: BLOCK,
                 steps: (0, 1),
@@ -239,7 +239,7 @@ impl Tiled {
             let dims = (count, each);
             // SAFETY: each head is processed by one thread, and its elements overlap with no other head's.
             #[expect(unsafe_code, reason = "each head has its own places")]
-            let target = unsafe { Target::shared(places, first, dims, of_places.step) };
+            let target = unsafe { TargetMatrix::shared(places, first, dims, of_places.step) };
             #[expect(unsafe_code, reason = "they are written")]
             let mut target = if adds {
                 // SAFETY: the first block that sees these keys has written their rows; this is a later one of the same
@@ -253,14 +253,14 @@ impl Tiled {
     }
 
     pub(super) fn forward(&self, qkv: &[f32]) -> Vec<f32> {
-        let Sizes {
+        let AttentionSizes {
             batch,
             length,
             width,
             ..
         } = self.sizes;
         let mut y = Fresh::new(batch * length * width);
-        let places = Shared::new(y.places());
+        let places = SharedSlice::new(y.places());
         self.each_block(false, |queries, room| {
             self.weights(qkv, queries, room);
             let values = (qkv, self.place(2, queries.head));
@@ -276,13 +276,13 @@ impl Tiled {
 
     pub(super) fn backward(&self, qkv: &[f32], g: &[f32]) -> Vec<f32> {
         let mut slopes = Fresh::new(qkv.len());
-        let places = Shared::new(slopes.places());
+        let places = SharedSlice::new(slopes.places());
         self.each_block(true, |queries, room| {
             let head = queries.head;
             self.weights(qkv, queries, room);
             let [of_queries, of_keys, of_values] = [0, 1, 2].map(|which| self.place(which, head));
             let of_output = self.output(head);
-            let Room {
+            let AttentionScratch {
                 turned,
                 weights,
                 slopes,

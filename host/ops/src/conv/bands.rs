@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use crate::kernels::math::Number;
-use crate::unfold::{Sizes, Window};
+use crate::unfold::{UnfoldSizes, Window};
 
 /// Lines of the matrix from which a multiplication for one kernel row is worth its overhead.
 const WORTHWHILE: usize = 32;
@@ -20,7 +20,7 @@ const LANES: usize = 16;
 #[derive(Clone, Copy)]
 pub(super) struct Bands {
     /// Sizes of the windows in the matrix.
-    pub(super) lines: Sizes,
+    pub(super) lines: UnfoldSizes,
     /// Number of bands; 1 where the matrix has complete windows.
     pub(super) count: usize,
     /// Offset from one band's windows in the matrix to the next band's.
@@ -28,7 +28,7 @@ pub(super) struct Bands {
 }
 
 impl Bands {
-    pub(super) fn of(image: Sizes) -> Bands {
+    pub(super) fn of(image: UnfoldSizes) -> Bands {
         let Window {
             kernel,
             stride,
@@ -47,7 +47,7 @@ impl Bands {
             ..image.window
         };
         Bands {
-            lines: Sizes {
+            lines: UnfoldSizes {
                 rows: image.height + 2 * padding.0,
                 window,
                 ..image
@@ -114,7 +114,7 @@ mod tests {
             padding: (0, 0),
             dilation: (1, 1),
         };
-        let sizes = Sizes::of(&[1, 20, 6, 7], window).expect("windows");
+        let sizes = UnfoldSizes::of(&[1, 20, 6, 7], window).expect("windows");
         let bands = Bands::of(sizes);
         assert_eq!((bands.count, bands.lines.matrix()), (3, (40, 6 * 6)));
         let (groups, outputs) = (2, 18);

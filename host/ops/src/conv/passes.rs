@@ -7,8 +7,8 @@ use super::bands::Bands;
 use super::sizes::Conv;
 use crate::kernels::math::Number;
 use crate::kernels::math::sum;
-use crate::kernels::region::{self, Shared};
-use crate::kernels::{Fresh, Job, Matrix, Target, multiply, written, zeros};
+use crate::kernels::region::{self, SharedSlice};
+use crate::kernels::{Fresh, Job, Matrix, TargetMatrix, multiply, written, zeros};
 use crate::vectorised;
 
 impl Conv {
@@ -37,7 +37,8 @@ impl Conv {
                 0
             }
         ];
-        let (places, square_places) = (Shared::new(y.places()), Shared::new(&mut squares));
+        let (places, square_places) =
+            (SharedSlice::new(y.places()), SharedSlice::new(&mut squares));
         let parts = self.parts();
         region::run(parts, |part| {
             let mut columns = vec![T::ZERO; depth * width];
@@ -59,12 +60,12 @@ impl Conv {
                         let seen = &columns[band * step..];
                         let seen = Matrix::with_steps(seen, depth, windows, (width, 1));
                         let target = if band == 0 {
-                            Target::fresh(places, outputs, windows)
+                            TargetMatrix::fresh(places, outputs, windows)
                         } else {
                             // SAFETY: the multiplication of the first band has written every element.
                             #[expect(unsafe_code, reason = "it is written")]
                             let sums = unsafe { written(places) };
-                            Target::adding(sums, outputs, windows)
+                            TargetMatrix::adding(sums, outputs, windows)
                         };
                         multiply(&mut Job::new(target, weight, seen));
                     }
@@ -118,7 +119,10 @@ impl Conv {
         // Each part's own sums: of the weight's gradient, transposed, and of the bias's.
         let size = weight.len() + self.outputs;
         let mut sums = vec![T::ZERO; parts * size];
-        let (x_places, sum_places) = (Shared::new(x_slopes.places()), Shared::new(&mut sums));
+        let (x_places, sum_places) = (
+            SharedSlice::new(x_slopes.places()),
+            SharedSlice::new(&mut sums),
+        );
         region::run(parts, |part| {
             let mut columns = vec![T::ZERO; depth * width];
             let mut column_slopes = vec![T::ZERO; if of_input { depth * width } else { 0 }];
@@ -144,15 +148,15 @@ impl Conv {
                     let own = (group * count + band) * outputs * depth;
                     let seen = &columns[band * step..];
                     let seen = Matrix::with_steps(seen, depth, windows, (width, 1));
-                    let target = Target::adding(&mut weight_sums[own..], depth, outputs);
+                    let target = TargetMatrix::adding(&mut weight_sums[own..], depth, outputs);
                     multiply(&mut Job::new(target, seen, of_output.t()));
                     if of_input {
                         let weight = Matrix::new(&in_bands[own..], outputs, depth);
                         let slopes = &mut column_slopes[band * step..];
                         let target = if count > 1 {
-                            Target::adding_with_step(slopes, depth, windows, width)
+                            TargetMatrix::adding_with_step(slopes, depth, windows, width)
                         } else {
-                            Target::replacing(slopes, depth, windows)
+                            TargetMatrix::replacing(slopes, depth, windows)
                         };
                         multiply(&mut Job::new(target, weight.t(), of_output));
                     }

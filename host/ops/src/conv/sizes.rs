@@ -4,12 +4,12 @@ use candle_core::{Result, Tensor, bail};
 
 use super::bands::Bands;
 use crate::kernels::region;
-use crate::unfold::{Sizes, Window};
+use crate::unfold::{UnfoldSizes, Window};
 
 #[derive(Clone, Copy)]
 pub(super) struct Conv {
     /// Sizes of one image's inputs of one group.
-    pub(super) image: Sizes,
+    pub(super) image: UnfoldSizes,
     pub(super) bands: Bands,
     pub(super) batch: usize,
     pub(super) outputs: usize,
@@ -24,7 +24,7 @@ impl Conv {
         window: Window,
         groups: usize,
     ) -> Result<Conv> {
-        let all = Sizes::of(x.dims(), window)?;
+        let all = UnfoldSizes::of(x.dims(), window)?;
         let fits = match weight.dims() {
             [outputs, inputs, kernel @ ..] => {
                 let (down, across) = window.kernel;
@@ -46,7 +46,7 @@ impl Conv {
         if bias.is_some_and(|bias| bias.dims() != [outputs]) {
             bail!("a convolution of {outputs} outputs has a bias of another shape")
         }
-        let image = Sizes {
+        let image = UnfoldSizes {
             batch: 1,
             channels: all.channels / groups,
             ..all

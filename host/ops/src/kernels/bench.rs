@@ -30,7 +30,7 @@ const LARGEST_DEBT: i64 = 20_000_000;
 
 /// What one thread brought and cost in one region, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Share {
+pub(super) struct ThreadAccount {
     /// The time that the caller would have needed for its units.
     pub(super) brought: u64,
     /// The time that the caller waited for it when nothing else was left.
@@ -57,7 +57,7 @@ impl Bench {
     }
 
     /// Records a region that ended at `now`.
-    pub(super) fn enter(&mut self, now: u64, share: Share) {
+    pub(super) fn enter(&mut self, now: u64, share: ThreadAccount) {
         let of =
             |time: u64| i64::try_from(time).map_or(LARGEST_DEBT, |time| time.min(LARGEST_DEBT));
         // Twice: a thread that brings no more than it costs takes a core from other programs for nothing.
@@ -78,17 +78,17 @@ impl Bench {
 mod tests {
     use super::*;
 
-    const GOOD: Share = Share {
+    const GOOD: ThreadAccount = ThreadAccount {
         brought: 100_000,
         cost: 5_000,
     };
-    const INTERRUPTED: Share = Share {
+    const INTERRUPTED: ThreadAccount = ThreadAccount {
         brought: 100_000,
         cost: 4_000_000,
     };
 
     /// Runs regions 100 µs apart, and returns how many of them the thread joined.
-    fn joined(bench: &mut Bench, now: &mut u64, shares: &[Share]) -> usize {
+    fn joined(bench: &mut Bench, now: &mut u64, shares: &[ThreadAccount]) -> usize {
         let mut count = 0;
         for share in shares {
             *now += 100_000;
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn on_a_busy_machine_a_thread_is_tried_less_and_less_and_comes_back_when_it_is_idle() {
         let (mut bench, mut now) = (Bench::default(), 0);
-        let shares: Vec<Share> = [vec![GOOD; 9], vec![INTERRUPTED]].concat().repeat(2000);
+        let shares: Vec<ThreadAccount> = [vec![GOOD; 9], vec![INTERRUPTED]].concat().repeat(2000);
         let count = joined(&mut bench, &mut now, &shares);
         assert!(count < 500, "{count}");
         let count = joined(&mut bench, &mut now, &vec![GOOD; 20_000]);

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 /// Vector instruction sets that loops are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum InstructionLevel {
     /// Instructions that every processor of the architecture has.
     Baseline,
     /// AVX2 with FMA: 256 bits.
@@ -21,39 +21,39 @@ pub enum Level {
 pub const VARIABLE: &str = "SCONCE_INSTRUCTIONS";
 
 /// The best instruction set that the processor has and [`VARIABLE`] allows.
-pub fn level() -> Level {
-    static LEVEL: OnceLock<Level> = OnceLock::new();
+pub fn level() -> InstructionLevel {
+    static LEVEL: OnceLock<InstructionLevel> = OnceLock::new();
     *LEVEL.get_or_init(|| {
         let allowed = match std::env::var(VARIABLE).as_deref() {
-            Ok("baseline") => Level::Baseline,
-            Ok("avx2") => Level::Avx2,
-            _ => Level::Avx512,
+            Ok("baseline") => InstructionLevel::Baseline,
+            Ok("avx2") => InstructionLevel::Avx2,
+            _ => InstructionLevel::Avx512,
         };
         allowed.min(found())
     })
 }
 
 #[cfg(target_arch = "x86_64")]
-fn found() -> Level {
+fn found() -> InstructionLevel {
     let has_avx512 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl");
     if has_avx512 {
-        Level::Avx512
+        InstructionLevel::Avx512
     } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        Level::Avx2
+        InstructionLevel::Avx2
     } else {
-        Level::Baseline
+        InstructionLevel::Baseline
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn found() -> Level {
-    Level::Baseline
+fn found() -> InstructionLevel {
+    InstructionLevel::Baseline
 }
 
-/// Defines a function whose body, a plain loop, is compiled for each [`Level`] and chosen at run time.
+/// Defines a function whose body, a plain loop, is compiled for each [`InstructionLevel`] and chosen at run time.
 ///
 /// In the body, the constant `FUSED` says whether multiply-add is one instruction, with one rounding: so it is at both
 /// levels above x86-64's baseline, and at the baseline of 64-bit ARM.
@@ -90,12 +90,12 @@ macro_rules! vectorised {
                 match $crate::kernels::level() {
                     // SAFETY: `level` gives this only where the processor has all four sets of AVX-512.
                     #[allow(unsafe_code, reason = "the only way in")]
-                    $crate::kernels::Level::Avx512 => return unsafe { avx512($($argument),*) },
+                    $crate::kernels::InstructionLevel::Avx512 => return unsafe { avx512($($argument),*) },
                     // SAFETY: `level` gives this only where the processor has AVX2 and FMA, alone or as part of
                     // AVX-512.
                     #[allow(unsafe_code, reason = "the only way in")]
-                    $crate::kernels::Level::Avx2 => return unsafe { avx2($($argument),*) },
-                    $crate::kernels::Level::Baseline => {}
+                    $crate::kernels::InstructionLevel::Avx2 => return unsafe { avx2($($argument),*) },
+                    $crate::kernels::InstructionLevel::Baseline => {}
                 }
             }
             body::<{ cfg!(target_arch = "aarch64") } $(, $($generic),+)?>($($argument),*)

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::region::Shared;
+use super::region::SharedSlice;
 
 /// A view of a matrix (rows, columns) to be read, with any strides.
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ fn reach(rows: usize, columns: usize, row_step: usize, column_step: usize) -> us
 }
 
 /// A view of a matrix to be written.
-pub(crate) struct Target<'a, T> {
+pub(crate) struct TargetMatrix<'a, T> {
     pub(super) start: *mut T,
     pub(super) rows: usize,
     pub(super) columns: usize,
@@ -78,19 +78,19 @@ pub(crate) struct Target<'a, T> {
 
 // SAFETY: threads share it only inside `multiply_all`, where each writes the elements of its own parts; `T: Send`.
 #[expect(unsafe_code, reason = "threads write to parts of one matrix")]
-unsafe impl<T: Send> Sync for Target<'_, T> {}
+unsafe impl<T: Send> Sync for TargetMatrix<'_, T> {}
 
-impl<'a, T> Target<'a, T> {
+impl<'a, T> TargetMatrix<'a, T> {
     /// A row-major target in uninitialised memory, all of which the product writes.
     pub(crate) fn fresh(
         places: &'a mut [MaybeUninit<T>],
         rows: usize,
         columns: usize,
-    ) -> Target<'a, T> {
-        Target::fresh_with_steps(places, rows, columns, (columns, 1))
+    ) -> TargetMatrix<'a, T> {
+        TargetMatrix::fresh_with_steps(places, rows, columns, (columns, 1))
     }
 
-    /// As [`Target::fresh`], with strides from row to row and from column to column.
+    /// As [`TargetMatrix::fresh`], with strides from row to row and from column to column.
     ///
     /// One of them is 1, and the other at least the length of a column or row.
     pub(crate) fn fresh_with_steps(
@@ -98,7 +98,7 @@ impl<'a, T> Target<'a, T> {
         rows: usize,
         columns: usize,
         (row_step, column_step): (usize, usize),
-    ) -> Target<'a, T> {
+    ) -> TargetMatrix<'a, T> {
         let is_apart = if column_step == 1 {
             row_step >= columns
         } else {
@@ -107,7 +107,7 @@ impl<'a, T> Target<'a, T> {
         assert!(is_apart, "the lines of a product's target overlap");
         let reach = reach(rows, columns, row_step, column_step);
         assert!(reach <= places.len(), "a product's target is too short");
-        Target {
+        TargetMatrix {
             start: places.as_mut_ptr().cast(),
             rows,
             columns,
@@ -120,35 +120,39 @@ impl<'a, T> Target<'a, T> {
     }
 
     /// Adds this row, with an element for each column, to each row of the product; for row-major targets.
-    pub(crate) fn with_row(self, row: Option<&'a [T]>) -> Target<'a, T> {
+    pub(crate) fn with_row(self, row: Option<&'a [T]>) -> TargetMatrix<'a, T> {
         let fits = row.is_none_or(|row| row.len() == self.columns && self.column_step == 1);
         assert!(fits, "what a product's rows begin with doesn't fit");
-        Target { begin: row, ..self }
+        TargetMatrix { begin: row, ..self }
     }
 
     /// A row-major target to whose elements the product is added.
-    pub(crate) fn adding(numbers: &'a mut [T], rows: usize, columns: usize) -> Target<'a, T> {
-        Target::adding_with_step(numbers, rows, columns, columns)
+    pub(crate) fn adding(numbers: &'a mut [T], rows: usize, columns: usize) -> TargetMatrix<'a, T> {
+        TargetMatrix::adding_with_step(numbers, rows, columns, columns)
     }
 
     /// A row-major target whose elements the product replaces.
-    pub(crate) fn replacing(numbers: &'a mut [T], rows: usize, columns: usize) -> Target<'a, T> {
-        Target {
+    pub(crate) fn replacing(
+        numbers: &'a mut [T],
+        rows: usize,
+        columns: usize,
+    ) -> TargetMatrix<'a, T> {
+        TargetMatrix {
             adds: false,
-            ..Target::adding(numbers, rows, columns)
+            ..TargetMatrix::adding(numbers, rows, columns)
         }
     }
 
-    /// As [`Target::replacing`], with a stride from row to row, at least the length of a row.
+    /// As [`TargetMatrix::replacing`], with a stride from row to row, at least the length of a row.
     pub(crate) fn replacing_with_step(
         numbers: &'a mut [T],
         rows: usize,
         columns: usize,
         row_step: usize,
-    ) -> Target<'a, T> {
-        Target {
+    ) -> TargetMatrix<'a, T> {
+        TargetMatrix {
             adds: false,
-            ..Target::adding_with_step(numbers, rows, columns, row_step)
+            ..TargetMatrix::adding_with_step(numbers, rows, columns, row_step)
         }
     }
 
@@ -161,17 +165,17 @@ impl<'a, T> Target<'a, T> {
     /// Nothing else accesses these rows and columns while the target lives.
     #[expect(unsafe_code, reason = "the caller knows that targets are disjoint")]
     pub(crate) unsafe fn shared(
-        places: &'a Shared<'_, MaybeUninit<T>>,
+        places: &'a SharedSlice<'_, MaybeUninit<T>>,
         start: usize,
         (rows, columns): (usize, usize),
         row_step: usize,
-    ) -> Target<'a, T> {
+    ) -> TargetMatrix<'a, T> {
         assert!(
             row_step >= columns,
             "the lines of a product's target overlap"
         );
         let end = start + reach(rows, columns, row_step, 1);
-        Target {
+        TargetMatrix {
             start: places.places(start..end).cast(),
             rows,
             columns,
@@ -189,22 +193,22 @@ impl<'a, T> Target<'a, T> {
     ///
     /// All of its elements have been written.
     #[expect(unsafe_code, reason = "the caller knows what is written")]
-    pub(crate) unsafe fn added(self) -> Target<'a, T> {
-        Target { adds: true, ..self }
+    pub(crate) unsafe fn added(self) -> TargetMatrix<'a, T> {
+        TargetMatrix { adds: true, ..self }
     }
 
-    /// As [`Target::adding`], with a stride from row to row, at least the length of a row.
+    /// As [`TargetMatrix::adding`], with a stride from row to row, at least the length of a row.
     pub(crate) fn adding_with_step(
         numbers: &'a mut [T],
         rows: usize,
         columns: usize,
         row_step: usize,
-    ) -> Target<'a, T> {
+    ) -> TargetMatrix<'a, T> {
         assert!(
             row_step >= columns && reach(rows, columns, row_step, 1) <= numbers.len(),
             "a product's target is too short"
         );
-        Target {
+        TargetMatrix {
             start: numbers.as_mut_ptr(),
             rows,
             columns,
@@ -217,7 +221,7 @@ impl<'a, T> Target<'a, T> {
     }
 }
 
-impl<T> Target<'_, T> {
+impl<T> TargetMatrix<'_, T> {
     /// Some columns of a row of a row-major target.
     ///
     /// # Safety

@@ -18,7 +18,7 @@
 //!
 //! **Flow.** 1. An operation allocates its result with `Fresh` and asks `region::parts` how many threads the work is
 //! worth. 2. `region::run`, `share_out` or `share_range` partitions the work and hands it to the pool, which the first
-//! region starts. 3. Each part writes its own range of the result, through `region::Shared`, with `vectorised!` loops,
+//! region starts. 3. Each part writes its own range of the result, through `region::SharedSlice`, with `vectorised!` loops,
 //! `multiply` or `multiply_tiles`. 4. When all parts are done, `Fresh::written` turns the memory into a vector.
 //!
 //! **States.** The instruction set and the numbers of threads are fixed at their first use. A worker is spinning, in a
@@ -46,10 +46,11 @@ mod tile;
 
 pub(crate) use finite::all_finite;
 pub(crate) use fresh::{Fresh, written, zeros};
-pub use level::{Level, VARIABLE, level};
-pub(crate) use matrix::{Matrix, Target};
+pub use level::{InstructionLevel, VARIABLE, level};
+pub(crate) use matrix::{Matrix, TargetMatrix};
 pub(crate) use product::{Job, multiply, multiply_all};
 pub(crate) use rows::add_rows;
 pub(crate) use tile::{
-    Depth, Left, PANEL, Right, has_tiles, multiply_tiles, transpose, transpose_at, transpose_fresh,
+    Depth, LeftMatrix, PANEL, Right, has_tiles, multiply_tiles, transpose, transpose_at,
+    transpose_fresh,
 };

@@ -29,7 +29,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use super::bench::{Bench, Share};
+use super::bench::{Bench, ThreadAccount};
 
 /// How long an idle worker spins before it sleeps: within a training step, the next region comes sooner than this.
 const SPIN: Duration = Duration::from_micros(150);
@@ -46,7 +46,7 @@ const LOOKS: u32 = 16;
 pub(super) const MOST_UNITS: usize = 1 << 12;
 
 /// Worker threads that help one caller at a time.
-pub(super) struct Pool {
+pub(super) struct ThreadPool {
     workers: Box<[Worker]>,
     /// For each unit, the number of the last region in which it was claimed.
     claims: Box<[Padded<AtomicU64>]>,
@@ -56,20 +56,20 @@ pub(super) struct Pool {
     is_awaited: AtomicBool,
     caller: Mutex<Option<Thread>>,
     /// Work of the current region; read only by threads that have claimed a unit of it.
-    work: UnsafeCell<Work>,
+    work: UnsafeCell<ErasedClosure>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     book: Mutex<Book>,
     start: Instant,
 }
 
 // SAFETY: `work` is written only by the thread that holds `book`, while no claimed unit is unfinished, and read only by
-// threads that have claimed a unit, after an acquiring load of `Worker::region` that synchronises with `Pool::publish`.
+// threads that have claimed a unit, after an acquiring load of `Worker::region` that synchronises with `ThreadPool::publish`.
 #[expect(unsafe_code, reason = "threads share the work of a region")]
-unsafe impl Sync for Pool {}
+unsafe impl Sync for ThreadPool {}
 
-// SAFETY: what `work` points to is `Sync`, and `Pool::run` returns only once no thread uses it any more.
+// SAFETY: what `work` points to is `Sync`, and `ThreadPool::run` returns only once no thread uses it any more.
 #[expect(unsafe_code, reason = "threads share the work of a region")]
-unsafe impl Send for Pool {}
+unsafe impl Send for ThreadPool {}
 
 /// A value on a cache line of its own.
 #[derive(Default)]
@@ -93,7 +93,7 @@ struct Worker {
 
 /// A type-erased closure.
 #[derive(Clone, Copy)]
-struct Work {
+struct ErasedClosure {
     call: fn(*const (), usize),
     data: *const (),
 }
@@ -135,12 +135,12 @@ fn spin(limit: Duration, is_there: impl Fn() -> bool) -> bool {
     }
 }
 
-impl Pool {
+impl ThreadPool {
     /// Starts a pool of `workers` workers beside the caller, for regions of at most `units` units.
     ///
     /// Where the system grants fewer threads, the pool has fewer.
-    pub(super) fn start(workers: usize, units: usize) -> &'static Pool {
-        let pool: &'static Pool = Box::leak(Box::new(Pool::idle(workers, units)));
+    pub(super) fn start(workers: usize, units: usize) -> &'static ThreadPool {
+        let pool: &'static ThreadPool = Box::leak(Box::new(ThreadPool::idle(workers, units)));
         let mut book = lock(&pool.book);
         for (index, worker) in pool.workers.iter().enumerate() {
             let started = thread::Builder::new()
@@ -156,8 +156,8 @@ impl Pool {
     }
 
     /// A pool whose workers have no threads yet.
-    fn idle(workers: usize, units: usize) -> Pool {
-        Pool {
+    fn idle(workers: usize, units: usize) -> ThreadPool {
+        ThreadPool {
             workers: (0..workers).map(|_| Worker::default()).collect(),
             claims: (0..units.min(MOST_UNITS))
                 .map(|_| Padded::default())
@@ -165,7 +165,7 @@ impl Pool {
             finished: Padded::default(),
             is_awaited: AtomicBool::new(false),
             caller: Mutex::new(None),
-            work: UnsafeCell::new(Work {
+            work: UnsafeCell::new(ErasedClosure {
                 call: |_, _| {},
                 data: std::ptr::null(),
             }),
@@ -238,7 +238,7 @@ impl Pool {
         // over, and this one is published below. The caller holds `book`, so no other thread writes it.
         #[expect(unsafe_code, reason = "threads share the work of a region")]
         unsafe {
-            *self.work.get() = Work {
+            *self.work.get() = ErasedClosure {
                 call: call::<F>,
                 data: std::ptr::from_ref(work).cast(),
             };
@@ -369,7 +369,7 @@ impl Book {
     /// Records what each worker brought and cost.
     ///
     /// The caller began at `begin`, found no more units to claim at `end`, and did `own` units.
-    fn settle(&mut self, pool: &Pool, begin: u64, end: u64, own: usize) {
+    fn settle(&mut self, pool: &ThreadPool, begin: u64, end: u64, own: usize) {
         let mine = (end - begin) / own.max(1) as u64;
         for &index in &self.joining {
             let (Some(worker), Some(bench)) =
@@ -379,7 +379,7 @@ impl Book {
             };
             let units = worker.units.load(Ordering::Relaxed) as u64;
             let each = worker.busy.load(Ordering::Relaxed).checked_div(units);
-            let share = each.map(|each| Share {
+            let share = each.map(|each| ThreadAccount {
                 brought: units * each.min(mine),
                 cost: worker.end.load(Ordering::Relaxed).saturating_sub(end),
             });
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn the_caller_does_not_wait_for_a_thread_that_has_not_begun() {
         // Workers that are asked to join and never do: the system has not scheduled them yet.
-        let pool = Pool::idle(2, 8);
+        let pool = ThreadPool::idle(2, 8);
         let benches = [Bench::default(), Bench::default()];
         lock(&pool.book).benches.extend(benches);
         let done = counts(8);
@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn every_unit_is_done_once_by_threads_that_sleep_and_wake() {
-        let pool = Pool::start(3, 8);
+        let pool = ThreadPool::start(3, 8);
         let done = counts(8);
         for round in 0..500 {
             pool.run(8, &|unit| {
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_second_caller_does_its_work_itself() {
-        let pool = Pool::start(2, 4);
+        let pool = ThreadPool::start(2, 4);
         let done = counts(4);
         thread::scope(|scope| {
             for _ in 0..3 {
@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_panic_comes_after_all_other_units_and_leaves_the_pool_usable() {
-        let pool = Pool::start(2, 4);
+        let pool = ThreadPool::start(2, 4);
         for bad in 0..4 {
             let done = counts(4);
             let result = catch_unwind(AssertUnwindSafe(|| {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use gemm::Parallelism;
 
 use super::math::Number;
-use super::matrix::{Matrix, Target};
+use super::matrix::{Matrix, TargetMatrix};
 use super::{Fresh, add_rows, has_tiles, region, transpose_at, written};
 use crate::vectorised;
 
@@ -21,14 +21,18 @@ vectorised! {
 
 /// A matrix multiplication, left · right, into a target.
 pub(crate) struct Job<'a, T> {
-    target: Target<'a, T>,
+    target: TargetMatrix<'a, T>,
     left: Matrix<'a, T>,
     right: Matrix<'a, T>,
 }
 
 impl<'a, T: Number> Job<'a, T> {
     /// Multiplies (m, k) by (k, n) into (m, n).
-    pub(crate) fn new(target: Target<'a, T>, left: Matrix<'a, T>, right: Matrix<'a, T>) -> Self {
+    pub(crate) fn new(
+        target: TargetMatrix<'a, T>,
+        left: Matrix<'a, T>,
+        right: Matrix<'a, T>,
+    ) -> Self {
         assert!(
             left.rows == target.rows
                 && right.columns == target.columns
@@ -268,13 +272,13 @@ mod tests {
             let (a, b) = (numbers(m, k, 1), numbers(k, n, 2));
             let expected = slow(&a, &b, m, n, k);
             let mut y = Fresh::new(m * n);
-            let target = Target::fresh(y.places(), m, n);
+            let target = TargetMatrix::fresh(y.places(), m, n);
             let job = Job::new(target, Matrix::new(&a, m, k), Matrix::new(&b, k, n));
             multiply_all(&mut [job], |_, _| {});
             // SAFETY: the multiplication has written every element.
             let mut y = unsafe { y.written() };
             assert_eq!(y, expected);
-            let target = Target::adding(&mut y, m, n);
+            let target = TargetMatrix::adding(&mut y, m, n);
             multiply(&mut Job::new(
                 target,
                 Matrix::new(&a, m, k),
@@ -284,7 +288,7 @@ mod tests {
             assert_eq!(y, twice);
             // Transposed: (b' a')' = a b.
             let mut y = Fresh::new(m * n);
-            let target = Target::fresh_with_steps(y.places(), n, m, (1, n));
+            let target = TargetMatrix::fresh_with_steps(y.places(), n, m, (1, n));
             let job = Job::new(target, Matrix::new(&b, k, n).t(), Matrix::new(&a, m, k).t());
             multiply_all(&mut [job], |_, _| {});
             // SAFETY: the multiplication has written every element.
@@ -295,7 +299,7 @@ mod tests {
                 .collect();
             let row = numbers(1, n, 3);
             let mut y = Fresh::new(m * n);
-            let target = Target::fresh(y.places(), m, n).with_row(Some(&row));
+            let target = TargetMatrix::fresh(y.places(), m, n).with_row(Some(&row));
             let right = Matrix::new(&right, n, k).t();
             multiply_all(
                 &mut [Job::new(target, Matrix::new(&a, m, k), right)],

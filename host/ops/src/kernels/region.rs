@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::inside::{Inside, is_inside};
-use super::pool::{MOST_UNITS, Pool};
+use super::pool::{MOST_UNITS, ThreadPool};
 use super::threads;
 
 /// Number of operations below which another thread costs more than it saves.
@@ -18,9 +18,9 @@ pub fn threads() -> usize {
 }
 
 /// The thread pool, started at its first use.
-fn pool() -> &'static Pool {
-    static POOL: OnceLock<&'static Pool> = OnceLock::new();
-    POOL.get_or_init(|| Pool::start(threads::threads().started() - 1, threads()))
+fn pool() -> &'static ThreadPool {
+    static POOL: OnceLock<&'static ThreadPool> = OnceLock::new();
+    POOL.get_or_init(|| ThreadPool::start(threads::threads().started() - 1, threads()))
 }
 
 /// Number of threads worth using for this many operations.
@@ -64,8 +64,8 @@ pub fn share_out<R>(
     work: impl Fn(&mut R, usize) + Sync,
 ) {
     let threads = threads.clamp(1, count.max(1));
-    let shares: Vec<Share> = (0..threads)
-        .map(|thread| Share::new(range(count, 1, thread, threads)))
+    let shares: Vec<Partition> = (0..threads)
+        .map(|thread| Partition::new(range(count, 1, thread, threads)))
         .collect();
     run(threads, |thread| {
         let mut own = None;
@@ -120,11 +120,11 @@ pub fn share_range(threads: usize, length: usize, step: usize, work: impl Fn(Ran
 }
 
 /// The indices of those chunks of a partition that have not been taken yet.
-struct Share(Mutex<Range<usize>>);
+struct Partition(Mutex<Range<usize>>);
 
-impl Share {
-    fn new(pieces: Range<usize>) -> Share {
-        Share(Mutex::new(pieces))
+impl Partition {
+    fn new(pieces: Range<usize>) -> Partition {
+        Partition(Mutex::new(pieces))
     }
 
     /// Takes the first chunk, or the last one (for stealing).
@@ -139,7 +139,7 @@ impl Share {
 }
 
 /// A slice whose disjoint parts are written by several threads.
-pub struct Shared<'a, T> {
+pub struct SharedSlice<'a, T> {
     start: *mut T,
     length: usize,
     lifetime: PhantomData<&'a mut [T]>,
@@ -148,12 +148,12 @@ pub struct Shared<'a, T> {
 // SAFETY: elements are reached only through `part`, whose contract keeps live parts disjoint, and through raw pointers.
 // `T: Send`, so other threads may write them.
 #[expect(unsafe_code, reason = "threads write to parts of one slice")]
-unsafe impl<T: Send> Sync for Shared<'_, T> {}
+unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 
-impl<'a, T> Shared<'a, T> {
+impl<'a, T> SharedSlice<'a, T> {
     /// Wraps a slice, which stays mutably borrowed.
-    pub fn new(slice: &'a mut [T]) -> Shared<'a, T> {
-        Shared {
+    pub fn new(slice: &'a mut [T]) -> SharedSlice<'a, T> {
+        SharedSlice {
             start: slice.as_mut_ptr(),
             length: slice.len(),
             lifetime: PhantomData,
@@ -280,7 +280,7 @@ mod tests {
     #[expect(unsafe_code, reason = "a part")]
     fn a_part_beyond_the_slice_is_no_part() {
         let mut numbers = [1, 2, 3];
-        let shared = Shared::new(&mut numbers);
+        let shared = SharedSlice::new(&mut numbers);
         // SAFETY: this is the only part.
         unsafe { shared.part(2..4) };
     }

@@ -15,14 +15,14 @@ static ASKED: OnceLock<usize> = OnceLock::new();
 
 /// Numbers of threads to compute with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Threads {
+pub struct ThreadCounts {
     /// Number of threads requested, 1 or more.
     pub asked: usize,
     /// Number of processors this process may use, 1 or more: by its affinity and its control group's quota.
     pub usable: usize,
 }
 
-impl Threads {
+impl ThreadCounts {
     /// Number of threads started, the calling one included.
     pub fn started(self) -> usize {
         self.asked.min(self.usable).max(1)
@@ -38,7 +38,7 @@ pub fn ask(count: usize) {
 }
 
 /// The number requested, or that of the variables, or as many as the process may use.
-pub fn threads() -> Threads {
+pub fn threads() -> ThreadCounts {
     static USABLE: OnceLock<usize> = OnceLock::new();
     let usable =
         *USABLE.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -51,7 +51,7 @@ pub fn threads() -> Threads {
     };
     let asked = ASKED.get().copied();
     let asked = asked.or_else(|| VARIABLES.iter().find_map(variable));
-    Threads {
+    ThreadCounts {
         asked: asked.unwrap_or(usable),
         usable,
     }

@@ -9,14 +9,14 @@ use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
-use self::tiled::Tiled;
+use self::tiled::TiledLinear;
 use super::aside::hand_over;
-use super::elementwise::{Function, Kept, map, map_leaving};
+use super::elementwise::{Function, KeptValues, map, map_leaving};
 use super::tape::{apply2, apply3};
-use crate::kernels::region::{self, Shared};
-use crate::kernels::{Fresh, Job, Matrix, Target, add_rows, multiply_all};
+use crate::kernels::region::{self, SharedSlice};
+use crate::kernels::{Fresh, Job, Matrix, TargetMatrix, add_rows, multiply_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
-use sizes::Sizes;
+use sizes::LinearSizes;
 
 /// x · Wᵀ + b over the last dimension: from (…, inputs) to (…, outputs).
 ///
@@ -65,8 +65,8 @@ impl LinearOp {
         (weight, weight_layout): (&CpuStorage, &Layout),
         bias: Option<(&CpuStorage, &Layout)>,
     ) -> Result<(CpuStorage, Shape)> {
-        let sizes = Sizes::of(x_layout.dims(), weight_layout.dims())?;
-        let Sizes {
+        let sizes = LinearSizes::of(x_layout.dims(), weight_layout.dims())?;
+        let LinearSizes {
             rows,
             outputs,
             inputs,
@@ -75,7 +75,7 @@ impl LinearOp {
         if let Some(last) = shape.last_mut() {
             *last = outputs;
         }
-        if let (CpuStorage::F32(_), Some(tiled)) = (x, Tiled::of(sizes)) {
+        if let (CpuStorage::F32(_), Some(tiled)) = (x, TiledLinear::of(sizes)) {
             let bias = bias
                 .map(|(bias, layout)| numbers(bias, layout))
                 .transpose()?;
@@ -98,7 +98,7 @@ impl LinearOp {
             let left = Matrix::new(numbers::<T>(x, x_layout)?, rows, inputs);
             let right = Matrix::new(numbers::<T>(weight, weight_layout)?, outputs, inputs).t();
             let mut y = Fresh::new(rows * outputs);
-            let target = Target::fresh(y.places(), rows, outputs).with_row(bias);
+            let target = TargetMatrix::fresh(y.places(), rows, outputs).with_row(bias);
             multiply_all(&mut [Job::new(target, left, right)], |_, _| {});
             // SAFETY: the multiplication has written every element.
             #[expect(unsafe_code, reason = "it is written")]
@@ -126,13 +126,13 @@ impl LinearOp {
         y: &'a CpuStorage,
         layout: &Layout,
         g: &[T],
-    ) -> Result<Option<Kept<'a, T>>> {
+    ) -> Result<Option<KeptValues<'a, T>>> {
         if self.function.is_none() {
             return Ok(None);
         }
         let kept = match self.slopes.get() {
-            Some(slopes) => Kept::Slopes(T::cpu_storage_as_slice(slopes)?),
-            None => Kept::Outputs(numbers::<T>(y, layout)?),
+            Some(slopes) => KeptValues::Slopes(T::cpu_storage_as_slice(slopes)?),
+            None => KeptValues::Outputs(numbers::<T>(y, layout)?),
         };
         if kept.numbers().len() != g.len() {
             bail!("a gradient has another size than what it is the gradient of")
@@ -157,14 +157,14 @@ impl LinearOp {
         let (y_guard, y_layout) = y.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
         let (x_storage, weight_storage) = (cpu(&x_guard)?, cpu(&weight_guard)?);
-        let sizes = Sizes::of(x_layout.dims(), weight_layout.dims())?;
-        let Sizes {
+        let sizes = LinearSizes::of(x_layout.dims(), weight_layout.dims())?;
+        let LinearSizes {
             rows,
             outputs,
             inputs,
         } = sizes;
         // Also for a weight held constant, so that the bias's gradient has the same bits as otherwise.
-        let tiled = Tiled::of(sizes).and_then(|tiled| Some((tiled, tiled.shares()?)));
+        let tiled = TiledLinear::of(sizes).and_then(|tiled| Some((tiled, tiled.shares()?)));
         if let (CpuStorage::F32(_), Some((tiled, shares))) = (x_storage, tiled) {
             let inputs = (
                 numbers(x_storage, x_layout)?,
@@ -200,14 +200,14 @@ impl LinearOp {
             let mut bias_slopes = has_bias.then(|| vec![T::ZERO; outputs]);
             let mut jobs = Vec::with_capacity(2);
             if let Some(slopes) = &mut weight_slopes {
-                let target = Target::fresh(slopes.places(), outputs, inputs);
+                let target = TargetMatrix::fresh(slopes.places(), outputs, inputs);
                 jobs.push(Job::new(target, of_output.t(), of_x));
             }
             if let Some(slopes) = &mut x_slopes {
-                let target = Target::fresh(slopes.places(), rows, inputs);
+                let target = TargetMatrix::fresh(slopes.places(), rows, inputs);
                 jobs.push(Job::new(target, of_output, of_weight));
             }
-            let bias_places = bias_slopes.as_mut().map(|slopes| Shared::new(slopes));
+            let bias_places = bias_slopes.as_mut().map(|slopes| SharedSlice::new(slopes));
             multiply_all(&mut jobs, |part, parts| {
                 if let Some(places) = &bias_places {
                     let columns = region::range(outputs, 16, part, parts);

@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 
-use super::tiled::Tiled;
+use super::tiled::TiledLinear;
 use super::*;
 use crate::kernels::has_tiles;
 use crate::{gelu, normal_numbers, relu, silu};
@@ -42,12 +42,12 @@ fn outputs_and_gradients_are_those_of_double_numbers() -> Result<()> {
         (3, 40, 50),
     ];
     for (rows, inputs, outputs) in shapes {
-        let sizes = Sizes {
+        let sizes = LinearSizes {
             rows,
             outputs,
             inputs,
         };
-        let is_tiled = Tiled::of(sizes).is_some();
+        let is_tiled = TiledLinear::of(sizes).is_some();
         assert_eq!(is_tiled, has_tiles() && rows > 200, "{rows}");
         let given = [
             normal_numbers(0, (rows, inputs))?,

@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use super::sizes::Sizes;
-use crate::elementwise::{Function, Kept};
-use crate::kernels::region::{self, Shared};
+use super::sizes::LinearSizes;
+use crate::elementwise::{Function, KeptValues};
+use crate::kernels::region::{self, SharedSlice};
 use crate::kernels::{
-    Depth, Fresh, Job, Left, Matrix, PANEL, Right, Target, add_rows, has_tiles, multiply,
-    multiply_tiles, transpose_fresh, written, zeros,
+    Depth, Fresh, Job, LeftMatrix, Matrix, PANEL, Right, TargetMatrix, add_rows, has_tiles,
+    multiply, multiply_tiles, transpose_fresh, written, zeros,
 };
 
 /// Number of rows below which packing the weight costs more than it saves.
@@ -25,21 +25,21 @@ const STEP: usize = 16;
 
 /// A linear layer by tiled multiplication.
 #[derive(Clone, Copy)]
-pub(super) struct Tiled {
-    sizes: Sizes,
+pub(super) struct TiledLinear {
+    sizes: LinearSizes,
     threads: usize,
 }
 
-impl Tiled {
+impl TiledLinear {
     /// A tiled layer, where tiles are supported and pay.
-    pub(super) fn of(sizes: Sizes) -> Option<Tiled> {
-        let Sizes {
+    pub(super) fn of(sizes: LinearSizes) -> Option<TiledLinear> {
+        let LinearSizes {
             rows,
             outputs,
             inputs,
         } = sizes;
         let pays = rows >= WORTHWHILE.max(outputs.min(inputs)) && outputs.min(inputs) >= PANEL / 2;
-        (pays && has_tiles()).then_some(Tiled {
+        (pays && has_tiles()).then_some(TiledLinear {
             sizes,
             threads: region::parts(2 * rows * outputs * inputs),
         })
@@ -56,13 +56,13 @@ impl Tiled {
 
     /// Packs the weight into panels of outputs, (panels, inputs, [`PANEL`]).
     fn panels(&self, weight: &[f32]) -> Vec<f32> {
-        let Sizes {
+        let LinearSizes {
             outputs, inputs, ..
         } = self.sizes;
         let size = inputs * PANEL;
         let count = outputs.div_ceil(PANEL);
         let mut panels = Fresh::new(count * size);
-        let places = Shared::new(panels.places());
+        let places = SharedSlice::new(panels.places());
         let fill = |panel: usize| {
             // SAFETY: each panel is packed by one thread, and panels do not overlap.
             #[expect(unsafe_code, reason = "each panel has its own places")]
@@ -90,7 +90,7 @@ impl Tiled {
         bias: Option<&[f32]>,
         function: Option<Function>,
     ) -> (Vec<f32>, Option<Vec<f32>>) {
-        let Sizes {
+        let LinearSizes {
             rows,
             outputs,
             inputs,
@@ -104,7 +104,10 @@ impl Tiled {
         let leaves = function.is_some_and(|function| function != Function::Relu);
         let mut y = Fresh::new(rows * outputs);
         let mut kept = Fresh::new(if leaves { rows * outputs } else { 0 });
-        let (places, kept_places) = (Shared::new(y.places()), Shared::new(kept.places()));
+        let (places, kept_places) = (
+            SharedSlice::new(y.places()),
+            SharedSlice::new(kept.places()),
+        );
         let scratch_size = if function.is_some() && !leaves {
             AT_ONCE * outputs
         } else {
@@ -117,13 +120,13 @@ impl Tiled {
             // SAFETY: each chunk of rows is processed by one thread, and chunks do not overlap.
             #[expect(unsafe_code, reason = "each row has its own places")]
             let (y, kept) = unsafe { (places.part(own.clone()), kept_places.part_if_any(own)) };
-            let seen = Left {
+            let seen = LeftMatrix {
                 numbers: &x[piece.start * inputs..piece.end * inputs],
                 row: inputs,
                 steps: (0, 1),
             };
             let multiply = |places| {
-                let mut target = Target::fresh(places, piece.len(), outputs).with_row(bias);
+                let mut target = TargetMatrix::fresh(places, piece.len(), outputs).with_row(bias);
                 multiply_tiles(&mut target, Depth::new(inputs), seen, right);
             };
             let Some(function) = function else {
@@ -152,7 +155,7 @@ impl Tiled {
     ///
     /// `None` where a weight's gradient for each takes more memory than the rows do.
     pub(super) fn shares(&self) -> Option<usize> {
-        let Sizes {
+        let LinearSizes {
             rows,
             outputs,
             inputs,
@@ -163,16 +166,16 @@ impl Tiled {
 
     /// Computes the gradients of input and weight (each empty if not wanted) and bias.
     ///
-    /// There are as many partitions as [`Tiled::shares`] says: each thread sums the weight's gradient over its own
+    /// There are as many partitions as [`TiledLinear::shares`] says: each thread sums the weight's gradient over its own
     /// rows, which it has read and written before.
     pub(super) fn backward(
         &self,
         (x, weight): (&[f32], &[f32]),
-        (g, kept): (&[f32], Option<Kept<'_, f32>>),
+        (g, kept): (&[f32], Option<KeptValues<'_, f32>>),
         [of_input, of_weight]: [bool; 2],
         shares: usize,
     ) -> [Vec<f32>; 3] {
-        let Sizes {
+        let LinearSizes {
             rows,
             outputs,
             inputs,
@@ -183,10 +186,10 @@ impl Tiled {
         let mut weight_slopes = Fresh::new(size);
         let mut other_sums = Fresh::new(shares.saturating_sub(1) * size);
         let mut bias_sums = vec![0.0; shares * outputs];
-        let x_places = Shared::new(x_slopes.places());
-        let first_places = Shared::new(weight_slopes.places());
-        let other_places = Shared::new(other_sums.places());
-        let bias_places = Shared::new(&mut bias_sums);
+        let x_places = SharedSlice::new(x_slopes.places());
+        let first_places = SharedSlice::new(weight_slopes.places());
+        let other_places = SharedSlice::new(other_sums.places());
+        let bias_places = SharedSlice::new(&mut bias_sums);
         region::run(shares, |share| {
             let own = region::range(rows, STEP, share, shares);
             let numbers = own.start * outputs..own.end * outputs;
@@ -214,11 +217,11 @@ impl Tiled {
             };
             let seen = Matrix::new(&x[own.start * inputs..own.end * inputs], own.len(), inputs);
             if of_weight {
-                let target = Target::fresh(sums, outputs, inputs);
+                let target = TargetMatrix::fresh(sums, outputs, inputs);
                 multiply(&mut Job::new(target, of_output.t(), seen));
             }
             if let Some(x_slopes) = x_slopes {
-                let target = Target::fresh(x_slopes, own.len(), inputs);
+                let target = TargetMatrix::fresh(x_slopes, own.len(), inputs);
                 let weight = Matrix::new(weight, outputs, inputs);
                 multiply(&mut Job::new(target, of_output, weight));
             }
@@ -234,7 +237,7 @@ impl Tiled {
                 other_sums.written(),
             )
         };
-        let places = Shared::new(&mut weight_slopes);
+        let places = SharedSlice::new(&mut weight_slopes);
         let sharing = if of_weight { shares } else { 0 };
         region::run(sharing, |share| {
             let own = region::range(size, 64, share, shares);

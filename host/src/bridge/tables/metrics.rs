@@ -7,7 +7,7 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::{MetricAbi, MetricsTable};
 
 use crate::bridge::entry::{refuse, shared};
-use crate::bridge::witness::Deed;
+use crate::bridge::witness::HookAction;
 
 pub(super) static TABLE: MetricsTable = MetricsTable {
     count,
@@ -92,10 +92,12 @@ unsafe extern "C" fn publish(
                 "the metric's name is not valid UTF-8",
             );
         };
-        let published = shared.sees(&Deed::Metric { name, value }).and_then(|()| {
-            let mut metrics = shared.metrics.borrow_mut();
-            metrics.publish(shared.phase(), name, value)
-        });
+        let published = shared
+            .sees(&HookAction::Metric { name, value })
+            .and_then(|()| {
+                let mut metrics = shared.metrics.borrow_mut();
+                metrics.publish(shared.phase(), name, value)
+            });
         match published {
             Ok(()) => Status::OK.0,
             Err(message) => refuse(error, Status::INVALID, &message),

@@ -6,9 +6,9 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::{Asked, Collection, Request, RequestsTable, check_ratio};
 
 use crate::bridge::entry::{refuse, shared};
-use crate::bridge::requests::Stop;
-use crate::bridge::shared::Shared;
-use crate::bridge::witness::Deed;
+use crate::bridge::requests::StopRequest;
+use crate::bridge::shared::BridgeState;
+use crate::bridge::witness::HookAction;
 
 pub(super) static TABLE: RequestsTable = RequestsTable { request };
 
@@ -34,7 +34,7 @@ unsafe extern "C" fn request(
         }
         let text = text.read().unwrap_or_default();
         let asked = shared
-            .sees(&Deed::Asks {
+            .sees(&HookAction::Asks {
                 request: request.name(),
                 number,
                 text,
@@ -50,13 +50,13 @@ unsafe extern "C" fn request(
 
 /// Applies a request immediately or queues it for the loop. Requests that concern the current iteration or
 /// the optimizer's settings apply immediately.
-fn ask(shared: &Shared<'_>, asked: Asked) -> Result<(), String> {
+fn ask(shared: &BridgeState<'_>, asked: Asked) -> Result<(), String> {
     let requests = &shared.requests;
     match asked {
         Asked::Stop {
             reason,
             after_epoch,
-        } => requests.ask_stop(Stop {
+        } => requests.ask_stop(StopRequest {
             reason,
             after_epoch,
             hook: shared.hook_name(),
@@ -88,7 +88,11 @@ fn ask(shared: &Shared<'_>, asked: Asked) -> Result<(), String> {
     Ok(())
 }
 
-fn set_momentum(shared: &Shared<'_>, group: Option<&str>, momentum: f64) -> Result<(), String> {
+fn set_momentum(
+    shared: &BridgeState<'_>,
+    group: Option<&str>,
+    momentum: f64,
+) -> Result<(), String> {
     if !shared.has_momentum.get() {
         let advice = "give it one in the manifest, if only a small one";
         return Err(format!(

@@ -4,7 +4,7 @@
 //! to.
 //!
 //! **Why the pointers are valid.** A lent pointer leads into the storage of a tensor held by [`Exposed`]
-//! or [`Values`](crate::bridge::Values), so the storage lives until the loop or a hook's own call releases
+//! or [`PublishedValues`](crate::bridge::PublishedValues), so the storage lives until the loop or a hook's own call releases
 //! the tensor. The loop releases tensors only between dispatches; a hook needs an exclusive borrow of its
 //! task view to do so, so nothing that it was lent is still in use. During a dispatch the training thread
 //! is inside a hook: no tensor operation runs, and the plugin's side hands out a writable view only while
@@ -21,8 +21,8 @@ use sconce_plugin_api::tensor;
 
 use crate::bridge::entry::{refuse, shared};
 use crate::bridge::exposed::FIXED;
-use crate::bridge::shared::Shared;
-use crate::bridge::witness::Deed;
+use crate::bridge::shared::BridgeState;
+use crate::bridge::witness::HookAction;
 
 pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
 
@@ -86,7 +86,7 @@ unsafe extern "C" fn at(
             return refuse(error, Status::NOT_LEGAL_HERE, &message);
         }
         if writable != 0
-            && let Err(message) = shared.sees(&Deed::Writes(collection))
+            && let Err(message) = shared.sees(&HookAction::Writes(collection))
         {
             return refuse(error, Status::INVALID, &message);
         }
@@ -106,7 +106,11 @@ unsafe extern "C" fn at(
 }
 
 /// Reason why a tensor can't be written to at the current mount point, or `None` if it can.
-fn why_not_writable(shared: &Shared<'_>, collection: Collection, index: usize) -> Option<String> {
+fn why_not_writable(
+    shared: &BridgeState<'_>,
+    collection: Collection,
+    index: usize,
+) -> Option<String> {
     if collection == Collection::Published && shared.point().is_some() {
         return shared.values.why_not_writable(index, shared.hook());
     }
@@ -120,7 +124,7 @@ fn why_not_writable(shared: &Shared<'_>, collection: Collection, index: usize) -
 
 /// Returns a view of a tensor, or `None` if there is none at this index.
 fn lend(
-    shared: &Shared<'_>,
+    shared: &BridgeState<'_>,
     collection: Collection,
     index: usize,
     writable: bool,

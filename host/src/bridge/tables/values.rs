@@ -9,9 +9,9 @@ use sconce_plugin_api::ext::{Keep, TensorAbi, ValuesTable, check_name};
 use sconce_plugin_api::tensor::{self, BrainHalf, Element, Half};
 
 use crate::bridge::entry::{refuse, shared};
-use crate::bridge::shared::Shared;
-use crate::bridge::values::{Value, Values};
-use crate::bridge::witness::Deed;
+use crate::bridge::shared::BridgeState;
+use crate::bridge::values::{PublishedValues, ValueContent};
+use crate::bridge::witness::HookAction;
 
 pub(super) static TABLE: ValuesTable = ValuesTable {
     set,
@@ -21,7 +21,10 @@ pub(super) static TABLE: ValuesTable = ValuesTable {
 };
 
 /// Store for entries of a kind, or the reason why they can't be set now.
-fn values_to_set<'a>(shared: &'a Shared<'_>, keep: Keep) -> Result<&'a Values, String> {
+fn values_to_set<'a>(
+    shared: &'a BridgeState<'_>,
+    keep: Keep,
+) -> Result<&'a PublishedValues, String> {
     if keep != Keep::Checkpoint {
         return Ok(&shared.values);
     }
@@ -36,10 +39,10 @@ fn values_to_set<'a>(shared: &'a Shared<'_>, keep: Keep) -> Result<&'a Values, S
 
 /// Publishes a value; the error is the status and the message.
 fn publish(
-    shared: &Shared<'_>,
+    shared: &BridgeState<'_>,
     keep: u32,
     name: Option<&str>,
-    value: impl FnOnce() -> Result<Value, String>,
+    value: impl FnOnce() -> Result<ValueContent, String>,
 ) -> Result<(), (Status, String)> {
     let invalid = |message: String| (Status::INVALID, message);
     let keep = Keep::from_number(keep).ok_or_else(|| {
@@ -52,10 +55,12 @@ fn publish(
         values_to_set(shared, keep).map_err(|message| (Status::NOT_LEGAL_HERE, message))?;
     let value = value().map_err(invalid)?;
     let json = match &value {
-        Value::Json(text) => Some(&**text),
-        Value::Tensor(_) => None,
+        ValueContent::Json(text) => Some(&**text),
+        ValueContent::Tensor(_) => None,
     };
-    shared.sees(&Deed::Value { name, json }).map_err(invalid)?;
+    shared
+        .sees(&HookAction::Value { name, json })
+        .map_err(invalid)?;
     values.set(name, keep, shared.hook(), value);
     Ok(())
 }
@@ -77,7 +82,7 @@ unsafe extern "C" fn set(
             let text = json.read().ok_or("the value is not valid UTF-8")?;
             let parsed = serde_json::from_str::<serde::de::IgnoredAny>(text);
             parsed.map_err(|error| format!("the value is not valid JSON: {error}"))?;
-            Ok(Value::Json(text.into()))
+            Ok(ValueContent::Json(text.into()))
         };
         match publish(shared, keep, name.read(), value) {
             Ok(()) => Status::OK.0,
@@ -100,7 +105,7 @@ unsafe extern "C" fn set_tensor(
         let (Some(shared), Some(tensor)) = (shared(context), tensor.as_ref()) else {
             return Status::INVALID.0;
         };
-        let value = || copied(tensor).map(Value::Tensor);
+        let value = || copied(tensor).map(ValueContent::Tensor);
         match publish(shared, keep, name.read(), value) {
             Ok(()) => Status::OK.0,
             Err((status, message)) => refuse(error, status, &message),

@@ -14,16 +14,16 @@ const MOST: u64 = 1 << 20;
 
 /// Start of a file, decompressed if it is gzipped.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Start {
+pub(super) struct FileStart {
     pub(super) bytes: Vec<u8>,
     pub(super) is_gzipped: bool,
 }
 
-impl Start {
+impl FileStart {
     /// # Errors
     ///
     /// If the file can't be read, is damaged, or has a format that no data kind supports.
-    pub(super) fn of(file: &Path) -> Result<Start, Diagnostic> {
+    pub(super) fn of(file: &Path) -> Result<FileStart, Diagnostic> {
         let failed = |error: std::io::Error| {
             Diagnostic::new(format!("`{}` can't be read: {error}", file.display()))
         };
@@ -39,7 +39,7 @@ impl Start {
                 .read_to_end(&mut bytes)
                 .map_err(failed)?;
         }
-        let start = Start { bytes, is_gzipped };
+        let start = FileStart { bytes, is_gzipped };
         match start.problem(file) {
             Some(problem) => Err(problem),
             None => Ok(start),

@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 
 /// Data and model to train, and for how long.
 #[derive(Debug, PartialEq)]
-pub(super) struct Start {
+pub(super) struct NewRunPlan {
     data: Data,
     model: ModelKind,
     epochs: u64,
@@ -24,8 +24,8 @@ enum Data {
     Digits,
     Folder(PathBuf),
     Idx {
-        train: Pair,
-        test: Option<Pair>,
+        train: IdxPair,
+        test: Option<IdxPair>,
     },
     Table {
         file: PathBuf,
@@ -36,19 +36,19 @@ enum Data {
 }
 
 #[derive(Debug, PartialEq)]
-struct Pair {
+struct IdxPair {
     images: PathBuf,
     labels: PathBuf,
 }
 
-impl Start {
+impl NewRunPlan {
     /// # Errors
     ///
     /// If the data does not exist, or is not of the stated kind.
     pub(super) fn choose<R: BufRead, W: Write>(
         arguments: &NewRunArgs,
         questions: &mut Questions<R, W>,
-    ) -> Result<Start, Diagnostic> {
+    ) -> Result<NewRunPlan, Diagnostic> {
         let task = if let Some(task) = arguments.task {
             task
         } else {
@@ -88,7 +88,7 @@ impl Start {
                 )
                 .map_err(Diagnostic::new)?,
         };
-        Ok(Start {
+        Ok(NewRunPlan {
             data,
             model,
             epochs,
@@ -190,11 +190,11 @@ impl Data {
         match task {
             TaskKind::Image => images(&path),
             TaskKind::Table => {
-                let header = look::Start::of(&path)?.first_line();
+                let header = look::FileStart::of(&path)?.first_line();
                 table(&path, &header, arguments.target.as_deref(), questions)
             }
             _ => {
-                look::Start::of(&path)?;
+                look::FileStart::of(&path)?;
                 Ok(Data::Text(path))
             }
         }
@@ -289,7 +289,7 @@ fn images(directory: &Path) -> Result<Data, Diagnostic> {
                 named([what, "-ubyte"], "t10k")
             }
         };
-        Some(Pair {
+        Some(IdxPair {
             images: find("images-idx3")?,
             labels: find("labels-idx1")?,
         })

@@ -26,12 +26,12 @@ const KEPT: usize = 64 * 1024;
 const TOLD: usize = 8;
 
 /// The outcome of a child.
-pub(super) struct Trial {
+pub(super) struct TrialOutcome {
     pub(super) result: Result<(), Fault>,
     printed: String,
 }
 
-impl Trial {
+impl TrialOutcome {
     /// The warning for a library that printed to standard output, which is reserved for results.
     pub(super) fn warning(&self, candidates: &[&Candidate]) -> Option<String> {
         let line = self.printed.lines().next()?;
@@ -52,7 +52,7 @@ impl Trial {
 /// # Errors
 ///
 /// If no child can be started.
-pub(super) fn run(candidates: &[&Candidate], limit: Duration) -> io::Result<Trial> {
+pub(super) fn run(candidates: &[&Candidate], limit: Duration) -> io::Result<TrialOutcome> {
     let begin = Instant::now();
     let (says, said) = pipe_with(PipeFlags::CLOEXEC)?;
     // Copies of descriptors for the child to inherit: all others are closed there.
@@ -100,7 +100,7 @@ pub(super) fn run(candidates: &[&Candidate], limit: Duration) -> io::Result<Tria
             words: last_lines(&words, TOLD),
         }),
     };
-    Ok(Trial { result, printed })
+    Ok(TrialOutcome { result, printed })
 }
 
 /// The path under which the child can open a library's file.

@@ -7,12 +7,12 @@ use std::ptr;
 
 use sconce_plugin_api::abi::{SetupAbi, Status, TextAbi};
 
-use super::{Order, OrderedHook, Word};
-use crate::bridge::{self, Shared};
+use super::{OrderedHook, RehearsalOrder, Word};
+use crate::bridge::{self, BridgeState};
 use crate::exit;
 use crate::log::{Level, Log};
 use crate::plugin::entry_error::EntryError;
-use crate::plugin::instance::Instance;
+use crate::plugin::instance::HookInstance;
 use crate::plugin::library::Library;
 
 /// Entry point of the hidden subcommand.
@@ -29,11 +29,11 @@ pub(crate) fn answer() -> u8 {
 fn try_answer() -> io::Result<()> {
     let mut told = String::new();
     io::stdin().read_to_string(&mut told)?;
-    let order: Order = serde_json::from_str(&told)?;
+    let order: RehearsalOrder = serde_json::from_str(&told)?;
     #[cfg(target_os = "linux")]
     crate::expendable::settle_in();
     let words = Words::new(File::create(&order.answer)?);
-    let shared = Shared::new(&words);
+    let shared = BridgeState::new(&words);
     shared.foretell(order.plan.clone());
     for (index, hook) in order.hooks.iter().enumerate() {
         words.begin(index)?;
@@ -55,7 +55,11 @@ fn try_answer() -> io::Result<()> {
     words.write(&Word::Done)
 }
 
-fn create(hook: &OrderedHook, order: &Order, shared: &Shared<'_>) -> Result<Instance, EntryError> {
+fn create(
+    hook: &OrderedHook,
+    order: &RehearsalOrder,
+    shared: &BridgeState<'_>,
+) -> Result<HookInstance, EntryError> {
     let library = Library::open_from(&hook.library, &hook.file).map_err(|refusal| EntryError {
         status: Status::ERROR.0,
         message: refusal.diagnostic().message,
@@ -71,7 +75,7 @@ fn create(hook: &OrderedHook, order: &Order, shared: &Shared<'_>) -> Result<Inst
         manifest: TextAbi::new(&order.manifest),
         seed: order.seed,
     };
-    Instance::create(&library, &hook.kind, &hook.config, &setup)
+    HookInstance::create(&library, &hook.kind, &hook.config, &setup)
 }
 
 /// The file of the answer, which also receives the hooks' warnings.

@@ -7,11 +7,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::super::hooks::{HookPlan, not_created};
-use super::{COMMAND, Order, OrderedHook, Word};
+use super::{COMMAND, OrderedHook, RehearsalOrder, Word};
 use crate::diagnostic::{Diagnostic, shortened};
 use crate::manifest::Manifest;
 use crate::plugin::entry_error::EntryError;
-use crate::session::Failure;
+use crate::session::StartFailure;
 use crate::subprocess::{ending, executable, last_lines, watch};
 
 /// Creates the hooks in a child process, and returns their warnings.
@@ -23,8 +23,8 @@ pub fn rehearse(
     plans: &[HookPlan],
     manifest: &Manifest,
     foretold: &str,
-) -> Result<Vec<Diagnostic>, Failure> {
-    let mut found = Found::default();
+) -> Result<Vec<Diagnostic>, StartFailure> {
+    let mut found = RehearsalFindings::default();
     let mut next = 0;
     while next < plans.len() {
         let rest = plans.get(next..).unwrap_or_default();
@@ -44,7 +44,7 @@ pub fn rehearse(
     } else {
         let mut all = found.warnings;
         all.extend(found.problems);
-        Err(Failure::plugin(all))
+        Err(StartFailure::plugin(all))
     }
 }
 
@@ -60,7 +60,7 @@ fn attempt(plans: &[HookPlan], manifest: &Manifest, foretold: &str) -> io::Resul
     let place = tempfile::Builder::new().prefix("sconce-check-").tempdir()?;
     let directory = place.path().join("run");
     std::fs::create_dir(&directory)?;
-    let order = Order {
+    let order = RehearsalOrder {
         answer: place.path().join("answer.jsonl"),
         directory,
         manifest: manifest.resolved().to_string(),
@@ -127,12 +127,12 @@ fn as_seen_from_outside(file: &Path) -> PathBuf {
 
 /// Results for the hooks so far.
 #[derive(Default)]
-struct Found {
+struct RehearsalFindings {
     warnings: Vec<Diagnostic>,
     problems: Vec<Diagnostic>,
 }
 
-impl Found {
+impl RehearsalFindings {
     /// Adds a child's results; returns the number of hooks that it processed, at least one.
     fn take(&mut self, attempt: &Attempt, plans: &[HookPlan], manifest: &Manifest) -> usize {
         let mut under_way = 0;

@@ -25,7 +25,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         title.push(Span::styled(" • validation ", palette.val()));
         title.push(Span::raw(format!("{} ", words::value(*loss))));
     }
-    let Some(window) = Window::of(raw, &smooth, val) else {
+    let Some(window) = CurveWindow::of(raw, &smooth, val) else {
         frame.render_widget(super::block(Line::from(title)), area);
         return;
     };
@@ -83,16 +83,16 @@ const WIDE: f64 = 30.0;
 
 /// The visible range of the plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Window {
+struct CurveWindow {
     places: [f64; 2],
     /// The lowest and the highest value, or their logarithms.
     values: [f64; 2],
     is_logarithmic: bool,
 }
 
-impl Window {
+impl CurveWindow {
     /// The range that contains the complete curves, and all but the most extreme single iterations.
-    fn of(raw: &[(f64, f64)], smooth: &[(f64, f64)], val: &[(f64, f64)]) -> Option<Window> {
+    fn of(raw: &[(f64, f64)], smooth: &[(f64, f64)], val: &[(f64, f64)]) -> Option<CurveWindow> {
         let mut values: Vec<f64> = raw.iter().map(|point| point.1).collect();
         values.sort_by(f64::total_cmp);
         let wild = values.len() / 50;
@@ -109,7 +109,7 @@ impl Window {
         }
         let places = raw.iter().chain(val).map(|point| point.0);
         let (first, last) = extent(places)?;
-        Some(Window {
+        Some(CurveWindow {
             places: [first, last.max(first + 1.0)],
             values: [low, high],
             is_logarithmic,
@@ -166,18 +166,18 @@ mod tests {
             .map(|place| (f64::from(place), 1.0 + f64::from(place) / 100.0))
             .collect();
         raw[3].1 = 1e6;
-        let window = Window::of(&raw, &[(1.0, 1.5)], &[(50.0, 0.5)]);
+        let window = CurveWindow::of(&raw, &[(1.0, 1.5)], &[(50.0, 0.5)]);
         let window = window.expect("points");
         assert_eq!(window.place_labels(), ["1", "51", "100"]);
         assert!((window.values[0] - 0.5).abs() < 1e-9 && window.values[1] <= 2.0);
-        assert_eq!(Window::of(&[], &[], &[]), None);
+        assert_eq!(CurveWindow::of(&[], &[], &[]), None);
         let wide = [(1.0, 10.0), (2.0, 0.01), (3.0, 0.0)];
-        let window = Window::of(&[], &wide[..2], &wide[..2]).expect("points");
+        let window = CurveWindow::of(&[], &wide[..2], &wide[..2]).expect("points");
         assert!(window.is_logarithmic);
         assert_eq!(window.drawn(&wide), [(1.0, 1.0), (2.0, -2.0)]);
         let labels = window.value_labels(4);
         assert_eq!(labels, ["  0.0100", " 10.0000"]);
-        let flat = Window::of(&[(1.0, 2.0)], &[(1.0, 2.0)], &[]).expect("a point");
+        let flat = CurveWindow::of(&[(1.0, 2.0)], &[(1.0, 2.0)], &[]).expect("a point");
         assert!(flat.values[0] < 2.0 && flat.values[1] > 2.0);
         assert_eq!(flat.place_labels(), ["1", "2", "2"]);
     }

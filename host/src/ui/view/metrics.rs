@@ -8,7 +8,7 @@ use ratatui::widgets::Paragraph;
 use sconce_plugin_api::Phase;
 
 use super::{Palette, Picture, words};
-use crate::ui::state::{Row, State};
+use crate::ui::state::{Row, ViewState};
 
 /// Width of the epoch column, and minimum width of a metric column.
 const EPOCH: usize = 8;
@@ -45,18 +45,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
         });
         lines.push(line_of(&words::epochs(row.epoch), cells));
     }
-    let of_best = |text: &dyn Fn(&Column) -> Option<String>| -> Vec<Span<'static>> {
-        let cell = |column: &Column| {
+    let of_best = |text: &dyn Fn(&MetricColumn) -> Option<String>| -> Vec<Span<'static>> {
+        let cell = |column: &MetricColumn| {
             let text = text(column).unwrap_or_default();
             Span::raw(format!("{text:>width$} ", width = column.width - 1))
         };
         columns.iter().map(cell).collect()
     };
-    let best = |column: &Column| {
+    let best = |column: &MetricColumn| {
         let best = picture.state.best_of(column.phase, &column.name)?;
         Some(words::value(best.value))
     };
-    let at = |column: &Column| {
+    let at = |column: &MetricColumn| {
         let best = picture.state.best_of(column.phase, &column.name)?;
         let batches = picture.state.train_batches.max(1);
         let epoch = best.iteration as f64 / batches as f64;
@@ -68,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
 }
 
 /// The column of a phase's metric.
-struct Column {
+struct MetricColumn {
     phase: Phase,
     name: String,
     header: String,
@@ -76,8 +76,8 @@ struct Column {
 }
 
 /// As many columns as fit, the validation's first.
-fn columns(state: &State, width: usize) -> Vec<Column> {
-    let mut columns: Vec<Column> = Vec::new();
+fn columns(state: &ViewState, width: usize) -> Vec<MetricColumn> {
+    let mut columns: Vec<MetricColumn> = Vec::new();
     let mut used = EPOCH;
     for phase in [Phase::Val, Phase::Train] {
         // The newest row with values of a phase has all of its metrics.
@@ -93,7 +93,7 @@ fn columns(state: &State, width: usize) -> Vec<Column> {
                 return columns;
             }
             used += width_of;
-            columns.push(Column {
+            columns.push(MetricColumn {
                 phase,
                 name: name.clone(),
                 header: words::fitting(&header, width_of - 3),
@@ -104,7 +104,7 @@ fn columns(state: &State, width: usize) -> Vec<Column> {
     columns
 }
 
-fn header(columns: &[Column]) -> Line<'static> {
+fn header(columns: &[MetricColumn]) -> Line<'static> {
     let cells = columns.iter().map(|column| {
         Span::raw(format!(
             "{:>width$} ",

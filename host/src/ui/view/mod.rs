@@ -19,9 +19,9 @@ use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 
 use sconce_plugin_api::Phase;
 
-use super::keys::{Choice, Pane};
+use super::keys::{Pane, ViewChoices};
 use super::lines::Lines;
-use super::state::State;
+use super::state::ViewState;
 use crate::printable;
 use crate::run::Wish;
 
@@ -36,8 +36,8 @@ const LARGE: (u16, u16) = (100, 30);
 /// Everything needed for drawing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Picture<'a> {
-    pub(super) state: &'a State,
-    pub(super) choice: &'a Choice,
+    pub(super) state: &'a ViewState,
+    pub(super) choice: &'a ViewChoices,
     pub(super) lines: &'a Lines,
     /// Pending requests to the run.
     pub(super) waiting: &'a [Wish],

@@ -10,14 +10,14 @@ use crate::ui::state::tests::{at, in_the_third_epoch};
 /// Differences of the picture from the default.
 #[derive(Default)]
 struct Changed {
-    choice: Choice,
+    choice: ViewChoices,
     waiting: Vec<Wish>,
     log: Vec<String>,
     is_plain: bool,
 }
 
 /// Draws a screen of this size.
-fn screen(columns: u16, lines: u16, state: &State, changed: &Changed) -> Terminal<TestBackend> {
+fn screen(columns: u16, lines: u16, state: &ViewState, changed: &Changed) -> Terminal<TestBackend> {
     let mut log = Lines::default();
     for line in &changed.log {
         log.push(format!("{line}\n").as_bytes());
@@ -42,7 +42,7 @@ fn screen(columns: u16, lines: u16, state: &State, changed: &Changed) -> Termina
 }
 
 /// The lines of the screen, without trailing blanks.
-fn lines(columns: u16, lines: u16, state: &State, changed: &Changed) -> Vec<String> {
+fn lines(columns: u16, lines: u16, state: &ViewState, changed: &Changed) -> Vec<String> {
     let terminal = screen(columns, lines, state, changed);
     let buffer = terminal.backend().buffer();
     let width = usize::from(columns);
@@ -176,7 +176,7 @@ fn a_tiny_terminal_says_so() {
 
 #[test]
 fn a_run_that_has_not_begun_is_drawn_too() {
-    let mut state = State::default();
+    let mut state = ViewState::default();
     "digits".clone_into(&mut state.name);
     for (columns, height) in [(80, 24), (120, 40)] {
         let shown = lines(columns, height, &state, &Changed::default());
@@ -194,7 +194,7 @@ fn questions_wishes_pauses_and_help_are_shown() {
         &shown,
         &["End the training? The test runs, the weights are written.   y yes   n no"],
     );
-    changed.choice = Choice::default();
+    changed.choice = ViewChoices::default();
     changed.waiting = vec![Wish::Checkpoint, Wish::Validate];
     let shown = lines(120, 40, &state, &changed);
     expect(&shown, &["next: checkpoint, validation"]);

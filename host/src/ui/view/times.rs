@@ -68,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
 const EACH: usize = 15;
 
 /// A part of the training's time.
-struct Part {
+struct TimeSegment {
     name: String,
     seconds: f64,
     /// Mean time of one call of a hook.
@@ -76,7 +76,7 @@ struct Part {
 }
 
 /// The host's parts first, then the hooks, slowest first.
-fn parts(times: &Profile) -> Vec<Part> {
+fn parts(times: &Profile) -> Vec<TimeSegment> {
     let of_host = [
         ("data", times.data),
         ("forward", times.forward),
@@ -84,18 +84,18 @@ fn parts(times: &Profile) -> Vec<Part> {
         ("backward", times.backward),
         ("update", times.update),
     ];
-    let mut parts: Vec<Part> = of_host
+    let mut parts: Vec<TimeSegment> = of_host
         .into_iter()
-        .map(|(name, seconds)| Part {
+        .map(|(name, seconds)| TimeSegment {
             name: name.to_owned(),
             seconds,
             each: None,
         })
         .collect();
-    let mut hooks: Vec<Part> = times
+    let mut hooks: Vec<TimeSegment> = times
         .hooks
         .iter()
-        .map(|hook| Part {
+        .map(|hook| TimeSegment {
             name: format!("hook {}", hook.name),
             seconds: hook.seconds,
             each: (hook.calls > 0).then(|| hook.seconds / hook.calls as f64),
@@ -104,7 +104,7 @@ fn parts(times: &Profile) -> Vec<Part> {
     hooks.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     parts.extend(hooks);
     let known: f64 = parts.iter().map(|part| part.seconds).sum();
-    parts.push(Part {
+    parts.push(TimeSegment {
         name: "other".to_owned(),
         seconds: (times.total - known).max(0.0),
         each: None,

@@ -1,4 +1,4 @@
-//! The host's function tables, answered from a [`Stage`]: a hook uses them exactly as in a run.
+//! The host's function tables, answered from a [`FakeRun`]: a hook uses them exactly as in a run.
 
 mod plain;
 mod requests;
@@ -11,7 +11,7 @@ use std::ptr;
 
 use abi_stable::std_types::RString;
 
-use super::stage::Stage;
+use super::stage::FakeRun;
 use crate::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use crate::ext::{
     LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable, ScreenTable,
@@ -57,10 +57,10 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
 ///
 /// # Safety
 ///
-/// `context` must be null or come from [`Stage::context`] of a stage that is alive for `'a`.
-unsafe fn stage<'a>(context: *const c_void) -> Option<&'a Stage> {
+/// `context` must be null or come from [`FakeRun::context`] of a stage that is alive for `'a`.
+unsafe fn stage<'a>(context: *const c_void) -> Option<&'a FakeRun> {
     // SAFETY: the caller guarantees a null pointer or a stage that is alive for `'a`.
-    unsafe { context.cast::<Stage>().as_ref() }
+    unsafe { context.cast::<FakeRun>().as_ref() }
 }
 
 /// Writes an error message and returns the status.

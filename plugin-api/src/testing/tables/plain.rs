@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::super::seen::{Message, Metric};
+use super::super::seen::{Message, SeenMetric};
 use super::{refuse, stage};
 use crate::Phase;
 use crate::abi::{ErrorAbi, Status, TextAbi};
@@ -120,7 +120,7 @@ unsafe extern "C" fn publish(
             return refuse(error, Status::INVALID, &message);
         }
         if let Some(at) = stage.place.get() {
-            stage.seen.borrow_mut().metrics.push(Metric {
+            stage.seen.borrow_mut().metrics.push(SeenMetric {
                 at,
                 name: name.to_owned(),
                 value,

@@ -2,8 +2,8 @@
 
 use std::ffi::c_void;
 
-use super::super::seen::Asked;
-use super::super::stage::{Stage, Stop};
+use super::super::seen::SeenRequest;
+use super::super::stage::{FakeRun, FakeStop};
 use super::{refuse, stage};
 use crate::abi::{ErrorAbi, Status, TextAbi};
 use crate::ext::{self, Collection, Request, RequestsTable, check_ratio};
@@ -34,7 +34,7 @@ unsafe extern "C" fn request(
         };
         if let Some(at) = stage.place.get() {
             let refused = answer.as_ref().err().map(|(_, message)| message.clone());
-            stage.seen.borrow_mut().asked.push(Asked {
+            stage.seen.borrow_mut().asked.push(SeenRequest {
                 at,
                 request,
                 number,
@@ -49,7 +49,7 @@ unsafe extern "C" fn request(
     }
 }
 
-fn ask(stage: &Stage, asked: ext::Asked) -> Result<(), String> {
+fn ask(stage: &FakeRun, asked: ext::Asked) -> Result<(), String> {
     use ext::Asked as A;
     match asked {
         A::Stop {
@@ -58,9 +58,9 @@ fn ask(stage: &Stage, asked: ext::Asked) -> Result<(), String> {
         } => {
             let mut stop = stage.stop.borrow_mut();
             // The first request's reason is kept, unless a later stop is more urgent.
-            let replaces = |known: &Stop| known.after_epoch && !after_epoch;
+            let replaces = |known: &FakeStop| known.after_epoch && !after_epoch;
             if stop.as_ref().is_none_or(replaces) {
-                *stop = Some(Stop {
+                *stop = Some(FakeStop {
                     reason,
                     after_epoch,
                 });
@@ -98,9 +98,9 @@ fn ask(stage: &Stage, asked: ext::Asked) -> Result<(), String> {
 
 /// Changes the group of this name, or all groups if no name is given.
 fn for_groups(
-    stage: &Stage,
+    stage: &FakeRun,
     name: Option<&str>,
-    change: impl Fn(&mut super::super::stage::Group),
+    change: impl Fn(&mut super::super::stage::FakeGroup),
 ) -> Result<(), String> {
     let mut groups = stage.groups.borrow_mut();
     let Some(name) = name else {

@@ -5,8 +5,8 @@ use std::ffi::c_void;
 
 use super::super::fake::Fake;
 use super::super::seen::Published;
-use super::super::stage::Stage;
-use super::super::values::{Entry, Value, Values};
+use super::super::stage::FakeRun;
+use super::super::values::{FakeValue, FakeValueEntry, FakeValues};
 use super::{refuse, stage};
 use crate::Point;
 use crate::abi::{ErrorAbi, Status, TextAbi};
@@ -20,7 +20,7 @@ pub(super) static TABLE: ValuesTable = ValuesTable {
     remove,
 };
 
-fn values_of(stage: &Stage, keep: Keep) -> &RefCell<Values> {
+fn values_of(stage: &FakeRun, keep: Keep) -> &RefCell<FakeValues> {
     if keep == Keep::Checkpoint {
         &stage.entries
     } else {
@@ -30,10 +30,10 @@ fn values_of(stage: &Stage, keep: Keep) -> &RefCell<Values> {
 
 /// Publishes an entry; the error is the status and the message.
 fn publish(
-    stage: &Stage,
+    stage: &FakeRun,
     keep: u32,
     name: Option<&str>,
-    value: Result<Value, String>,
+    value: Result<FakeValue, String>,
 ) -> Result<(), (Status, String)> {
     let invalid = |message: String| (Status::INVALID, message);
     let unknown = || {
@@ -59,16 +59,16 @@ fn publish(
             keep,
             name: name.to_owned(),
             json: match &value {
-                Value::Json(text) => serde_json::from_str(text).ok(),
-                Value::Tensor(_) => None,
+                FakeValue::Json(text) => serde_json::from_str(text).ok(),
+                FakeValue::Tensor(_) => None,
             },
             tensor: match &value {
-                Value::Tensor(tensor) => Some((tensor.shape(), tensor.floats())),
-                Value::Json(_) => None,
+                FakeValue::Tensor(tensor) => Some((tensor.shape(), tensor.floats())),
+                FakeValue::Json(_) => None,
             },
         });
     }
-    values_of(stage, keep).borrow_mut().set(Entry {
+    values_of(stage, keep).borrow_mut().set(FakeValueEntry {
         name: name.into(),
         keep,
         is_own: true,
@@ -91,7 +91,7 @@ unsafe extern "C" fn set(
         };
         let text = json.read().unwrap_or_default();
         let value = serde_json::from_str::<serde::de::IgnoredAny>(text)
-            .map(|_| Value::Json(text.into()))
+            .map(|_| FakeValue::Json(text.into()))
             .map_err(|error| format!("the value is not valid JSON: {error}"));
         match publish(stage, keep, name.read(), value) {
             Ok(()) => Status::OK.0,
@@ -114,7 +114,7 @@ unsafe extern "C" fn set_tensor(
         };
         let copy = match Tensor::borrowed(*tensor) {
             Ok(tensor) => Fake::copy_of(name.read().unwrap_or_default(), &tensor)
-                .map(Value::Tensor)
+                .map(FakeValue::Tensor)
                 .ok_or_else(|| "its elements are of an unknown type".to_owned()),
             Err(error) => Err(error.to_string()),
         };

@@ -210,7 +210,7 @@ impl Collected {
             .chars()
             .map(|c| c.to_digit(16).map(|digit| digit as u8))
             .collect();
-        let digits = digits.ok_or_else(|| Error::new("the state's elements can't be read"))?;
+        let digits = digits.ok_or_else(|| HookError::new("the state's elements can't be read"))?;
         if digits.len() % 2 != 0 {
             bail!("the state's elements are cut off");
         }
@@ -220,7 +220,7 @@ impl Collected {
             .collect();
         let mut elements = (Elements::all().into_iter())
             .find(|elements| elements.dtype().name() == saved.dtype)
-            .ok_or_else(|| Error::new("the state's elements are of an unknown type"))?;
+            .ok_or_else(|| HookError::new("the state's elements are of an unknown type"))?;
         let row = saved
             .shape
             .iter()

@@ -2,11 +2,11 @@
 
 use half::f16;
 
-use super::super::array::{Array, Elements};
+use super::super::array::{Array, ArrayElements};
 use super::*;
 
-fn read(bytes: &[u8]) -> Result<Array, crate::Error> {
-    let place = Place::new();
+fn read(bytes: &[u8]) -> Result<Array, crate::DataError> {
+    let place = ArrayDirectory::new();
     place.write("array.npy", bytes);
     super::super::npy::read(&place.path("array.npy"))
 }
@@ -17,8 +17,8 @@ fn error(bytes: &[u8]) -> String {
 
 #[test]
 fn every_type_is_read_in_both_orders_of_bytes() {
-    let floats = |numbers: &[f32]| Elements::Floats(numbers.to_vec());
-    let whole = |numbers: &[i64]| Elements::Integers(numbers.to_vec());
+    let floats = |numbers: &[f32]| ArrayElements::Floats(numbers.to_vec());
+    let whole = |numbers: &[i64]| ArrayElements::Integers(numbers.to_vec());
     let halves: Vec<u8> = [1.5, -2.0]
         .iter()
         .flat_map(|&x| f16::from_f32(x).to_le_bytes())
@@ -85,7 +85,7 @@ fn every_version_and_order_is_read() {
             assert_eq!(array.shape, [2, 3, 4]);
             assert_eq!(
                 array.elements,
-                Elements::Floats(expected.clone()),
+                ArrayElements::Floats(expected.clone()),
                 "{order}"
             );
         }

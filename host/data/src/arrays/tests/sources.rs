@@ -6,8 +6,8 @@ use super::*;
 use crate::Targets;
 
 /// Six samples of two columns with the classes 0, 0, 0, 0, 1, 1.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> ArrayDirectory {
+    let place = ArrayDirectory::new();
     let inputs: Vec<f32> = (0..12_u8).map(f32::from).collect();
     place.write("x.npy", &npy("<f4", "(6, 2)", &f32s(&inputs)));
     place.write("y.npy", &npy("<i8", "(6,)", &i64s(&[0, 0, 0, 0, 1, 1])));
@@ -188,7 +188,7 @@ fn arrays_that_do_not_fit_are_told() {
 
 #[test]
 fn safetensors_are_arrays_too() {
-    let place = Place::new();
+    let place = ArrayDirectory::new();
     let tensor = |numbers: &[f32], shape: &[usize]| {
         Tensor::from_slice(numbers, shape, &Device::Cpu).expect("a tensor")
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::csv::Error;
+use crate::csv::CsvError;
 
 fn record(fields: &[(&str, &str)]) -> BTreeMap<String, String> {
     let owned = |&(name, text): &(&str, &str)| (name.to_owned(), text.to_owned());
@@ -12,7 +12,7 @@ fn record(fields: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// Training rows with 1 and 3, and a validation file with 100.
 fn scaled(keys: &Value) -> CsvData {
-    let place = Place::new("a,c,y\n1,p,0\n3,q,1\n,q,1\n");
+    let place = TableDirectory::new("a,c,y\n1,p,0\n3,q,1\n,q,1\n");
     place.write("own", b"a,c,y\n100,r,0\n,,1\n");
     let mut all = json!({"val": {"file": "own"}});
     for (key, value) in keys.as_object().into_iter().flatten() {
@@ -35,7 +35,7 @@ fn numbers_are_standardised_by_the_training_rows_alone() {
 #[test]
 fn parts_of_one_file_are_standardised_by_the_training_part_alone() {
     let rows: Vec<String> = (0..30).map(|i| format!("{},{i}\n", i * i)).collect();
-    let place = Place::new(&format!("a,y\n{}", rows.concat()));
+    let place = TableDirectory::new(&format!("a,y\n{}", rows.concat()));
     let data = place
         .read(&json!({"val": {"fraction": 0.5}}))
         .expect("it is right");
@@ -56,7 +56,7 @@ fn parts_of_one_file_are_standardised_by_the_training_part_alone() {
 
 #[test]
 fn what_is_missing_becomes_what_is_most_frequent() {
-    let place = Place::new("a,c,y\n5,p,0\n5,q,1\n1,q,1\n,,0\n");
+    let place = TableDirectory::new("a,c,y\n5,p,0\n5,q,1\n1,q,1\n,,0\n");
     let keys = json!({"on_missing": "most-frequent", "standardise": false});
     let data = place.read(&keys).expect("it is right");
     let expected = [
@@ -70,7 +70,7 @@ fn what_is_missing_becomes_what_is_most_frequent() {
 
 #[test]
 fn a_missing_category_is_one_of_its_own() {
-    let place = Place::new("c,y\np,0\n?,1\nq,1\n");
+    let place = TableDirectory::new("c,y\np,0\n?,1\nq,1\n");
     let data = place.read(&json!({})).expect("it is right");
     let names = data.encoder.input_names();
     assert_eq!(names, ["c=p", "c=q", "c is missing"]);
@@ -80,7 +80,7 @@ fn a_missing_category_is_one_of_its_own() {
 
 #[test]
 fn rows_with_something_missing_can_be_left_out() {
-    let place = Place::new("a,c,y\n1,p,0\n,q,1\n2,,1\n4,q,\n5,p,2\n");
+    let place = TableDirectory::new("a,c,y\n1,p,0\n,q,1\n2,,1\n4,q,\n5,p,2\n");
     let keys = json!({"on_missing": "drop", "standardise": false});
     let data = place.read(&keys).expect("it is right");
     assert_eq!(inputs(&data.splits.train), [[1.0, 1.0], [5.0, 1.0]]);
@@ -95,7 +95,7 @@ fn rows_with_something_missing_can_be_left_out() {
 
 #[test]
 fn numbers_that_are_all_the_same_become_zeros() {
-    let place = Place::new("a,b,y\n0.1,1,0\n0.1,2,1\n0.1,3,1\n");
+    let place = TableDirectory::new("a,b,y\n0.1,1,0\n0.1,2,1\n0.1,3,1\n");
     let data = place.read(&json!({})).expect("it is right");
     for row in inputs(&data.splits.train) {
         assert!(row[0].abs() < 1e-6, "{row:?}");
@@ -125,14 +125,14 @@ fn an_encoder_does_with_records_what_the_loader_does() {
 
 #[test]
 fn an_encoder_of_complete_rows_takes_no_others() {
-    let place = Place::new("a,c,y\n1,p,0\n3,q,1\n");
+    let place = TableDirectory::new("a,c,y\n1,p,0\n3,q,1\n");
     let data = place
         .read(&json!({"on_missing": "error"}))
         .expect("it is right");
     for fields in [[("a", ""), ("c", "p")], [("a", "1"), ("c", "?")]] {
         let refused = data.encoder.encode(&record(&fields));
         assert!(
-            matches!(refused, Err(Error::RecordMissing { .. })),
+            matches!(refused, Err(CsvError::RecordMissing { .. })),
             "{refused:?}"
         );
     }

@@ -35,12 +35,12 @@ fn wrong_files_are_told() {
             ["`data.delimiter`", "no quote"],
         ),
     ] {
-        let text = Place::new(table).error(&keys);
+        let text = TableDirectory::new(table).error(&keys);
         for word in words {
             assert!(text.contains(word), "{keys}: {text}");
         }
     }
-    let place = Place::new("");
+    let place = TableDirectory::new("");
     place.write("table", b"a,y\n1,0\n\xff\xfe,1\n");
     let text = place.error(&json!({}));
     assert!(
@@ -54,7 +54,7 @@ fn wrong_files_are_told() {
 
 #[test]
 fn wrong_names_are_told_with_the_nearest() {
-    let place = Place::new("length,width,y\n1,2,0\n3,4,1\n");
+    let place = TableDirectory::new("length,width,y\n1,2,0\n3,4,1\n");
     for (keys, words) in [
         (
             json!({"target": "lenght"}),
@@ -187,12 +187,12 @@ fn wrong_fields_are_told_with_their_places() {
             "`data.val` must have exactly one of",
         ),
     ] {
-        let text = Place::new(table).error(&keys);
+        let text = TableDirectory::new(table).error(&keys);
         assert!(text.contains(words), "{keys}: {text}");
     }
-    let listed = Place::new(&names).read(&json!({"categorical": ["a"]}));
+    let listed = TableDirectory::new(&names).read(&json!({"categorical": ["a"]}));
     assert_eq!(listed.expect("it was asked for").encoder.width(), 120);
-    let listed = Place::new(&typo).read(&json!({"missing": ["1O"]}));
+    let listed = TableDirectory::new(&typo).read(&json!({"missing": ["1O"]}));
     assert_eq!(
         listed.expect("it means missing").report.inputs[0].missing,
         1
@@ -201,7 +201,7 @@ fn wrong_fields_are_told_with_their_places() {
 
 #[test]
 fn wrong_files_of_a_phase_are_told() {
-    let place = Place::new("a,y\n1,cat\n2,dog\n");
+    let place = TableDirectory::new("a,y\n1,cat\n2,dog\n");
     for (own, words) in [
         ("a,y\n1,cow\n", "line 2 of"),
         (
@@ -247,14 +247,16 @@ fn quotes_that_do_not_match_are_told_with_their_lines() {
         ),
         ("a,y\n1,\"\"\"\n".to_owned(), "field 2 is never closed"),
     ] {
-        let place = Place::new(&table);
+        let place = TableDirectory::new(&table);
         let words = words.replace("TABLE", &place.path("table").display().to_string());
         let text = place.error(&json!({}));
         assert!(text.contains(&words), "{words}: {text}");
     }
     // Matching quotes: around delimiters, line ends and quotes, and in the middle of a text.
     let right = "a,y\n1,\"c,\"\"a\"\"\nt\" \n2,6\" nail\r\n3,\"\"\"\"\r4,x";
-    let data = Place::new(right).read(&json!({})).expect("it is right");
+    let data = TableDirectory::new(right)
+        .read(&json!({}))
+        .expect("it is right");
     let names = data.splits.train.class_names().to_vec();
     assert_eq!(names, ["\"", "6\" nail", "c,\"a\"\nt", "x"]);
 }
@@ -282,31 +284,31 @@ fn a_value_that_is_no_number_makes_no_categories_of_numbers() {
                 "data.target_kind",
             ),
         ] {
-            let text = Place::new(&table).error(&json!({}));
+            let text = TableDirectory::new(&table).error(&json!({}));
             assert!(text.contains("line 5 of"), "{odd}: {text}");
             assert!(text.contains(reason) && text.contains(key), "{odd}: {text}");
         }
     }
     // Decimal commas throughout.
-    let text = Place::new("a;y\n1,5;p\n2,5;q\n").error(&json!({"delimiter": ";"}));
+    let text = TableDirectory::new("a;y\n1,5;p\n2,5;q\n").error(&json!({"delimiter": ";"}));
     assert!(
         text.contains("line 2 of") && text.contains("`1,5`"),
         "{text}"
     );
     // The manifest takes precedence over the contents of a column.
     let table = "a,y\n1,3\n2,3\n1,x\n";
-    let data = Place::new(table).read(&json!({"target_kind": "classes"}));
+    let data = TableDirectory::new(table).read(&json!({"target_kind": "classes"}));
     assert_eq!(
         data.expect("classes").splits.train.class_names(),
         ["3", "x"]
     );
-    let data = Place::new("a,y\n1,3\n2,3\nx,3\n").read(&json!({"categorical": ["a"]}));
+    let data = TableDirectory::new("a,y\n1,3\n2,3\nx,3\n").read(&json!({"categorical": ["a"]}));
     assert_eq!(data.expect("categories").encoder.width(), 3);
 }
 
 #[test]
 fn bytes_that_no_table_has_are_told_with_their_places() {
-    let place = Place::new("");
+    let place = TableDirectory::new("");
     for (bytes, words) in [
         (&b"a,y\n1,0\n2\0,1\n"[..], "line 3 of"),
         (b"a,y\n1,0\n2\0,1\n", "the column `a` has a NUL byte"),
@@ -327,7 +329,7 @@ fn bytes_that_no_table_has_are_told_with_their_places() {
 fn a_target_of_a_few_whole_numbers_may_be_meant_as_classes() {
     let rows: Vec<String> = (0..20).map(|i| format!("{i},{}\n", i % 3)).collect();
     let rows = rows.concat();
-    let place = Place::new(&format!("a,y\n{rows}"));
+    let place = TableDirectory::new(&format!("a,y\n{rows}"));
     for (keys, hints) in [
         (json!({}), true),
         (json!({"target_kind": "numbers"}), false),

@@ -16,7 +16,9 @@ fn plain() -> Value {
 
 #[test]
 fn numbers_stay_numbers_and_categories_become_ones() {
-    let data = Place::new(TABLE).read(&plain()).expect("it is right");
+    let data = TableDirectory::new(TABLE)
+        .read(&plain())
+        .expect("it is right");
     let train = &data.splits.train;
     assert_eq!(
         (train.sample_shape(), train.inputs()),
@@ -45,7 +47,7 @@ fn other_forms_of_a_table_are_the_same() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(TABLE.as_bytes()).expect("packed");
     let packed = encoder.finish().expect("packed");
-    let place = Place::new(TABLE);
+    let place = TableDirectory::new(TABLE);
     let expected = inputs(&place.read(&plain()).expect("it is right").splits.train);
     for (bytes, delimiter) in [
         (with_tabs.as_bytes(), "\t"),
@@ -64,21 +66,21 @@ fn other_forms_of_a_table_are_the_same() {
 
 #[test]
 fn columns_without_names_are_called_by_their_places() {
-    let place = Place::new("1,2,5\n3,4,6\n");
+    let place = TableDirectory::new("1,2,5\n3,4,6\n");
     let keys = json!({"header": false, "target": "column3", "standardise": false});
     let data = place.read(&keys).expect("it is right");
     assert_eq!(data.encoder.input_names(), ["column1", "column2"]);
     assert_eq!(inputs(&data.splits.train), [[1.0, 2.0], [3.0, 4.0]]);
     assert_eq!(numbers(&data.splits.train), [[5.0], [6.0]]);
     // A header may leave a name empty, as for the index column that other tools write first.
-    let place = Place::new(",y\n1,2\n3,4\n");
+    let place = TableDirectory::new(",y\n1,2\n3,4\n");
     let data = place.read(&plain()).expect("it is right");
     assert_eq!(data.encoder.input_names(), ["column1"]);
 }
 
 #[test]
 fn columns_are_chosen_and_ordered() {
-    let place = Place::new("id,a,b,c,y\n7,1,2,3,0.5\n8,4,5,6,0.25\n");
+    let place = TableDirectory::new("id,a,b,c,y\n7,1,2,3,0.5\n8,4,5,6,0.25\n");
     for (keys, names) in [
         (json!({}), &["id", "a", "b", "c"][..]),
         (json!({"ignore": ["id", "b"]}), &["a", "c"]),
@@ -95,7 +97,7 @@ fn columns_are_chosen_and_ordered() {
 
 #[test]
 fn targets_are_what_they_look_like_unless_told_otherwise() {
-    let place = Place::new("a,y,z\n1,10,0.5\n2,9,1.5\n3,10,2.5\n");
+    let place = TableDirectory::new("a,y,z\n1,10,0.5\n2,9,1.5\n3,10,2.5\n");
     let train = |keys: Value| place.read(&keys).expect("it is right").splits.train;
     let one = train(json!({}));
     assert_eq!(one.targets(), &Targets::Numbers(vec!["y".to_owned()]));
@@ -113,7 +115,7 @@ fn targets_are_what_they_look_like_unless_told_otherwise() {
 
 #[test]
 fn rows_without_a_target_are_left_out_and_counted() {
-    let place = Place::new("a,y\n1,cat\n2,\n3,NA\n4,dog\n");
+    let place = TableDirectory::new("a,y\n1,cat\n2,\n3,NA\n4,dog\n");
     let data = place.read(&plain()).expect("it is right");
     assert_eq!(inputs(&data.splits.train), [[1.0], [4.0]]);
     assert_eq!((data.report.rows, data.report.without_target), (4, 2));
@@ -130,7 +132,7 @@ fn rows_without_a_target_are_left_out_and_counted() {
 
 #[test]
 fn a_report_says_what_each_column_is() {
-    let place = Place::new("a,colour,y\n1,red,cat\n2,,dog\n6,red,cat\n");
+    let place = TableDirectory::new("a,colour,y\n1,red,cat\n2,,dog\n6,red,cat\n");
     let report = place.read(&plain()).expect("it is right").report;
     let text = report.to_string();
     let lines: Vec<&str> = text.lines().skip(1).collect();
@@ -151,7 +153,7 @@ fn a_report_says_what_each_column_is() {
         .map(|i| format!("c{i},{i}\n"))
         .collect::<Vec<_>>()
         .concat();
-    let report = Place::new(&format!("b,y\n{rows}"))
+    let report = TableDirectory::new(&format!("b,y\n{rows}"))
         .read(&plain())
         .expect("right")
         .report;
@@ -167,7 +169,7 @@ fn parts_are_split_by_the_seed_and_by_classes() {
         .map(|i| format!("{i},{}\n", if i % 4 == 0 { "rare" } else { "common" }))
         .collect::<Vec<_>>()
         .concat();
-    let place = Place::new(&format!("a,y\n{rows}"));
+    let place = TableDirectory::new(&format!("a,y\n{rows}"));
     let keys = json!({
         "val": {"count": 8}, "test": {"fraction": 0.1}, "stratified": true, "standardise": false,
     });
@@ -186,7 +188,7 @@ fn parts_are_split_by_the_seed_and_by_classes() {
 
 #[test]
 fn a_phase_may_have_a_file_of_its_own_in_another_order() {
-    let place = Place::new(TABLE);
+    let place = TableDirectory::new(TABLE);
     place.write("own", b"y,colour,a\ndog,red,10\nbird,violet,20\n");
     let keys = json!({"standardise": false, "val": {"file": "own"}});
     let val = place
@@ -201,7 +203,7 @@ fn a_phase_may_have_a_file_of_its_own_in_another_order() {
 
 #[test]
 fn predictions_need_no_targets() {
-    let place = Place::new(TABLE);
+    let place = TableDirectory::new(TABLE);
     place.write("new", b"colour,a\nblue,7\nred,\n");
     let data = place.read(&plain()).expect("it is right");
     let new = data

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::images::{Assembly, CropConfig, Images, NormaliseConfig, NormaliseRule, Own};
+use crate::images::{Assembly, CropConfig, Images, NormaliseConfig, NormaliseRule, OwnImages};
 use crate::split::{Part, Parts};
 use crate::{Dataset, Splits};
 
@@ -95,10 +95,10 @@ fn a_flip_stays_when_a_crop_is_added() {
 }
 
 /// Six images of 3 × 4 × 5 without equal neighbouring pixels, four of them for training.
-fn splits(config: &AugmentConfig, seed: u64) -> Result<Splits, crate::Error> {
+fn splits(config: &AugmentConfig, seed: u64) -> Result<Splits, crate::DataError> {
     let pixels = (0..360_usize).map(|pixel| (pixel * 7 % 251 + 1) as u8);
     let images = Images::new(pixels.collect(), [3, 4, 5], vec![0, 1, 0, 1, 0, 1]);
-    let own = Own {
+    let own = OwnImages {
         images: images.clone(),
         file: "own".into(),
     };

@@ -6,12 +6,12 @@ use super::Direct;
 use super::squares::spread;
 use crate::conv::Conv;
 use crate::conv::after::mask;
-use crate::kernels::region::{self, PIECES, Shared};
+use crate::kernels::region::{self, PIECES, SharedSlice};
 use crate::kernels::{
-    Depth, Fresh, Left, PANEL, Right, Target, add_rows, multiply_tiles, transpose, transpose_fresh,
-    zeros,
+    Depth, Fresh, LeftMatrix, PANEL, Right, TargetMatrix, add_rows, multiply_tiles, transpose,
+    transpose_fresh, zeros,
 };
-use crate::unfold::Sizes;
+use crate::unfold::UnfoldSizes;
 
 /// Minimum average number of images in a partition of a batch.
 const LEAST: usize = 4;
@@ -101,7 +101,10 @@ impl Direct {
             }
         };
         let mut sums = Fresh::new(shares * size);
-        let (x_places, sum_places) = (Shared::new(x_slopes.places()), Shared::new(sums.places()));
+        let (x_places, sum_places) = (
+            SharedSlice::new(x_slopes.places()),
+            SharedSlice::new(sums.places()),
+        );
         let room = || RoomBack {
             image: Vec::new(),
             gradient: Gradient::new(self),
@@ -154,7 +157,7 @@ impl Direct {
 
     /// Adds one image's gradient of the weight: for each row of the kernel, of the elements it sees and each output.
     fn add_weight_slopes(&self, image: &[f32], g: &[f32], sums: &mut [f32]) {
-        let Sizes { rows, columns, .. } = self.conv.image;
+        let UnfoldSizes { rows, columns, .. } = self.conv.image;
         let (outputs, stretch, steps) = (self.outputs, self.stretch(), self.steps());
         let right = Right {
             numbers: g,
@@ -173,12 +176,12 @@ impl Direct {
                 ..right
             };
             for (i, sums) in sums.chunks_exact_mut(stretch * outputs).enumerate() {
-                let left = Left {
+                let left = LeftMatrix {
                     numbers: &image[first * steps.down + i * steps.kernel..],
                     row: 1,
                     steps: (steps.down, steps.across),
                 };
-                let mut target = Target::adding(sums, stretch, outputs);
+                let mut target = TargetMatrix::adding(sums, stretch, outputs);
                 multiply_tiles(&mut target, depth, left, right);
             }
         }
@@ -193,7 +196,7 @@ impl Direct {
         room: &mut Vec<f32>,
         slopes: &mut [MaybeUninit<f32>],
     ) {
-        let Sizes {
+        let UnfoldSizes {
             height,
             width,
             rows,
@@ -215,14 +218,15 @@ impl Direct {
                 steps: (0, PANEL),
             };
             for row in 0..rows {
-                let left = Left {
+                let left = LeftMatrix {
                     numbers: &g[row * columns * outputs..],
                     row: outputs,
                     steps: (0, 1),
                 };
                 let start = row * steps.down + i * steps.kernel + j * channels;
                 let places = &mut room[start..];
-                let mut target = Target::adding_with_step(places, columns, channels, steps.across);
+                let mut target =
+                    TargetMatrix::adding_with_step(places, columns, channels, steps.across);
                 multiply_tiles(&mut target, Depth::new(outputs), left, right);
             }
         }

@@ -5,16 +5,18 @@ use std::mem::MaybeUninit;
 use super::Direct;
 use super::squares::largest;
 use crate::conv::Conv;
-use crate::kernels::region::{self, Shared};
-use crate::kernels::{Depth, Fresh, Left, PANEL, Right, Target, multiply_tiles, transpose_fresh};
-use crate::unfold::Sizes;
+use crate::kernels::region::{self, SharedSlice};
+use crate::kernels::{
+    Depth, Fresh, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, transpose_fresh,
+};
+use crate::unfold::UnfoldSizes;
 
 /// Bytes of a panel up to which it is processed at once: half of a core's L1 cache. Beyond, each row of the kernel is a
 /// multiplication of its own, added to the ones before.
 const NEAR: usize = 24 << 10;
 
 /// A thread's scratch memory: an image with channels last, its outputs (windows, outputs), and the pooled ones.
-struct Room {
+struct ConvScratch {
     image: Vec<f32>,
     whole: Fresh<f32>,
     most: Vec<f32>,
@@ -35,14 +37,15 @@ impl Direct {
         let mut y = Fresh::new(batch * groups * outputs * kept);
         let pooled = if self.after.pool { outputs * kept } else { 0 };
         let mut squares = vec![0; batch * groups * pooled];
-        let (places, square_places) = (Shared::new(y.places()), Shared::new(&mut squares));
-        let room = || Room {
+        let (places, square_places) =
+            (SharedSlice::new(y.places()), SharedSlice::new(&mut squares));
+        let room = || ConvScratch {
             image: Vec::new(),
             whole: Fresh::new(windows * outputs),
             most: vec![0.0; pooled],
         };
         region::share_out(self.conv.parts(), batch * groups, room, |room, index| {
-            let Room { image, whole, most } = room;
+            let ConvScratch { image, whole, most } = room;
             let group = index % groups;
             let size = self.conv.input_size();
             let image = self.channels_last(&x[index * size..(index + 1) * size], image);
@@ -84,7 +87,7 @@ impl Direct {
         bias: Option<&[f32]>,
         y: &mut [MaybeUninit<f32>],
     ) {
-        let Sizes {
+        let UnfoldSizes {
             rows,
             columns,
             window,
@@ -111,13 +114,14 @@ impl Direct {
                     steps: (stretch * PANEL, PANEL),
                 };
                 for row in 0..rows {
-                    let left = Left {
+                    let left = LeftMatrix {
                         numbers: &image[row * steps.down + i * steps.kernel..],
                         row: steps.across,
                         steps: (steps.kernel, 1),
                     };
                     let places = &mut y[row * columns * outputs + first..];
-                    let target = Target::fresh_with_steps(places, columns, count, (outputs, 1));
+                    let target =
+                        TargetMatrix::fresh_with_steps(places, columns, count, (outputs, 1));
                     let mut target = if i == 0 {
                         target.with_row(bias.map(|bias| &bias[first..first + count]))
                     } else {

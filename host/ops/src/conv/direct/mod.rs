@@ -13,7 +13,7 @@ mod weights;
 use super::after::After;
 use super::sizes::Conv;
 use crate::kernels::{PANEL, has_tiles, transpose};
-use crate::unfold::Sizes;
+use crate::unfold::UnfoldSizes;
 
 /// A convolution without a matrix of windows.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ impl Direct {
     ///
     /// They pay where outputs fill registers and the windows of a row fill tiles.
     pub(super) fn of(conv: &Conv, after: After) -> Option<Direct> {
-        let Sizes {
+        let UnfoldSizes {
             height,
             width,
             columns,
@@ -85,7 +85,7 @@ impl Direct {
     ///
     /// `room` is zero in the padding, and stays so.
     fn channels_last<'a>(&self, x: &'a [f32], room: &'a mut Vec<f32>) -> &'a [f32] {
-        let Sizes {
+        let UnfoldSizes {
             channels,
             height,
             width,
@@ -105,7 +105,7 @@ impl Direct {
 
     /// Calls `at(index in an image, index with padding, count)` for elements contiguous in both: rows, or all.
     fn each_stretch(&self, mut at: impl FnMut(usize, usize, usize)) {
-        let Sizes {
+        let UnfoldSizes {
             height,
             width,
             window,

@@ -1,7 +1,7 @@
 //! Packing of the weight for tiled multiplication, and unpacking of its gradient.
 
 use super::Direct;
-use crate::kernels::region::{self, Shared};
+use crate::kernels::region::{self, SharedSlice};
 use crate::kernels::{Fresh, PANEL, add_rows, transpose_at, zeros};
 
 impl Direct {
@@ -15,7 +15,7 @@ impl Direct {
         let panels = outputs.div_ceil(PANEL);
         let size = channels * down * across;
         let mut packed = Fresh::new(self.conv.groups * panels * size * PANEL);
-        let places = Shared::new(packed.places());
+        let places = SharedSlice::new(packed.places());
         each_piece(self.conv.groups * panels, size * PANEL, |index| {
             let (group, panel) = (index / panels, index % panels);
             let range = index * size * PANEL..(index + 1) * size * PANEL;
@@ -57,7 +57,7 @@ impl Direct {
         let places_of_kernel = down * across;
         let size = places_of_kernel * panels * outputs * PANEL;
         let mut packed = Fresh::new(self.conv.groups * size);
-        let places = Shared::new(packed.places());
+        let places = SharedSlice::new(packed.places());
         let each = outputs * PANEL;
         each_piece(
             self.conv.groups * places_of_kernel * panels,
@@ -97,7 +97,7 @@ impl Direct {
         let (outputs, channels) = (self.outputs, self.channels());
         let (kernel, all) = (down * across, channels * down * across);
         let mut weight = Fresh::new(self.conv.groups * outputs * all);
-        let places = Shared::new(weight.places());
+        let places = SharedSlice::new(weight.places());
         each_piece(self.conv.groups * channels, kernel * outputs, |index| {
             let (group, channel) = (index / channels, index % channels);
             let mut totals = vec![0.0; kernel * outputs];

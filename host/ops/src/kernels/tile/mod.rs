@@ -12,9 +12,9 @@ mod transpose;
 
 pub(crate) use transpose::{transpose, transpose_at, transpose_fresh};
 
-use super::Target;
+use super::TargetMatrix;
 #[cfg(target_arch = "x86_64")]
-use super::{Level, level};
+use super::{InstructionLevel, level};
 
 /// Number of columns of a panel.
 pub(crate) const PANEL: usize = 32;
@@ -23,7 +23,7 @@ pub(crate) const PANEL: usize = 32;
 pub(crate) fn has_tiles() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        level() > Level::Baseline
+        level() > InstructionLevel::Baseline
     }
     #[cfg(not(target_arch = "x86_64"))]
     false
@@ -53,7 +53,7 @@ impl Depth {
 
 /// The left matrix: (rows, depth).
 #[derive(Clone, Copy)]
-pub(crate) struct Left<'a> {
+pub(crate) struct LeftMatrix<'a> {
     pub(crate) numbers: &'a [f32],
     /// Stride from row to row.
     pub(crate) row: usize,
@@ -73,9 +73,9 @@ pub(crate) struct Right<'a> {
 
 /// left · right into a row-major target; panics unless [`has_tiles`].
 pub(crate) fn multiply_tiles(
-    target: &mut Target<'_, f32>,
+    target: &mut TargetMatrix<'_, f32>,
     depth: Depth,
-    left: Left<'_>,
+    left: LeftMatrix<'_>,
     right: Right<'_>,
 ) {
     let (rows, columns) = (target.rows, target.columns);
@@ -100,7 +100,7 @@ pub(crate) fn multiply_tiles(
         let inner = step.min(depth.inner - first);
         let product = Product {
             depth: Depth { inner, ..depth },
-            left: Left {
+            left: LeftMatrix {
                 numbers: &left.numbers[first * left.steps.1..],
                 ..left
             },
@@ -124,9 +124,9 @@ const NEAR: usize = 256;
 )]
 struct Product<'a, 'b> {
     depth: Depth,
-    left: Left<'a>,
+    left: LeftMatrix<'a>,
     right: Right<'a>,
-    target: &'a Target<'b, f32>,
+    target: &'a TargetMatrix<'b, f32>,
     /// Whether the product is added to the elements already in the target.
     adds: bool,
 }
@@ -139,7 +139,7 @@ impl Product<'_, '_> {
         match level() {
             // SAFETY: `level` gives this only where the processor has AVX-512, and `multiply_tiles` has checked that
             // all reads and writes lie in their memory.
-            Level::Avx512 => unsafe { self.avx512() },
+            InstructionLevel::Avx512 => unsafe { self.avx512() },
             // SAFETY: `has_tiles` holds only where the processor has AVX2 and FMA, and `multiply_tiles` has checked
             // that all reads and writes lie in their memory.
             _ if has_tiles() => unsafe { self.avx2() },

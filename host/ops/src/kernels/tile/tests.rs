@@ -38,7 +38,7 @@ fn products_of_all_sizes_are_the_slow_ones() {
             sum
         };
         let matrices = (
-            Left {
+            LeftMatrix {
                 numbers: &left,
                 row: 1,
                 steps: (outer_step, step),
@@ -54,7 +54,7 @@ fn products_of_all_sizes_are_the_slow_ones() {
         let row_step = columns + 2;
         let mut y = numbers(rows * row_step, 4);
         let before = y.clone();
-        let mut target = Target::adding_with_step(&mut y, rows, columns, row_step);
+        let mut target = TargetMatrix::adding_with_step(&mut y, rows, columns, row_step);
         multiply_tiles(&mut target, depth, matrices.0, matrices.1);
         for (index, (y, before)) in y.iter().zip(&before).enumerate() {
             let (row, column) = (index / row_step, index % row_step);
@@ -71,7 +71,7 @@ fn products_of_all_sizes_are_the_slow_ones() {
             );
         }
         let mut y = vec![0.0; rows * columns];
-        let mut target = Target::replacing(&mut y, rows, columns).with_row(Some(&begin));
+        let mut target = TargetMatrix::replacing(&mut y, rows, columns).with_row(Some(&begin));
         multiply_tiles(&mut target, depth, matrices.0, matrices.1);
         for (index, y) in y.iter().enumerate() {
             let (row, column) = (index / columns, index % columns);
@@ -85,7 +85,7 @@ fn products_of_all_sizes_are_the_slow_ones() {
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "each set of instructions by itself")]
 fn both_sets_of_instructions_give_the_same_bits() {
-    if level() != Level::Avx512 || !is_x86_feature_detected!("fma") {
+    if level() != InstructionLevel::Avx512 || !is_x86_feature_detected!("fma") {
         return;
     }
     let (rows, columns, inner) = (29, 50, 300);
@@ -97,7 +97,7 @@ fn both_sets_of_instructions_give_the_same_bits() {
     for (index, y) in made.iter_mut().enumerate() {
         let product = Product {
             depth: Depth::new(inner),
-            left: Left {
+            left: LeftMatrix {
                 numbers: &left,
                 row: inner,
                 steps: (0, 1),
@@ -107,7 +107,7 @@ fn both_sets_of_instructions_give_the_same_bits() {
                 panel: PANEL,
                 steps: (0, columns),
             },
-            target: &Target::replacing(y, rows, columns),
+            target: &TargetMatrix::replacing(y, rows, columns),
             adds: false,
         };
         // SAFETY: the processor was checked to have AVX-512 and FMA, hence AVX2 too, and the matrices have the sizes
@@ -129,7 +129,7 @@ fn both_sets_of_instructions_give_the_same_bits() {
 fn a_matrix_that_is_too_short_is_refused() {
     let numbers = [0.0; 100];
     let mut y = [0.0; 100];
-    let left = Left {
+    let left = LeftMatrix {
         numbers: &numbers,
         row: 10,
         steps: (0, 1),
@@ -139,6 +139,6 @@ fn a_matrix_that_is_too_short_is_refused() {
         panel: PANEL,
         steps: (0, 10),
     };
-    let mut target = Target::replacing(&mut y, 10, 10);
+    let mut target = TargetMatrix::replacing(&mut y, 10, 10);
     multiply_tiles(&mut target, Depth::new(10), left, right);
 }

@@ -54,7 +54,7 @@ pub(super) fn check(
     )?;
     dynamic.must_be(DT_RELRENT, WORD, "a packed relocation's size")?;
     let writable_code = dynamic.get(DT_TEXTREL).is_some();
-    let place = Place {
+    let place = WritableMemory {
         segments,
         writable_code,
     };
@@ -105,12 +105,12 @@ fn kind(relocation: &[u8]) -> u64 {
 
 /// The memory that relocations may write to.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct WritableMemory<'a> {
     segments: &'a Segments<'a>,
     writable_code: bool,
 }
 
-impl Place<'_> {
+impl WritableMemory<'_> {
     fn check(self, address: u64) -> Result<(), StructureFault> {
         // The narrowest relocations write four bytes.
         let sound = if self.writable_code {
@@ -129,7 +129,7 @@ impl Place<'_> {
 
 fn check_one(
     relocation: &[u8],
-    place: Place<'_>,
+    place: WritableMemory<'_>,
     symbols: &Symbols<'_>,
 ) -> Result<(), StructureFault> {
     let mut words = relocation.chunks_exact(WORD as usize).map(word);
@@ -151,7 +151,7 @@ fn check_one(
 
 /// Checks packed relocations. An even word is an address, an odd one a bitmap of the words that follow the
 /// last address.
-fn check_packed(bytes: &[u8], place: Place<'_>) -> Result<(), StructureFault> {
+fn check_packed(bytes: &[u8], place: WritableMemory<'_>) -> Result<(), StructureFault> {
     let mut next: u64 = 0;
     for entry in bytes.chunks_exact(WORD as usize).map(word) {
         if entry & 1 == 0 {
