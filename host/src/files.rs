@@ -9,7 +9,7 @@ pub(crate) const PART: &str = ".part";
 
 /// Writes a file atomically: to a temporary file next to `path`, synced and then renamed. A reader
 /// of `path` sees either the old file or the new one, each complete, also after a crash.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = directory.join(format!(".{name}{PART}"));
@@ -83,15 +83,15 @@ mod tests {
     fn a_file_is_replaced_and_nothing_is_left_beside_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("x.json");
-        write_whole(&path, b"one").expect("written");
-        write_whole(&path, b"two").expect("written");
+        write_atomically(&path, b"one").expect("written");
+        write_atomically(&path, b"two").expect("written");
         assert_eq!(std::fs::read(&path).expect("read"), b"two");
         assert_eq!(
             std::fs::read_dir(directory.path()).expect("read").count(),
             1
         );
         let nowhere = directory.path().join("no/x.json");
-        let error = write_whole(&nowhere, b"one").expect_err("no directory");
+        let error = write_atomically(&nowhere, b"one").expect_err("no directory");
         assert!(error.to_string().contains("no/.x.json.part"), "{error}");
     }
 }

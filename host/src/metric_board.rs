@@ -27,7 +27,7 @@ pub struct PhaseMetrics {
     /// Index in `names` of each name.
     known: HashMap<Box<str>, usize>,
     /// Position in `values` of each name, by its index in `names`.
-    places: Vec<Option<usize>>,
+    slots: Vec<Option<usize>>,
     /// Values of this pass, in order of first appearance.
     values: Vec<MetricEntry>,
     /// Sums from which the loss and the task's metrics are computed.
@@ -60,7 +60,7 @@ impl MetricBoard {
     pub fn begin(&mut self, phase: Phase) {
         let metrics = self.of_mut(phase);
         for entry in metrics.values.drain(..) {
-            if let Some(place) = metrics.places.get_mut(entry.name) {
+            if let Some(place) = metrics.slots.get_mut(entry.name) {
                 *place = None;
             }
         }
@@ -158,27 +158,27 @@ impl PhaseMetrics {
     }
 
     fn find(&self, name: &str) -> Option<&MetricEntry> {
-        self.values.get(self.place(name)?)
+        self.values.get(self.slot(name)?)
     }
 
     /// Position in `values` of the metric with this name.
-    fn place(&self, name: &str) -> Option<usize> {
+    fn slot(&self, name: &str) -> Option<usize> {
         if self.values.len() > FEW {
             let index = *self.known.get(name)?;
-            return *self.places.get(index)?;
+            return *self.slots.get(index)?;
         }
         let is_it = |value: &MetricEntry| self.names.get(value.name).is_some_and(|n| **n == *name);
         self.values.iter().position(is_it)
     }
 
     fn set(&mut self, name: &str, value: f64, from_task: bool) {
-        let place = self.place(name);
+        let place = self.slot(name);
         if let Some(known) = place.and_then(|place| self.values.get_mut(place)) {
             known.value = value;
             return;
         }
         let name = self.intern(name);
-        if let Some(place) = self.places.get_mut(name) {
+        if let Some(place) = self.slots.get_mut(name) {
             *place = Some(self.values.len());
         }
         self.values.push(MetricEntry {
@@ -194,7 +194,7 @@ impl PhaseMetrics {
         }
         let index = self.names.len();
         self.names.push(name.into());
-        self.places.push(None);
+        self.slots.push(None);
         self.known.insert(name.into(), index);
         index
     }

@@ -136,7 +136,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// Whether every weight matches.
-    pub fn is_whole(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.missing.is_empty() && self.unexpected.is_empty() && self.misshapen.is_empty()
     }
 
@@ -344,7 +344,7 @@ pub fn set_all(
             comparison,
         });
     }
-    if strict && !comparison.is_whole() {
+    if strict && !comparison.is_complete() {
         return Err(WeightsError::Misfit {
             path: path.to_owned(),
             comparison,
@@ -416,7 +416,7 @@ fn write<'a>(
             path: path.to_owned(),
             reason: error.to_string(),
         })?;
-    Ok(files::write_whole(path, &bytes)?)
+    Ok(files::write_atomically(path, &bytes)?)
 }
 
 /// Number of elements in parameters and in buffers, for messages.
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_set_and_what_does_not_is_told() {
+    fn what_fits_is_set_and_what_does_not_is_reported() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("weights.safetensors");
         let given = model(
@@ -472,7 +472,7 @@ mod tests {
             0.0,
         );
         let comparison = load(&path, &same, true).expect("it fits");
-        assert!(comparison.is_whole());
+        assert!(comparison.is_complete());
         assert_eq!(first(&same, "c.bias").to_bits(), 5.0_f32.to_bits());
 
         let other = model(
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_weights_is_told() {
+    fn what_is_no_file_of_weights_is_reported() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("weights.safetensors");
         let parameters = model(&[("a.weight", &[1])], 0.0);
@@ -553,7 +553,7 @@ mod tests {
             ("module.fc.", "head."),
         ];
         let (comparison, value) = load(right).expect("they fit");
-        assert!(comparison.is_whole());
+        assert!(comparison.is_complete());
         assert_eq!(value.to_bits(), 5.0_f32.to_bits());
         for (renames, words) in [
             (
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_programs_are_told_with_what_converts_them() {
+    fn files_of_other_programs_are_reported_with_what_converts_them() {
         let directory = tempfile::tempdir().expect("a directory");
         let parameters = model(&[("a.weight", &[1])], 0.0);
         for (name, bytes, words) in [

@@ -108,7 +108,7 @@ fn is_inside(directory: &Path, path: &Path) -> Result<bool> {
 ///
 /// If it cannot be written, e.g. on a full disk; the old file is then unchanged.
 #[track_caller]
-pub fn write_whole(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
+pub fn write_atomically(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
     let path = path.as_ref();
     let failing = || format!("can't write `{}`", path.display());
     if let Some(directory) = path.parent() {
@@ -186,7 +186,7 @@ mod tests {
         }
         // The target of a link under the draft's name is unchanged too.
         symlink("../other/file", run.join("a.json.part")).expect("a link");
-        write_whole(run.join("a.json"), "new").expect("written");
+        write_atomically(run.join("a.json"), "new").expect("written");
         assert_eq!(fs::read(other.join("file")).expect("read"), b"precious");
         fs::remove_dir_all(place).expect("removed");
     }
@@ -196,10 +196,10 @@ mod tests {
         let name = format!("sconce-write-whole-{}", std::process::id());
         let place = std::env::temp_dir().join(name);
         let path = place.join("a/b.json");
-        write_whole(&path, "long, long").expect("written");
-        write_whole(&path, "short").expect("written");
+        write_atomically(&path, "long, long").expect("written");
+        write_atomically(&path, "short").expect("written");
         assert_eq!(fs::read(&path).expect("read"), b"short");
-        let error = write_whole(place.join("a"), "").expect_err("a directory is there");
+        let error = write_atomically(place.join("a"), "").expect_err("a directory is there");
         assert!(error.message().starts_with("can't write `"), "{error}");
         let count = |directory: &Path| fs::read_dir(directory).expect("listed").count();
         assert_eq!((count(&place), count(&place.join("a"))), (1, 1));

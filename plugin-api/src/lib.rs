@@ -62,7 +62,7 @@
 //!   pool, for expensive work.
 //! - [`TaskView::publish`], [`Keep`]: values exchanged between hooks. [`Monitor`]: a metric named in a
 //!   configuration; [`Rule`]: whether smaller or greater is better.
-//! - [`state`]: serialising a hook's state for checkpoints. [`LogFile`], [`write_whole`], [`path_inside`],
+//! - [`state`]: serialising a hook's state for checkpoints. [`LogFile`], [`write_atomically`], [`path_inside`],
 //!   [`spreadsheet`]: writing files that survive interruption and untrusted names.
 //! - [`HookError`], [`bail!`], [`Context`]: error handling.
 //! - `testing` (a feature of that name): a test kit that drives a hook through a scripted run, without a
@@ -103,12 +103,15 @@ pub mod testing;
 #[expect(unsafe_code, reason = "reads the host's data and calls its tables")]
 mod view;
 
-/// Name of [`HookError`] before 1.3; hooks written for it still compile.
+/// Name of [`HookError`] before 1.3.
 #[doc(hidden)]
 pub use error::HookError as Error;
 pub use error::{Context, HookError, Result};
 pub use ext::{BEST_CHECKPOINT, Keep};
-pub use files::{path_inside, write_whole};
+/// Name of [`write_atomically`] before 1.3.
+#[doc(hidden)]
+pub use files::write_atomically as write_whole;
+pub use files::{path_inside, write_atomically};
 pub use hook::{Hook, HookKind, NoConfig};
 pub use log_file::{LogFile, LogFileState, Restored};
 pub use monitor::{METRIC_FORMAT, Monitor};
@@ -129,13 +132,13 @@ pub use view::{
 /// `Deserialize`, `Serialize` and `JsonSchema` come with the derive macros of `serde` and `schemars`; a
 /// plugin with a configuration has to list both crates among its own dependencies.
 pub mod prelude {
+    #[doc(hidden)]
+    pub use crate::HookError as Error;
     pub use crate::{
         Checkpoint, Context, EpochProfile, Failure, Hook, HookError, Keep, LogFile, LogFileState,
         Module, Monitor, NoConfig, Origin, Outcome, Phase, Point, Priority, Result, Setup,
         TaskView, bail, export_plugin, hook, state,
     };
-    #[doc(hidden)]
-    pub use crate::HookError as Error;
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
 }

@@ -1,6 +1,6 @@
 //! Common mistakes and unsound uses are compile errors whose messages say what to do.
 
 #[test]
-fn mistakes_are_told_by_the_compiler() {
+fn mistakes_are_reported_by_the_compiler() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

@@ -117,7 +117,7 @@ fn jsonl_has_a_line_per_interval_and_per_pass() {
 }
 
 #[test]
-fn jsonl_smooths_the_loss_as_it_is_told() {
+fn jsonl_smooths_the_loss_as_it_is_reported() {
     let losses = losses();
     let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
     let mut sorted = losses[..5].to_vec();
@@ -203,7 +203,7 @@ fn every_option_of_jsonl_shows_in_the_file() {
 }
 
 #[test]
-fn jsonl_writes_tables_and_what_is_no_number_as_it_is_told() {
+fn jsonl_writes_tables_and_what_is_no_number_as_it_is_reported() {
     let manifest = |config: Value| {
         let hooks = json!([{"hook": "jsonl", "config": config}]);
         let manifest = edit(tiny(), "/optimizer/learning_rate", json!(1e30));

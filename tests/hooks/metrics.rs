@@ -176,7 +176,7 @@ fn statistics_are_those_of_all_values_of_a_pass() {
 }
 
 #[test]
-fn statistics_leave_out_what_they_are_told_to() {
+fn statistics_leave_out_what_they_are_reported_to() {
     let config = json!({"variables": {"targets": ["max"], "numbers": ["sum"]}, "every": 2,
         "phases": ["train"], "prefix": "of/"});
     let hooks = json!([
@@ -795,7 +795,7 @@ fn a_run_that_is_resumed_amid_an_epoch_leaves_the_same_files() {
 }
 
 #[test]
-fn what_is_wrong_in_the_configuration_is_told_before_anything_is_trained() {
+fn what_is_wrong_in_the_configuration_is_reported_before_anything_is_trained() {
     let cases = [
         ("compute-stats", json!({"every": 0}), "every"),
         (

@@ -142,7 +142,7 @@ fn a_transformers_operations_are_those_of_the_summary() {
 }
 
 #[test]
-fn the_table_goes_as_deep_and_where_it_is_told() {
+fn the_table_goes_as_deep_and_where_it_is_reported() {
     let [.., (_, grouped)] = models();
     let config = json!({"max_depth": 0, "json": "a/c.json", "csv": null});
     let hook = json!({"hook": "model-complexity", "config": config});

@@ -303,7 +303,7 @@ fn files_of_a_resumed_run_have_every_line_once() {
 }
 
 #[test]
-fn memory_is_told_by_point_and_its_limit_minded() {
+fn memory_is_reported_by_point_and_its_limit_minded() {
     let (place, text) = said(tiny(), "memory", &json!({"every": 2}));
     assert!(
         text.contains("train, epoch 2: ") && text.contains("; after_backward "),

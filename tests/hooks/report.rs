@@ -158,7 +158,7 @@ fn the_page_can_be_read_while_the_run_goes_on() {
 }
 
 #[test]
-fn how_a_run_ends_is_told() {
+fn how_a_run_ends_is_reported() {
     let ask = json!({"hook": "asker", "config": {"at": "after_iter", "what": "stop",
         "text": "seen <enough>", "after_iteration": 4}});
     let (place, finished) = run(json!([report(json!({})), ask]));

@@ -129,7 +129,7 @@ fn a_run_goes_on_from_what_was_written_in_the_background() {
 }
 
 #[test]
-fn a_save_in_the_background_that_fails_is_told_as_any_other() {
+fn a_save_in_the_background_that_fails_is_reported_as_any_other() {
     let limited = |config: Value| {
         let place = place();
         place.write(&manifest(json!([checkpoint(config)])));
@@ -282,7 +282,7 @@ fn what_changes_in_a_run_is_kept_twice() {
 }
 
 #[test]
-fn a_file_that_cant_be_saved_is_told() {
+fn a_file_that_cant_be_saved_is_reported() {
     for (config, code, words) in [
         (
             json!({"files": ["no.py"]}),

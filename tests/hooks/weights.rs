@@ -317,7 +317,7 @@ fn what_goes_is_smaller_than_what_stays() {
 }
 
 #[test]
-fn sparsity_is_told_and_masks_go_on_after_a_resume() {
+fn sparsity_is_reported_and_masks_go_on_after_a_resume() {
     let config = json!({"amount": 0.9, "end": 5, "publish": "gone"});
     let mut all = manifest("prune", &config);
     if let Some(hooks) = all["hooks"].as_array_mut() {

@@ -91,7 +91,7 @@ fn predictions_come_as_json_lines_and_as_csv() {
 }
 
 #[test]
-fn weights_of_another_model_are_told_by_name() {
+fn weights_of_another_model_are_reported_by_name() {
     let place = trained();
     let wider = ["--set", "model.hidden=[9, 5]"];
     let eval = [&["eval", "manifest.json"], &WEIGHTS[..], &wider[..]].concat();
@@ -191,7 +191,7 @@ fn sequential(layers: Value) -> Value {
 }
 
 #[test]
-fn layers_that_do_not_fit_are_told_before_anything_is_trained() {
+fn layers_that_do_not_fit_are_reported_before_anything_is_trained() {
     let conv =
         |kernel: usize| json!({"kind": "conv2d", "name": "first", "channels": 4, "kernel": kernel});
     for (layers, words) in [

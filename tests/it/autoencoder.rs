@@ -59,7 +59,7 @@ fn a_task_of_ones_own_has_the_whole_command_line() {
 }
 
 #[test]
-fn what_is_wrong_with_its_configuration_is_told() {
+fn what_is_wrong_with_its_configuration_is_reported() {
     let place = Workplace::new(&["sconce-fixture-recorder"]);
     for (manifest, words) in [
         (edit(manifest(), "/task", json!({"coed": 3})), "`coed`"),

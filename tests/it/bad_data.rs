@@ -67,7 +67,7 @@ fn right_files_are_trained_on() {
 }
 
 #[test]
-fn wrong_files_are_told_with_their_names() {
+fn wrong_files_are_reported_with_their_names() {
     let mut late = LABELS;
     late[7] = 12;
     for (images, labels, more, words) in [
@@ -212,7 +212,7 @@ fn table(rows: &str) -> (Workplace, Value) {
 }
 
 #[test]
-fn a_damaged_table_is_told_with_its_line_and_column() {
+fn a_damaged_table_is_reported_with_its_line_and_column() {
     let rows: Vec<String> = (1..=50).map(|row| format!("{row},{}", row % 5)).collect();
     let with = |line: usize, text: &str| {
         let mut rows = rows.clone();

@@ -19,7 +19,7 @@ fn value(manifest: &Value) -> Finished {
 }
 
 #[test]
-fn a_file_that_is_no_manifest_is_told() {
+fn a_file_that_is_no_manifest_is_reported() {
     let place = Workplace::new(&[]);
     place.sconce(&["run", "nowhere.json"]).expect(
         2,
@@ -51,7 +51,7 @@ fn a_file_that_is_no_manifest_is_told() {
 }
 
 #[test]
-fn too_many_hooks_and_too_long_names_are_told() {
+fn too_many_hooks_and_too_long_names_are_reported() {
     let many = edit(tiny(), "/hooks", json!(vec!["console"; 200_000]));
     value(&many).expect(2, &["has at most 10000 elements, found 200000", "at hooks"]);
     let mut long = edit(tiny(), "/name", json!("x".repeat(70_000)));
@@ -118,7 +118,7 @@ fn what_would_steer_the_terminal_or_fill_it_is_shown_otherwise() {
 }
 
 #[test]
-fn everything_is_told_at_once() {
+fn everything_is_reported_at_once() {
     let mut manifest = tiny();
     manifest["seed"] = json!("one");
     manifest["hooks"] = json!([
@@ -157,7 +157,7 @@ fn everything_is_told_at_once() {
 }
 
 #[test]
-fn what_is_no_json_is_told_with_line_column_and_excerpt() {
+fn what_is_no_json_is_reported_with_line_column_and_excerpt() {
     for (json, words) in [
         (
             "{\n  \"seed\": 1,,\n}",
@@ -239,7 +239,7 @@ fn unknown_keys_come_with_the_nearest_known_one_and_their_place() {
 }
 
 #[test]
-fn wrong_types_and_ranges_are_told_with_what_was_found() {
+fn wrong_types_and_ranges_are_reported_with_what_was_found() {
     for (pointer, wrong, words) in [
         (
             "/train/epochs",
@@ -380,7 +380,7 @@ fn wrong_types_and_ranges_are_told_with_what_was_found() {
 }
 
 #[test]
-fn missing_parts_are_told() {
+fn missing_parts_are_reported() {
     let mut manifest = tiny();
     let parts = manifest.as_object_mut().expect("an object");
     parts.remove("model");
@@ -393,7 +393,7 @@ fn missing_parts_are_told() {
 }
 
 #[test]
-fn doubled_keys_and_names_are_told() {
+fn doubled_keys_and_names_are_reported() {
     let json = serde_json::to_string(&tiny()).expect("JSON");
     let doubled = json.replacen('{', "{\"seed\": 4, ", 1);
     text(&doubled).expect(
@@ -408,7 +408,7 @@ fn doubled_keys_and_names_are_told() {
 }
 
 #[test]
-fn a_wrong_value_on_the_command_line_is_told_as_such() {
+fn a_wrong_value_on_the_command_line_is_reported_as_such() {
     let place = Workplace::new(&[]);
     place.write(&tiny());
     let set = |value: &str| place.sconce(&["run", "manifest.json", "--set", value]);
@@ -436,14 +436,14 @@ fn a_wrong_value_on_the_command_line_is_told_as_such() {
 }
 
 #[test]
-fn numbers_that_the_schema_cannot_judge_are_told_with_their_place() {
+fn numbers_that_the_schema_cannot_judge_are_reported_with_their_place() {
     let nesterov = json!({"kind": "sgd", "learning_rate": 0.1, "nesterov": true});
     value(&edit(tiny(), "/optimizer", nesterov))
         .expect(2, &["`nesterov` needs a `momentum`", "at optimizer"]);
 }
 
 #[test]
-fn a_filter_that_says_two_things_or_nothing_is_told() {
+fn a_filter_that_says_two_things_or_nothing_is_reported() {
     for every in [
         json!({}),
         json!({"epochs": 1, "iterations": 2}),

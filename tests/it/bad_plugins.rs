@@ -65,7 +65,7 @@ fn compiled(place: &Workplace, name: &str, source: &str, flags: &[&str]) -> Path
 }
 
 #[test]
-fn a_hook_that_nobody_has_is_told_with_the_nearest_and_where_it_was_looked_for() {
+fn a_hook_that_nobody_has_is_reported_with_the_nearest_and_where_it_was_looked_for() {
     let place = Workplace::new(&[RECORDER, "sconce-plugin-stop-after"]);
     run(&place, json!("recoder")).expect(
         3,
@@ -94,7 +94,7 @@ fn a_hook_that_nobody_has_is_told_with_the_nearest_and_where_it_was_looked_for()
 }
 
 #[test]
-fn every_problem_of_every_entry_is_told() {
+fn every_problem_of_every_entry_is_reported() {
     let place = Workplace::new(&[RECORDER]);
     std::fs::write(place.path("broken.so"), b"no library").expect("written");
     let hooks = json!(["nobody", {"hook": "x", "library": "broken.so"}, "recorder", {"hook": "y", "library": "gone.so"}]);
@@ -118,7 +118,7 @@ fn every_problem_of_every_entry_is_told() {
 }
 
 #[test]
-fn an_ambiguous_name_is_told_with_both_files_and_can_be_made_plain() {
+fn an_ambiguous_name_is_reported_with_both_files_and_can_be_made_plain() {
     let place = Workplace::new(&[RECORDER, "sconce-fixture-rival"]);
     run(&place, json!("recorder")).expect(
         3,
@@ -181,7 +181,7 @@ fn of_two_builds_of_a_plugin_the_first_directory_wins_and_one_directory_is_ambig
 }
 
 #[test]
-fn files_that_are_no_plugin_libraries_are_told() {
+fn files_that_are_no_plugin_libraries_are_reported() {
     let place = Workplace::new(&[]);
     let other = compiled(
         &place,
@@ -239,7 +239,7 @@ fn files_that_are_no_plugin_libraries_are_told() {
 }
 
 #[test]
-fn a_library_for_another_machine_is_told() {
+fn a_library_for_another_machine_is_reported() {
     let mut bytes = recorder();
     bytes[18..20].copy_from_slice(&243_u16.to_le_bytes());
     from_bytes(&bytes).expect(3, &["built for", "this host runs"]);
@@ -252,7 +252,7 @@ fn a_library_for_another_machine_is_told() {
 }
 
 #[test]
-fn a_library_cut_off_anywhere_is_told() {
+fn a_library_cut_off_anywhere_is_reported() {
     let bytes = recorder();
     for tenth in 0..10 {
         let part = &bytes[..bytes.len() * tenth / 10];
@@ -269,7 +269,7 @@ fn a_library_cut_off_anywhere_is_told() {
 }
 
 #[test]
-fn a_file_larger_than_any_library_is_told_unread() {
+fn a_file_larger_than_any_library_is_reported_unread() {
     let place = Workplace::new(&[RECORDER]);
     let huge = std::fs::File::create(place.path("plugins/huge.so")).expect("made");
     if huge.set_len(5 << 30).is_err() {
@@ -286,7 +286,7 @@ fn a_file_larger_than_any_library_is_told_unread() {
 }
 
 #[test]
-fn a_plugin_of_another_abi_epoch_or_major_version_is_told() {
+fn a_plugin_of_another_abi_epoch_or_major_version_is_reported() {
     let epoch = patched(recorder(), b"\"abi_epoch\":1,", b"\"abi_epoch\":2,");
     from_bytes(&epoch).expect(
         3,
@@ -309,7 +309,7 @@ fn a_plugin_of_another_abi_epoch_or_major_version_is_told() {
 }
 
 #[test]
-fn metadata_without_a_plugin_behind_it_is_told() {
+fn metadata_without_a_plugin_behind_it_is_reported() {
     let place = Workplace::new(&[]);
     let json = r#"{\"name\":\"fake\",\"version\":\"1\",\"abi_epoch\":1,\"api_version\":\"1.2.0\",\"rustc\":\"\",\"target\":\"\",\"panic\":\"unwind\",\"hooks\":[{\"name\":\"fake\",\"priority\":30,\"points\":[]}]}"#;
     let length = json.replace('\\', "").len();
@@ -353,7 +353,7 @@ fn pinned_bytes_are_the_only_ones() {
 }
 
 #[test]
-fn a_bad_hook_configuration_is_told_with_its_path() {
+fn a_bad_hook_configuration_is_reported_with_its_path() {
     let place = Workplace::new(&[
         RECORDER,
         "sconce-fixture-faults",

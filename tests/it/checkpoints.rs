@@ -197,7 +197,7 @@ fn a_roll_back_to_nothing_is_the_askers_fault() {
 }
 
 #[test]
-fn a_damaged_checkpoint_is_told_and_changes_nothing() {
+fn a_damaged_checkpoint_is_reported_and_changes_nothing() {
     // Begun by a host that was killed before the index.
     let place = Workplace::new(&["sconce-fixture-faults"]);
     fs::create_dir_all(place.path("out/checkpoints/a")).expect("a directory");

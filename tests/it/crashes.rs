@@ -30,7 +30,7 @@ fn report(place: &Workplace) -> Value {
 }
 
 #[test]
-fn a_crash_in_a_hook_is_told_with_its_name_and_exits_with_5() {
+fn a_crash_in_a_hook_is_reported_with_its_name_and_exits_with_5() {
     for (how, signal) in [
         ("segv", "SIGSEGV"),
         ("raise-segv", "SIGSEGV"),
@@ -88,7 +88,7 @@ fn a_stack_overflow_is_recognised() {
 }
 
 #[test]
-fn crashes_outside_of_mount_points_are_told_with_their_moment() {
+fn crashes_outside_of_mount_points_are_reported_with_their_moment() {
     for (at, words, entry) in [
         ("new", "when it was created", "new"),
         ("save_state", "when its state was saved", "save_state"),
@@ -178,7 +178,7 @@ fn the_report_of_a_crash_is_kept_at_the_next_start() {
 }
 
 #[test]
-fn a_kill_from_outside_is_told_too() {
+fn a_kill_from_outside_is_reported_too() {
     let place = place();
     let config = json!({"at": "after_iter", "how": "hang"});
     place.write(&manifest(config));

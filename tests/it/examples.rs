@@ -24,7 +24,7 @@ fn example(place: &Workplace, name: &str) -> Value {
 const PLUGINS: [&str; 2] = ["sconce-plugin-console", "sconce-plugin-csv"];
 
 #[test]
-fn penguins_are_told_apart_and_predicted_from_a_table_without_species() {
+fn penguins_are_reported_apart_and_predicted_from_a_table_without_species() {
     let Some(shared) = shared_data() else {
         return;
     };
@@ -123,7 +123,7 @@ fn a_grammar_is_learnt_by_a_small_gpt() {
 }
 
 #[test]
-fn wrong_tables_texts_and_arrays_are_told_with_file_and_row() {
+fn wrong_tables_texts_and_arrays_are_reported_with_file_and_row() {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend([255, 255]);
     for (name, content, data, words) in [

@@ -422,7 +422,7 @@ fn the_page_says_what_becomes_of_each_fault() {
     let new = format!("\n{}", tables());
     if std::env::var_os("SCONCE_BLESS").is_some() {
         let page = format!("{head}{BEGIN}{new}{END}{tail}");
-        sconce::files::write_whole(&file, page.as_bytes()).expect("the page is written");
+        sconce::files::write_atomically(&file, page.as_bytes()).expect("the page is written");
         return;
     }
     let differences = new

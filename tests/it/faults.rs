@@ -66,7 +66,7 @@ fn a_panic_at_every_mount_point_names_hook_file_point_epoch_and_iteration() {
 }
 
 #[test]
-fn an_error_is_told_with_the_line_it_came_from() {
+fn an_error_is_reported_with_the_line_it_came_from() {
     let (_place, finished) = run(fault("after_epoch", "error"));
     finished.expect(
         4,
@@ -143,7 +143,7 @@ fn a_panic_at_creation_keeps_the_run_from_starting() {
 }
 
 #[test]
-fn a_panic_in_drop_is_told_at_the_end_of_a_whole_run() {
+fn a_panic_in_drop_is_reported_at_the_end_of_a_whole_run() {
     let (place, finished) = run(fault("drop", "panic"));
     let finished = finished.expect(
         4,

@@ -122,7 +122,7 @@ fn the_time_that_the_process_is_stopped_does_not_count() {
 }
 
 #[test]
-fn a_hook_that_takes_much_of_the_time_is_told_once() {
+fn a_hook_that_takes_much_of_the_time_is_reported_once() {
     let place = place();
     let finished = place.run(&manifest("slow", 1.0, json!({}))).expect(0, &[]);
     let told = "warning: sconce: hook `bad` took ";
@@ -147,7 +147,7 @@ fn a_hook_that_takes_much_of_the_time_is_told_once() {
 }
 
 #[test]
-fn a_hook_that_keeps_more_and_more_memory_is_told() {
+fn a_hook_that_keeps_more_and_more_memory_is_reported() {
     let place = place();
     let leak = manifest("leak", 8e6, json!({}));
     let finished = place

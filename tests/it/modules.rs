@@ -240,7 +240,7 @@ fn modules_are_chosen_by_name_patterns() {
 }
 
 #[test]
-fn a_fault_in_a_module_hook_is_told_as_any_other() {
+fn a_fault_in_a_module_hook_is_reported_as_any_other() {
     let place = Workplace::new(&["sconce-fixture-faults"]);
     let ask =
         json!({"hook": "asker", "config": {"at": "module_forward", "what": "set_learning_rate"}});

@@ -92,7 +92,7 @@ fn rates_change_by_updates_and_by_epochs_and_know_the_run_s_length() {
 }
 
 #[test]
-fn a_plateau_waits_for_the_metric_and_is_told() {
+fn a_plateau_waits_for_the_metric_and_is_reported() {
     // Nothing is learned at this rate, so nothing gets better.
     let plateau = json!({"kind": "plateau", "monitor": "train/loss", "patience": 1,
         "threshold": 100.0, "threshold_is": "absolute", "factor": 0.5});

@@ -18,7 +18,7 @@ fn watcher(config: Value) -> Value {
 }
 
 #[test]
-fn a_metric_that_nobody_publishes_is_told_with_the_nearest() {
+fn a_metric_that_nobody_publishes_is_reported_with_the_nearest() {
     check(json!([watcher(json!({"monitor": "val/acuracy"}))])).expect(
         2,
         &[
@@ -77,7 +77,7 @@ fn a_run_is_checked_like_a_check() {
 }
 
 #[test]
-fn modules_and_data_sets_that_are_not_there_are_told() {
+fn modules_and_data_sets_that_are_not_there_are_reported() {
     check(json!([{"hook": "recorder", "modules": ["fc1", "conv*"]}])).expect(
         2,
         &[

@@ -126,7 +126,7 @@ fn a_finished_run_goes_on_for_more_epochs() {
 }
 
 #[test]
-fn every_difference_is_told_and_allowed_by_one_flag() {
+fn every_difference_is_reported_and_allowed_by_one_flag() {
     let place = run(&manifest("after_cycle", "train", 3));
     let given = manifest("after_cycle", "train", 3);
     let changed = edit(given.clone(), "/seed", json!(2));
@@ -241,7 +241,7 @@ fn hooks_learn_of_the_resume_and_what_they_begin_with_is_undone() {
 }
 
 #[test]
-fn a_checkpoint_that_is_not_there_or_not_whole_is_told() {
+fn a_checkpoint_that_is_not_there_or_not_whole_is_reported() {
     let given = manifest("after_cycle", "train", 3);
     let place = Workplace::new(&PLUGINS);
     place.write(&given);

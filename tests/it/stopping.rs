@@ -297,7 +297,7 @@ fn a_directory_is_one_runs_at_a_time() {
 }
 
 #[test]
-fn an_output_that_is_no_directory_is_told_before_anything_is_trained() {
+fn an_output_that_is_no_directory_is_reported_before_anything_is_trained() {
     let place = place();
     place.write_text("file", "x");
     for (output, words) in [

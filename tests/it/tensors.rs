@@ -64,7 +64,7 @@ fn tensors_are_changed_where_the_table_says_so_and_nowhere_else() {
 }
 
 #[test]
-fn wrong_names_and_types_are_told() {
+fn wrong_names_and_types_are_reported() {
     touch("after_loss", "unknown").1.expect(
         4,
         &["no parameter is called `fc1.wieght`; did you mean `fc1.weight`?"],

@@ -89,7 +89,7 @@ fn a_library_that_does_harm_when_the_process_exits_is_refused() {
 }
 
 #[test]
-fn a_crash_at_the_exit_that_no_trial_saw_is_told_with_the_library() {
+fn a_crash_at_the_exit_that_no_trial_saw_is_reported_with_the_library() {
     let place = Workplace::new(&[MEDDLER]);
     for (meddle, signal, words) in [
         ("late-exit-segv", "SIGSEGV", "the crash is in the code of "),
@@ -235,7 +235,7 @@ fn of_several_libraries_the_one_that_crashes_is_named() {
 }
 
 #[test]
-fn what_a_constructor_changes_is_told_and_undone() {
+fn what_a_constructor_changes_is_reported_and_undone() {
     let place = Workplace::new(&[MEDDLER]);
     for (meddle, words) in [
         (

@@ -126,7 +126,7 @@ fn inspected(plugins: &Path) -> String {
 /// One test, so that the builds, which share a target directory, come one after the other.
 #[cfg(target_os = "linux")]
 #[test]
-fn older_and_newer_plugins_fit_and_what_is_missing_is_told() {
+fn older_and_newer_plugins_fit_and_what_is_missing_is_reported() {
     let older = Copy::new("older");
     older.version("1.0.0");
     // What came with 1.1: an old plugin asks for none of it.

@@ -38,7 +38,7 @@ fn later_ones_win_and_objects_are_merged() {
 }
 
 #[test]
-fn a_mistake_is_told_where_it_was_made() {
+fn a_mistake_is_reported_where_it_was_made() {
     let place = place_with(&json!({"train": {"epochs": "three"}}));
     let check = ["check", "manifest.json", "--layer", "over.json"];
     place

@@ -300,7 +300,7 @@ mod unwritable {
     }
 
     #[test]
-    fn a_full_device_is_told_by_every_command() {
+    fn a_full_device_is_reported_by_every_command() {
         let place = prepared();
         let library = library(&place);
         let all = commands(&library);
@@ -351,7 +351,7 @@ mod unwritable {
     }
 
     #[test]
-    fn a_closed_output_is_told_and_a_closed_pipe_is_not() {
+    fn a_closed_output_is_reported_and_a_closed_pipe_is_not() {
         let place = prepared();
         let library = library(&place);
         for words in commands(&library).iter().skip(2).step_by(4) {

@@ -277,7 +277,7 @@ fn results_say_what_to_do_and_how_to_have_them_again() {
 }
 
 #[test]
-fn wrong_command_lines_are_told() {
+fn wrong_command_lines_are_reported() {
     let place = Workplace::new(&[]);
     let file = place.add_plugin("sconce-plugin-csv", "plugins");
     let file = file.to_string_lossy().into_owned();
@@ -329,7 +329,7 @@ fn the_page_lists_the_tests() {
     let new = format!("\n{}", tables());
     if std::env::var_os("SCONCE_WRITE_DOCS").is_some() {
         let page = format!("{head}{BEGIN}{new}{END}{tail}");
-        sconce::files::write_whole(&file, page.as_bytes()).expect("the page is written");
+        sconce::files::write_atomically(&file, page.as_bytes()).expect("the page is written");
         return;
     }
     assert!(

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_out_of_range_are_told() {
+    fn numbers_out_of_range_are_reported() {
         let edited = |edit: fn(&mut RegressionConfig)| {
             let mut config = config();
             edit(&mut config);

@@ -130,7 +130,7 @@ fn what_is_trained_has_the_same_gradients() {
                 // Buffers keep their state: it determines the forward pass.
                 let is_buffer = parameter.kind() == crate::parameters::ParameterKind::Buffer;
                 let is_frozen = !is_buffer && is_frozen(index, parameter.name());
-                parameter.set_share(if is_frozen { 0.0 } else { 1.0 });
+                parameter.set_learning_rate_scale(if is_frozen { 0.0 } else { 1.0 });
             }
             let (with, without) = (case.gradients(true), case.gradients(false));
             assert_eq!(with.len(), case.parameters.trainable().count(), "{plan}");
@@ -174,7 +174,7 @@ fn a_frozen_body_is_in_no_graph_and_its_statistics_move() {
             .iter()
             .any(|start| parameter.name().starts_with(start))
         {
-            parameter.set_share(0.0);
+            parameter.set_learning_rate_scale(0.0);
         }
     }
     let mean = || {

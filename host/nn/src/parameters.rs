@@ -117,7 +117,7 @@ impl Parameter {
     }
 
     /// Sets the multiplier of its group's learning rate; 0 freezes it.
-    pub fn set_share(&self, share: f64) {
+    pub fn set_learning_rate_scale(&self, share: f64) {
         self.share.set(share);
     }
 }
@@ -215,7 +215,8 @@ impl Parameters {
 
     /// Freezes a parameter or unfreezes it: the optimizer does not update frozen ones.
     pub fn set_frozen(&self, name: &str, frozen: bool) -> Result<(), ParametersError> {
-        self.get(name)?.set_share(if frozen { 0.0 } else { 1.0 });
+        self.get(name)?
+            .set_learning_rate_scale(if frozen { 0.0 } else { 1.0 });
         Ok(())
     }
 
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn mistyped_and_doubled_names_are_told() {
+    fn mistyped_and_doubled_names_are_reported() {
         let mut parameters = two_layers("a", "b");
         let error = parameters
             .get("a.wieght")

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_told() {
+    fn what_is_no_pattern_is_reported() {
         let message = patterns(&["fc["]).expect_err("wrong");
         assert!(message.contains("`fc[` is not a name pattern"), "{message}");
     }

@@ -7,7 +7,7 @@ use candle_core::{CpuStorage, CustomOp1, CustomOp3, DType, Layout, Result, Shape
 
 use super::aside::hand_over;
 use super::tape::apply3;
-use crate::kernels::Fresh;
+use crate::kernels::UninitBuffer;
 use crate::kernels::math::{sum, sum_by};
 use crate::kernels::region::{self, SharedSlice};
 use crate::storage::{Number, cpu, for_floats, new_tensor, number, numbers, ready, stored};
@@ -136,7 +136,7 @@ vectorised! {
 }
 
 vectorised! {
-    fn slopes_of<T: Number>(
+    fn input_gradient<T: Number>(
         x: &[T],
         g: &[T],
         mean: T,
@@ -246,7 +246,7 @@ impl CustomOp3 for BatchNormOp {
             if weight.len() != channels.count || bias.len() != channels.count {
                 bail!("batch norm's weight and bias must have a number for each channel")
             }
-            let mut y = Fresh::new(x.len());
+            let mut y = UninitBuffer::new(x.len());
             let places = SharedSlice::new(y.places());
             channels.each(|channel| {
                 let ((mean, scale), w, b) = (moments[channel], weight[channel], bias[channel]);
@@ -289,7 +289,7 @@ impl CustomOp3 for BatchNormOp {
             let numbers_of_weight = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
             let count = number::<T>((channels.batch * channels.inner).max(1) as f64);
-            let mut slopes = Fresh::new(numbers_of_x.len());
+            let mut slopes = UninitBuffer::new(numbers_of_x.len());
             let mut of_weight = vec![T::ZERO; channels.count];
             let mut of_bias = vec![T::ZERO; channels.count];
             let places = SharedSlice::new(slopes.places());
@@ -311,7 +311,7 @@ impl CustomOp3 for BatchNormOp {
                     #[expect(unsafe_code, reason = "each channel has its own pieces")]
                     let slopes = unsafe { places.part(piece.clone()) };
                     let (x, g) = (&numbers_of_x[piece.clone()], &g[piece]);
-                    slopes_of(x, g, mean, scale, w, of_mean, of_scale, slopes);
+                    input_gradient(x, g, mean, scale, w, of_mean, of_scale, slopes);
                 }
                 // SAFETY: each channel is processed once, and its elements are in no other part.
                 #[expect(unsafe_code, reason = "each channel has its own places")]

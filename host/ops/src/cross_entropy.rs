@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
 
 use super::tape::apply1;
-use crate::kernels::Fresh;
+use crate::kernels::UninitBuffer;
 use crate::kernels::math::{LANES, largest, number, sum};
 use crate::kernels::region::{self, SharedSlice};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
@@ -142,7 +142,7 @@ vectorised! {
 
 vectorised! {
     /// factor · exp(x − log sum) − even · w[i].
-    fn row_slopes<T: Number>(
+    fn row_gradient<T: Number>(
         x: &[T],
         log_sum: T,
         factor: T,
@@ -175,11 +175,11 @@ impl CustomOp1 for CrossEntropyOp {
             let mut log_sums = vec![T::ZERO; self.targets.len()];
             let places = SharedSlice::new(&mut losses);
             let log_places = SharedSlice::new(&mut log_sums);
-            region::share_range(self.threads(), self.targets.len(), 1, |rows| {
-                // SAFETY: `share_range` gives disjoint ranges of rows.
+            region::distribute_range(self.threads(), self.targets.len(), 1, |rows| {
+                // SAFETY: `distribute_range` gives disjoint ranges of rows.
                 #[expect(unsafe_code, reason = "each range has its own rows")]
                 let losses = unsafe { places.part(rows.clone()) };
-                // SAFETY: `share_range` gives disjoint ranges of rows.
+                // SAFETY: `distribute_range` gives disjoint ranges of rows.
                 #[expect(unsafe_code, reason = "each range has its own rows")]
                 let log_sums = unsafe { log_places.part(rows.clone()) };
                 for ((row, loss), kept) in rows.zip(losses).zip(log_sums) {
@@ -214,13 +214,13 @@ impl CustomOp1 for CrossEntropyOp {
             let log_sums = log_sums.as_slice::<T>()?;
             let weights = self.weight_of::<T>();
             let all = self.all_weights();
-            let mut slopes = Fresh::new(logits.len());
+            let mut slopes = UninitBuffer::new(logits.len());
             let places = SharedSlice::new(slopes.places());
-            region::share_range(self.threads(), self.targets.len(), 1, |rows| {
+            region::distribute_range(self.threads(), self.targets.len(), 1, |rows| {
                 for row in rows {
                     let range = row * self.classes..(row + 1) * self.classes;
                     let x = &logits[range.clone()];
-                    // SAFETY: `share_range` gives disjoint ranges, so each row is in one of them.
+                    // SAFETY: `distribute_range` gives disjoint ranges, so each row is in one of them.
                     #[expect(unsafe_code, reason = "each range has its own rows")]
                     let slopes = unsafe { places.part(range) };
                     let Some(target) = self.targets[row] else {
@@ -232,15 +232,15 @@ impl CustomOp1 for CrossEntropyOp {
                     let log_sum = log_sums[row];
                     let (own, even) = self.shares(target);
                     let factor = number((own + even * all) * scale);
-                    row_slopes(x, log_sum, factor, number(even * scale), &weights, slopes);
+                    row_gradient(x, log_sum, factor, number(even * scale), &weights, slopes);
                     let of_target = &mut slopes[target as usize];
-                    // SAFETY: `row_slopes` has written the whole row, this element included.
+                    // SAFETY: `row_gradient` has written the whole row, this element included.
                     #[expect(unsafe_code, reason = "it is written")]
                     let before = unsafe { of_target.assume_init() };
                     of_target.write(before - number::<T>(own * scale));
                 }
             });
-            // SAFETY: the ranges cover all rows, and each was written: by `row_slopes`, or with zeros where it does not
+            // SAFETY: the ranges cover all rows, and each was written: by `row_gradient`, or with zeros where it does not
             // count.
             #[expect(unsafe_code, reason = "they are written")]
             let slopes = unsafe { slopes.written() };

@@ -6,7 +6,7 @@ use std::ops::Range;
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail};
 
 use super::tape::{apply1, apply2};
-use crate::kernels::Fresh;
+use crate::kernels::UninitBuffer;
 use crate::kernels::region::{self, SharedSlice};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
@@ -52,11 +52,11 @@ impl Function {
     /// Applies the function to every element of `x` and leaves its derivative there in `x`.
     ///
     /// `ReLU` leaves `x` unchanged, as its derivative follows from its outputs.
-    pub(super) fn leaving_slopes<T: Number>(self, x: &mut [T], y: &mut [MaybeUninit<T>]) {
+    pub(super) fn keeping_derivatives<T: Number>(self, x: &mut [T], y: &mut [MaybeUninit<T>]) {
         match self {
             Function::Relu => relu_of(x, y),
-            Function::Gelu => gelu_leaving_slopes(x, y),
-            Function::Silu => silu_leaving_slopes(x, y),
+            Function::Gelu => gelu_keeping_derivatives(x, y),
+            Function::Silu => silu_keeping_derivatives(x, y),
         }
     }
 
@@ -75,7 +75,7 @@ impl Function {
 pub(super) enum KeptValues<'a, T> {
     /// Outputs of `ReLU`: above zero where its inputs are.
     Outputs(&'a [T]),
-    /// Derivatives; see [`Function::leaving_slopes`].
+    /// Derivatives; see [`Function::keeping_derivatives`].
     Slopes(&'a [T]),
 }
 
@@ -99,7 +99,7 @@ impl<'a, T: Number> KeptValues<'a, T> {
 const EACH: usize = 8;
 
 /// Number of elements in a chunk.
-const PIECE: usize = 16 << 10;
+const CHUNK: usize = 16 << 10;
 
 /// Runs a kernel over chunks of `x` (and `more`, of the same length or empty), in parallel.
 pub(super) fn map<T: Number>(
@@ -107,7 +107,7 @@ pub(super) fn map<T: Number>(
     more: &[T],
     kernel: impl Fn(&[T], &[T], &mut [MaybeUninit<T>]) + Sync,
 ) -> Vec<T> {
-    by_pieces(x.len(), |range, y| {
+    by_chunks(x.len(), |range, y| {
         kernel(&x[range.clone()], more.get(range).unwrap_or_default(), y);
     })
 }
@@ -118,7 +118,7 @@ pub(super) fn map_leaving<T: Number>(
     kernel: impl Fn(&mut [T], &mut [MaybeUninit<T>]) + Sync,
 ) -> Vec<T> {
     let places = SharedSlice::new(x);
-    by_pieces(places.len(), |range, y| {
+    by_chunks(places.len(), |range, y| {
         // SAFETY: each chunk is processed by one thread, and chunks do not overlap.
         #[expect(unsafe_code, reason = "each piece has its own elements")]
         let x = unsafe { places.part(range) };
@@ -127,23 +127,23 @@ pub(super) fn map_leaving<T: Number>(
 }
 
 /// Makes `count` elements; `fill` must write every element of each chunk that it is given.
-fn by_pieces<T: Number>(
+fn by_chunks<T: Number>(
     count: usize,
     fill: impl Fn(Range<usize>, &mut [MaybeUninit<T>]) + Sync,
 ) -> Vec<T> {
-    let mut y = Fresh::new(count);
+    let mut y = UninitBuffer::new(count);
     let threads = region::parts(count * EACH);
     let places = SharedSlice::new(y.places());
     let work = |piece: usize| {
-        let range = piece * PIECE..count.min((piece + 1) * PIECE);
+        let range = piece * CHUNK..count.min((piece + 1) * CHUNK);
         // SAFETY: each chunk is processed by one thread, and chunks do not overlap.
         #[expect(unsafe_code, reason = "each piece has its own elements")]
         let y = unsafe { places.part(range.clone()) };
         fill(range, y);
     };
-    region::share_out(
+    region::distribute(
         threads,
-        count.div_ceil(PIECE),
+        count.div_ceil(CHUNK),
         || (),
         |(), piece| work(piece),
     );
@@ -172,7 +172,7 @@ vectorised! {
 
 /// x · Φ(x) and its derivative Φ(x) + x · φ(x).
 #[inline(always)]
-fn gelu_and_slope<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+fn gelu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
     let (distribution, density) = x.normal::<FUSED>();
     (
         x * distribution,
@@ -183,15 +183,15 @@ fn gelu_and_slope<const FUSED: bool, T: Number>(x: T) -> (T, T) {
 vectorised! {
     fn gelu_of<T: Number>(x: &[T], y: &mut [MaybeUninit<T>]) {
         for (y, &x) in y.iter_mut().zip(x) {
-            y.write(gelu_and_slope::<FUSED, T>(x).0);
+            y.write(gelu_and_derivative::<FUSED, T>(x).0);
         }
     }
 }
 
 vectorised! {
-    fn gelu_leaving_slopes<T: Number>(x: &mut [T], y: &mut [MaybeUninit<T>]) {
+    fn gelu_keeping_derivatives<T: Number>(x: &mut [T], y: &mut [MaybeUninit<T>]) {
         for (y, x) in y.iter_mut().zip(x) {
-            let (value, slope) = gelu_and_slope::<FUSED, T>(*x);
+            let (value, slope) = gelu_and_derivative::<FUSED, T>(*x);
             y.write(value);
             *x = slope;
         }
@@ -201,7 +201,7 @@ vectorised! {
 vectorised! {
     fn gelu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
         for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
-            gradient.write(gelu_and_slope::<FUSED, T>(x).1 * g);
+            gradient.write(gelu_and_derivative::<FUSED, T>(x).1 * g);
         }
     }
 }
@@ -218,7 +218,7 @@ vectorised! {
 ///
 /// Only exponentials of negative numbers are computed.
 #[inline(always)]
-fn silu_and_slope<const FUSED: bool, T: Number>(x: T) -> (T, T) {
+fn silu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
     let small = (-x.abs()).fast_exp::<FUSED>();
     let size = T::one() / (T::one() + small);
     let share = if x < T::ZERO { small * size } else { size };
@@ -229,15 +229,15 @@ fn silu_and_slope<const FUSED: bool, T: Number>(x: T) -> (T, T) {
 vectorised! {
     fn silu_of<T: Number>(x: &[T], y: &mut [MaybeUninit<T>]) {
         for (y, &x) in y.iter_mut().zip(x) {
-            y.write(silu_and_slope::<FUSED, T>(x).0);
+            y.write(silu_and_derivative::<FUSED, T>(x).0);
         }
     }
 }
 
 vectorised! {
-    fn silu_leaving_slopes<T: Number>(x: &mut [T], y: &mut [MaybeUninit<T>]) {
+    fn silu_keeping_derivatives<T: Number>(x: &mut [T], y: &mut [MaybeUninit<T>]) {
         for (y, x) in y.iter_mut().zip(x) {
-            let (value, slope) = silu_and_slope::<FUSED, T>(*x);
+            let (value, slope) = silu_and_derivative::<FUSED, T>(*x);
             y.write(value);
             *x = slope;
         }
@@ -247,7 +247,7 @@ vectorised! {
 vectorised! {
     fn silu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
         for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
-            gradient.write(silu_and_slope::<FUSED, T>(x).1 * g);
+            gradient.write(silu_and_derivative::<FUSED, T>(x).1 * g);
         }
     }
 }

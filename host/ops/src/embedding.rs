@@ -5,7 +5,7 @@ use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor, b
 use super::aside::hand_over;
 use super::tape::apply2;
 use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{Fresh, add_rows, zeros};
+use crate::kernels::{UninitBuffer, add_rows, zeros};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 
 /// Cost of an element in operations, from which the number of threads follows.
@@ -89,7 +89,7 @@ impl CustomOp2 for EmbeddingOp {
         let (guard, layout) = gradient.storage_and_layout();
         let storage = cpu(&guard)?;
         let slopes = for_floats!(storage, T => {
-            let slopes = table_slopes(numbers::<T>(storage, layout)?, &places, rows, width);
+            let slopes = table_gradient(numbers::<T>(storage, layout)?, &places, rows, width);
             new_tensor(slopes, table.shape())?
         });
         Ok((hand_over(table, slopes), None))
@@ -99,8 +99,8 @@ impl CustomOp2 for EmbeddingOp {
 /// Gradient of the table: adds each row of `g` to the row of its token.
 ///
 /// Each thread has its own rows of the table, so that sums are in the order of the tokens for any number of threads.
-fn table_slopes<T: Number>(g: &[T], places: &[usize], rows: usize, width: usize) -> Vec<T> {
-    let mut slopes = Fresh::new(rows * width);
+fn table_gradient<T: Number>(g: &[T], places: &[usize], rows: usize, width: usize) -> Vec<T> {
+    let mut slopes = UninitBuffer::new(rows * width);
     let shared = SharedSlice::new(slopes.places());
     let parts = region::parts((places.len() + rows) * width * EACH);
     region::run(parts, |part| {

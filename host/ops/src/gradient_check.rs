@@ -43,7 +43,7 @@ pub enum GradientFinding {
         /// Index, in the flattened input, of the element where they are furthest apart.
         element: usize,
         /// Its derivative by finite differences.
-        slope: f64,
+        derivative: f64,
         /// Its gradient by the backward pass.
         gradient: f64,
         /// Ratio of gradient to derivative, if it is the same for all elements.
@@ -84,7 +84,7 @@ impl fmt::Display for GradientFinding {
             }
             GradientFinding::Differs {
                 element,
-                slope,
+                derivative: slope,
                 gradient,
                 factor,
                 ..
@@ -155,7 +155,7 @@ fn findings(inputs: &[Var], function: Function<'_>) -> Result<Vec<GradientFindin
     let mut findings = Vec::new();
     for input in inputs {
         let accuracy = CheckAccuracy::of(input.dtype())?;
-        let slopes = slopes(input, &loss, accuracy.step)?;
+        let slopes = derivatives(input, &loss, accuracy.step)?;
         findings.push(match store.get(input) {
             None => GradientFinding::NoGradient {
                 needed: slopes.iter().any(|&slope| slope != 0.0),
@@ -208,7 +208,7 @@ fn weights(shape: &[usize]) -> Result<Tensor> {
 }
 
 /// The derivative of the loss along each element of a variable.
-fn slopes(input: &Var, loss: &dyn Fn() -> Result<Tensor>, step: f64) -> Result<Vec<f64>> {
+fn derivatives(input: &Var, loss: &dyn Fn() -> Result<Tensor>, step: f64) -> Result<Vec<f64>> {
     let start = input.as_tensor().copy()?.detach();
     let values = numbers(&start)?;
     let at = |element: usize, step: f64| -> Result<f64> {
@@ -255,7 +255,7 @@ fn compare(gradients: &[f64], slopes: &[f64], tolerance: f64) -> GradientFinding
     GradientFinding::Differs {
         error,
         element,
-        slope: at(slopes),
+        derivative: at(slopes),
         gradient: at(gradients),
         factor: (distance(factor).1 <= tolerance).then_some(factor),
     }
@@ -321,11 +321,11 @@ mod tests {
         }
 
         fn bwd(&self, x: &Tensor, _y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
-            let slope = match self.factor {
+            let derivative = match self.factor {
                 Some(factor) => x.sqr()?.affine(3.0 * factor, 0.0)?,
                 None => x.affine(3.0, 0.0)?,
             };
-            Ok(Some(gradient.mul(&slope)?))
+            Ok(Some(gradient.mul(&derivative)?))
         }
     }
 
@@ -342,7 +342,7 @@ mod tests {
         assert!(text.contains("everywhere 0.2500 times"), "{text}");
         let GradientFinding::Differs {
             element,
-            slope,
+            derivative: slope,
             gradient,
             factor,
             ..
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_gradients_are_told_from_those_that_nobody_needs() {
+    fn cut_gradients_are_reported_from_those_that_nobody_needs() {
         let x = var(&[0.3, -1.2, 2.5]);
         let cut = check_gradients(std::slice::from_ref(&x), |x| x[0].exp()?.detach().sqr());
         assert_eq!(only(cut), GradientFinding::NoGradient { needed: true });

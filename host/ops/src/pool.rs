@@ -10,10 +10,10 @@ use candle_core::{
 
 use super::tape::apply1;
 use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{Fresh, zeros};
+use crate::kernels::{UninitBuffer, zeros};
 use crate::storage::{Number, for_floats, number, numbers, ready};
-pub(super) use quads::{is_next, quads_with_places, spread_quads};
-use quads::{quad_slopes, quads};
+pub(super) use quads::{is_next, quads_with_positions, spread_quads};
+use quads::{quad_gradient, quads};
 
 /// How a window is reduced to one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,9 +157,9 @@ impl PoolOp {
     }
 
     /// Adds the gradient of one plane's input to `slopes`.
-    fn plane_slopes<T: Number>(&self, x: &[T], g: &[T], width: usize, slopes: &mut [T]) {
+    fn plane_gradient<T: Number>(&self, x: &[T], g: &[T], width: usize, slopes: &mut [T]) {
         if self.is_quads() {
-            return quad_slopes(x, g, width, self.across.count(), slopes);
+            return quad_gradient(x, g, width, self.across.count(), slopes);
         }
         self.windows(|output, rows, columns, places| match self.kind {
             PoolKind::Max => {
@@ -182,7 +182,7 @@ impl PoolOp {
     fn forward<T: Number>(&self, x: &[T], sizes: &Planes) -> Vec<T> {
         let (size, outputs) = (sizes.size(), sizes.outputs);
         let count = x.len() / size;
-        let mut y = Fresh::new(count * outputs);
+        let mut y = UninitBuffer::new(count * outputs);
         let places = SharedSlice::new(y.places());
         let parts = region::parts(x.len() * EACH);
         region::run(parts, |part| {
@@ -202,7 +202,7 @@ impl PoolOp {
 
     fn backward<T: Number>(&self, x: &[T], gradient: &[T], sizes: &Planes) -> Vec<T> {
         let (size, outputs) = (sizes.size(), sizes.outputs);
-        let mut slopes = Fresh::new(x.len());
+        let mut slopes = UninitBuffer::new(x.len());
         let places = SharedSlice::new(slopes.places());
         let parts = region::parts(x.len() * EACH);
         region::run(parts, |part| {
@@ -212,7 +212,7 @@ impl PoolOp {
                 // SAFETY: each plane is in one part, and its range overlaps with no other plane's.
                 #[expect(unsafe_code, reason = "each plane has its own slopes")]
                 let slopes = zeros(unsafe { places.part(inputs.clone()) });
-                self.plane_slopes(&x[inputs], g, sizes.width, slopes);
+                self.plane_gradient(&x[inputs], g, sizes.width, slopes);
             }
         });
         // SAFETY: the planes cover the memory, and each was filled with zeros at least.
@@ -318,7 +318,7 @@ mod tests {
             let g: Vec<f32> = (1..=outputs).map(|index| index as f32).collect();
             let (mut y, mut slopes) = (vec![0.0; outputs], vec![0.0; x.len()]);
             pool.plane(&x, width, &mut y);
-            pool.plane_slopes(&x, &g, width, &mut slopes);
+            pool.plane_gradient(&x, &g, width, &mut slopes);
             let mut slow = vec![0.0; x.len()];
             pool.windows(|output, rows, columns, _| {
                 let (place, most) = largest(&x, width, rows, columns);

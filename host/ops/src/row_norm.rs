@@ -7,9 +7,9 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Te
 
 use super::aside::{hand_over, take_before};
 use super::tape::{apply2, apply3};
-use crate::kernels::Fresh;
+use crate::kernels::UninitBuffer;
 use crate::kernels::math::{number, sum};
-use crate::kernels::region::{self, PIECES, SharedSlice};
+use crate::kernels::region::{self, CHUNKS, SharedSlice};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
@@ -85,7 +85,7 @@ vectorised! {
     ///
     /// Without centring the mean of h is left out. The sums of g · n and of g are added to the gradients of weight and
     /// bias, and `before`, where it is given, to that of the input.
-    fn row_slopes<T: Number>(
+    fn row_gradient<T: Number>(
         x: &[T],
         kept: &[T],
         weight: &[T],
@@ -167,11 +167,11 @@ impl RowNorm {
             }
             let bias = bias.unwrap_or_default();
             let threads = region::parts(x.len() * EACH);
-            let mut y = Fresh::new(x.len());
-            let mut kept = Fresh::new(x.len() / width * 2);
+            let mut y = UninitBuffer::new(x.len());
+            let mut kept = UninitBuffer::new(x.len() / width * 2);
             let (places, kept_places) = (SharedSlice::new(y.places()), SharedSlice::new(kept.places()));
-            region::share_range(threads, x.len(), width, |range| {
-                // SAFETY: `share_range` gives disjoint ranges of whole rows.
+            region::distribute_range(threads, x.len(), width, |range| {
+                // SAFETY: `distribute_range` gives disjoint ranges of whole rows.
                 #[expect(unsafe_code, reason = "each range has its own rows")]
                 let (y, kept) = unsafe {
                     let rows = range.start / width * 2..range.end / width * 2;
@@ -215,12 +215,12 @@ impl RowNorm {
             let kept = <T as candle_core::WithDType>::cpu_storage_as_slice(rows)?;
             let count = numbers_of_x.len();
             let threads = region::parts(count * EACH);
-            let pieces = threads * PIECES;
-            let mut slopes = Fresh::new(count);
+            let pieces = threads * CHUNKS;
+            let mut slopes = UninitBuffer::new(count);
             let mut sums = vec![T::ZERO; pieces * 2 * width];
             let (places, sum_places) = (SharedSlice::new(slopes.places()), SharedSlice::new(&mut sums));
-            region::share_out(threads, pieces, || (), |(), piece| {
-                let range = region::piece(count, width, piece, threads);
+            region::distribute(threads, pieces, || (), |(), piece| {
+                let range = region::chunk(count, width, piece, threads);
                 // SAFETY: the ranges of different chunks are disjoint, and each chunk has its own sums.
                 #[expect(unsafe_code, reason = "each piece has its own rows and sums")]
                 let (slopes, sums) = unsafe {
@@ -231,7 +231,7 @@ impl RowNorm {
                 let kept = &kept[range.start / width * 2..range.end / width * 2];
                 let before = before.get(range.clone()).unwrap_or_default();
                 let (x, g) = (&numbers_of_x[range.clone()], &g[range]);
-                row_slopes(x, kept, w, g, before, self.centred, slopes, of_weight, of_bias);
+                row_gradient(x, kept, w, g, before, self.centred, slopes, of_weight, of_bias);
             });
             let (first, others) = sums.split_at_mut(2 * width);
             for other in others.chunks_exact(2 * width) {

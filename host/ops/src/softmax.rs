@@ -5,7 +5,7 @@ use candle_core::{CpuStorage, CustomOp1, CustomOp2, D, Layout, Result, Shape, Te
 use super::tape::apply1;
 use crate::kernels::math::{largest, sum};
 use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{Fresh, zeros};
+use crate::kernels::{UninitBuffer, zeros};
 use crate::storage::{Number, for_floats, numbers, ready};
 use crate::vectorised;
 
@@ -47,7 +47,7 @@ vectorised! {
 
 vectorised! {
     /// Gradient of a row, y · (g − Σ g · y): masked elements have y = 0, so theirs is 0.
-    fn row_slopes<T: Number>(y: &[T], g: &[T], slopes: &mut [T]) {
+    fn row_gradient<T: Number>(y: &[T], g: &[T], slopes: &mut [T]) {
         let mean = sum([y, g], |[y, g]| y * g);
         for ((slope, &y), &g) in slopes.iter_mut().zip(y).zip(g) {
             *slope = y * (g - mean);
@@ -61,7 +61,7 @@ fn each_row<T: Number>(
     width: usize,
     work: impl Fn(usize, &mut [T]) + Sync,
 ) -> Vec<T> {
-    let mut rows = Fresh::new(count);
+    let mut rows = UninitBuffer::new(count);
     let places = SharedSlice::new(rows.places());
     let parts = region::parts(count * EACH);
     region::run(parts, |part| {
@@ -131,7 +131,7 @@ impl CustomOp2 for SoftmaxGradient {
             let gradient = numbers::<T>(gradient, gradient_layout)?;
             let slopes = each_row(y.len(), self.width, |index, slopes| {
                 let range = index * self.width..(index + 1) * self.width;
-                row_slopes(&y[range.clone()], &gradient[range], slopes);
+                row_gradient(&y[range.clone()], &gradient[range], slopes);
             });
             Ok((T::to_cpu_storage_owned(slopes), y_layout.shape().clone()))
         })

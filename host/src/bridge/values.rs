@@ -14,7 +14,7 @@ use crate::nearest::nearest;
 #[derive(Default)]
 pub struct PublishedValues {
     /// Slots; an entry keeps its slot, and so its index, until it is removed or replaced.
-    places: RefCell<Vec<Option<ValueEntry>>>,
+    slots: RefCell<Vec<Option<ValueEntry>>>,
     /// Free slots; the lowest index is reused first.
     free: RefCell<BinaryHeap<Reverse<usize>>>,
     names: RefCell<BTreeMap<Box<str>, usize>>,
@@ -52,7 +52,7 @@ impl PublishedValues {
         if keep == Keep::Batch {
             self.of_batch.set(self.of_batch.get() + 1);
         }
-        let mut places = self.places.borrow_mut();
+        let mut places = self.slots.borrow_mut();
         let free = self.free.borrow_mut().pop();
         let index = free.map_or_else(
             || {
@@ -73,7 +73,7 @@ impl PublishedValues {
             return false;
         };
         let entry = self
-            .places
+            .slots
             .borrow_mut()
             .get_mut(index)
             .and_then(Option::take);
@@ -94,7 +94,7 @@ impl PublishedValues {
     /// Removes all entries with this lifetime.
     pub fn forget(&self, keep: Keep) {
         let of_kind = |entry: &&ValueEntry| entry.keep == keep;
-        let places = self.places.borrow();
+        let places = self.slots.borrow();
         let doomed: Vec<Box<str>> = (places.iter().flatten())
             .filter(of_kind)
             .map(|entry| entry.name.clone())
@@ -107,7 +107,7 @@ impl PublishedValues {
 
     /// All entries with this lifetime, in the order of their names.
     pub fn of_kind(&self, keep: Keep) -> Vec<(Box<str>, usize, ValueContent)> {
-        let places = self.places.borrow();
+        let places = self.slots.borrow();
         let names = self.names.borrow();
         let entries = names
             .values()
@@ -121,7 +121,7 @@ impl PublishedValues {
     /// The tensor of this name, with its lifetime.
     pub fn tensor_of(&self, name: &str) -> Option<(Keep, Tensor)> {
         let index = self.names.borrow().get(name).copied()?;
-        match self.places.borrow().get(index)? {
+        match self.slots.borrow().get(index)? {
             Some(ValueEntry {
                 keep,
                 value: ValueContent::Tensor(tensor),
@@ -132,17 +132,17 @@ impl PublishedValues {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.places.borrow().len()
+        self.slots.borrow().len()
     }
 
     pub(super) fn name(&self, index: usize) -> Option<TextAbi> {
-        let places = self.places.borrow();
+        let places = self.slots.borrow();
         let entry = places.get(index)?.as_ref()?;
         Some(TextAbi::new(&entry.name))
     }
 
     pub(super) fn tensor(&self, index: usize) -> Option<Tensor> {
-        match &self.places.borrow().get(index)?.as_ref()?.value {
+        match &self.slots.borrow().get(index)?.as_ref()?.value {
             ValueContent::Tensor(tensor) => Some(tensor.clone()),
             ValueContent::Json(_) => None,
         }
@@ -167,7 +167,7 @@ impl PublishedValues {
     /// The JSON text of this name; it does not move until the name is set again or removed.
     pub(super) fn json(&self, name: &str) -> Option<TextAbi> {
         let index = self.names.borrow().get(name).copied()?;
-        match &self.places.borrow().get(index)?.as_ref()?.value {
+        match &self.slots.borrow().get(index)?.as_ref()?.value {
             ValueContent::Json(text) => Some(TextAbi::new(text)),
             ValueContent::Tensor(_) => None,
         }
@@ -175,7 +175,7 @@ impl PublishedValues {
 
     /// Reason why a hook can't write to the tensor at `index`, or `None` if it can.
     pub(super) fn why_not_writable(&self, index: usize, hook: usize) -> Option<String> {
-        let places = self.places.borrow();
+        let places = self.slots.borrow();
         let entry = places.get(index)?.as_ref()?;
         if entry.owner != hook {
             return Some(format!(

@@ -26,7 +26,7 @@ pub struct Files {
     /// Names and contents, in the order of writing.
     pub(super) all: Vec<(&'static str, Vec<u8>)>,
     /// Whether a run can resume from it.
-    pub(super) is_whole: bool,
+    pub(super) is_complete: bool,
 }
 
 impl Files {
@@ -83,7 +83,7 @@ impl Files {
             tag: tag.clone(),
             host: host.clone(),
             format: checkpoint.header.format,
-            is_whole: true,
+            is_complete: true,
             all,
         })
     }
@@ -92,7 +92,7 @@ impl Files {
     pub fn parameters_alone(mut self) -> Files {
         self.all
             .retain(|(name, _)| [PARAMETERS, TRAINED_FILE, STATE, MANIFEST].contains(name));
-        self.is_whole = false;
+        self.is_complete = false;
         self
     }
 

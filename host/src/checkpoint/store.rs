@@ -47,7 +47,7 @@ impl Store {
         };
         let written = self.make().map_err(failed).and_then(|()| {
             let bytes = directory::write(&self.path_of(&files.tag), files)?;
-            if files.is_whole {
+            if files.is_complete {
                 self.lead_to(&files.tag).map_err(failed)?;
             }
             Ok(bytes)

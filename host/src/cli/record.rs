@@ -11,7 +11,7 @@ use crate::version::HOST_VERSION;
 /// Writes the record atomically.
 pub(super) fn write(directory: &Path, report: &RunReport) -> std::io::Result<()> {
     let text = format!("{:#}\n", record(report));
-    files::write_whole(&directory.join("run.json"), text.as_bytes())
+    files::write_atomically(&directory.join("run.json"), text.as_bytes())
 }
 
 fn record(report: &RunReport) -> Value {

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_is_told_as_a_shell_takes_it() {
+    fn a_command_line_is_reported_as_a_shell_takes_it() {
         let given =
             "sconce run a.json --resume last --set model.hidden=[8] --overwrite --allow-changes";
         let words = without_resume(given.split(' ').map(str::to_owned));

@@ -188,7 +188,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartF
     let interrupt = signals::install();
     let trainer = Trainer::new(task.as_mut(), optimizer.as_mut(), hooks, &shared, plan)
         .in_directory(&manifest.name, &output.path)
-        .with_hook_share(manifest.limits.hook_share)
+        .with_hook_time_limit(manifest.limits.hook_share)
         .with_manifest(resolved)
         .interruptible(&interrupt);
     let trainer = match resume {
@@ -295,7 +295,7 @@ fn write_results(directory: &Path, report: &RunReport, task: &dyn Task) -> bool 
 
 fn save_manifest(directory: &Path, manifest: &Value) -> Result<(), StartFailure> {
     let text = format!("{manifest:#}\n");
-    files::write_whole(&directory.join("manifest.json"), text.as_bytes()).map_err(|error| {
+    files::write_atomically(&directory.join("manifest.json"), text.as_bytes()).map_err(|error| {
         let problem = format!("the run's manifest can't be saved: {error}");
         StartFailure::usage(vec![Diagnostic::new(problem)])
     })

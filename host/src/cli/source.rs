@@ -26,7 +26,7 @@ pub(super) fn save(output: &Path, base: &Path) -> Result<(), StartFailure> {
     };
     let directory = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
     let text = format!("{:#}\n", serde_json::json!(ManifestDirectory { directory }));
-    files::write_whole(&output.join(NAME), text.as_bytes()).map_err(|error| {
+    files::write_atomically(&output.join(NAME), text.as_bytes()).map_err(|error| {
         let problem = format!("where the run's manifest is can't be saved: {error}");
         StartFailure::usage(vec![Diagnostic::new(problem)])
     })

@@ -136,7 +136,7 @@ impl TrainedArgs {
         }
         let comparison = weights::set_all(&path, found.tensors, task.parameters(), !self.lenient)
             .map_err(failed)?;
-        if !comparison.is_whole() {
+        if !comparison.is_complete() {
             let warning = format!("of the weights in `{}` {comparison}", path.display());
             output::diagnostics(&[Diagnostic::warning(warning)]);
         }

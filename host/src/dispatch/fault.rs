@@ -37,7 +37,7 @@ impl HookFault {
     /// Whether the source line in the plugin helps the reader of the message. A hook that refuses to be
     /// created reports a problem in its environment: its line in the source tells the user nothing, and
     /// its author can ask for it with `RUST_BACKTRACE`.
-    fn has_telling_place(&self) -> bool {
+    fn has_informative_location(&self) -> bool {
         self.error.is_panic()
             || self.moment != LifeEvent::Create
             || std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0")
@@ -60,7 +60,7 @@ impl fmt::Display for HookFault {
                 _ => write!(f, "\n  {}: {line}", self.hook)?,
             }
         }
-        if !self.error.place.is_empty() && self.has_telling_place() {
+        if !self.error.place.is_empty() && self.has_informative_location() {
             write!(f, "\n  at {}", self.error.place)?;
         }
         write!(f, "\n  in plugin {}", self.library.display())

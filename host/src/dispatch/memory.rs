@@ -11,8 +11,9 @@ pub(super) fn in_use() -> Option<i64> {
     use libloading::os::unix::Library;
 
     /// Looked up at run time, not linked: C libraries before 2.33 lack it.
-    static TELL: OnceLock<Option<unsafe extern "C" fn() -> libc::mallinfo2>> = OnceLock::new();
-    let tell = (*TELL.get_or_init(|| {
+    static REPORTED_GROWTH: OnceLock<Option<unsafe extern "C" fn() -> libc::mallinfo2>> =
+        OnceLock::new();
+    let tell = (*REPORTED_GROWTH.get_or_init(|| {
         // SAFETY: the function's type is the one that the C library documents for this symbol.
         let found = unsafe { Library::this().get(b"mallinfo2\0") };
         found.ok().map(|function| *function)

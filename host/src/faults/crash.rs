@@ -237,7 +237,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, machine: *mut
     let caller = place
         .filter(|_| library.is_none() && is_unnamed)
         .and_then(|place| context.caller(place.stack));
-    tell(
+    report_crash(
         context,
         &ProcessEnd {
             kind: FaultKind::Crash,
@@ -268,7 +268,7 @@ extern "C" fn on_exit() {
     if !is_own || !context.trail.is_running() || IS_TOLD.swap(true, Ordering::SeqCst) {
         return;
     }
-    tell(
+    report_crash(
         context,
         &ProcessEnd {
             kind: FaultKind::Exit,
@@ -294,7 +294,7 @@ pub(super) fn tell_hang(seconds: u64) -> bool {
     if IS_TOLD.swap(true, Ordering::SeqCst) {
         return false;
     }
-    tell(
+    report_crash(
         context,
         &ProcessEnd {
             kind: FaultKind::Hang,
@@ -310,7 +310,7 @@ pub(super) fn tell_hang(seconds: u64) -> bool {
 }
 
 /// Prints the message and writes the report.
-fn tell(context: &SignalContext, end: &ProcessEnd) {
+fn report_crash(context: &SignalContext, end: &ProcessEnd) {
     // Restores the terminal for the message.
     super::terminal::give_back();
     let mut text = ReportText::new();

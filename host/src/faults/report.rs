@@ -170,7 +170,7 @@ pub(super) fn message(text: &mut ReportText, end: &ProcessEnd, trail: &Trail, su
         }
     }
     if !trail.has_ended() {
-        put_moment(text, &crumb);
+        put_event(text, &crumb);
     }
     if end.stack_overflow {
         text.put("\n  stack overflow");
@@ -223,7 +223,7 @@ pub(super) fn message_end(
     text.put("\n");
 }
 
-fn put_moment(text: &mut ReportText, crumb: &Crumb) {
+fn put_event(text: &mut ReportText, crumb: &Crumb) {
     match crumb.entry() {
         "new" => text.put(" when it was created"),
         "save_state" => text.put(" when its state was saved"),

@@ -18,7 +18,7 @@ pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"sconce 1");
 const LONGEST: usize = 2048;
 
 /// Value of `hook` outside of calls.
-const NOBODY: u64 = u64::MAX;
+const NO_HOOK: u64 = u64::MAX;
 
 /// Whether the run is still in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Trail {
     pub(super) magic: AtomicU64,
     pub(super) pid: AtomicU64,
     stage: AtomicU64,
-    /// Hook being called, in the manifest's order; [`NOBODY`] outside of calls.
+    /// Hook being called, in the manifest's order; [`NO_HOOK`] outside of calls.
     hook: AtomicU64,
     /// Number of mount points and other entries begun so far.
     entries: AtomicU64,
@@ -80,7 +80,7 @@ impl Trail {
             magic: AtomicU64::new(0),
             pid: AtomicU64::new(0),
             stage: AtomicU64::new(0),
-            hook: AtomicU64::new(NOBODY),
+            hook: AtomicU64::new(NO_HOOK),
             entries: AtomicU64::new(0),
             entry: AtomicU64::new(0),
             phase: AtomicU64::new(0),
@@ -148,7 +148,7 @@ impl Trail {
     /// Records that all calls have returned.
     #[inline]
     pub(crate) fn end(&self) {
-        self.hook.store(NOBODY, Ordering::Relaxed);
+        self.hook.store(NO_HOOK, Ordering::Relaxed);
     }
 
     /// Calls one of a hook's other entries and records it.
@@ -208,7 +208,7 @@ impl Trail {
 
     /// Whether a hook is being called.
     pub(super) fn is_calling(&self) -> bool {
-        self.hook.load(Ordering::Relaxed) != NOBODY
+        self.hook.load(Ordering::Relaxed) != NO_HOOK
     }
 
     /// Whether the run is over.
@@ -220,7 +220,7 @@ impl Trail {
     pub(super) fn read(&self) -> Crumb {
         let hook = self.hook.load(Ordering::Relaxed);
         Crumb {
-            hook: (hook != NOBODY).then_some(hook as usize),
+            hook: (hook != NO_HOOK).then_some(hook as usize),
             entries: self.entries.load(Ordering::Relaxed),
             entry: self.entry.load(Ordering::Relaxed),
             phase: self.phase.load(Ordering::Relaxed),

@@ -187,7 +187,7 @@ fn save(parameters: &Parameters, path: &Path) -> Result<(), String> {
         .iter()
         .map(|(name, tensor)| (name.as_str(), tensor));
     let bytes = safetensors::serialize(tensors, None).map_err(|error| error.to_string())?;
-    files::write_whole(path, &bytes).map_err(|error| error.to_string())
+    files::write_atomically(path, &bytes).map_err(|error| error.to_string())
 }
 
 /// Writes to standard error, which may be closed.

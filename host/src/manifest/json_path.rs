@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_told() {
+    fn what_is_no_path_is_reported() {
         for (path, words) in [
             ("", "is not a path"),
             (".", "is not a path"),

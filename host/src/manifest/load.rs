@@ -16,7 +16,7 @@ use super::{
 use crate::diagnostic::Diagnostic;
 
 /// Maximum number of problems reported at once.
-const MOST_TOLD: usize = 50;
+const MOST_REPORTED: usize = 50;
 
 /// Reads and checks a manifest with its overlay applied. Relative paths are resolved against the manifest's
 /// own directory, wherever they were written.
@@ -59,9 +59,9 @@ fn ordered(mut problems: Vec<Diagnostic>, path: &Path) -> Vec<Diagnostic> {
         let place = problem.place.as_ref()?;
         Some((place.file != path, place.span.as_ref()?.start))
     });
-    let more = problems.len().saturating_sub(MOST_TOLD);
+    let more = problems.len().saturating_sub(MOST_REPORTED);
     if more > 0 {
-        problems.truncate(MOST_TOLD);
+        problems.truncate(MOST_REPORTED);
         problems.push(Diagnostic::new(format!("there are {more} more problems")));
     }
     problems
@@ -70,9 +70,9 @@ fn ordered(mut problems: Vec<Diagnostic>, path: &Path) -> Vec<Diagnostic> {
 /// Turns a problem into a diagnostic with its place in the text or on the command line.
 fn told(problem: ManifestProblem, source: &JsonSource) -> Diagnostic {
     let place = if problem.is_key {
-        source.key_place(&problem.path)
+        source.key_location(&problem.path)
     } else {
-        source.place(&problem.path)
+        source.location(&problem.path)
     };
     let diagnostic = Diagnostic::new(problem.message).at(place);
     match problem.hint {
@@ -94,7 +94,7 @@ fn deserialize(document: Value, source: &JsonSource) -> Result<Manifest, Diagnos
                 Segment::Enum { .. } | Segment::Unknown => path,
             };
         }
-        Diagnostic::new(error.to_string()).at(source.place(&path))
+        Diagnostic::new(error.to_string()).at(source.location(&path))
     })
 }
 

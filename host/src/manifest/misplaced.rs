@@ -20,7 +20,7 @@ pub(super) fn improve(problems: &mut Vec<ManifestProblem>, document: &Value, sch
     {
         let key = problem.unknown.clone().unwrap_or_default();
         let value = value_at(document, &problem.path);
-        if let Some(hint) = place_of(problem, &key, value, schema) {
+        if let Some(hint) = location_of(problem, &key, value, schema) {
             problem.hint = Some(hint);
         }
     }
@@ -103,7 +103,7 @@ fn join_missing(problems: &mut Vec<ManifestProblem>, document: &Value) {
 }
 
 /// Where an unknown key belongs, as a hint.
-fn place_of(
+fn location_of(
     problem: &ManifestProblem,
     key: &str,
     value: Option<&Value>,

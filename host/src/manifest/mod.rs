@@ -123,7 +123,7 @@ impl Manifest {
 
     /// The place in the text of a part of the manifest, such as `hooks[1].config`.
     pub fn place(&self, json_path: &str) -> TextLocation {
-        self.source.place(json_path)
+        self.source.location(json_path)
     }
 }
 

@@ -126,7 +126,7 @@ mod tests {
             ("threads", "over.json", "1"),
             ("seed", "first.json", "1"),
         ] {
-            let place = source.place(path);
+            let place = source.location(path);
             assert_eq!(place.file, Path::new(file), "{path}");
             assert_eq!(&place.text[place.span.expect("a span")], excerpt, "{path}");
         }

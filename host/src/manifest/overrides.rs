@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_into_nothing_are_told() {
+    fn paths_into_nothing_are_reported() {
         for (written, words) in [
             ("train.epochs", "it needs a path"),
             ("hooks[7]=1", "there is no element 7, the list has 2"),

@@ -79,7 +79,7 @@ impl JsonSource {
 
     /// The place of the value at `json_path`: on the command line if it was set there, else in the file. If
     /// there is no such value, the nearest enclosing one is used.
-    pub fn place(&self, json_path: &str) -> TextLocation {
+    pub fn location(&self, json_path: &str) -> TextLocation {
         if let Some(written) = self.written(json_path) {
             return written.place(json_path, &written.value);
         }
@@ -87,7 +87,7 @@ impl JsonSource {
     }
 
     /// The place of the key before the value at `json_path`.
-    pub fn key_place(&self, json_path: &str) -> TextLocation {
+    pub fn key_location(&self, json_path: &str) -> TextLocation {
         if let Some(written) = self.written(json_path) {
             return written.place(json_path, &written.path);
         }
@@ -97,7 +97,7 @@ impl JsonSource {
     }
 
     /// The place of a byte range.
-    pub(super) fn span_place(&self, json_path: &str, span: Range<usize>) -> TextLocation {
+    pub(super) fn span_location(&self, json_path: &str, span: Range<usize>) -> TextLocation {
         self.at(json_path, Some(span))
     }
 
@@ -270,7 +270,7 @@ mod tests {
             ("l[0]", "4"),
             ("l[0].more", "4"),
         ] {
-            let span = source.place(path).span.expect("a span");
+            let span = source.location(path).span.expect("a span");
             assert_eq!(&text[span], value, "{path}");
         }
     }
@@ -289,10 +289,10 @@ mod tests {
         let mut source = JsonSource::new(Path::new("run.json"), r#"{"a": {"b": 2}}"#);
         source.set_override("a.b".to_owned(), &AssignmentOrigin::CommandLine, "a.b=7", 4);
         let excerpt = |place: TextLocation| place.text[place.span.expect("a span")].to_owned();
-        assert_eq!(excerpt(source.place("a.b.c")), "7");
-        assert_eq!(excerpt(source.key_place("a.b")), "a.b");
-        assert_eq!(excerpt(source.place("a")), "{\"b\": 2}");
+        assert_eq!(excerpt(source.location("a.b.c")), "7");
+        assert_eq!(excerpt(source.key_location("a.b")), "a.b");
+        assert_eq!(excerpt(source.location("a")), "{\"b\": 2}");
         source.set_override("a".to_owned(), &AssignmentOrigin::CommandLine, "a={}", 2);
-        assert_eq!(excerpt(source.place("a.b")), "{}");
+        assert_eq!(excerpt(source.location("a.b")), "{}");
     }
 }

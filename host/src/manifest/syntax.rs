@@ -31,7 +31,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
             .rsplit_once(" at line ")
             .map_or(message.as_str(), |(message, _)| message);
         let words = format!("the manifest is not valid JSON: {}", in_words(message));
-        let place = JsonSource::unparsed(path, text).span_place("", start..end);
+        let place = JsonSource::unparsed(path, text).span_location("", start..end);
         let problem = Diagnostic::new(words).at(place);
         match hint(message, rest) {
             Some(hint) => problem.hint(hint),

@@ -72,7 +72,7 @@ impl InstallPlan {
             [only] => only.path == target && only.sha256() == plugin.sha256(),
             _ => false,
         };
-        for library in left_behind(&plugin) {
+        for library in leftover_drafts(&plugin) {
             self.warnings.push(Diagnostic::warning(format!(
                 "`{}` needs `{library}`, which lies beside it and is not installed: copy it to `{}`",
                 plugin.path.display(),
@@ -112,7 +112,7 @@ impl PluginInstallation {
         if let Some(directory) = self.target.parent() {
             fs_err::create_dir_all(directory).map_err(failed)?;
         }
-        files::write_whole(&self.target, &bytes).map_err(failed)?;
+        files::write_atomically(&self.target, &bytes).map_err(failed)?;
         let others = self.previous.iter().map(|other| &other.path);
         for other in others.filter(|path| **path != self.target) {
             fs_err::remove_file(other).map_err(failed)?;
@@ -131,7 +131,7 @@ pub fn installed(directory: &Path) -> Vec<Inspected> {
 }
 
 /// Libraries next to the plugin's file that it looks for relative to that file.
-fn left_behind(plugin: &Inspected) -> Vec<&String> {
+fn leftover_drafts(plugin: &Inspected) -> Vec<&String> {
     let beside = plugin.path.parent().unwrap_or(Path::new(""));
     plugin
         .needed

@@ -162,7 +162,7 @@ fn from_inventory(
     }
     match found.as_slice() {
         [plugin] => Ok(((*plugin).clone(), shadowed)),
-        [] => Err(nobody_has(&request.hook, hook_name, inventory)),
+        [] => Err(no_plugin_has(&request.hook, hook_name, inventory)),
         several => Err(ambiguous(hook_name, several)),
     }
 }
@@ -172,7 +172,7 @@ fn is_shadowed(earlier: &Inspected, later: &Inspected) -> bool {
     earlier.metadata.name == later.metadata.name && earlier.path.parent() != later.path.parent()
 }
 
-fn nobody_has(wanted: &str, hook_name: &str, inventory: &Inventory) -> Diagnostic {
+fn no_plugin_has(wanted: &str, hook_name: &str, inventory: &Inventory) -> Diagnostic {
     let mut diagnostic = Diagnostic::new(format!("no plugin has a hook `{wanted}`"));
     for directory in &inventory.directories {
         diagnostic = diagnostic.note(format!("searched: {}", directory.display()));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn every_damage_is_told() {
+    fn every_damage_is_reported() {
         let hook = |name: &str, priority: u8| {
             format!(r#"{{"name": "{name}", "priority": {priority}, "points": []}}"#)
         };

@@ -44,14 +44,18 @@ impl Trainer<'_> {
 
     /// Waits for the checkpoint being written, if any, and reports the result to hooks.
     pub(super) fn settle(&mut self) -> Result<(), RunError> {
-        self.settle_by(|trainer, told| trainer.tell(Point::AfterSaveCheckpoint, told))
-            .unwrap_or(Ok(()))
+        self.settle_by(|trainer, told| {
+            trainer.announce_checkpoint(Point::AfterSaveCheckpoint, told)
+        })
+        .unwrap_or(Ok(()))
     }
 
     /// Like [`settle`](Self::settle), but after a failure: every hook is told, even if others fail.
     pub(super) fn settle_after_failure(&mut self) -> Vec<HookFault> {
-        self.settle_by(|trainer, told| trainer.tell_every(Point::AfterSaveCheckpoint, told))
-            .unwrap_or_default()
+        self.settle_by(|trainer, told| {
+            trainer.announce_checkpoint_to_all(Point::AfterSaveCheckpoint, told)
+        })
+        .unwrap_or_default()
     }
 
     fn settle_by<T>(

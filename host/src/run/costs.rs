@@ -15,7 +15,7 @@ const LEAK: f64 = 16e6;
 #[derive(Debug)]
 pub(super) struct Costs {
     /// Fraction of a pass above which a hook is reported.
-    pub(super) share: f64,
+    pub(super) fraction: f64,
     hooks: Vec<HookCosts>,
 }
 
@@ -30,7 +30,7 @@ struct HookCosts {
 impl Default for Costs {
     fn default() -> Self {
         Costs {
-            share: 0.25,
+            fraction: 0.25,
             hooks: Vec::new(),
         }
     }
@@ -47,13 +47,13 @@ impl Costs {
         self.hooks.resize(times.len(), HookCosts::default());
         let mut warnings = Vec::new();
         for ((hook, time), times) in self.hooks.iter_mut().zip(&pass.hooks).zip(times) {
-            let share = time.seconds / pass.total.max(f64::MIN_POSITIVE);
-            if !hook.is_slow && pass.total >= SHORTEST && share > self.share {
+            let fraction = time.seconds / pass.total.max(f64::MIN_POSITIVE);
+            if !hook.is_slow && pass.total >= SHORTEST && fraction > self.fraction {
                 hook.is_slow = true;
                 warnings.push(format!(
                     "hook `{}` took {:.0} % of the last pass over the {} data: {:.1} s in {} calls",
                     time.name,
-                    100.0 * share,
+                    100.0 * fraction,
                     phase.name(),
                     time.seconds,
                     time.calls

@@ -7,7 +7,7 @@ use sconce_plugin_api::abi::ViewAbi;
 
 use super::manner::{INTERRUPTED, Manner};
 use super::remote::BY_KEY;
-use super::{Interrupt, Now, Observer, Profile, Remote, RunError, Trainer, Wish};
+use super::{Interrupt, Now, Observer, Profile, Remote, RemoteRequest, RunError, Trainer};
 use crate::bridge::StopRequest;
 use crate::log::Level;
 
@@ -32,7 +32,7 @@ impl Trainer<'_> {
             let message = format!("{}: saving a checkpoint", signal.name());
             self.shared.log.log(Level::Info, "sconce", &message);
             self.outside.interrupt.set_saving(true);
-            let saved = self.save(INTERRUPTED, "", Manner::WHOLE);
+            let saved = self.save(INTERRUPTED, "", Manner::COMPLETE);
             self.outside.interrupt.set_saving(false);
             saved?;
         }
@@ -61,11 +61,11 @@ impl Trainer<'_> {
         let mut is_paused = false;
         loop {
             match self.outside.remote.next() {
-                Some(Wish::Checkpoint) => self.save_by_key()?,
-                Some(Wish::Validate) => self.validate_by_key()?,
-                Some(Wish::Pause) => is_paused = true,
-                Some(Wish::GoOn) => is_paused = false,
-                Some(Wish::Stop) => {
+                Some(RemoteRequest::Checkpoint) => self.save_by_key()?,
+                Some(RemoteRequest::Validate) => self.validate_by_key()?,
+                Some(RemoteRequest::Pause) => is_paused = true,
+                Some(RemoteRequest::GoOn) => is_paused = false,
+                Some(RemoteRequest::Stop) => {
                     self.shared.requests.ask_stop(StopRequest {
                         reason: "asked for at the terminal".to_owned(),
                         after_epoch: false,
@@ -93,7 +93,7 @@ impl Trainer<'_> {
         let iteration = self.view.iteration;
         let message = format!("saving the checkpoint `{BY_KEY}` after iteration {iteration}");
         self.shared.info(&message);
-        self.save(BY_KEY, "", Manner::WHOLE)
+        self.save(BY_KEY, "", Manner::COMPLETE)
     }
 
     fn validate_by_key(&mut self) -> Result<(), RunError> {

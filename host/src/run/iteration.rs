@@ -8,7 +8,7 @@ use candle_core::backprop::GradStore;
 use sconce_plugin_api::abi::ViewAbi;
 use sconce_plugin_api::{Phase, Point};
 
-use super::update::Midst;
+use super::update::UpdateProgress;
 use super::{RunError, Trainer};
 use crate::data::{Batch, Loader};
 use crate::gradients::{Gradients, Wrong, wrong_operations};
@@ -19,7 +19,7 @@ pub(super) struct MicroBatch {
     /// Its samples, as positions in the epoch's order.
     pub(super) range: Range<usize>,
     /// Its fraction of the samples of its update: 1 without accumulation.
-    pub(super) share: f64,
+    pub(super) fraction: f64,
     /// Whether it is the last batch of its update.
     pub(super) updates: bool,
 }
@@ -42,20 +42,20 @@ impl Trainer<'_> {
         tensors.set_batch(&batch.inputs, &batch.targets, &batch.indices);
         self.call(Point::BeforeIter)?;
         self.expect_real_parameters()?;
-        self.update.midst = Midst::Batch;
+        self.update.progress = UpdateProgress::Batch;
         if !self.shared.requests.take_skip_batch() {
             let _recording = ops::record();
             // The set of frozen parameters may change from one batch to the next.
             let _held = ops::hold(self.task.parameters().held());
             let loss = self.forward(&batch, Phase::Train)?;
             self.check_loss(&batch)?;
-            self.backward(&batch, &loss, micro_batch.share)?;
+            self.backward(&batch, &loss, micro_batch.fraction)?;
         }
         if micro_batch.updates {
             self.update()?;
         }
         self.count_iteration();
-        self.update.midst = Midst::Between;
+        self.update.progress = UpdateProgress::Between;
         self.call(Point::AfterIter)?;
         self.end_batch();
         Ok(())
@@ -143,7 +143,7 @@ impl Trainer<'_> {
         let store =
             store.map_err(|error| RunError::task("the backward pass", &self.view, error))?;
         if !self.records.is_empty() {
-            self.tell_gradients(&store)?;
+            self.call_module_backward(&store)?;
         }
         let gradients = Gradients::from_store(self.task.parameters(), &store);
         drop(store);
@@ -155,7 +155,7 @@ impl Trainer<'_> {
             return Ok(());
         };
         // From here on, the batch is part of its update.
-        self.update.midst = Midst::Torn;
+        self.update.progress = UpdateProgress::Torn;
         match &mut self.update.accumulated {
             None => self.update.accumulated = Some(gradients),
             Some(accumulated) => accumulated
@@ -213,7 +213,7 @@ impl Trainer<'_> {
             self.shared.requests.take_skip_update();
             return Ok(());
         };
-        self.update.midst = Midst::Torn;
+        self.update.progress = UpdateProgress::Torn;
         self.shared.tensors.set_gradients(gradients);
         self.call(Point::BeforeUpdate)?;
         let Some(gradients) = self.shared.tensors.take_gradients() else {
@@ -229,7 +229,7 @@ impl Trainer<'_> {
         let step = self.optimizer.step(self.task.parameters(), &gradients);
         self.timing.pass.update += start.elapsed();
         step.map_err(|error| RunError::optimizer(&self.view, error))?;
-        self.update.midst = Midst::Stepped;
+        self.update.progress = UpdateProgress::Stepped;
         self.view.update += 1;
         if self.optimizer.tensor_count() != self.shared.tensors.optimizer_count() {
             self.show_optimizer();

@@ -81,7 +81,7 @@ impl Trainer<'_> {
         }
         let parameters = self.task.parameters();
         let comparison = Comparison::of(parameters, tensors);
-        if !comparison.is_whole() {
+        if !comparison.is_complete() {
             return Err(format!("they don't fit the model: {comparison}"));
         }
         for parameter in parameters.iter() {
@@ -128,7 +128,7 @@ impl Trainer<'_> {
         let hash = hash.get(..DIGITS).unwrap_or(&hash);
         let file = format!("{name}-{hash}.safetensors");
         let written = fs_err::create_dir_all(&directory)
-            .and_then(|()| files::write_whole(&directory.join(&file), &bytes));
+            .and_then(|()| files::write_atomically(&directory.join(&file), &bytes));
         written.map_err(|error| error.to_string())?;
         // A file with the same name and a different hash is an older version.
         for entry in std::fs::read_dir(&directory)

@@ -26,7 +26,7 @@ pub(super) struct Manner {
 }
 
 impl Manner {
-    pub(super) const WHOLE: Manner = Manner {
+    pub(super) const COMPLETE: Manner = Manner {
         extent: CheckpointExtent::Whole,
         in_background: false,
     };

@@ -74,7 +74,7 @@ pub use interrupt::{Interrupt, Meaning, StopSignal};
 pub use observer::{Now, Observer};
 pub use plan::TrainingPlan;
 pub use profile::{HookTiming, Profile};
-pub use remote::{Remote, Wish};
+pub use remote::{Remote, RemoteRequest};
 pub use report::{Divergence, RunOutcome, RunReport};
 pub use resumption::Resume;
 pub use trainer::Trainer;

@@ -177,7 +177,7 @@ impl Trainer<'_> {
     }
 
     /// Reports gradients at modules to hooks, last module first.
-    pub(super) fn tell_gradients(
+    pub(super) fn call_module_backward(
         &mut self,
         store: &GradStore,
     ) -> std::result::Result<(), RunError> {

@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// A request to a run, served between two training iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum RemoteRequest {
     /// Save a full checkpoint.
     Checkpoint,
     /// Validate.
@@ -26,9 +26,9 @@ pub enum Wish {
     Stop,
 }
 
-impl Wish {
+impl RemoteRequest {
     fn is_of_a_pause(self) -> bool {
-        matches!(self, Wish::Pause | Wish::GoOn)
+        matches!(self, RemoteRequest::Pause | RemoteRequest::GoOn)
     }
 }
 
@@ -38,7 +38,7 @@ pub struct Remote(Arc<RemoteState>);
 
 #[derive(Debug, Default)]
 struct RemoteState {
-    wishes: Mutex<VecDeque<Wish>>,
+    requests: Mutex<VecDeque<RemoteRequest>>,
     /// Whether there are any requests; checked after each iteration.
     is_asked: AtomicBool,
     changed: Condvar,
@@ -47,7 +47,7 @@ struct RemoteState {
 impl Remote {
     /// Adds a request. A request already waiting is not added again, and of pauses and their ends only the
     /// last one counts.
-    pub fn ask(&self, wish: Wish) {
+    pub fn ask(&self, wish: RemoteRequest) {
         let mut wishes = self.wishes();
         if wish.is_of_a_pause() {
             wishes.retain(|known| !known.is_of_a_pause());
@@ -60,7 +60,7 @@ impl Remote {
     }
 
     /// The requests that have not been started.
-    pub fn waiting(&self) -> Vec<Wish> {
+    pub fn waiting(&self) -> Vec<RemoteRequest> {
         self.wishes().iter().copied().collect()
     }
 
@@ -69,7 +69,7 @@ impl Remote {
         self.0.is_asked.load(Ordering::Acquire)
     }
 
-    pub(super) fn next(&self) -> Option<Wish> {
+    pub(super) fn next(&self) -> Option<RemoteRequest> {
         let mut wishes = self.wishes();
         let next = wishes.pop_front();
         self.0.is_asked.store(!wishes.is_empty(), Ordering::Release);
@@ -85,8 +85,11 @@ impl Remote {
         }
     }
 
-    fn wishes(&self) -> MutexGuard<'_, VecDeque<Wish>> {
-        self.0.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn wishes(&self) -> MutexGuard<'_, VecDeque<RemoteRequest>> {
+        self.0
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,19 +101,30 @@ mod tests {
     fn wishes_come_in_their_order_and_once() {
         let remote = Remote::default();
         assert!(!remote.is_asked());
-        for wish in [Wish::Validate, Wish::Checkpoint, Wish::Validate] {
+        for wish in [
+            RemoteRequest::Validate,
+            RemoteRequest::Checkpoint,
+            RemoteRequest::Validate,
+        ] {
             remote.clone().ask(wish);
         }
         assert!(remote.is_asked());
-        assert_eq!(remote.waiting(), [Wish::Validate, Wish::Checkpoint]);
-        assert_eq!(remote.next(), Some(Wish::Validate));
+        assert_eq!(
+            remote.waiting(),
+            [RemoteRequest::Validate, RemoteRequest::Checkpoint]
+        );
+        assert_eq!(remote.next(), Some(RemoteRequest::Validate));
         assert!(remote.is_asked());
-        assert_eq!(remote.next(), Some(Wish::Checkpoint));
+        assert_eq!(remote.next(), Some(RemoteRequest::Checkpoint));
         assert!(!remote.is_asked());
         assert_eq!(remote.next(), None);
-        for wish in [Wish::Pause, Wish::GoOn, Wish::Pause] {
+        for wish in [
+            RemoteRequest::Pause,
+            RemoteRequest::GoOn,
+            RemoteRequest::Pause,
+        ] {
             remote.ask(wish);
         }
-        assert_eq!(remote.waiting(), [Wish::Pause]);
+        assert_eq!(remote.waiting(), [RemoteRequest::Pause]);
     }
 }

@@ -93,7 +93,7 @@ impl Trainer<'_> {
             parameter.var().set(tensor)?;
         }
         for (parameter, share) in self.task.parameters().iter().zip(&kept.shares) {
-            parameter.set_share(*share);
+            parameter.set_learning_rate_scale(*share);
         }
         self.shared.set_groups(&kept.groups);
         self.shared.accumulation.set(kept.accumulation);

@@ -8,7 +8,7 @@ use sconce_plugin_api::{Keep, Point};
 
 use super::manner::CheckpointResult;
 use super::tensor_result::TensorResult;
-use super::update::Midst;
+use super::update::UpdateProgress;
 use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
@@ -34,13 +34,13 @@ impl Trainer<'_> {
         };
         self.restore_swapped()?;
         self.restore(&content)?;
-        self.tell_of_load(&store.path_of(tag), tag, hook, start)?;
+        self.announce_load(&store.path_of(tag), tag, hook, start)?;
         self.position.jumped = true;
         Ok(())
     }
 
     /// Calls `after_load_checkpoint`.
-    pub(super) fn tell_of_load(
+    pub(super) fn announce_load(
         &mut self,
         path: &Path,
         tag: &str,
@@ -55,14 +55,14 @@ impl Trainer<'_> {
             seconds: start.elapsed().as_secs_f64(),
             ..CheckpointResult::new(path, tag, hook)
         };
-        let result = self.tell(Point::AfterLoadCheckpoint, &told);
+        let result = self.announce_checkpoint(Point::AfterLoadCheckpoint, &told);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         result
     }
 
     /// Restores the state of the run from a checkpoint.
     pub(super) fn restore(&mut self, content: &Checkpoint) -> Result<(), RunError> {
-        self.update.midst = Midst::Torn;
+        self.update.progress = UpdateProgress::Torn;
         let restored = self.restore_tensors(content);
         restored.map_err(|error| RunError::task("restoring a checkpoint", &self.view, error))?;
         self.restore_optimizer(content)?;
@@ -84,7 +84,7 @@ impl Trainer<'_> {
             .filter_map(|hook| Some((hook.name.clone(), hook.state.clone()?)))
             .collect();
         self.hooks.load_states(&states, self.shared)?;
-        self.update.midst = Midst::Between;
+        self.update.progress = UpdateProgress::Between;
         Ok(())
     }
 
@@ -111,7 +111,7 @@ impl Trainer<'_> {
         for entry in self.task.parameters().iter() {
             let mut shares = settings.shares.iter();
             let known = shares.find(|(name, _)| name == entry.name());
-            entry.set_share(known.map_or(1.0, |(_, share)| share.0));
+            entry.set_learning_rate_scale(known.map_or(1.0, |(_, share)| share.0));
         }
         let accumulation = settings.accumulation.as_ref();
         self.shared

@@ -52,7 +52,7 @@ impl<'run> Trainer<'run> {
     }
 
     /// Restores the checkpoint, after `before_loop`.
-    pub(super) fn go_on(&mut self, batches: u64) -> Result<(), RunError> {
+    pub(super) fn resume_from_checkpoint(&mut self, batches: u64) -> Result<(), RunError> {
         let Some(resume) = self.resumption.from.take() else {
             return Ok(());
         };
@@ -82,6 +82,6 @@ impl<'run> Trainer<'run> {
             self.view.batches = batches;
         }
         let tag = resume.checkpoint.header.tag.clone();
-        self.tell_of_load(&resume.path, &tag, "", start)
+        self.announce_load(&resume.path, &tag, "", start)
     }
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::manner::{CheckpointExtent, CheckpointResult, FAILED, Manner};
 use super::tensor_result::TensorResult;
-use super::update::Midst;
+use super::update::UpdateProgress;
 use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
@@ -38,7 +38,7 @@ impl Trainer<'_> {
         let path = store.path_of(tag);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         let mut told = CheckpointResult::new(&path, tag, hook);
-        self.tell(Point::BeforeSaveCheckpoint, &told)?;
+        self.announce_checkpoint(Point::BeforeSaveCheckpoint, &told)?;
         let start = Instant::now();
         let states = self.hooks.save_states(self.shared)?;
         let files = self.files(tag, states, true, manner.extent)?;
@@ -53,7 +53,7 @@ impl Trainer<'_> {
         let error = written.as_ref().err().map(ToString::to_string);
         told.bytes = written.unwrap_or(0);
         told.error = error.as_deref().unwrap_or_default();
-        let result = self.tell(Point::AfterSaveCheckpoint, &told);
+        let result = self.announce_checkpoint(Point::AfterSaveCheckpoint, &told);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         result
     }
@@ -66,16 +66,17 @@ impl Trainer<'_> {
         let Some(store) = self.saver.store.clone().filter(|_| is_new) else {
             return faults;
         };
-        match self.update.midst {
-            Midst::Torn => return faults,
-            Midst::Stepped => self.count_iteration(),
-            Midst::Between | Midst::Batch => {}
+        match self.update.progress {
+            UpdateProgress::Torn => return faults,
+            UpdateProgress::Stepped => self.count_iteration(),
+            UpdateProgress::Between | UpdateProgress::Batch => {}
         }
-        let is_exact = self.update.midst == Midst::Between && !self.evaluation.is_under_way;
+        let is_exact =
+            self.update.progress == UpdateProgress::Between && !self.evaluation.is_under_way;
         let path = store.path_of(FAILED);
         let mut told = CheckpointResult::new(&path, FAILED, "");
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
-        faults.extend(self.tell_every(Point::BeforeSaveCheckpoint, &told));
+        faults.extend(self.announce_checkpoint_to_all(Point::BeforeSaveCheckpoint, &told));
         let start = Instant::now();
         let (states, failed) = self.hooks.save_states_of_all(self.shared);
         faults.extend(failed);
@@ -87,7 +88,7 @@ impl Trainer<'_> {
             let error = written.as_ref().err().map(ToString::to_string);
             told.bytes = written.unwrap_or(0);
             told.error = error.as_deref().unwrap_or_default();
-            faults.extend(self.tell_every(Point::AfterSaveCheckpoint, &told));
+            faults.extend(self.announce_checkpoint_to_all(Point::AfterSaveCheckpoint, &told));
         }
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         faults
@@ -139,7 +140,7 @@ impl Trainer<'_> {
     }
 
     /// Calls a mount point with a checkpoint's payload.
-    pub(super) fn tell(
+    pub(super) fn announce_checkpoint(
         &mut self,
         point: Point,
         told: &CheckpointResult<'_>,
@@ -150,7 +151,7 @@ impl Trainer<'_> {
     }
 
     /// Calls a checkpoint's mount point for every hook, even if others fail.
-    pub(super) fn tell_every(
+    pub(super) fn announce_checkpoint_to_all(
         &mut self,
         point: Point,
         told: &CheckpointResult<'_>,

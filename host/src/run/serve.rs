@@ -29,7 +29,7 @@ impl Trainer<'_> {
                     parameters_only,
                     in_background,
                 } => {
-                    let mut manner = Manner::WHOLE;
+                    let mut manner = Manner::COMPLETE;
                     if parameters_only {
                         manner = Manner::PARAMETERS;
                     }
@@ -39,7 +39,7 @@ impl Trainer<'_> {
                     if parameters_only {
                         self.save(&tag, &hook, manner)?;
                     } else {
-                        self.save_when_whole(tag, hook, manner)?;
+                        self.save_after_evaluation(tag, hook, manner)?;
                     }
                 }
                 Asked::Validate => self.validate_now()?,
@@ -57,7 +57,7 @@ impl Trainer<'_> {
                 Asked::Freeze { name, ratio } => {
                     // Known to exist: the name was checked at the time of the request.
                     if let Ok(parameter) = self.task.parameters().get(&name) {
-                        parameter.set_share(ratio);
+                        parameter.set_learning_rate_scale(ratio);
                     }
                 }
                 Asked::Renew(samples) => self.renew_statistics(samples, &hook)?,
@@ -70,7 +70,7 @@ impl Trainer<'_> {
 
     /// Saves now, or at the end of a validation in progress. A checkpoint in the middle of it would contain
     /// only half of its results.
-    fn save_when_whole(
+    fn save_after_evaluation(
         &mut self,
         tag: String,
         hook: String,

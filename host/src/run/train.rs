@@ -8,7 +8,7 @@ use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::iteration::MicroBatch;
 use super::profile::PassTimes;
-use super::update::Midst;
+use super::update::UpdateProgress;
 use super::{RunError, Trainer};
 use crate::checkpoint::{EpochStart, TrainingStage};
 use crate::data::{Dataset, Loader, order};
@@ -26,14 +26,14 @@ impl Trainer<'_> {
         self.shared.clock.begin_training(total, done);
         self.enter(Phase::Train);
         self.call(Point::BeforeLoop)?;
-        self.go_on(batches)?;
-        self.update.midst = Midst::Between;
+        self.resume_from_checkpoint(batches)?;
+        self.update.progress = UpdateProgress::Between;
         self.begin()?;
         self.grant()?;
         if self.is_interrupted()? {
             return Ok(());
         }
-        while self.goes_on() {
+        while self.has_more_to_train() {
             self.cycle(&data, batches)?;
             self.position.jumped = false;
             if self.is_interrupted()? {
@@ -57,7 +57,7 @@ impl Trainer<'_> {
     }
 
     /// Whether there is something left to train, or to validate after a rollback or a resume.
-    fn goes_on(&self) -> bool {
+    fn has_more_to_train(&self) -> bool {
         let is_left = match self.position.stage {
             TrainingStage::Start | TrainingStage::Epoch => self.view.epoch < self.plan.epochs,
             TrainingStage::Validation | TrainingStage::Cycle => true,
@@ -227,7 +227,7 @@ impl EpochBatches {
     fn micro_batch(self, batch: u64, update: &Range<u64>) -> MicroBatch {
         let range = self.samples_of(batch..batch + 1);
         MicroBatch {
-            share: range.len() as f64 / self.samples_of(update.clone()).len() as f64,
+            fraction: range.len() as f64 / self.samples_of(update.clone()).len() as f64,
             range,
             updates: batch + 1 == update.end,
         }
@@ -254,9 +254,9 @@ mod tests {
         let updates: Vec<bool> = batches.iter().map(|batch| batch.updates).collect();
         assert_eq!(updates, [false, true, false, true, true]);
         for (batch, share) in batches.iter().zip([0.5, 0.5, 0.5, 0.5, 1.0]) {
-            assert!((batch.share - share).abs() < f64::EPSILON);
+            assert!((batch.fraction - share).abs() < f64::EPSILON);
         }
         let last = cut.micro_batch(4, &(3..5));
-        assert!((last.share - 3.0 / 8.0).abs() < f64::EPSILON);
+        assert!((last.fraction - 3.0 / 8.0).abs() < f64::EPSILON);
     }
 }

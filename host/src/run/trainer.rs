@@ -95,8 +95,8 @@ impl<'run> Trainer<'run> {
     }
 
     /// Sets the fraction of a pass, from 0 to 1, above which a hook causes a warning. Default 0.25.
-    pub fn with_hook_share(mut self, share: f64) -> Self {
-        self.timing.costs.share = share;
+    pub fn with_hook_time_limit(mut self, share: f64) -> Self {
+        self.timing.costs.fraction = share;
         self
     }
 
@@ -149,7 +149,7 @@ impl<'run> Trainer<'run> {
         let result = result.and(restored);
         let mut late_faults = Vec::new();
         if let Err(error) = &result {
-            late_faults.extend(self.tell_of(error));
+            late_faults.extend(self.announce_failure(error));
             late_faults.extend(self.settle_after_failure());
             late_faults.extend(self.save_failed());
         }
@@ -246,7 +246,7 @@ impl<'run> Trainer<'run> {
     }
 
     /// Calls `on_exception` for every hook.
-    fn tell_of(&mut self, error: &RunError) -> Vec<HookFault> {
+    fn announce_failure(&mut self, error: &RunError) -> Vec<HookFault> {
         let message = error.to_string();
         let payload = FailureAbi {
             origin: error.origin() as u32,

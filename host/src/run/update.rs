@@ -14,7 +14,7 @@ pub(super) struct Update {
     /// Whether the gradients have been audited, which happens in the first iteration.
     pub(super) is_audited: bool,
     /// Consistency of the state if the iteration failed now.
-    pub(super) midst: Midst,
+    pub(super) progress: UpdateProgress,
 }
 
 impl Update {
@@ -24,14 +24,14 @@ impl Update {
             accumulated: None,
             batches: 0..0,
             is_audited: false,
-            midst: Midst::Torn,
+            progress: UpdateProgress::Torn,
         }
     }
 }
 
 /// State in which a failed iteration leaves the run; decides whether a checkpoint of it is useful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Midst {
+pub(super) enum UpdateProgress {
     /// Between two iterations: everything is as for a requested save.
     Between,
     /// Within an iteration that has not changed any parameter: hooks and metrics have seen a part of it.

@@ -147,7 +147,7 @@ pub fn initial_weights(
     } = config;
     let comparison = weights::load_renamed(file, task.parameters(), *strict, rename)
         .map_err(|error| StartFailure::usage(vec![unfit(&error).at(place())]))?;
-    if comparison.is_whole() {
+    if comparison.is_complete() {
         return Ok(None);
     }
     let warning = format!("of the weights in `{}` {comparison}", config.file.display());

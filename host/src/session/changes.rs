@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_numbers_depend_on_is_told_and_nothing_else() {
+    fn what_numbers_depend_on_is_reported_and_nothing_else() {
         let was = json!({
             "seed": 1, "name": "a", "train": {"epochs": 2, "batch_size": 8},
             "model": {"kind": "mlp", "hidden": [8]}, "optimizer": {"kind": "sgd"}
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_is_another_is_told() {
+    fn data_that_is_another_is_reported() {
         let facts = |phases: &[(&str, usize)]| -> Vec<DataFacts> {
             let facts = |&(phase, samples): &(&str, usize)| DataFacts {
                 phase: phase.to_owned(),

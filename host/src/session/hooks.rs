@@ -368,7 +368,7 @@ fn told(
 ) -> Diagnostic {
     let path = json_path::below(&format!("{json_path}.config"), &problem.path);
     let place = if problem.is_key {
-        manifest.source.key_place(&path)
+        manifest.source.key_location(&path)
     } else {
         manifest.place(&path)
     };

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_told_in_the_calendar() {
+    fn moments_are_reported_in_the_calendar() {
         // Values from `date -u -d @SECONDS`.
         for (seconds, text) in [
             (0, "1970-01-01 00:00:00 UTC"),

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_one_runs_and_what_cant_be_one_is_told() {
+    fn a_directory_is_one_runs_and_what_cant_be_one_is_reported() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("runs/a");
         let first = Output::open(&path).expect("free");

@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::run::Wish;
+use crate::run::RemoteRequest;
 
 /// The panes, of which a small terminal shows one at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(super) struct LogExtent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyAction {
     /// A request to the run.
-    Ask(Wish),
+    Ask(RemoteRequest),
     /// The effect of Ctrl-C without a view.
     Interrupt,
     /// Redraw the whole screen.
@@ -91,15 +91,15 @@ impl ViewChoices {
         }
         match key.code {
             KeyCode::Char('q' | 's') => self.asks_to_stop = true,
-            KeyCode::Char('c') => return Some(KeyAction::Ask(Wish::Checkpoint)),
-            KeyCode::Char('v') => return Some(KeyAction::Ask(Wish::Validate)),
+            KeyCode::Char('c') => return Some(KeyAction::Ask(RemoteRequest::Checkpoint)),
+            KeyCode::Char('v') => return Some(KeyAction::Ask(RemoteRequest::Validate)),
             KeyCode::Char('p') => {
                 self.is_paused = !self.is_paused;
                 let pauses = self.is_paused;
                 return Some(KeyAction::Ask(if pauses {
-                    Wish::Pause
+                    RemoteRequest::Pause
                 } else {
-                    Wish::GoOn
+                    RemoteRequest::GoOn
                 }));
             }
             KeyCode::Char('?' | 'h') => self.shows_help = true,
@@ -120,7 +120,7 @@ impl ViewChoices {
             KeyCode::Char('y' | 'Y') => {
                 self.asks_to_stop = false;
                 self.is_paused = false;
-                Some(KeyAction::Ask(Wish::Stop))
+                Some(KeyAction::Ask(RemoteRequest::Stop))
             }
             KeyCode::Char('n' | 'N' | 'q') | KeyCode::Esc => {
                 self.asks_to_stop = false;
@@ -177,7 +177,7 @@ mod tests {
         }
         press(&mut choice, KeyCode::Char('q'));
         let deed = press(&mut choice, KeyCode::Char('y'));
-        assert_eq!(deed, Some(KeyAction::Ask(Wish::Stop)));
+        assert_eq!(deed, Some(KeyAction::Ask(RemoteRequest::Stop)));
         assert!(!choice.asks_to_stop);
     }
 
@@ -185,10 +185,10 @@ mod tests {
     fn keys_ask_things_of_the_run() {
         let mut choice = ViewChoices::default();
         for (key, wish) in [
-            ('c', Wish::Checkpoint),
-            ('v', Wish::Validate),
-            ('p', Wish::Pause),
-            ('p', Wish::GoOn),
+            ('c', RemoteRequest::Checkpoint),
+            ('v', RemoteRequest::Validate),
+            ('p', RemoteRequest::Pause),
+            ('p', RemoteRequest::GoOn),
         ] {
             assert_eq!(
                 press(&mut choice, KeyCode::Char(key)),

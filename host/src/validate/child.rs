@@ -50,5 +50,5 @@ fn try_answer() -> std::io::Result<()> {
         token: order.token,
         finding: finding.unwrap_or_else(|finding| finding),
     };
-    files::write_whole(&answer, serde_json::to_string(&told)?.as_bytes())
+    files::write_atomically(&answer, serde_json::to_string(&told)?.as_bytes())
 }

@@ -187,7 +187,7 @@ impl Subject {
         let trainer = Trainer::new(&mut task, optimizer.as_mut(), dispatcher, &shared, plan)
             .in_directory(&manifest.name, &directory)
             .with_manifest(resolved)
-            .with_hook_share(1.0);
+            .with_hook_time_limit(1.0);
         let trainer = match resume {
             Some(resume) => trainer.resuming(resume),
             None => trainer,

@@ -307,7 +307,7 @@ impl<'a> Drive<'a> {
         self.checkpoints.remove(INTERRUPTED);
         self.is_interrupted = false;
         let behind = self.stage.seen.borrow().calls.len();
-        self.stage.seen.borrow_mut().interrupted_behind = Some(behind);
+        self.stage.seen.borrow_mut().calls_before_interruption = Some(behind);
         let flags = ResumeTable::RESUMED | ResumeTable::KNOWN;
         self.stage.resume_flags.set(flags);
         self.stage.place.set(None);
@@ -344,7 +344,7 @@ impl<'a> Drive<'a> {
             self.restore(checkpoint, INTERRUPTED)?;
         }
         self.begin()?;
-        while self.goes_on() {
+        while self.has_more_to_train() {
             self.cycle()?;
             self.jumped = false;
             if self.is_interrupted {
@@ -377,7 +377,7 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    fn goes_on(&self) -> bool {
+    fn has_more_to_train(&self) -> bool {
         let is_left = match self.part {
             EpochPart::Start | EpochPart::Epoch => self.view.epoch < self.script.epochs,
             EpochPart::Validation | EpochPart::Cycle => true,

@@ -106,7 +106,7 @@ fn finish(status: u32, error: &ErrorAbi, stage: &FakeRun) -> Result<(), Failed> 
         return Ok(());
     }
     Err(Failed {
-        source_place: error.place.to_string(),
+        source_location: error.place.to_string(),
         is_panic: status == Status::PANIC.0,
         ..Failed::new(stage.place.get(), &error.message)
     })

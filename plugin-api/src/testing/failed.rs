@@ -16,7 +16,7 @@ pub struct Failed {
     /// The hook's error message.
     pub message: String,
     /// Location in the hook's source, such as `src/lib.rs:12:5`; empty if it is not known.
-    pub source_place: String,
+    pub source_location: String,
     /// Whether the hook panicked.
     pub is_panic: bool,
     /// What the hook did until then, including `on_exception` and `after_run`.
@@ -28,7 +28,7 @@ impl Failed {
         Failed {
             at,
             message: message.to_string(),
-            source_place: String::new(),
+            source_location: String::new(),
             is_panic: false,
             seen: Box::default(),
         }
@@ -42,8 +42,8 @@ impl fmt::Display for Failed {
             Some(at) => write!(f, "the hook {what} at {at}: {}", self.message)?,
             None => write!(f, "the hook could not be created: {}", self.message)?,
         }
-        if !self.source_place.is_empty() {
-            write!(f, " ({})", self.source_place)?;
+        if !self.source_location.is_empty() {
+            write!(f, " ({})", self.source_location)?;
         }
         Ok(())
     }

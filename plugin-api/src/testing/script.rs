@@ -400,7 +400,7 @@ impl ScriptedRun {
         for iterations in 1..self.epochs * self.iterations {
             let drive = Drive::new(self, kind::<H>(), &config, Some(iterations))?;
             let seen = drive.run()?;
-            if seen.interrupted_behind.is_none() {
+            if seen.calls_before_interruption.is_none() {
                 break;
             }
             if let Some(what) = super::same::difference(&whole, &seen) {

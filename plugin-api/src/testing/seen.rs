@@ -118,7 +118,7 @@ pub struct Seen {
     pub(super) checkpoints: Vec<String>,
     pub(super) directory: Directory,
     /// Number of calls before the interruption, if there was one.
-    pub(super) interrupted_behind: Option<usize>,
+    pub(super) calls_before_interruption: Option<usize>,
 }
 
 impl Default for Seen {
@@ -137,7 +137,7 @@ impl Default for Seen {
             end: RunEnd::Completed,
             checkpoints: Vec::new(),
             directory: Directory::default(),
-            interrupted_behind: None,
+            calls_before_interruption: None,
         }
     }
 }

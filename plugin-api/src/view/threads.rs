@@ -111,7 +111,7 @@ impl Threads<'_> {
         work: impl Fn(&mut [T], &[U]) + Sync,
     ) {
         let length = target.len().min(source.len());
-        self.pieces(&mut target[..length], |range, target| {
+        self.chunks(&mut target[..length], |range, target| {
             work(target, &source[range]);
         });
     }
@@ -122,11 +122,11 @@ impl Threads<'_> {
     ///
     /// If `work` panics, as for [`run`](Threads::run).
     pub fn each<T: Send>(&self, target: &mut [T], work: impl Fn(&mut [T]) + Sync) {
-        self.pieces(target, |_, target| work(target));
+        self.chunks(target, |_, target| work(target));
     }
 
     /// Calls `work` for segments of a slice, with each segment's range.
-    fn pieces<T: Send>(&self, target: &mut [T], work: impl Fn(Range<usize>, &mut [T]) + Sync) {
+    fn chunks<T: Send>(&self, target: &mut [T], work: impl Fn(Range<usize>, &mut [T]) + Sync) {
         let length = target.len();
         let parts = self.count().min(length / WORTHWHILE).max(1);
         let start = Start(target.as_mut_ptr());

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use sconce_plugin_api::ext::check_path;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_whole};
+use sconce_plugin_api::{path_inside, write_atomically};
 use sha2::{Digest, Sha256};
 
 /// What is copied, and when.
@@ -199,7 +199,7 @@ impl SaveFile {
         if known(&name).is_some() {
             return Ok(());
         }
-        write_whole(path_inside(&self.directory, &name)?, &bytes)?;
+        write_atomically(path_inside(&self.directory, &name)?, &bytes)?;
         self.copies.push((name, hash));
         Ok(())
     }
@@ -209,7 +209,7 @@ impl SaveFile {
         for (name, hash) in &self.copies {
             writeln!(text, "{hash}  {name}")?;
         }
-        write_whole(path_inside(&self.directory, SUMS)?, text)
+        write_atomically(path_inside(&self.directory, SUMS)?, text)
     }
 
     /// Reads the list of copies made by an earlier segment of the run.

@@ -28,7 +28,7 @@ enum Part<'a> {
 
 /// A pattern for the characters of an expanded template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplatePart {
     /// This character.
     Char(char),
     /// One or more digits.
@@ -37,12 +37,13 @@ enum Piece {
     Any,
 }
 
-impl Piece {
+impl TemplatePart {
     /// Returns whether both can match the same character.
-    fn shares_with(self, other: Piece) -> bool {
+    fn shares_with(self, other: TemplatePart) -> bool {
         match (self, other) {
-            (Piece::Char(one), Piece::Char(other)) => one == other,
-            (Piece::Char(c), Piece::Digits) | (Piece::Digits, Piece::Char(c)) => c.is_ascii_digit(),
+            (TemplatePart::Char(one), TemplatePart::Char(other)) => one == other,
+            (TemplatePart::Char(c), TemplatePart::Digits)
+            | (TemplatePart::Digits, TemplatePart::Char(c)) => c.is_ascii_digit(),
             _ => true,
         }
     }
@@ -50,7 +51,7 @@ impl Piece {
 
 /// Returns whether some text matches both patterns. Searches pairs of positions: each step takes a
 /// character that both pieces match, after which each advances or, if it can match more characters, stays.
-fn meet(one: &[Piece], other: &[Piece]) -> bool {
+fn meet(one: &[TemplatePart], other: &[TemplatePart]) -> bool {
     let width = other.len() + 1;
     let mut reached = vec![false; (one.len() + 1) * width];
     let mut open = vec![(0, 0)];
@@ -66,10 +67,10 @@ fn meet(one: &[Piece], other: &[Piece]) -> bool {
             continue;
         }
         open.push((i + 1, j + 1));
-        if !matches!(a, Piece::Char(_)) {
+        if !matches!(a, TemplatePart::Char(_)) {
             open.push((i, j + 1));
         }
-        if !matches!(b, Piece::Char(_)) {
+        if !matches!(b, TemplatePart::Char(_)) {
             open.push((i + 1, j));
         }
     }
@@ -134,20 +135,22 @@ impl Template {
 
     /// Returns whether both templates can expand to the same text; true in case of doubt.
     pub(crate) fn may_equal(&self, other: &Template) -> bool {
-        match (self.pieces(), other.pieces()) {
+        match (self.template_parts(), other.template_parts()) {
             (Ok(one), Ok(other)) => meet(&one, &other),
             _ => true,
         }
     }
 
     /// Returns the pattern of the expanded template.
-    fn pieces(&self) -> Result<Vec<Piece>> {
+    fn template_parts(&self) -> Result<Vec<TemplatePart>> {
         let mut pieces = Vec::new();
         for part in self.parts()? {
             match part {
-                Part::Text(text) => pieces.extend(text.chars().map(Piece::Char)),
-                Part::Name("epoch" | "iteration" | "update", _) => pieces.push(Piece::Digits),
-                Part::Name(..) => pieces.push(Piece::Any),
+                Part::Text(text) => pieces.extend(text.chars().map(TemplatePart::Char)),
+                Part::Name("epoch" | "iteration" | "update", _) => {
+                    pieces.push(TemplatePart::Digits)
+                }
+                Part::Name(..) => pieces.push(TemplatePart::Any),
             }
         }
         Ok(pieces)

@@ -5,7 +5,7 @@ use std::path::Path;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use sconce_plugin_api::tensor::{DType, Element, Tensor};
-use sconce_plugin_api::{Result, write_whole};
+use sconce_plugin_api::{Result, write_atomically};
 
 /// A copy of a tensor's content.
 pub(crate) struct Copied {
@@ -50,5 +50,5 @@ pub(crate) fn write(path: &Path, tensors: &[Copied]) -> Result<()> {
         })
         .collect::<Result<Vec<_>>>()?;
     let bytes = safetensors::serialize(views, None)?;
-    write_whole(path, bytes)
+    write_atomically(path, bytes)
 }

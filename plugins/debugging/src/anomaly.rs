@@ -62,7 +62,7 @@ pub(crate) struct Anomaly {
     /// Whether this iteration is checked: it is due, and no bad value has been found in it yet.
     looks: bool,
     /// The last module whose backward pass was checked.
-    behind: Option<String>,
+    previous_module: Option<String>,
     /// Number of warnings so far.
     warned: u64,
     /// The last value given to `listen_at_modules`.
@@ -167,7 +167,7 @@ impl Hook for Anomaly {
         Ok(Anomaly {
             config,
             looks: false,
-            behind: None,
+            previous_module: None,
             warned: 0,
             listens: None,
         })
@@ -188,7 +188,7 @@ impl Hook for Anomaly {
 
     fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         self.looks = is_training(task) && self.is_due(task.iteration());
-        self.behind = None;
+        self.previous_module = None;
         if self.looks
             && self.config.forward
             && let Some(bad) = self.bad(&task.inputs()?)?
@@ -262,7 +262,7 @@ impl Hook for Anomaly {
         }
         let (name, kind) = (module.name(), module.kind());
         if let Some(bad) = self.bad(&module.output_gradient()?)? {
-            let between = match &self.behind {
+            let between = match &self.previous_module {
                 Some(behind) => format!("between it and `{behind}`, whose gradients are finite"),
                 None => "in the loss or what else is behind it".to_owned(),
             };
@@ -282,7 +282,7 @@ impl Hook for Anomaly {
             );
             return self.meet(task, &what);
         }
-        self.behind = Some(name.to_owned());
+        self.previous_module = Some(name.to_owned());
         Ok(())
     }
 

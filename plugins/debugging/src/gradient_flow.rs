@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use sconce_charts::{Line, LineChart};
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{spreadsheet, write_whole};
+use sconce_plugin_api::{spreadsheet, write_atomically};
 
 use crate::numbers::{Magnitude, magnitude, module_of};
 
@@ -211,7 +211,7 @@ impl GradientFlow {
             let points = flow.points.iter().map(point);
             chart.lines.push(Line::new(flow.module.clone(), points));
         }
-        write_whole(path, chart.svg()?)?;
+        write_atomically(path, chart.svg()?)?;
         self.is_new = false;
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use sconce_charts::{Line, LineChart};
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::write_whole;
+use sconce_plugin_api::write_atomically;
 
 /// What is drawn, and the output file.
 #[derive(Deserialize, JsonSchema)]
@@ -158,7 +158,7 @@ impl PlotLines {
         if self.series.iter().all(|series| series.points.is_empty()) {
             return Ok(());
         }
-        write_whole(&self.path, self.chart().svg()?)
+        write_atomically(&self.path, self.chart().svg()?)
     }
 }
 

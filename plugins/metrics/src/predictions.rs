@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::Tensor;
-use sconce_plugin_api::{path_inside, spreadsheet, write_whole};
+use sconce_plugin_api::{path_inside, spreadsheet, write_atomically};
 
 use crate::classes::{self, Classified, Shown, sigmoid, softmax};
 use crate::numbers;
@@ -358,7 +358,7 @@ impl Hook for Predictions {
             return Ok(());
         };
         let path = path_inside(&self.directory, format!("predictions-{name}.csv"))?;
-        write_whole(path, &*table)?;
+        write_atomically(path, &*table)?;
         table.clear();
         Ok(())
     }

@@ -111,7 +111,7 @@ pub(crate) struct Memory {
     /// and for the other passes, which may lie within a training pass.
     most: [[u64; At::ALL.len()]; 2],
     /// Whether reaching the limit has been reported.
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Memory {
@@ -181,7 +181,7 @@ impl Memory {
             OnLimit::Fail => bail!("{what}"),
             OnLimit::Stop => task.stop(&what),
             OnLimit::Warn => {
-                if !std::mem::replace(&mut self.is_told, true) {
+                if !std::mem::replace(&mut self.is_reported, true) {
                     task.warn(what);
                 }
                 Ok(())
@@ -226,7 +226,7 @@ impl Hook for Memory {
             resident: Resident::new()?,
             lines: String::new(),
             most: Default::default(),
-            is_told: false,
+            is_reported: false,
         })
     }
 

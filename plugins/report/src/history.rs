@@ -115,7 +115,7 @@ impl History {
     pub(crate) fn add_metric(&mut self, phase: Phase, name: &str, at: f64, value: f64) {
         // A restored history comes without the index.
         if self.places.len() != self.metrics.len() {
-            self.places = places_of(&self.metrics);
+            self.places = positions_of(&self.metrics);
         }
         let key = format!("{phase}/{name}");
         let known = self.places.get(&key).copied();
@@ -278,7 +278,7 @@ fn place(hooks: &[HookTimes], likely: usize, name: &str) -> Option<usize> {
 }
 
 /// Index of the metrics' curves by phase and name: there may be thousands.
-fn places_of(curves: &[Curve]) -> HashMap<String, usize> {
+fn positions_of(curves: &[Curve]) -> HashMap<String, usize> {
     let curves = curves.iter().enumerate();
     curves
         .map(|(index, curve)| (format!("{}/{}", curve.phase, curve.name), index))

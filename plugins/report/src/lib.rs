@@ -23,7 +23,7 @@ mod tables;
 use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{TaskFacts, write_whole};
+use sconce_plugin_api::{TaskFacts, write_atomically};
 use serde_json::Value;
 
 use config::Config;
@@ -87,7 +87,7 @@ impl Report {
             elapsed: task.elapsed(),
             remaining: task.remaining(),
         };
-        write_whole(&self.path, page.html()?)
+        write_atomically(&self.path, page.html()?)
     }
 }
 

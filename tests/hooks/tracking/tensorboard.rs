@@ -293,7 +293,7 @@ fn a_range_of_brightness_makes_another_picture() {
 }
 
 #[test]
-fn inputs_that_are_no_images_are_told_once() {
+fn inputs_that_are_no_images_are_reported_once() {
     let place = Workplace::new(PLUGINS);
     let hooks = json!([{"hook": "tensorboard", "config": {"images_every": 1}}]);
     let data = json!({"kind": "two-moons", "train": 24, "val": 8, "test": 8});

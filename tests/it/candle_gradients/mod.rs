@@ -30,7 +30,7 @@ fn the_page_says_which_of_candles_gradients_are_right() {
     let page = table::page(&candle_version(), &sections);
     let file = workspace().join("docs/candle-gradients.md");
     if std::env::var_os("SCONCE_BLESS").is_some() {
-        sconce::files::write_whole(&file, page.as_bytes()).expect("the page is written");
+        sconce::files::write_atomically(&file, page.as_bytes()).expect("the page is written");
     }
     let rows: Vec<&Row> = sections.iter().flat_map(|(_, rows)| rows).collect();
     for row in &rows {

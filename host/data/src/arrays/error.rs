@@ -87,14 +87,14 @@ pub enum ArrayError {
     },
     /// The numbers of inputs and targets differ.
     #[error(
-        "{inputs_place} has {inputs} samples, but {targets_place} has {targets}; are they of the \
+        "{inputs_location} has {inputs} samples, but {targets_location} has {targets}; are they of the \
          same set?"
     )]
     CountMismatch {
         /// Source of the inputs.
-        inputs_place: String,
+        inputs_location: String,
         /// Source of the targets.
-        targets_place: String,
+        targets_location: String,
         /// Number of inputs.
         inputs: usize,
         /// Number of targets.

@@ -110,8 +110,8 @@ impl ArrayPair {
             return Err(ArrayError::CountMismatch {
                 inputs: inputs.count(),
                 targets: targets.count(),
-                inputs_place: inputs.place,
-                targets_place: targets.place,
+                inputs_location: inputs.place,
+                targets_location: targets.place,
             }
             .into());
         }

@@ -74,7 +74,7 @@ fn batches_come_in_their_order_and_the_test_set_is_tested_on() {
 }
 
 #[test]
-fn fine_and_coarse_labels_are_told_apart() {
+fn fine_and_coarse_labels_are_reported_apart() {
     let directory = hundred();
     for (keys, expected, name, count) in [
         (json!({}), [99, 1, 50, 51], "apple", 100),
@@ -152,7 +152,7 @@ fn another_file_is_opened_for_predictions() {
 }
 
 #[test]
-fn what_is_wrong_with_files_is_told() {
+fn what_is_wrong_with_files_is_reported() {
     let with = |name: &str, bytes: &[u8]| {
         let directory = ten();
         write(&directory, name, bytes);

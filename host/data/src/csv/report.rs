@@ -62,13 +62,13 @@ impl CsvReport {
         table: &Table,
         columns: &[Column],
         target: &TargetColumns,
-        target_places: &[usize],
+        target_columns: &[usize],
         used: &Used,
         missing: &Missing,
         is_chosen: bool,
     ) -> CsvReport {
         let numeric = matches!(target.targets, Targets::Numbers(_));
-        let targets = target.names.iter().zip(target_places);
+        let targets = target.names.iter().zip(target_columns);
         let inputs = columns.iter();
         CsvReport {
             file: table.file.clone(),

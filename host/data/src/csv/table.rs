@@ -149,10 +149,10 @@ fn records(
 fn name_at(first: Option<&StringRecord>, header: bool, place: usize) -> String {
     let names = first.map(|first| names(first, header)).unwrap_or_default();
     let name = names.get(place).cloned();
-    name.unwrap_or_else(|| by_place(place))
+    name.unwrap_or_else(|| by_position(place))
 }
 
-fn by_place(place: usize) -> String {
+fn by_position(place: usize) -> String {
     format!("column{}", place + 1)
 }
 
@@ -162,7 +162,7 @@ fn names(first: &StringRecord, header: bool) -> Vec<String> {
     fields
         .map(|(place, field)| match field {
             name if header && !name.is_empty() => name.to_owned(),
-            _ => by_place(place),
+            _ => by_position(place),
         })
         .collect()
 }

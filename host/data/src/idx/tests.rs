@@ -43,7 +43,7 @@ fn plain_and_gzipped_files_are_the_same() {
 }
 
 #[test]
-fn every_truncation_is_told() {
+fn every_truncation_is_reported() {
     let plain = images();
     for length in 0..plain.len() {
         let text = error(&plain[..length], IdxRole::Images);
@@ -64,7 +64,7 @@ fn every_truncation_is_told() {
 }
 
 #[test]
-fn wrong_headers_are_told() {
+fn wrong_headers_are_reported() {
     let with = |at: usize, value: u8| {
         let mut bytes = images();
         bytes[at] = value;
@@ -134,7 +134,7 @@ fn wrong_headers_are_told() {
 }
 
 #[test]
-fn a_damaged_gzip_is_told() {
+fn a_damaged_gzip_is_reported() {
     let mut packed = gzip(&images());
     let middle = packed.len() / 2;
     packed[middle] ^= 0xff;

@@ -150,7 +150,7 @@ fn put(image: DynamicImage, resizes: bool, place: &mut [u8], form: DecodedFormat
 fn open(file: &Path) -> Result<DynamicImage, ImageError> {
     let bytes = read_regular(file)?;
     let reader = ImageReader::new(Cursor::new(&bytes)).with_guessed_format()?;
-    if reader.format() == Some(ImageFormat::Jpeg) && !jpeg::is_whole(&bytes) {
+    if reader.format() == Some(ImageFormat::Jpeg) && !jpeg::is_complete(&bytes) {
         let end = io::Error::from(io::ErrorKind::UnexpectedEof);
         return Err(ImageError::IoError(end));
     }

@@ -2,7 +2,7 @@
 
 /// Whether the end-of-image marker is where it must be: after the last segment (ITU-T T.81, annex
 /// B), not in a thumbnail.
-pub(super) fn is_whole(bytes: &[u8]) -> bool {
+pub(super) fn is_complete(bytes: &[u8]) -> bool {
     let mut rest = bytes.get(2..).unwrap_or_default();
     while let Some((marker, after)) = next_marker(rest) {
         if marker == 0xd9 {
@@ -40,10 +40,10 @@ mod tests {
             0xff, 0xda, 0, 2, 1, 0xff, 0x00, 0xff, 0xd0, 2, // Data with a restart.
             0xff, 0xff, 0xd9, // A fill byte and the end.
         ];
-        assert!(is_whole(&whole));
-        assert!(is_whole(&[&whole[..], &[1, 2, 3]].concat()));
+        assert!(is_complete(&whole));
+        assert!(is_complete(&[&whole[..], &[1, 2, 3]].concat()));
         for length in 0..whole.len() {
-            assert!(!is_whole(&whole[..length]), "{length}");
+            assert!(!is_complete(&whole[..length]), "{length}");
         }
     }
 }

@@ -229,7 +229,7 @@ fn all_files_that_cannot_be_decoded_are_named_at_once() {
 }
 
 #[test]
-fn truncated_files_of_every_format_are_told() {
+fn truncated_files_of_every_format_are_reported() {
     let noise = RgbImage::from_fn(64, 64, |x, y| Rgb([(x * y * 7) as u8, x as u8, y as u8]));
     for format in [
         ImageFormat::Png,
@@ -260,7 +260,7 @@ fn where_no_file_is_an_image_they_are_named_too() {
 }
 
 #[test]
-fn wrong_directories_are_told() {
+fn wrong_directories_are_reported() {
     let with = |name: &str| {
         let directory = animals();
         save(&directory, name, &image(1, 2, 3));

@@ -81,7 +81,7 @@ fn classes_keep_their_shares_on_request() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_told() {
+fn what_does_not_fit_together_is_reported() {
     let directory = directory();
     let place = |name: &str| directory.path().join(name).display().to_string();
     for (keys, words) in [

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_out_of_range_are_told() {
+    fn numbers_out_of_range_are_reported() {
         let default = SyntheticDigitsConfig::default;
         for (config, words) in [
             (

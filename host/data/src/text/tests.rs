@@ -118,7 +118,7 @@ fn many_kinds_of_characters_are_not_cut_off() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn what_is_wrong_is_reported_with_its_place() {
     let directory = directory(&[
         ("text", "one\ntwo\nthreé x".as_bytes()),
         ("latin", b"ab\ncd\xe9f"),

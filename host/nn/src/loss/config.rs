@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_what_does() {
+    fn what_does_not_fit_is_reported_with_what_does() {
         let classes = Targets::Class(names(3));
         let two = Targets::Class(names(2));
         let numbers = Targets::Numbers(names(2));

@@ -249,7 +249,7 @@ fn binary_cross_entropy_of_large_logits_neither_overflows_nor_vanishes() {
 }
 
 #[test]
-fn shapes_and_targets_that_do_not_fit_are_told() {
+fn shapes_and_targets_that_do_not_fit_are_reported() {
     let of = |dims: &[usize]| Tensor::zeros(dims, DType::F32, &Device::Cpu).expect("zeros");
     let classes =
         |dims: &[usize], class: u32| Tensor::full(class, dims, &Device::Cpu).expect("u32");

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_what_does() {
+    fn what_does_not_fit_is_reported_with_what_does() {
         let classes = |count| Targets::Class(names(count));
         let numbers = Targets::Numbers(names(1));
         for (targets, json, words) in [

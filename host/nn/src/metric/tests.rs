@@ -267,7 +267,7 @@ fn what_is_ignored_does_not_count() {
 }
 
 #[test]
-fn outputs_of_another_number_of_classes_are_told() {
+fn outputs_of_another_number_of_classes_are_reported() {
     let metric = ConfusionMatrix::new(vec![String::new(); 4], None);
     let mut sums = [0.0; 16];
     let error = metric.add(&predicting(&[0]), &classes(&[0]), &mut sums);

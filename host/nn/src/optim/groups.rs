@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_names_nothing_and_a_doubled_name_are_told() {
+    fn a_pattern_that_names_nothing_and_a_doubled_name_are_reported() {
         let split = |configs: &[GroupConfig]| {
             let groups = Groups::single(0.1, 0.01).split(configs, &parameters());
             groups.expect_err("wrong").to_string()

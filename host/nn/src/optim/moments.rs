@@ -54,7 +54,7 @@ impl Moments {
     }
 
     /// Returns the state of the registry's entry at `index`, with missing moments created as zeros.
-    pub(super) fn entry_with_moments(
+    pub(super) fn state_with_moments(
         &mut self,
         index: usize,
         parameter: &Tensor,

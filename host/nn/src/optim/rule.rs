@@ -47,7 +47,7 @@ impl<R: SweepRule> Optimizer for R {
                 self.sweep(&group, count as f64)
             };
             let moments = self.parts_mut().1;
-            let entry = moments.entry_with_moments(index, tensor).map_err(failed)?;
+            let entry = moments.state_with_moments(index, tensor).map_err(failed)?;
             sweep(tensor, gradient, &entry.moments, &step).map_err(failed)?;
             entry.steps = count;
         }

@@ -80,7 +80,7 @@ impl Optimizer for Sgd {
                 self.moments.entry(index)
             } else {
                 self.moments
-                    .entry_with_moments(index, tensor)
+                    .state_with_moments(index, tensor)
                     .map_err(failed)?
             };
             let step = SgdStep {

@@ -103,7 +103,7 @@ pub(super) fn sweep(
         );
     }
     let mut gradient = gradient.to_dtype(parameter.dtype())?.contiguous()?;
-    if share_storage(parameter, &gradient) {
+    if have_same_storage(parameter, &gradient) {
         gradient = gradient.copy()?;
     }
     let [first, second, third] = moments;
@@ -118,13 +118,13 @@ pub(super) fn sweep(
                     (SliceMut::F32(parameter), CpuStorage::F32(gradient)) => {
                         let gradient = slice(gradient, layout)?;
                         let moments = [first.f32(), second.f32(), third.f32()];
-                        share_out(sweep, parameter, gradient, moments);
+                        distribute(sweep, parameter, gradient, moments);
                         Ok(())
                     }
                     (SliceMut::F64(parameter), CpuStorage::F64(gradient)) => {
                         let gradient = slice(gradient, layout)?;
                         let moments = [first.f64(), second.f64(), third.f64()];
-                        share_out(sweep, parameter, gradient, moments);
+                        distribute(sweep, parameter, gradient, moments);
                         Ok(())
                     }
                     (_, gradient) => {
@@ -154,7 +154,7 @@ vectorised! {
 }
 
 /// Runs a sweep over ranges of the elements in parallel.
-fn share_out<T: Float>(
+fn distribute<T: Float>(
     sweep: &impl Sweep,
     parameter: &mut [T],
     gradient: &[T],
@@ -164,8 +164,8 @@ fn share_out<T: Float>(
     let threads = region::parts(count * 16);
     let parameter = SharedSlice::new(parameter);
     let [first, second, third] = moments.map(SharedSlice::new);
-    region::share_range(threads, count, 64, |range| {
-        // SAFETY: `share_range` gives each range to one call only, and the ranges are disjoint, so that no element
+    region::distribute_range(threads, count, 64, |range| {
+        // SAFETY: `distribute_range` gives each range to one call only, and the ranges are disjoint, so that no element
         // has two mutable references; slices of moments that the optimizer does not have are empty.
         #[expect(unsafe_code, reason = "each range has its own elements")]
         let (parameter, first, second, third) = unsafe {
@@ -182,7 +182,7 @@ fn share_out<T: Float>(
 
 /// Whether a gradient shares its parameter's storage, as that of ½‖p‖² may: the parameter is locked
 /// during its step, so that reading the gradient would deadlock.
-fn share_storage(parameter: &Tensor, gradient: &Tensor) -> bool {
+fn have_same_storage(parameter: &Tensor, gradient: &Tensor) -> bool {
     let address = |tensor: &Tensor| std::ptr::from_ref(&*tensor.storage_and_layout().0).addr();
     address(parameter) == address(gradient)
 }

@@ -446,7 +446,7 @@ fn two_runs_have_the_same_bits() {
 }
 
 #[test]
-fn numbers_out_of_range_are_told_by_name() {
+fn numbers_out_of_range_are_reported_by_name() {
     for (json, words) in [
         (
             r#"{"kind": "sgd", "learning_rate": -1}"#,

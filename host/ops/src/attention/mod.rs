@@ -9,7 +9,7 @@ use self::tiled::TiledAttention;
 use super::tape::apply1;
 use crate::kernels::math::{LANES, largest, number, sum};
 use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{Fresh, Job, Matrix, TargetMatrix, multiply};
+use crate::kernels::{Job, Matrix, TargetMatrix, UninitBuffer, multiply};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 use sizes::AttentionSizes;
@@ -63,7 +63,7 @@ vectorised! {
 
 vectorised! {
     /// Replaces the gradients g of the weights p by those of the scores, p · (g − Σ g · p) · scale.
-    fn softmax_slopes<T: Number>(p: &[T], g: &mut [T], length: usize, scale: T, causal: bool) {
+    fn softmax_gradient<T: Number>(p: &[T], g: &mut [T], length: usize, scale: T, causal: bool) {
         let rows = p.chunks_exact(length).zip(g.chunks_exact_mut(length));
         for (index, (p, g)) in rows.enumerate() {
             let seen = if causal { index + 1 } else { length };
@@ -85,11 +85,11 @@ impl AttentionOp {
     }
 
     /// Computes the attention weights of a head, (length, length), into `weights`.
-    fn weights<T: Number>(&self, qkv: &[T], index: usize, weights: &mut Fresh<T>) {
+    fn weights<T: Number>(&self, qkv: &[T], index: usize, weights: &mut UninitBuffer<T>) {
         let length = self.sizes.length;
         let queries = self.sizes.part(qkv, 0, index);
         let keys = self.sizes.part(qkv, 1, index);
-        let target = TargetMatrix::fresh(weights.places(), length, length);
+        let target = TargetMatrix::uninit(weights.places(), length, length);
         multiply(&mut Job::new(target, queries, keys.t()));
         // SAFETY: the multiplication has written every element.
         #[expect(unsafe_code, reason = "it is written")]
@@ -100,19 +100,19 @@ impl AttentionOp {
     fn forward<T: Number>(&self, qkv: &[T]) -> Vec<T> {
         let sizes = self.sizes;
         let (length, each) = (sizes.length, sizes.each());
-        let mut y = Fresh::new(sizes.batch * length * sizes.width);
+        let mut y = UninitBuffer::new(sizes.batch * length * sizes.width);
         let places = SharedSlice::new(y.places());
         let parts = sizes.parts();
         region::run(parts, |part| {
-            let mut weights = Fresh::new(length * length);
-            let mut mixed = Fresh::new(length * each);
+            let mut weights = UninitBuffer::new(length * length);
+            let mut mixed = UninitBuffer::new(length * each);
             for index in region::range(sizes.batch * sizes.heads, 1, part, parts) {
                 self.weights(qkv, index, &mut weights);
                 // SAFETY: `self.weights` has written every element.
                 #[expect(unsafe_code, reason = "it is written")]
                 let weights = unsafe { weights.all_written() };
                 let values = sizes.part(qkv, 2, index);
-                let target = TargetMatrix::fresh(mixed.places(), length, each);
+                let target = TargetMatrix::uninit(mixed.places(), length, each);
                 let weights = Matrix::new(&*weights, length, length);
                 multiply(&mut Job::new(target, weights, values));
                 // SAFETY: the multiplication has written every element.
@@ -139,26 +139,26 @@ impl AttentionOp {
     fn backward<T: Number>(&self, qkv: &[T], g: &[T]) -> Vec<T> {
         let sizes = self.sizes;
         let (length, each) = (sizes.length, sizes.each());
-        let mut slopes = Fresh::new(qkv.len());
+        let mut slopes = UninitBuffer::new(qkv.len());
         let places = SharedSlice::new(slopes.places());
         let parts = sizes.parts();
         region::run(parts, |part| {
-            let mut weights = Fresh::new(length * length);
-            let mut weight_slopes = Fresh::new(length * length);
-            let mut piece = Fresh::new(length * each);
+            let mut weights = UninitBuffer::new(length * length);
+            let mut weight_slopes = UninitBuffer::new(length * length);
+            let mut piece = UninitBuffer::new(length * each);
             for index in region::range(sizes.batch * sizes.heads, 1, part, parts) {
                 self.weights(qkv, index, &mut weights);
                 // SAFETY: `self.weights` has written every element.
                 #[expect(unsafe_code, reason = "it is written")]
                 let weights = &*unsafe { weights.all_written() };
                 let of_output = sizes.output(g, index);
-                let target = TargetMatrix::fresh(weight_slopes.places(), length, length);
+                let target = TargetMatrix::uninit(weight_slopes.places(), length, length);
                 let values = sizes.part(qkv, 2, index);
                 multiply(&mut Job::new(target, of_output, values.t()));
                 // SAFETY: the multiplication has written every element.
                 #[expect(unsafe_code, reason = "it is written")]
                 let of_scores = unsafe { weight_slopes.all_written() };
-                softmax_slopes(weights, of_scores, length, self.scale(), self.causal);
+                softmax_gradient(weights, of_scores, length, self.scale(), self.causal);
                 let of_scores = Matrix::new(&*of_scores, length, length);
                 let weights = Matrix::new(weights, length, length);
                 let queries = sizes.part(qkv, 0, index);
@@ -168,7 +168,7 @@ impl AttentionOp {
                     (1, of_scores.t(), queries),
                     (2, weights.t(), of_output),
                 ] {
-                    let target = TargetMatrix::fresh(piece.places(), length, each);
+                    let target = TargetMatrix::uninit(piece.places(), length, each);
                     multiply(&mut Job::new(target, left, right));
                     // SAFETY: the multiplication has written every element.
                     #[expect(unsafe_code, reason = "it is written")]

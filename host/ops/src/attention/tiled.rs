@@ -9,7 +9,8 @@ use super::sizes::AttentionSizes;
 use crate::kernels::math::Number;
 use crate::kernels::region::{self, SharedSlice};
 use crate::kernels::{
-    Depth, Fresh, LeftMatrix, PANEL, Right, TargetMatrix, has_tiles, multiply_tiles, transpose,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, has_tiles, multiply_tiles,
+    transpose,
 };
 use crate::vectorised;
 
@@ -34,7 +35,7 @@ struct Queries {
 /// Scratch memory for the intermediate results of one block of queries.
 struct AttentionScratch {
     /// Transposed queries or gradients of outputs: (width of a head, [`BLOCK`]).
-    turned: Vec<f32>,
+    transposed: Vec<f32>,
     /// Attention weights: (keys, [`BLOCK`]).
     weights: Vec<f32>,
     /// Gradient of the weights.
@@ -84,7 +85,7 @@ impl TiledAttention {
     fn room(&self, with_slopes: bool) -> AttentionScratch {
         let size = self.sizes.length.next_multiple_of(PANEL) * BLOCK;
         AttentionScratch {
-            turned: vec![0.0; self.sizes.each() * BLOCK],
+            transposed: vec![0.0; self.sizes.each() * BLOCK],
             weights: vec![0.0; size],
             slopes: vec![0.0; if with_slopes { size } else { 0 }],
         }
@@ -99,7 +100,7 @@ impl TiledAttention {
             ..
         } = self.sizes;
         let room = || self.room(with_slopes);
-        region::share_out(self.sizes.parts(), batch * heads, room, |room, head| {
+        region::distribute(self.sizes.parts(), batch * heads, room, |room, head| {
             for first in (0..length).step_by(BLOCK) {
                 let count = BLOCK.min(length - first);
                 work(Queries { head, first, count }, room);
@@ -162,7 +163,9 @@ impl TiledAttention {
         let keys = self.place(1, queries.head);
         let own = self.place(0, queries.head);
         let AttentionScratch {
-            turned, weights, ..
+            transposed: turned,
+            weights,
+            ..
         } = room;
         self.with_queries((qkv, keys), (qkv, own), queries, turned, weights);
         for (start, _, keys) in self.panels(queries) {
@@ -259,7 +262,7 @@ impl TiledAttention {
             width,
             ..
         } = self.sizes;
-        let mut y = Fresh::new(batch * length * width);
+        let mut y = UninitBuffer::new(batch * length * width);
         let places = SharedSlice::new(y.places());
         self.each_block(false, |queries, room| {
             self.weights(qkv, queries, room);
@@ -275,7 +278,7 @@ impl TiledAttention {
     }
 
     pub(super) fn backward(&self, qkv: &[f32], g: &[f32]) -> Vec<f32> {
-        let mut slopes = Fresh::new(qkv.len());
+        let mut slopes = UninitBuffer::new(qkv.len());
         let places = SharedSlice::new(slopes.places());
         self.each_block(true, |queries, room| {
             let head = queries.head;
@@ -283,13 +286,13 @@ impl TiledAttention {
             let [of_queries, of_keys, of_values] = [0, 1, 2].map(|which| self.place(which, head));
             let of_output = self.output(head);
             let AttentionScratch {
-                turned,
+                transposed: turned,
                 weights,
                 slopes,
             } = room;
             self.with_queries((qkv, of_values), (g, of_output), queries, turned, slopes);
             for (start, _, keys) in self.panels(queries) {
-                softmax_slopes(&weights[start..], &mut slopes[start..], keys, self.scale());
+                softmax_gradient(&weights[start..], &mut slopes[start..], keys, self.scale());
             }
             self.sums(slopes, (qkv, of_keys), queries, (&places, of_queries));
             self.sums_of_queries(slopes, (qkv, of_queries), queries, (&places, of_keys));
@@ -352,7 +355,7 @@ vectorised! {
 
 vectorised! {
     /// Replaces a panel of the gradients g of the weights p by those of the scores, p · (g − Σ g · p) · scale.
-    fn softmax_slopes(p: &[f32], g: &mut [f32], lines: usize, scale: f32) {
+    fn softmax_gradient(p: &[f32], g: &mut [f32], lines: usize, scale: f32) {
         let mut means = [0.0; PANEL];
         for index in 0..lines {
             let (p, g) = (line(p, index), line(g, index));

@@ -1,8 +1,8 @@
 //! Operations after a convolution, done on its outputs while they are in the processor's cache.
 
-use crate::kernels::Fresh;
+use crate::kernels::UninitBuffer;
 use crate::kernels::math::Number;
-use crate::pool::{quads_with_places, spread_quads};
+use crate::pool::{quads_with_positions, spread_quads};
 use crate::vectorised;
 
 /// Operations after a convolution, in this order.
@@ -96,13 +96,13 @@ pub(super) fn pool<T: Number>(
         .chunks_exact_mut(outputs)
         .zip(squares.chunks_exact_mut(outputs));
     for (plane, (y, squares)) in planes.chunks_exact(rows * columns).zip(targets) {
-        quads_with_places(plane, columns, columns / 2, y, squares);
+        quads_with_positions(plane, columns, columns / 2, y, squares);
     }
 }
 
 /// Memory for one image's outputs before pooling; empty without pooling.
-pub(super) fn room<T: Number>(after: After, count: usize) -> Fresh<T> {
-    Fresh::new(if after.pool { count } else { 0 })
+pub(super) fn room<T: Number>(after: After, count: usize) -> UninitBuffer<T> {
+    UninitBuffer::new(if after.pool { count } else { 0 })
 }
 
 vectorised! {

@@ -8,7 +8,7 @@ use super::sizes::Conv;
 use crate::kernels::math::Number;
 use crate::kernels::math::sum;
 use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{Fresh, Job, Matrix, TargetMatrix, multiply, written, zeros};
+use crate::kernels::{Job, Matrix, TargetMatrix, UninitBuffer, multiply, written, zeros};
 use crate::vectorised;
 
 impl Conv {
@@ -28,7 +28,7 @@ impl Conv {
         let weight = self.bands.weight(weight, outputs);
         // For one image and group: outputs of the multiplication, and those kept.
         let (whole, kept) = (outputs * windows, outputs * self.kept(after));
-        let mut y = Fresh::new(self.batch * self.groups * kept);
+        let mut y = UninitBuffer::new(self.batch * self.groups * kept);
         let mut squares = vec![
             0;
             if after.pool {
@@ -60,7 +60,7 @@ impl Conv {
                         let seen = &columns[band * step..];
                         let seen = Matrix::with_steps(seen, depth, windows, (width, 1));
                         let target = if band == 0 {
-                            TargetMatrix::fresh(places, outputs, windows)
+                            TargetMatrix::uninit(places, outputs, windows)
                         } else {
                             // SAFETY: the multiplication of the first band has written every element.
                             #[expect(unsafe_code, reason = "it is written")]
@@ -115,7 +115,7 @@ impl Conv {
         let in_bands = self.bands.weight(weight, outputs);
         let kept = outputs * self.kept(after);
         let parts = self.parts();
-        let mut x_slopes = Fresh::new(if of_input { x.len() } else { 0 });
+        let mut x_slopes = UninitBuffer::new(if of_input { x.len() } else { 0 });
         // Each part's own sums: of the weight's gradient, transposed, and of the bias's.
         let size = weight.len() + self.outputs;
         let mut sums = vec![T::ZERO; parts * size];

@@ -5,15 +5,15 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use super::math::Number;
 
 /// Uninitialised elements, each of which is to be written at least once.
-pub(crate) struct Fresh<T>(Vec<MaybeUninit<T>>);
+pub(crate) struct UninitBuffer<T>(Vec<MaybeUninit<T>>);
 
-impl<T: Copy> Fresh<T> {
+impl<T: Copy> UninitBuffer<T> {
     /// Allocates `count` uninitialised elements.
-    pub(crate) fn new(count: usize) -> Fresh<T> {
+    pub(crate) fn new(count: usize) -> UninitBuffer<T> {
         let mut numbers = Vec::with_capacity(count);
         numbers.resize_with(count, MaybeUninit::uninit);
         poison::fill(&mut numbers);
-        Fresh(numbers)
+        UninitBuffer(numbers)
     }
 
     /// The elements, to be written to.
@@ -135,7 +135,7 @@ mod tests {
     #[should_panic(expected = "element 2 of 3 was never written")]
     #[expect(unsafe_code, reason = "what must not be done")]
     fn an_element_that_was_never_written_is_noticed() {
-        let mut numbers = Fresh::<f32>::new(3);
+        let mut numbers = UninitBuffer::<f32>::new(3);
         for place in &mut numbers.places()[..2] {
             place.write(0.0);
         }

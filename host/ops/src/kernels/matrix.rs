@@ -82,18 +82,18 @@ unsafe impl<T: Send> Sync for TargetMatrix<'_, T> {}
 
 impl<'a, T> TargetMatrix<'a, T> {
     /// A row-major target in uninitialised memory, all of which the product writes.
-    pub(crate) fn fresh(
+    pub(crate) fn uninit(
         places: &'a mut [MaybeUninit<T>],
         rows: usize,
         columns: usize,
     ) -> TargetMatrix<'a, T> {
-        TargetMatrix::fresh_with_steps(places, rows, columns, (columns, 1))
+        TargetMatrix::uninit_with_strides(places, rows, columns, (columns, 1))
     }
 
     /// As [`TargetMatrix::fresh`], with strides from row to row and from column to column.
     ///
     /// One of them is 1, and the other at least the length of a column or row.
-    pub(crate) fn fresh_with_steps(
+    pub(crate) fn uninit_with_strides(
         places: &'a mut [MaybeUninit<T>],
         rows: usize,
         columns: usize,

@@ -16,8 +16,8 @@
 //! - `tile`: matrix multiplication and transposition in registers, without packing.
 //! - `rows`, `finite`, [`strokes`]: sums of rows, the check for NaN and infinity, distances for drawing.
 //!
-//! **Flow.** 1. An operation allocates its result with `Fresh` and asks `region::parts` how many threads the work is
-//! worth. 2. `region::run`, `share_out` or `share_range` partitions the work and hands it to the pool, which the first
+//! **Flow.** 1. An operation allocates its result with `UninitBuffer` and asks `region::parts` how many threads the work is
+//! worth. 2. `region::run`, `distribute` or `distribute_range` partitions the work and hands it to the pool, which the first
 //! region starts. 3. Each part writes its own range of the result, through `region::SharedSlice`, with `vectorised!` loops,
 //! `multiply` or `multiply_tiles`. 4. When all parts are done, `Fresh::written` turns the memory into a vector.
 //!
@@ -45,12 +45,12 @@ pub mod threads;
 mod tile;
 
 pub(crate) use finite::all_finite;
-pub(crate) use fresh::{Fresh, written, zeros};
+pub(crate) use fresh::{UninitBuffer, written, zeros};
 pub use level::{InstructionLevel, VARIABLE, level};
 pub(crate) use matrix::{Matrix, TargetMatrix};
 pub(crate) use product::{Job, multiply, multiply_all};
 pub(crate) use rows::add_rows;
 pub(crate) use tile::{
     Depth, LeftMatrix, PANEL, Right, has_tiles, multiply_tiles, transpose, transpose_at,
-    transpose_fresh,
+    transpose_uninit,
 };

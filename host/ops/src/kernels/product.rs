@@ -7,12 +7,12 @@ use gemm::Parallelism;
 
 use super::math::Number;
 use super::matrix::{Matrix, TargetMatrix};
-use super::{Fresh, add_rows, has_tiles, region, transpose_at, written};
+use super::{UninitBuffer, add_rows, has_tiles, region, transpose_at, written};
 use crate::vectorised;
 
 vectorised! {
     /// Copies a row of a column-major matrix of `rows` rows into `line`.
-    fn turn<T: Number>(turned: &[T], row: usize, rows: usize, line: &mut [MaybeUninit<T>]) {
+    fn transpose<T: Number>(turned: &[T], row: usize, rows: usize, line: &mut [MaybeUninit<T>]) {
         for (place, column) in line.iter_mut().zip(turned.chunks_exact(rows)) {
             place.write(column[row]);
         }
@@ -63,10 +63,10 @@ impl<'a, T: Number> Job<'a, T> {
         if rows.is_empty() || columns.is_empty() {
             return;
         }
-        if self.is_better_turned(&rows, &columns) {
+        if self.is_better_transposed(&rows, &columns) {
             // SAFETY: by this function's contract rows and columns lie inside the target and nothing else accesses
-            // their elements, which is all that `run_turned` requires.
-            unsafe { self.run_turned(rows, columns) };
+            // their elements, which is all that `run_transposed` requires.
+            unsafe { self.run_transposed(rows, columns) };
             return;
         }
         let target = &self.target;
@@ -95,7 +95,7 @@ impl<'a, T: Number> Job<'a, T> {
     ///
     /// `gemm` packs the matrix that has the dimension contiguous in the target: of a row-major target the right one.
     /// Where the left one has few rows, it is cheaper to have that one packed.
-    fn is_better_turned(&self, rows: &Range<usize>, columns: &Range<usize>) -> bool {
+    fn is_better_transposed(&self, rows: &Range<usize>, columns: &Range<usize>) -> bool {
         let packs_right = self.right.row_step == 1 && self.right.column_step != 1;
         let is_line = self.target.column_step == 1 && !self.target.adds;
         is_line && packs_right && rows.len() > 1 && rows.len() <= 128 && rows.len() < columns.len()
@@ -107,9 +107,9 @@ impl<'a, T: Number> Job<'a, T> {
     ///
     /// They lie inside the target, and nothing else accesses their elements during the call.
     #[expect(unsafe_code, reason = "`gemm` takes pointers")]
-    unsafe fn run_turned(&self, rows: Range<usize>, columns: Range<usize>) {
+    unsafe fn run_transposed(&self, rows: Range<usize>, columns: Range<usize>) {
         let count = rows.len();
-        let mut turned = Fresh::new(count * columns.len());
+        let mut turned = UninitBuffer::new(count * columns.len());
         let start = turned.places().as_mut_ptr().cast();
         // SAFETY: the memory belongs to this call and has an element for each of these rows and columns, all of which
         // the multiplication writes.
@@ -136,7 +136,7 @@ impl<'a, T: Number> Job<'a, T> {
             // their elements.
             let line = unsafe { self.target.line(row, columns.clone()) };
             if !is_turned {
-                turn(&turned, index, count, line);
+                transpose(&turned, index, count, line);
             }
             if let Some(begin) = self.target.begin {
                 // SAFETY: `transpose_at` or `turn` has written the whole line.
@@ -271,8 +271,8 @@ mod tests {
         ] {
             let (a, b) = (numbers(m, k, 1), numbers(k, n, 2));
             let expected = slow(&a, &b, m, n, k);
-            let mut y = Fresh::new(m * n);
-            let target = TargetMatrix::fresh(y.places(), m, n);
+            let mut y = UninitBuffer::new(m * n);
+            let target = TargetMatrix::uninit(y.places(), m, n);
             let job = Job::new(target, Matrix::new(&a, m, k), Matrix::new(&b, k, n));
             multiply_all(&mut [job], |_, _| {});
             // SAFETY: the multiplication has written every element.
@@ -287,8 +287,8 @@ mod tests {
             let twice: Vec<f32> = expected.iter().map(|x| 2.0 * x).collect();
             assert_eq!(y, twice);
             // Transposed: (b' a')' = a b.
-            let mut y = Fresh::new(m * n);
-            let target = TargetMatrix::fresh_with_steps(y.places(), n, m, (1, n));
+            let mut y = UninitBuffer::new(m * n);
+            let target = TargetMatrix::uninit_with_strides(y.places(), n, m, (1, n));
             let job = Job::new(target, Matrix::new(&b, k, n).t(), Matrix::new(&a, m, k).t());
             multiply_all(&mut [job], |_, _| {});
             // SAFETY: the multiplication has written every element.
@@ -298,8 +298,8 @@ mod tests {
                 .map(|index| b[index % k * n + index / k])
                 .collect();
             let row = numbers(1, n, 3);
-            let mut y = Fresh::new(m * n);
-            let target = TargetMatrix::fresh(y.places(), m, n).with_row(Some(&row));
+            let mut y = UninitBuffer::new(m * n);
+            let target = TargetMatrix::uninit(y.places(), m, n).with_row(Some(&row));
             let right = Matrix::new(&right, n, k).t();
             multiply_all(
                 &mut [Job::new(target, Matrix::new(&a, m, k), right)],

@@ -57,7 +57,7 @@ pub fn run(count: usize, work: impl Fn(usize) + Sync) {
 /// Each thread has its own partition of the chunks, always the same one, whose data is in its cache; idle threads steal
 /// chunks from the end of another thread's partition, so that a core that is slower, or busy with something else, does
 /// less. For work whose results don't depend on which thread does it; `room` creates each thread's scratch memory.
-pub fn share_out<R>(
+pub fn distribute<R>(
     threads: usize,
     count: usize,
     room: impl Fn() -> R + Sync,
@@ -79,39 +79,44 @@ pub fn share_out<R>(
 }
 
 /// Number of chunks in each thread's partition of a range.
-pub const PIECES: usize = 4;
+pub const CHUNKS: usize = 4;
 
 /// Boundaries of the chunks, in 32nds of the partition.
 ///
 /// Chunks get smaller towards the end, from which other threads steal, so that the last one waited for is small.
-const CUTS: [usize; PIECES + 1] = [0, 16, 26, 29, 32];
+const CUTS: [usize; CHUNKS + 1] = [0, 16, 26, 29, 32];
 
-/// Range of chunk `index` of `threads` · [`PIECES`], where `0..length` is cut at multiples of `step`.
-pub fn piece(length: usize, step: usize, index: usize, threads: usize) -> Range<usize> {
-    let share = range(length, step, index / PIECES, threads);
+/// Range of chunk `index` of `threads` · [`CHUNKS`], where `0..length` is cut at multiples of `step`.
+pub fn chunk(length: usize, step: usize, index: usize, threads: usize) -> Range<usize> {
+    let share = range(length, step, index / CHUNKS, threads);
     let steps = share.len().div_ceil(step.max(1));
     let place = |cut: usize| {
         share
             .end
-            .min(share.start + steps * cut / CUTS[PIECES] * step)
+            .min(share.start + steps * cut / CUTS[CHUNKS] * step)
     };
-    place(CUTS[index % PIECES])..place(CUTS[index % PIECES + 1])
+    place(CUTS[index % CHUNKS])..place(CUTS[index % CHUNKS + 1])
 }
 
 /// Calls `work` for disjoint ranges that cover `0..length`, on at most `threads` threads.
 ///
-/// The ranges are cut at multiples of `step` and scheduled as by [`share_out`].
-pub fn share_range(threads: usize, length: usize, step: usize, work: impl Fn(Range<usize>) + Sync) {
+/// The ranges are cut at multiples of `step` and scheduled as by [`distribute`].
+pub fn distribute_range(
+    threads: usize,
+    length: usize,
+    step: usize,
+    work: impl Fn(Range<usize>) + Sync,
+) {
     if threads <= 1 {
         work(0..length);
         return;
     }
-    share_out(
+    distribute(
         threads,
-        threads * PIECES,
+        threads * CHUNKS,
         || (),
         |(), index| {
-            let range = piece(length, step, index, threads);
+            let range = chunk(length, step, index, threads);
             if !range.is_empty() {
                 work(range);
             }
@@ -233,17 +238,17 @@ mod tests {
     fn pieces_cover_everything_once_and_end_small() {
         for (length, step, threads) in [(64, 1, 2), (1024, 16, 3), (5, 16, 4), (0, 1, 2), (7, 1, 2)]
         {
-            let of = |index| piece(length, step, index, threads);
-            let all: Vec<usize> = (0..threads * PIECES).flat_map(of).collect();
+            let of = |index| chunk(length, step, index, threads);
+            let all: Vec<usize> = (0..threads * CHUNKS).flat_map(of).collect();
             assert_eq!(all, (0..length).collect::<Vec<_>>());
         }
-        let lengths: Vec<usize> = (0..PIECES)
-            .map(|index| piece(64, 1, index, 2).len())
+        let lengths: Vec<usize> = (0..CHUNKS)
+            .map(|index| chunk(64, 1, index, 2).len())
             .collect();
         assert_eq!(lengths, [16, 10, 3, 3]);
         for threads in [1, 3] {
             let done: Vec<AtomicUsize> = (0..50).map(|_| AtomicUsize::new(0)).collect();
-            share_range(threads, 50, 2, |range| {
+            distribute_range(threads, 50, 2, |range| {
                 for index in range {
                     done[index].fetch_add(1, Ordering::SeqCst);
                 }
@@ -268,7 +273,7 @@ mod tests {
         let done: Vec<AtomicUsize> = (0..50).map(|_| AtomicUsize::new(0)).collect();
         let rooms = AtomicUsize::new(0);
         let room = || rooms.fetch_add(1, Ordering::SeqCst);
-        share_out(4, 50, room, |_, index| {
+        distribute(4, 50, room, |_, index| {
             done[index].fetch_add(1, Ordering::SeqCst);
         });
         assert!(done.iter().all(|count| count.load(Ordering::SeqCst) == 1));

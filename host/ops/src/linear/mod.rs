@@ -14,7 +14,7 @@ use super::aside::hand_over;
 use super::elementwise::{Function, KeptValues, map, map_leaving};
 use super::tape::{apply2, apply3};
 use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{Fresh, Job, Matrix, TargetMatrix, add_rows, multiply_all};
+use crate::kernels::{Job, Matrix, TargetMatrix, UninitBuffer, add_rows, multiply_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::LinearSizes;
 
@@ -97,8 +97,8 @@ impl LinearOp {
             }
             let left = Matrix::new(numbers::<T>(x, x_layout)?, rows, inputs);
             let right = Matrix::new(numbers::<T>(weight, weight_layout)?, outputs, inputs).t();
-            let mut y = Fresh::new(rows * outputs);
-            let target = TargetMatrix::fresh(y.places(), rows, outputs).with_row(bias);
+            let mut y = UninitBuffer::new(rows * outputs);
+            let target = TargetMatrix::uninit(y.places(), rows, outputs).with_row(bias);
             multiply_all(&mut [Job::new(target, left, right)], |_, _| {});
             // SAFETY: the multiplication has written every element.
             #[expect(unsafe_code, reason = "it is written")]
@@ -112,7 +112,7 @@ impl LinearOp {
         let Some(function) = self.function else {
             return product;
         };
-        let y = map_leaving(&mut product, |x, y| function.leaving_slopes(x, y));
+        let y = map_leaving(&mut product, |x, y| function.keeping_derivatives(x, y));
         if function != Function::Relu {
             // The forward pass runs once per operation, so nothing was set before.
             drop(self.slopes.set(stored(product)));
@@ -195,16 +195,16 @@ impl LinearOp {
             let of_output = Matrix::new(g, rows, outputs);
             let of_x = Matrix::new(numbers::<T>(x_storage, x_layout)?, rows, inputs);
             let of_weight = Matrix::new(numbers::<T>(weight_storage, weight_layout)?, outputs, inputs);
-            let mut x_slopes = x.track_op().then(|| Fresh::new(rows * inputs));
-            let mut weight_slopes = weight.track_op().then(|| Fresh::new(outputs * inputs));
+            let mut x_slopes = x.track_op().then(|| UninitBuffer::new(rows * inputs));
+            let mut weight_slopes = weight.track_op().then(|| UninitBuffer::new(outputs * inputs));
             let mut bias_slopes = has_bias.then(|| vec![T::ZERO; outputs]);
             let mut jobs = Vec::with_capacity(2);
             if let Some(slopes) = &mut weight_slopes {
-                let target = TargetMatrix::fresh(slopes.places(), outputs, inputs);
+                let target = TargetMatrix::uninit(slopes.places(), outputs, inputs);
                 jobs.push(Job::new(target, of_output.t(), of_x));
             }
             if let Some(slopes) = &mut x_slopes {
-                let target = TargetMatrix::fresh(slopes.places(), rows, inputs);
+                let target = TargetMatrix::uninit(slopes.places(), rows, inputs);
                 jobs.push(Job::new(target, of_output, of_weight));
             }
             let bias_places = bias_slopes.as_mut().map(|slopes| SharedSlice::new(slopes));
@@ -222,7 +222,7 @@ impl LinearOp {
             drop(jobs);
             // SAFETY: the multiplications have written every element of both.
             #[expect(unsafe_code, reason = "they are written")]
-            let written = |slopes: Fresh<T>, like: &Tensor| unsafe {
+            let written = |slopes: UninitBuffer<T>, like: &Tensor| unsafe {
                 new_tensor(slopes.written(), like.shape())
             };
             let of_x = x_slopes.map(|slopes| written(slopes, x)).transpose()?;

@@ -10,8 +10,8 @@ use super::sizes::LinearSizes;
 use crate::elementwise::{Function, KeptValues};
 use crate::kernels::region::{self, SharedSlice};
 use crate::kernels::{
-    Depth, Fresh, Job, LeftMatrix, Matrix, PANEL, Right, TargetMatrix, add_rows, has_tiles,
-    multiply, multiply_tiles, transpose_fresh, written, zeros,
+    Depth, Job, LeftMatrix, Matrix, PANEL, Right, TargetMatrix, UninitBuffer, add_rows, has_tiles,
+    multiply, multiply_tiles, transpose_uninit, written, zeros,
 };
 
 /// Number of rows below which packing the weight costs more than it saves.
@@ -46,7 +46,7 @@ impl TiledLinear {
     }
 
     /// Number of chunks that the rows are processed in.
-    fn pieces(&self) -> usize {
+    fn chunks(&self) -> usize {
         self.sizes.rows.div_ceil(AT_ONCE)
     }
 
@@ -61,7 +61,7 @@ impl TiledLinear {
         } = self.sizes;
         let size = inputs * PANEL;
         let count = outputs.div_ceil(PANEL);
-        let mut panels = Fresh::new(count * size);
+        let mut panels = UninitBuffer::new(count * size);
         let places = SharedSlice::new(panels.places());
         let fill = |panel: usize| {
             // SAFETY: each panel is packed by one thread, and panels do not overlap.
@@ -72,9 +72,9 @@ impl TiledLinear {
                 zeros(place);
             }
             let from = &weight[panel * PANEL * inputs..];
-            transpose_fresh(from, inputs, (columns, inputs), place, PANEL);
+            transpose_uninit(from, inputs, (columns, inputs), place, PANEL);
         };
-        region::share_out(self.threads, count, || (), |(), panel| fill(panel));
+        region::distribute(self.threads, count, || (), |(), panel| fill(panel));
         // SAFETY: every panel was written, with zeros where it has no outputs.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
@@ -102,8 +102,8 @@ impl TiledLinear {
             steps: (0, PANEL),
         };
         let leaves = function.is_some_and(|function| function != Function::Relu);
-        let mut y = Fresh::new(rows * outputs);
-        let mut kept = Fresh::new(if leaves { rows * outputs } else { 0 });
+        let mut y = UninitBuffer::new(rows * outputs);
+        let mut kept = UninitBuffer::new(if leaves { rows * outputs } else { 0 });
         let (places, kept_places) = (
             SharedSlice::new(y.places()),
             SharedSlice::new(kept.places()),
@@ -113,8 +113,8 @@ impl TiledLinear {
         } else {
             0
         };
-        let room = || Fresh::new(scratch_size);
-        region::share_out(self.threads, self.pieces(), room, |scratch, piece| {
+        let room = || UninitBuffer::new(scratch_size);
+        region::distribute(self.threads, self.chunks(), room, |scratch, piece| {
             let piece = self.rows(piece);
             let own = piece.start * outputs..piece.end * outputs;
             // SAFETY: each chunk of rows is processed by one thread, and chunks do not overlap.
@@ -126,7 +126,7 @@ impl TiledLinear {
                 steps: (0, 1),
             };
             let multiply = |places| {
-                let mut target = TargetMatrix::fresh(places, piece.len(), outputs).with_row(bias);
+                let mut target = TargetMatrix::uninit(places, piece.len(), outputs).with_row(bias);
                 multiply_tiles(&mut target, Depth::new(inputs), seen, right);
             };
             let Some(function) = function else {
@@ -141,7 +141,7 @@ impl TiledLinear {
             multiply(product);
             // SAFETY: the multiplication has written every element.
             #[expect(unsafe_code, reason = "it is written")]
-            function.leaving_slopes(unsafe { written(product) }, y);
+            function.keeping_derivatives(unsafe { written(product) }, y);
         });
         // SAFETY: the chunks cover all rows, each of which was written in `y`, and in `kept` where the function leaves
         // derivatives; elsewhere `kept` is not read.
@@ -181,10 +181,10 @@ impl TiledLinear {
             inputs,
         } = self.sizes;
         let size = if of_weight { outputs * inputs } else { 0 };
-        let mut x_slopes = Fresh::new(if of_input { rows * inputs } else { 0 });
+        let mut x_slopes = UninitBuffer::new(if of_input { rows * inputs } else { 0 });
         // The sums of the first partition become those of all.
-        let mut weight_slopes = Fresh::new(size);
-        let mut other_sums = Fresh::new(shares.saturating_sub(1) * size);
+        let mut weight_slopes = UninitBuffer::new(size);
+        let mut other_sums = UninitBuffer::new(shares.saturating_sub(1) * size);
         let mut bias_sums = vec![0.0; shares * outputs];
         let x_places = SharedSlice::new(x_slopes.places());
         let first_places = SharedSlice::new(weight_slopes.places());
@@ -194,7 +194,7 @@ impl TiledLinear {
             let own = region::range(rows, STEP, share, shares);
             let numbers = own.start * outputs..own.end * outputs;
             let mut g = &g[numbers.clone()];
-            let mut before = Fresh::new(if kept.is_some() { g.len() } else { 0 });
+            let mut before = UninitBuffer::new(if kept.is_some() { g.len() } else { 0 });
             if let Some(kept) = kept {
                 kept.gradients(&kept.numbers()[numbers], g, before.places());
                 // SAFETY: `gradients` has written every element.
@@ -217,11 +217,11 @@ impl TiledLinear {
             };
             let seen = Matrix::new(&x[own.start * inputs..own.end * inputs], own.len(), inputs);
             if of_weight {
-                let target = TargetMatrix::fresh(sums, outputs, inputs);
+                let target = TargetMatrix::uninit(sums, outputs, inputs);
                 multiply(&mut Job::new(target, of_output.t(), seen));
             }
             if let Some(x_slopes) = x_slopes {
-                let target = TargetMatrix::fresh(x_slopes, own.len(), inputs);
+                let target = TargetMatrix::uninit(x_slopes, own.len(), inputs);
                 let weight = Matrix::new(weight, outputs, inputs);
                 multiply(&mut Job::new(target, of_output, weight));
             }

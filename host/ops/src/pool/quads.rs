@@ -122,7 +122,7 @@ vectorised! {
 
 vectorised! {
     /// The largest elements of the squares, and their positions: 0 to 3, row by row of a square.
-    pub(in crate) fn quads_with_places<T: Number>(
+    pub(in crate) fn quads_with_positions<T: Number>(
         x: &[T],
         width: usize,
         columns: usize,
@@ -144,7 +144,7 @@ vectorised! {
 
 vectorised! {
     /// The gradient of [`quads`]; a last row or column that is in no square stays unchanged.
-    pub(super) fn quad_slopes<T: Number>(x: &[T], g: &[T], width: usize, columns: usize, slopes: &mut [T]) {
+    pub(super) fn quad_gradient<T: Number>(x: &[T], g: &[T], width: usize, columns: usize, slopes: &mut [T]) {
         let lines = x.chunks_exact(2 * width).zip(slopes.chunks_exact_mut(2 * width));
         for ((lines, slopes), g) in lines.zip(g.chunks_exact(columns.max(1))) {
             let (upper, lower) = lines.split_at(width);
@@ -158,7 +158,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The gradient of [`quads_with_places`], from the positions it found.
+    /// The gradient of [`quads_with_positions`], from the positions it found.
     pub(in crate) fn spread_quads<T: Number>(
         places: &[u8],
         g: &[T],

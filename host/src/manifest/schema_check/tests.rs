@@ -37,7 +37,7 @@ struct Config {
 }
 
 #[test]
-fn a_value_of_none_of_several_forms_is_told_with_all_of_them() {
+fn a_value_of_none_of_several_forms_is_reported_with_all_of_them() {
     let schema = schemars::schema_for!(Config).to_value();
     for (stop, expected) in [
         (
@@ -110,7 +110,7 @@ fn whole_numbers_are_those_that_the_types_hold() {
 }
 
 #[test]
-fn keys_are_told_short_and_in_one_line() {
+fn keys_are_reported_short_and_in_one_line() {
     let schema = json!({"type": "object", "additionalProperties": false});
     let long = "k".repeat(100_000);
     let value = json!({"a\u{1b}\nb": 1, long: 2});
@@ -152,7 +152,7 @@ fn a_schema_that_is_none_finds_nothing() {
 }
 
 #[test]
-fn of_texts_and_an_object_the_one_is_told_that_was_meant() {
+fn of_texts_and_an_object_the_one_is_reported_that_was_meant() {
     let texts = json!({"oneOf": [
         {"type": "string", "const": "computed"},
         {"type": "string", "const": "none"}
@@ -184,7 +184,7 @@ fn of_texts_and_an_object_the_one_is_told_that_was_meant() {
 }
 
 #[test]
-fn problems_of_losses_are_told_where_they_are() {
+fn problems_of_losses_are_reported_where_they_are() {
     let schema = schemars::schema_for!(LossConfig).to_value();
     for (written, path, words) in [
         (
@@ -223,7 +223,7 @@ fn problems_of_losses_are_told_where_they_are() {
 }
 
 #[test]
-fn problems_of_metrics_are_told_where_they_are() {
+fn problems_of_metrics_are_reported_where_they_are() {
     let schema = schemars::schema_for!(Vec<MetricConfig>).to_value();
     for (written, path, words) in [
         (

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_files_are_told_by_their_beginning() {
+    fn other_files_are_reported_by_their_beginning() {
         let cases: [(&[u8], &str); 9] = [
             (b"", "is empty"),
             (b"#!/bin/sh\necho\n", "starts with `#!/bin/sh`"),

@@ -66,7 +66,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
             Axis::default()
                 .style(Palette::label())
                 .bounds(window.places)
-                .labels(window.place_labels()),
+                .labels(window.position_labels()),
         )
         .y_axis(
             Axis::default()
@@ -125,7 +125,7 @@ impl CurveWindow {
         positive.map(|point| (point.0, point.1.log10())).collect()
     }
 
-    fn place_labels(&self) -> Vec<String> {
+    fn position_labels(&self) -> Vec<String> {
         let [first, last] = self.places;
         let label = |place: f64| grouped(place.round().max(0.0) as u64);
         vec![label(first), label(f64::midpoint(first, last)), label(last)]
@@ -168,7 +168,7 @@ mod tests {
         raw[3].1 = 1e6;
         let window = CurveWindow::of(&raw, &[(1.0, 1.5)], &[(50.0, 0.5)]);
         let window = window.expect("points");
-        assert_eq!(window.place_labels(), ["1", "51", "100"]);
+        assert_eq!(window.position_labels(), ["1", "51", "100"]);
         assert!((window.values[0] - 0.5).abs() < 1e-9 && window.values[1] <= 2.0);
         assert_eq!(CurveWindow::of(&[], &[], &[]), None);
         let wide = [(1.0, 10.0), (2.0, 0.01), (3.0, 0.0)];
@@ -179,6 +179,6 @@ mod tests {
         assert_eq!(labels, ["  0.0100", " 10.0000"]);
         let flat = CurveWindow::of(&[(1.0, 2.0)], &[(1.0, 2.0)], &[]).expect("a point");
         assert!(flat.values[0] < 2.0 && flat.values[1] > 2.0);
-        assert_eq!(flat.place_labels(), ["1", "2", "2"]);
+        assert_eq!(flat.position_labels(), ["1", "2", "2"]);
     }
 }

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::{Palette, Picture};
-use crate::run::Wish;
+use crate::run::RemoteRequest;
 
 /// Keys with their actions, most important first.
 const KEYS: [(&str, &str); 6] = [
@@ -55,15 +55,15 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>, has
 }
 
 /// The pending requests as text.
-fn waiting(wishes: &[Wish]) -> String {
+fn waiting(wishes: &[RemoteRequest]) -> String {
     let words: Vec<&str> = wishes
         .iter()
         .filter_map(|wish| match wish {
-            Wish::Checkpoint => Some("checkpoint"),
-            Wish::Validate => Some("validation"),
-            Wish::Pause => Some("pause"),
-            Wish::Stop => Some("stop"),
-            Wish::GoOn => None,
+            RemoteRequest::Checkpoint => Some("checkpoint"),
+            RemoteRequest::Validate => Some("validation"),
+            RemoteRequest::Pause => Some("pause"),
+            RemoteRequest::Stop => Some("stop"),
+            RemoteRequest::GoOn => None,
         })
         .collect();
     if words.is_empty() {

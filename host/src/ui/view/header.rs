@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use sconce_plugin_api::Phase;
 
 use super::{Palette, Picture, words};
-use crate::run::{Now, Wish};
+use crate::run::{Now, RemoteRequest};
 use crate::thousands::grouped;
 use crate::ui::state::part;
 
@@ -83,11 +83,11 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, picture: &Picture<'_>) {
 fn doing(picture: &Picture<'_>, now: &Now) -> Span<'static> {
     let palette = picture.palette;
     let is_waiting = |wish| picture.waiting.contains(&wish);
-    if is_waiting(Wish::Stop) {
+    if is_waiting(RemoteRequest::Stop) {
         return Span::styled("stopping", palette.warning());
     }
     if picture.choice.is_paused {
-        let word = if is_waiting(Wish::Pause) {
+        let word = if is_waiting(RemoteRequest::Pause) {
             "pausing"
         } else {
             "paused: p goes on"

@@ -23,7 +23,7 @@ use super::keys::{Pane, ViewChoices};
 use super::lines::Lines;
 use super::state::ViewState;
 use crate::printable;
-use crate::run::Wish;
+use crate::run::RemoteRequest;
 
 pub(super) use style::Palette;
 
@@ -40,7 +40,7 @@ pub(super) struct Picture<'a> {
     pub(super) choice: &'a ViewChoices,
     pub(super) lines: &'a Lines,
     /// Pending requests to the run.
-    pub(super) waiting: &'a [Wish],
+    pub(super) waiting: &'a [RemoteRequest],
     /// Seconds since the run last reported its progress.
     pub(super) since: f64,
     pub(super) palette: Palette,

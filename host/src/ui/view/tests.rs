@@ -11,7 +11,7 @@ use crate::ui::state::tests::{at, in_the_third_epoch};
 #[derive(Default)]
 struct Changed {
     choice: ViewChoices,
-    waiting: Vec<Wish>,
+    waiting: Vec<RemoteRequest>,
     log: Vec<String>,
     is_plain: bool,
 }
@@ -195,12 +195,12 @@ fn questions_wishes_pauses_and_help_are_shown() {
         &["End the training? The test runs, the weights are written.   y yes   n no"],
     );
     changed.choice = ViewChoices::default();
-    changed.waiting = vec![Wish::Checkpoint, Wish::Validate];
+    changed.waiting = vec![RemoteRequest::Checkpoint, RemoteRequest::Validate];
     let shown = lines(120, 40, &state, &changed);
     expect(&shown, &["next: checkpoint, validation"]);
     changed.choice.is_paused = true;
     expect(&lines(80, 24, &state, &changed), &["paused: p goes on"]);
-    changed.waiting = vec![Wish::Pause];
+    changed.waiting = vec![RemoteRequest::Pause];
     expect(&lines(80, 24, &state, &changed), &["pausing"]);
     changed.choice.shows_help = true;
     expect(
@@ -243,7 +243,7 @@ fn no_colour_is_used_where_none_is_wanted() {
     let plain = Changed {
         is_plain: true,
         log: vec!["warning: a: b".to_owned(), "error: c".to_owned()],
-        waiting: vec![Wish::Stop],
+        waiting: vec![RemoteRequest::Stop],
         ..Changed::default()
     };
     assert_eq!(colours(&plain), 0);

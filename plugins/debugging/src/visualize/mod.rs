@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use sconce_charts::GridRange;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_whole};
+use sconce_plugin_api::{path_inside, write_atomically};
 
 use picture::Options;
 
@@ -159,6 +159,6 @@ impl Hook for Visualize {
             captions: self.config.captions,
         };
         let png = picture::draw(&samples, picture::size(&inputs)?, options)?;
-        write_whole(self.file(task)?, png)
+        write_atomically(self.file(task)?, png)
     }
 }

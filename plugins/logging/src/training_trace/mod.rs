@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use record::{ResumedFrom, Status, Trace};
 use sconce_plugin_api::abi::API_VERSION;
-use sconce_plugin_api::{prelude::*, write_whole};
+use sconce_plugin_api::{prelude::*, write_atomically};
 use serde_json::{Value, json};
 
 /// Where the trace is written, and how often.
@@ -226,7 +226,7 @@ impl TrainingTrace {
             object.insert("notes".to_owned(), json!(self.config.notes));
         }
         let text = format!("{json:#}\n");
-        write_whole(&self.path, text)
+        write_atomically(&self.path, text)
     }
 }
 

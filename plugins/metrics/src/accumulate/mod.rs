@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_whole};
+use sconce_plugin_api::{path_inside, write_atomically};
 
 use crate::passes::{self, Keeps, Pass};
 use crate::phases::{self, ByPhase, PhaseName};
@@ -141,11 +141,11 @@ impl Files<'_> {
             None => Ok(()),
             Some(Form::Safetensors) => {
                 let path = path_inside(self.directory, format!("{name}.safetensors"))?;
-                write_whole(path, files::safetensors(tensors)?)
+                write_atomically(path, files::safetensors(tensors)?)
             }
             Some(Form::Npy) => tensors.iter().try_for_each(|(variable, collected)| {
                 let file = format!("{name}-{}.npy", passes::plain(variable));
-                write_whole(path_inside(self.directory, file)?, files::npy(collected))
+                write_atomically(path_inside(self.directory, file)?, files::npy(collected))
             }),
         }
     }

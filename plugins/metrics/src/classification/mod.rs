@@ -9,7 +9,7 @@ mod scores;
 use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_whole};
+use sconce_plugin_api::{path_inside, write_atomically};
 
 use crate::classes::{self, Classified, Shown, is_among};
 use crate::passes::{self, Pass};
@@ -109,7 +109,7 @@ impl Classification {
         let name = Pass::of(task).name(config.files);
         let path = |end: &str| path_inside(&self.directory, format!("confusion-{name}.{end}"));
         if config.csv {
-            write_whole(
+            write_atomically(
                 path("csv")?,
                 matrix::table(confusion, config.normalise, &names)?,
             )?;
@@ -119,7 +119,7 @@ impl Classification {
             let title =
                 title.unwrap_or_else(|| format!("{}, epoch {}", task.phase(), task.epoch()));
             let svg = matrix::picture(confusion, config.normalise, &names, title)?;
-            write_whole(path("svg")?, svg)?;
+            write_atomically(path("svg")?, svg)?;
         }
         Ok(())
     }

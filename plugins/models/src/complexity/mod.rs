@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::tensor::{DType, Tensor};
-use sconce_plugin_api::write_whole;
+use sconce_plugin_api::write_atomically;
 
 use count::{Run, elements, multiply_adds};
 use report::{Report, Row};
@@ -161,10 +161,10 @@ impl ModelComplexity {
             task.info(report.text(self.config.max_depth));
         }
         if let Some(path) = &self.json {
-            write_whole(path, report.json(self.config.max_depth)?)?;
+            write_atomically(path, report.json(self.config.max_depth)?)?;
         }
         if let Some(path) = &self.csv {
-            write_whole(path, report.csv(self.config.max_depth)?)?;
+            write_atomically(path, report.csv(self.config.max_depth)?)?;
         }
         Ok(())
     }

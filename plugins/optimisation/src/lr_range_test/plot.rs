@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sconce_charts::{Line, LineChart};
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_whole};
+use sconce_plugin_api::{path_inside, write_atomically};
 use serde_json::json;
 
 use super::curve::Curve;
@@ -50,5 +50,5 @@ fn svg(curve: &Curve, suggestion: Option<f64>) -> Result<String> {
 }
 
 fn put(directory: &Path, name: &str, text: &str) -> Result<()> {
-    write_whole(path_inside(directory, name)?, text)
+    write_atomically(path_inside(directory, name)?, text)
 }

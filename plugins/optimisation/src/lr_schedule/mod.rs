@@ -240,12 +240,12 @@ impl WarmUp {
 }
 
 /// Complete course of a rate: a warm-up and the stages after it.
-struct Way {
+struct ScheduleSegment {
     warm_up: Option<WarmUp>,
     stages: Vec<Stage>,
 }
 
-impl Way {
+impl ScheduleSegment {
     /// Returns the rate after `step` completed steps of `total`.
     fn rate(&self, base: f64, step: u64, total: u64, watch: &Watch) -> f64 {
         let Some((stage, own_step, left)) = self.place(step, total) else {
@@ -283,7 +283,7 @@ impl Way {
 pub(crate) struct LrSchedule {
     by: Unit,
     groups: Option<Vec<String>>,
-    way: Way,
+    way: ScheduleSegment,
     momentum: Option<Momentum>,
     /// The optimizer's configured momentum.
     base_momentum: f64,
@@ -349,7 +349,7 @@ impl Hook for LrSchedule {
                 .and_then(|value| value.to_string().parse().ok())
                 .unwrap_or(1)
                 .max(1),
-            way: Way {
+            way: ScheduleSegment {
                 warm_up: config.warm_up.clone(),
                 stages: config.stages()?,
             },

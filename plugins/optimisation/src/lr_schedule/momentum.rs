@@ -3,7 +3,7 @@
 use sconce_plugin_api::prelude::*;
 use serde_json::Value;
 
-use super::{Config, Curve, Stage, Way};
+use super::{Config, Curve, ScheduleSegment, Stage};
 
 /// How the momentum changes.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -66,7 +66,7 @@ impl Momentum {
     }
 
     /// Returns the momentum after `step` completed steps of `total`, with `base` as the optimizer's own.
-    pub(crate) fn value(&self, way: &Way, base: f64, step: u64, total: u64) -> f64 {
+    pub(crate) fn value(&self, way: &ScheduleSegment, base: f64, step: u64, total: u64) -> f64 {
         match self {
             Momentum::Opposite { low, high } => {
                 let warm_up = way.warm_up.as_ref().map_or(0, |warm_up| warm_up.steps);

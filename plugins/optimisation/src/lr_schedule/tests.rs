@@ -11,9 +11,9 @@ use super::*;
 
 const CASES: &str = include_str!("../../../../tests/reference/schedules.json");
 
-fn way(config: &Value) -> Way {
+fn way(config: &Value) -> ScheduleSegment {
     let config: Config = serde_json::from_value(config.clone()).expect("a configuration");
-    Way {
+    ScheduleSegment {
         warm_up: config.warm_up.clone(),
         stages: config.stages().expect("stages"),
     }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_whole};
+use sconce_plugin_api::{path_inside, write_atomically};
 use serde_json::{Map, Value, json};
 
 use crate::resident::{Resident, mebibytes};
@@ -122,7 +122,7 @@ impl Trace {
         }
         let path = path_inside(&self.directory, format!("iterations-{first}-{last}.json"))?;
         let text = self.timeline.take(&self.run);
-        write_whole(&path, text)?;
+        write_atomically(&path, text)?;
         task.info(format_args!(
             "iterations {first} to {last} are in `{}`",
             path.display()

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use sconce_plugin_api::write_whole;
+use sconce_plugin_api::write_atomically;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -257,7 +257,7 @@ impl Client {
     /// Saves `known` atomically.
     fn keep(&self) -> Done {
         let text = serde_json::to_vec(&self.known).map_err(|error| error.to_string())?;
-        write_whole(&self.file, text).map_err(|error| error.to_string())
+        write_atomically(&self.file, text).map_err(|error| error.to_string())
     }
 }
 

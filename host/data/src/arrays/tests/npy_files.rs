@@ -93,7 +93,7 @@ fn every_version_and_order_is_read() {
 }
 
 #[test]
-fn every_truncation_is_told() {
+fn every_truncation_is_reported() {
     let whole = npy("<f4", "(2, 2)", &f32s(&[1.0, 2.0, 3.0, 4.0]));
     for length in 0..whole.len() {
         let text = error(&whole[..length]);
@@ -105,7 +105,7 @@ fn every_truncation_is_told() {
 }
 
 #[test]
-fn wrong_files_are_told() {
+fn wrong_files_are_reported() {
     let dictionary = |text: &str| npy_of(1, text, &[0; 8]);
     for (bytes, words) in [
         (b"PK\x03\x04aaaa".to_vec(), "a zip archive; of a .npz file"),

@@ -116,7 +116,7 @@ fn parts_keep_the_classes_shares_and_the_trainings_scale() {
 }
 
 #[test]
-fn arrays_that_do_not_fit_are_told() {
+fn arrays_that_do_not_fit_are_reported() {
     let place = place();
     let numbers = f32s(&[0.0, 1.0, f32::NAN, 3.0, 4.0, 5.0]);
     place.write("nan.npy", &npy("<f4", "(6,)", &numbers));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn wrong_files_are_told() {
+fn wrong_files_are_reported() {
     let right = "a,y\n1,0\n";
     for (table, keys, words) in [
         (
@@ -53,7 +53,7 @@ fn wrong_files_are_told() {
 }
 
 #[test]
-fn wrong_names_are_told_with_the_nearest() {
+fn wrong_names_are_reported_with_the_nearest() {
     let place = TableDirectory::new("length,width,y\n1,2,0\n3,4,1\n");
     for (keys, words) in [
         (
@@ -115,7 +115,7 @@ fn wrong_names_are_told_with_the_nearest() {
 }
 
 #[test]
-fn wrong_fields_are_told_with_their_places() {
+fn wrong_fields_are_reported_with_their_places() {
     let many = (0..40)
         .map(|i| format!("{i},{i}\n"))
         .collect::<Vec<_>>()
@@ -200,7 +200,7 @@ fn wrong_fields_are_told_with_their_places() {
 }
 
 #[test]
-fn wrong_files_of_a_phase_are_told() {
+fn wrong_files_of_a_phase_are_reported() {
     let place = TableDirectory::new("a,y\n1,cat\n2,dog\n");
     for (own, words) in [
         ("a,y\n1,cow\n", "line 2 of"),
@@ -222,7 +222,7 @@ fn wrong_files_of_a_phase_are_told() {
 }
 
 #[test]
-fn quotes_that_do_not_match_are_told_with_their_lines() {
+fn quotes_that_do_not_match_are_reported_with_their_lines() {
     let rows = |first: usize| {
         let rows = (first..50).map(|i| format!("{i},{}\n", if i % 2 == 0 { "cat" } else { "dog" }));
         rows.collect::<String>()
@@ -307,7 +307,7 @@ fn a_value_that_is_no_number_makes_no_categories_of_numbers() {
 }
 
 #[test]
-fn bytes_that_no_table_has_are_told_with_their_places() {
+fn bytes_that_no_table_has_are_reported_with_their_places() {
     let place = TableDirectory::new("");
     for (bytes, words) in [
         (&b"a,y\n1,0\n2\0,1\n"[..], "line 3 of"),

@@ -184,7 +184,7 @@ fn no_border_and_no_flip_change_nothing() {
 }
 
 #[test]
-fn a_border_as_large_as_the_image_is_told() {
+fn a_border_as_large_as_the_image_is_reported() {
     splits(&config(3, None), 1).expect("some of the image is left");
     let error = splits(&config(4, None), 1).err().expect("nothing is left");
     let words = "must be below the images' height and width (4 and 5), found 4";

@@ -6,10 +6,10 @@ use super::Direct;
 use super::squares::spread;
 use crate::conv::Conv;
 use crate::conv::after::mask;
-use crate::kernels::region::{self, PIECES, SharedSlice};
+use crate::kernels::region::{self, CHUNKS, SharedSlice};
 use crate::kernels::{
-    Depth, Fresh, LeftMatrix, PANEL, Right, TargetMatrix, add_rows, multiply_tiles, transpose,
-    transpose_fresh, zeros,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, add_rows, multiply_tiles,
+    transpose, transpose_uninit, zeros,
 };
 use crate::unfold::UnfoldSizes;
 
@@ -78,11 +78,11 @@ impl Direct {
         let Conv { batch, groups, .. } = self.conv;
         let (outputs, windows, kept) = (self.outputs, self.windows(), self.kept());
         let turned = if of_input {
-            self.turned_weight(weight)
+            self.transposed_weight(weight)
         } else {
             Vec::new()
         };
-        let mut x_slopes = Fresh::new(if of_input { x.len() } else { 0 });
+        let mut x_slopes = UninitBuffer::new(if of_input { x.len() } else { 0 });
         // Sums over some images each: of the weight's gradient, (groups, kernel, inputs, outputs), and of the bias's.
         // Where they take at most twice the memory of the images, there are more of them than threads. Their number
         // depends only on the convolution and the number of threads, not on the operations after it, which must not
@@ -90,17 +90,17 @@ impl Direct {
         let parts = self.conv.parts();
         let size = weight.len() + self.conv.outputs;
         let images = x.len() + batch * groups * outputs * windows;
-        let shares = PIECES * parts;
+        let shares = CHUNKS * parts;
         let are_pieces = shares * LEAST <= batch && shares * size <= 2 * images;
         let shares = if are_pieces { shares } else { parts };
         let share_of = |share| {
             if are_pieces {
-                region::piece(batch * groups, groups, share, parts)
+                region::chunk(batch * groups, groups, share, parts)
             } else {
                 region::range(batch * groups, groups, share, shares)
             }
         };
-        let mut sums = Fresh::new(shares * size);
+        let mut sums = UninitBuffer::new(shares * size);
         let (x_places, sum_places) = (
             SharedSlice::new(x_slopes.places()),
             SharedSlice::new(sums.places()),
@@ -111,7 +111,7 @@ impl Direct {
             slopes: Vec::new(),
             bias_sums: vec![0.0; outputs],
         };
-        region::share_out(parts, shares, room, |room, share| {
+        region::distribute(parts, shares, room, |room, share| {
             // SAFETY: each partition is processed by one thread, and their sums do not overlap.
             #[expect(unsafe_code, reason = "each share has its own sums")]
             let sums = zeros(unsafe { sum_places.part(share * size..(share + 1) * size) });
@@ -124,7 +124,7 @@ impl Direct {
                 let squares = squares.get(own.clone()).unwrap_or_default();
                 let g = room.gradient.of(self, &y[own.clone()], &g[own], squares);
                 let each = weight.len() / groups;
-                self.add_weight_slopes(image, g, &mut weight_sums[group * each..][..each]);
+                self.add_weight_gradient(image, g, &mut weight_sums[group * each..][..each]);
                 // Of one image first, so that sums and what is added to them stay of similar magnitude.
                 room.bias_sums.fill(0.0);
                 add_rows(&mut room.bias_sums, &g[..windows * outputs], outputs, 0);
@@ -134,7 +134,7 @@ impl Direct {
                     // SAFETY: each image is in one partition, and its range overlaps with no other image's.
                     #[expect(unsafe_code, reason = "each image has its own inputs")]
                     let slopes = unsafe { x_places.part(inputs) };
-                    self.input_slopes(&turned, group, g, &mut room.slopes, slopes);
+                    self.input_gradient(&turned, group, g, &mut room.slopes, slopes);
                 }
             }
         });
@@ -156,7 +156,7 @@ impl Direct {
     }
 
     /// Adds one image's gradient of the weight: for each row of the kernel, of the elements it sees and each output.
-    fn add_weight_slopes(&self, image: &[f32], g: &[f32], sums: &mut [f32]) {
+    fn add_weight_gradient(&self, image: &[f32], g: &[f32], sums: &mut [f32]) {
         let UnfoldSizes { rows, columns, .. } = self.conv.image;
         let (outputs, stretch, steps) = (self.outputs, self.stretch(), self.steps());
         let right = Right {
@@ -188,7 +188,7 @@ impl Direct {
     }
 
     /// Computes the gradient of one image's inputs into `slopes`, by way of a channels-last one in `room`.
-    fn input_slopes(
+    fn input_gradient(
         &self,
         turned: &[f32],
         group: usize,
@@ -233,7 +233,7 @@ impl Direct {
         self.each_stretch(|place, padded, count| {
             let from = &room[padded * channels..];
             let to = &mut slopes[place..];
-            transpose_fresh(from, channels, (count, channels), to, height * width);
+            transpose_uninit(from, channels, (count, channels), to, height * width);
         });
     }
 }

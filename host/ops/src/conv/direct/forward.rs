@@ -7,7 +7,7 @@ use super::squares::largest;
 use crate::conv::Conv;
 use crate::kernels::region::{self, SharedSlice};
 use crate::kernels::{
-    Depth, Fresh, LeftMatrix, PANEL, Right, TargetMatrix, multiply_tiles, transpose_fresh,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, multiply_tiles, transpose_uninit,
 };
 use crate::unfold::UnfoldSizes;
 
@@ -18,7 +18,7 @@ const NEAR: usize = 24 << 10;
 /// A thread's scratch memory: an image with channels last, its outputs (windows, outputs), and the pooled ones.
 struct ConvScratch {
     image: Vec<f32>,
-    whole: Fresh<f32>,
+    unpooled: UninitBuffer<f32>,
     most: Vec<f32>,
 }
 
@@ -34,18 +34,22 @@ impl Direct {
         let columns = self.conv.image.columns;
         let (outputs, windows, kept) = (self.outputs, self.windows(), self.kept());
         let weight = self.weight(weight);
-        let mut y = Fresh::new(batch * groups * outputs * kept);
+        let mut y = UninitBuffer::new(batch * groups * outputs * kept);
         let pooled = if self.after.pool { outputs * kept } else { 0 };
         let mut squares = vec![0; batch * groups * pooled];
         let (places, square_places) =
             (SharedSlice::new(y.places()), SharedSlice::new(&mut squares));
         let room = || ConvScratch {
             image: Vec::new(),
-            whole: Fresh::new(windows * outputs),
+            unpooled: UninitBuffer::new(windows * outputs),
             most: vec![0.0; pooled],
         };
-        region::share_out(self.conv.parts(), batch * groups, room, |room, index| {
-            let ConvScratch { image, whole, most } = room;
+        region::distribute(self.conv.parts(), batch * groups, room, |room, index| {
+            let ConvScratch {
+                image,
+                unpooled: whole,
+                most,
+            } = room;
             let group = index % groups;
             let size = self.conv.input_size();
             let image = self.channels_last(&x[index * size..(index + 1) * size], image);
@@ -70,7 +74,7 @@ impl Direct {
             } else {
                 whole
             };
-            transpose_fresh(left, outputs, (kept, outputs), y, kept);
+            transpose_uninit(left, outputs, (kept, outputs), y, kept);
         });
         // SAFETY: the outputs of every image were written, which together are all of `y`.
         #[expect(unsafe_code, reason = "they are written")]
@@ -121,7 +125,7 @@ impl Direct {
                     };
                     let places = &mut y[row * columns * outputs + first..];
                     let target =
-                        TargetMatrix::fresh_with_steps(places, columns, count, (outputs, 1));
+                        TargetMatrix::uninit_with_strides(places, columns, count, (outputs, 1));
                     let mut target = if i == 0 {
                         target.with_row(bias.map(|bias| &bias[first..first + count]))
                     } else {

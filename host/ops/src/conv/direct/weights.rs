@@ -2,7 +2,7 @@
 
 use super::Direct;
 use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{Fresh, PANEL, add_rows, transpose_at, zeros};
+use crate::kernels::{PANEL, UninitBuffer, add_rows, transpose_at, zeros};
 
 impl Direct {
     /// Packs the weight (outputs, inputs, kernel) as the right matrix of the forward pass.
@@ -14,9 +14,9 @@ impl Direct {
         let (outputs, channels) = (self.outputs, self.channels());
         let panels = outputs.div_ceil(PANEL);
         let size = channels * down * across;
-        let mut packed = Fresh::new(self.conv.groups * panels * size * PANEL);
+        let mut packed = UninitBuffer::new(self.conv.groups * panels * size * PANEL);
         let places = SharedSlice::new(packed.places());
-        each_piece(self.conv.groups * panels, size * PANEL, |index| {
+        each_segment(self.conv.groups * panels, size * PANEL, |index| {
             let (group, panel) = (index / panels, index % panels);
             let range = index * size * PANEL..(index + 1) * size * PANEL;
             // SAFETY: each panel is packed by one thread, and panels do not overlap.
@@ -50,16 +50,16 @@ impl Direct {
     /// Packs the weight as the right matrix for the inputs' gradient.
     ///
     /// For each group, tap of the kernel and panel of inputs, it has a line of [`PANEL`] inputs for each output.
-    pub(super) fn turned_weight(&self, weight: &[f32]) -> Vec<f32> {
+    pub(super) fn transposed_weight(&self, weight: &[f32]) -> Vec<f32> {
         let (down, across) = self.conv.image.window.kernel;
         let (outputs, channels) = (self.outputs, self.channels());
         let panels = channels.div_ceil(PANEL);
         let places_of_kernel = down * across;
         let size = places_of_kernel * panels * outputs * PANEL;
-        let mut packed = Fresh::new(self.conv.groups * size);
+        let mut packed = UninitBuffer::new(self.conv.groups * size);
         let places = SharedSlice::new(packed.places());
         let each = outputs * PANEL;
-        each_piece(
+        each_segment(
             self.conv.groups * places_of_kernel * panels,
             each,
             |index| {
@@ -96,9 +96,9 @@ impl Direct {
         let (down, across) = self.conv.image.window.kernel;
         let (outputs, channels) = (self.outputs, self.channels());
         let (kernel, all) = (down * across, channels * down * across);
-        let mut weight = Fresh::new(self.conv.groups * outputs * all);
+        let mut weight = UninitBuffer::new(self.conv.groups * outputs * all);
         let places = SharedSlice::new(weight.places());
-        each_piece(self.conv.groups * channels, kernel * outputs, |index| {
+        each_segment(self.conv.groups * channels, kernel * outputs, |index| {
             let (group, channel) = (index / channels, index % channels);
             let mut totals = vec![0.0; kernel * outputs];
             for (place, totals) in totals.chunks_exact_mut(outputs).enumerate() {
@@ -125,7 +125,7 @@ impl Direct {
 }
 
 /// Calls `work` for each of `count` chunks of `numbers` elements to be moved, in parallel.
-fn each_piece(count: usize, numbers: usize, work: impl Fn(usize) + Sync) {
+fn each_segment(count: usize, numbers: usize, work: impl Fn(usize) + Sync) {
     let threads = region::parts(8 * count * numbers);
-    region::share_out(threads, count, || (), |(), index| work(index));
+    region::distribute(threads, count, || (), |(), index| work(index));
 }

@@ -10,7 +10,7 @@
 mod registers;
 mod transpose;
 
-pub(crate) use transpose::{transpose, transpose_at, transpose_fresh};
+pub(crate) use transpose::{transpose, transpose_at, transpose_uninit};
 
 use super::TargetMatrix;
 #[cfg(target_arch = "x86_64")]

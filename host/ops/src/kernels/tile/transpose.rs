@@ -38,7 +38,7 @@ pub(crate) fn transpose(
 
 /// [`transpose`] into uninitialised memory.
 #[expect(unsafe_code, reason = "registers are read and written by pointers")]
-pub(crate) fn transpose_fresh(
+pub(crate) fn transpose_uninit(
     from: &[f32],
     from_step: usize,
     dims: (usize, usize),
@@ -145,7 +145,7 @@ unsafe fn block(
             for (line, block) in block.iter_mut().enumerate() {
                 *block = Avx2::load(from.add(line * from_step));
             }
-            for (line, turned) in turned(block).into_iter().enumerate() {
+            for (line, turned) in transposed(block).into_iter().enumerate() {
                 Avx2::store(to.add(line * to_step), turned);
             }
         } else {
@@ -153,7 +153,7 @@ unsafe fn block(
             for (line, block) in block[..high].iter_mut().enumerate() {
                 *block = Avx2::load_some(from.add(line * from_step), across);
             }
-            for (line, turned) in turned(block).into_iter().take(wide).enumerate() {
+            for (line, turned) in transposed(block).into_iter().take(wide).enumerate() {
                 Avx2::store_some(to.add(line * to_step), down, turned);
             }
         }
@@ -163,7 +163,7 @@ unsafe fn block(
 /// Transposes eight rows of eight elements: interleaves elements, then pairs, then halves of registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn turned(rows: [__m256; SIDE]) -> [__m256; SIDE] {
+fn transposed(rows: [__m256; SIDE]) -> [__m256; SIDE] {
     let pairs = |first: usize| (rows[first], rows[first + 1]);
     let low = [0, 2, 4, 6].map(|first| {
         let (upper, lower) = pairs(first);
