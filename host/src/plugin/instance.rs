@@ -116,7 +116,7 @@ impl HookInstance {
         Ok(state.into_vec())
     }
 
-    /// Restores a state that [`save_state`](Instance::save_state) returned.
+    /// Restores a state that [`save_state`](HookInstance::save_state) returned.
     pub fn load_state(&mut self, state: &[u8]) -> Result<(), EntryError> {
         let mut error = ErrorAbi::new();
         // SAFETY: the instance has not been dropped; `state` is borrowed and `error` writable for the call.

@@ -36,7 +36,7 @@ impl Library {
     /// Opens the library at `path`, which has passed the earlier gates.
     ///
     /// Opening the same file twice gives the same library; its hooks are created separately, by
-    /// [`create`](super::instance::Instance::create).
+    /// [`create`](super::instance::HookInstance::create).
     pub fn open(path: &Path) -> Result<Library, PluginRefusal> {
         // The system's loader would look up a bare file name in its own directories.
         let path = std::fs::canonicalize(path)
