@@ -49,6 +49,7 @@ pub mod exit;
 mod expendable;
 pub mod faults;
 pub mod files;
+pub mod hook_id;
 pub mod log;
 pub mod manifest;
 pub mod metric_board;

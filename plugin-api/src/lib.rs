@@ -82,6 +82,8 @@ pub mod export;
 pub mod ext;
 mod files;
 mod hook;
+#[doc(hidden)]
+pub mod lifecycle;
 mod log_file;
 mod macros;
 pub mod metadata;

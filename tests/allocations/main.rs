@@ -19,7 +19,7 @@ use sconce::nn::{Linear, Model, Pass};
 use sconce::optim::Sgd;
 use sconce::parameters::Parameters;
 use sconce::run::{RunOutcome, TrainingPlan};
-use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::prelude::{Hook, NoConfig, Point, Result, Setup, TaskView, bail, hook};
 use sconce_tests::in_process::{linked, mlp, mlp_task, train_with};
 use serde_json::json;
@@ -154,12 +154,12 @@ fn a_call_allocates_nothing() {
     let log = MemoryLog::default();
     let shared = BridgeState::new(&log);
     let mut hooks = Dispatcher::new(vec![linked::<Idle>(&json!({}), &shared)]);
-    let mut view = ViewAbi::EMPTY;
+    let position = Position::start(1);
     let (allocations, ()) = count(|| {
         for point in [Point::BeforeIter, Point::AfterIter] {
             for _ in 0..1000 {
                 hooks
-                    .call(point, &mut view, &shared)
+                    .call(point, &position, &shared)
                     .expect("it does nothing");
             }
         }

@@ -10,7 +10,7 @@ use sconce::bridge::BridgeState;
 use sconce::log::MemoryLog;
 use sconce::run::TrainingPlan;
 use sconce_plugin_api::Point;
-use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::lifecycle::Position;
 use sconce_tests::bench::{digits_task, noop_hooks, train};
 
 /// The binary's: a training step without it is another one.
@@ -34,9 +34,9 @@ fn calls(criterion: &mut Criterion) {
         let log = MemoryLog::default();
         let shared = BridgeState::new(&log);
         let mut hooks = noop_hooks(count, &shared);
-        let mut view = ViewAbi::EMPTY;
+        let position = Position::start(1);
         criterion.bench_function(&format!("one mount point, {count} hooks"), |bencher| {
-            bencher.iter(|| hooks.call(Point::AfterIter, black_box(&mut view), &shared));
+            bencher.iter(|| hooks.call(Point::AfterIter, black_box(&position), &shared));
         });
     }
 }

@@ -18,6 +18,7 @@ use super::values::PublishedValues;
 use super::witness::{HookAction, Witness};
 use crate::clock::Clock;
 use crate::faults::Trail;
+use crate::hook_id::HookId;
 use crate::log::{Level, Log};
 use crate::metric_board::MetricBoard;
 use crate::nn::PassSurroundings;
@@ -61,7 +62,7 @@ pub struct BridgeState<'run> {
     witness: Option<&'run dyn Witness>,
     point: Cell<Option<Point>>,
     phase: Cell<Phase>,
-    hook: Cell<usize>,
+    hook: Cell<Option<HookId>>,
     names: RefCell<Vec<String>>,
 }
 
@@ -88,7 +89,7 @@ impl<'run> BridgeState<'run> {
             witness: None,
             point: Cell::new(None),
             phase: Cell::new(Phase::Train),
-            hook: Cell::new(0),
+            hook: Cell::new(None),
             names: RefCell::default(),
         }
     }
@@ -132,12 +133,13 @@ impl<'run> BridgeState<'run> {
         ptr::from_ref(self).cast()
     }
 
-    /// Registers the name of a hook about to be created; returns its index.
-    pub fn register(&self, name: &str) -> usize {
+    /// Registers the name of a hook about to be created.
+    pub fn register(&self, name: &str) -> HookId {
         let mut names = self.names.borrow_mut();
         names.push(name.to_owned());
-        self.hook.set(names.len() - 1);
-        names.len() - 1
+        let hook = HookId::at(names.len() - 1);
+        self.hook.set(Some(hook));
+        hook
     }
 
     /// Sets the mount point and phase, by which requests are checked.
@@ -148,8 +150,8 @@ impl<'run> BridgeState<'run> {
 
     /// Sets the hook that is called next.
     #[inline]
-    pub(crate) fn set_hook(&self, hook: usize) {
-        self.hook.set(hook);
+    pub(crate) fn set_hook(&self, hook: HookId) {
+        self.hook.set(Some(hook));
     }
 
     /// Mount point of the current call; `None` during creation.
@@ -168,25 +170,28 @@ impl<'run> BridgeState<'run> {
         self.learning_rate.set(groups.default().learning_rate);
     }
 
-    /// Index of the hook being called.
-    pub(crate) fn hook(&self) -> usize {
+    /// The hook being created or called, or the last one.
+    pub(crate) fn hook(&self) -> Option<HookId> {
         self.hook.get()
     }
 
-    /// Index of the hook with this name.
-    pub(crate) fn hook_index(&self, name: &str) -> Option<usize> {
-        self.names.borrow().iter().position(|known| known == name)
+    /// The hook with this name.
+    pub(crate) fn hook_called(&self, name: &str) -> Option<HookId> {
+        let names = self.names.borrow();
+        let position = names.iter().position(|known| known == name);
+        position.map(HookId::at)
     }
 
-    /// Name of the hook with this index.
-    pub(crate) fn name_of(&self, hook: usize) -> String {
-        self.names.borrow().get(hook).cloned().unwrap_or_default()
+    /// Name of a hook; empty for none.
+    pub(crate) fn name_of(&self, hook: Option<HookId>) -> String {
+        let names = self.names.borrow();
+        let name = hook.and_then(|hook| names.get(hook.position()));
+        name.cloned().unwrap_or_default()
     }
 
     /// Name of the hook being called.
     pub(crate) fn hook_name(&self) -> String {
-        let names = self.names.borrow();
-        names.get(self.hook.get()).cloned().unwrap_or_default()
+        self.name_of(self.hook.get())
     }
 
     /// Logs information as the host.

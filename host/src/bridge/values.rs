@@ -8,6 +8,7 @@ use candle_core::Tensor;
 use sconce_plugin_api::abi::TextAbi;
 use sconce_plugin_api::ext::Keep;
 
+use crate::hook_id::HookId;
 use crate::nearest::nearest;
 
 /// Named values and tensors.
@@ -26,7 +27,8 @@ struct ValueEntry {
     name: Box<str>,
     keep: Keep,
     /// Index of the hook that published it.
-    owner: usize,
+    /// The hook that published it; none if it is no longer configured.
+    owner: Option<HookId>,
     value: ValueContent,
 }
 
@@ -41,7 +43,7 @@ pub enum ValueContent {
 
 impl PublishedValues {
     /// Publishes a value, replacing any earlier one of this name.
-    pub fn set(&self, name: &str, keep: Keep, owner: usize, value: ValueContent) {
+    pub fn set(&self, name: &str, keep: Keep, owner: Option<HookId>, value: ValueContent) {
         self.remove(name);
         let entry = ValueEntry {
             name: name.into(),
@@ -106,7 +108,7 @@ impl PublishedValues {
     }
 
     /// All entries with this lifetime, in the order of their names.
-    pub fn of_kind(&self, keep: Keep) -> Vec<(Box<str>, usize, ValueContent)> {
+    pub fn of_kind(&self, keep: Keep) -> Vec<(Box<str>, Option<HookId>, ValueContent)> {
         let places = self.slots.borrow();
         let names = self.names.borrow();
         let entries = names
@@ -174,7 +176,7 @@ impl PublishedValues {
     }
 
     /// Reason why a hook can't write to the tensor at `index`, or `None` if it can.
-    pub(super) fn why_not_writable(&self, index: usize, hook: usize) -> Option<String> {
+    pub(super) fn why_not_writable(&self, index: usize, hook: Option<HookId>) -> Option<String> {
         let places = self.slots.borrow();
         let entry = places.get(index)?.as_ref()?;
         if entry.owner != hook {
@@ -198,6 +200,11 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "as owners of values are stored")]
+    fn hook(position: usize) -> Option<HookId> {
+        Some(HookId::at(position))
+    }
+
     fn json(text: &str) -> ValueContent {
         ValueContent::Json(text.into())
     }
@@ -205,17 +212,17 @@ mod tests {
     #[test]
     fn what_is_kept_for_a_batch_goes_with_it_and_places_are_used_again() {
         let values = PublishedValues::default();
-        values.set("a", Keep::Run, 0, json("1"));
-        values.set("b", Keep::Batch, 0, json("2"));
-        values.set("c", Keep::Epoch, 0, json("3"));
+        values.set("a", Keep::Run, hook(0), json("1"));
+        values.set("b", Keep::Batch, hook(0), json("2"));
+        values.set("c", Keep::Epoch, hook(0), json("3"));
         values.end_batch();
         assert!(values.json("b").is_none());
-        values.set("d", Keep::Batch, 0, json("4"));
+        values.set("d", Keep::Batch, hook(0), json("4"));
         assert_eq!(values.len(), 3, "the place of `b`");
         values.forget(Keep::Epoch);
         assert!(values.json("c").is_none() && values.json("d").is_some());
         // The same name again, with another lifetime.
-        values.set("d", Keep::Run, 0, json("5"));
+        values.set("d", Keep::Run, hook(0), json("5"));
         values.end_batch();
         let kept = values.of_kind(Keep::Run);
         let names: Vec<&str> = kept.iter().map(|(name, _, _)| &**name).collect();
@@ -229,13 +236,13 @@ mod tests {
         let values = PublishedValues::default();
         for _ in 0..2 {
             for index in 0..200_000 {
-                values.set(&format!("value/{index}"), Keep::Batch, 0, json("1"));
+                values.set(&format!("value/{index}"), Keep::Batch, hook(0), json("1"));
             }
             assert_eq!(values.len(), 200_000);
             values.end_batch();
         }
         // The lowest free slot is reused first.
-        values.set("one", Keep::Run, 0, json("1"));
+        values.set("one", Keep::Run, hook(0), json("1"));
         assert!(values.name(0).is_some() && values.name(1).is_none());
     }
 
@@ -243,19 +250,31 @@ mod tests {
     fn a_tensor_is_written_to_by_its_publisher_alone() {
         let values = PublishedValues::default();
         let tensor = Tensor::zeros(2, DType::F32, &Device::Cpu).expect("a tensor");
-        values.set("mine", Keep::Run, 3, ValueContent::Tensor(tensor.clone()));
-        values.set("passing", Keep::Batch, 3, ValueContent::Tensor(tensor));
+        values.set(
+            "mine",
+            Keep::Run,
+            hook(3),
+            ValueContent::Tensor(tensor.clone()),
+        );
+        values.set(
+            "passing",
+            Keep::Batch,
+            hook(3),
+            ValueContent::Tensor(tensor),
+        );
         let index = |name| values.tensor_index(name).expect("it is there");
-        assert_eq!(values.why_not_writable(index("mine"), 3), None);
-        let other = values.why_not_writable(index("mine"), 1).expect("refused");
+        assert_eq!(values.why_not_writable(index("mine"), hook(3)), None);
+        let other = values
+            .why_not_writable(index("mine"), hook(1))
+            .expect("refused");
         assert!(other.contains("another hook"), "{other}");
         let batch = values
-            .why_not_writable(index("passing"), 3)
+            .why_not_writable(index("passing"), hook(3))
             .expect("refused");
         assert!(batch.contains("the batch alone"), "{batch}");
         let mistyped = values.tensor_index("mien").expect_err("unknown");
         assert!(mistyped.contains("did you mean `mine`?"), "{mistyped}");
-        values.set("value", Keep::Run, 3, json("1"));
+        values.set("value", Keep::Run, hook(3), json("1"));
         assert!(values.tensor_index("value").is_err());
     }
 }

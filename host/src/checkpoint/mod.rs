@@ -35,6 +35,7 @@ mod store;
 
 use candle_core::Tensor;
 use sconce_plugin_api::Keep;
+pub use sconce_plugin_api::lifecycle::{EpochStart, TrainingStage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -190,32 +191,6 @@ pub struct PassState {
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<EpochStart>,
-}
-
-/// Counters with which `before_epoch` was called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EpochStart {
-    /// Training batches finished.
-    pub iteration: u64,
-    /// Optimizer steps finished.
-    pub update: u64,
-    /// Training samples seen.
-    pub samples: u64,
-}
-
-/// Next step of a training.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TrainingStage {
-    /// Validate before the first epoch if configured; then as `epoch`.
-    #[default]
-    Start,
-    /// Train the epoch, after the batches that are done.
-    Epoch,
-    /// Validate if due; the epoch before it is finished.
-    Validation,
-    /// End the cycle: the validation is finished too.
-    Cycle,
 }
 
 /// Metrics of a phase.

@@ -6,7 +6,7 @@ use sconce_plugin_api::Phase;
 use super::{ManifestArgs, hooks_table, output};
 use crate::dispatch::HookSpec;
 use crate::exit;
-use crate::session::{self, Checked, Output, Selection, StartFailure, TaskBuilder};
+use crate::session::{self, FirstWeights, Output, Selection, StartFailure, TaskBuilder};
 
 /// Arguments of `sconce check`.
 #[derive(Debug, Args)]
@@ -28,23 +28,12 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
         tasks.source(),
     )?;
     output::diagnostics(&checked.warnings);
-    let plan = checked.plan();
-    let Checked {
-        manifest,
-        hooks,
-        data,
-        ..
-    } = checked;
-    let task = session::task(tasks, &manifest, data)?;
-    if let Some(warning) = session::initial_weights(&manifest, task.as_ref())? {
-        output::diagnostics(&[warning]);
-    }
-    let optimizer = session::optimizer(&manifest, task.parameters())?;
-    let (task, optimizer) = (task.as_ref(), optimizer.as_ref());
-    let foreseen = session::foresee(&manifest, &plan, &hooks, task, optimizer)?;
-    output::diagnostics(&foreseen.warnings);
+    let prepared = checked.prepare(tasks, FirstWeights::Manifest)?;
+    output::diagnostics(&prepared.weights_warnings);
+    output::diagnostics(&prepared.warnings);
+    let (manifest, task) = (&prepared.manifest, prepared.task.as_ref());
     output::diagnostics(&Output::look(&manifest.output)?);
-    output::diagnostics(&session::rehearse(&hooks, &manifest, &foreseen.plan)?);
+    output::diagnostics(&prepared.rehearse()?);
     let mut rows = vec![
         row(
             "run",
@@ -74,7 +63,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
     }
     rows.push(row("optimizer", compact(&manifest.optimizer)));
     rows.push(row("train", compact(&manifest.train)));
-    for hook in &hooks {
+    for hook in prepared.hooks() {
         let HookSpec {
             name,
             plugin,
@@ -87,7 +76,7 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
         ));
     }
     output::table(&rows);
-    let specs: Vec<&HookSpec> = hooks.iter().map(|hook| &hook.spec).collect();
+    let specs: Vec<&HookSpec> = prepared.hooks().iter().map(|hook| &hook.spec).collect();
     output::block(&hooks_table::of_specs(&specs));
     Ok(exit::DONE)
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use sconce_plugin_api::{Phase, Point};
 
 use crate::dispatch::{HookSpec, LoadedHook, order};
+use crate::hook_id::HookId;
 
 /// Lists created hooks in call order, per mount point.
 pub(super) fn text(hooks: &[LoadedHook]) -> String {
@@ -20,7 +21,7 @@ pub(super) fn of_specs(specs: &[&HookSpec]) -> String {
         text.push_str(" none");
     }
     for &point in Point::ALL {
-        let mut orders: Vec<(Vec<&str>, Vec<usize>)> = Vec::new();
+        let mut orders: Vec<(Vec<&str>, Vec<HookId>)> = Vec::new();
         for phase in Phase::ALL {
             let called = order(specs.iter().copied(), point, phase);
             match orders.iter_mut().find(|(_, known)| *known == called) {
@@ -32,7 +33,7 @@ pub(super) fn of_specs(specs: &[&HookSpec]) -> String {
         for (phases, called) in orders.iter().filter(|(_, called)| !called.is_empty()) {
             let names: Vec<String> = called
                 .iter()
-                .filter_map(|&index| specs.get(index))
+                .filter_map(|hook| specs.get(hook.position()))
                 .map(|spec| format!("{} ({})", spec.name, spec.priority))
                 .collect();
             let phases = if several {

@@ -13,14 +13,15 @@ use super::{ManifestArgs, hooks_table, number, output, prepare, record, resume, 
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
-use crate::dispatch::Dispatcher;
 use crate::exit;
 use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
-use crate::run::{Divergence, Profile, Resume, RunError, RunOutcome, RunReport, Trainer};
-use crate::session::{self, Checked, HookPlan, Output, Selection, StartFailure, TaskBuilder};
+use crate::run::{Divergence, Profile, Resume, RunError, RunOutcome, RunReport};
+use crate::session::{
+    self, FirstWeights, HookPlan, Output, Prepared, Ready, Selection, StartFailure, TaskBuilder,
+};
 use crate::task::Task;
 use crate::ui::View;
 use crate::weights;
@@ -103,19 +104,14 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartF
     )?;
     output::diagnostics(&checked.warnings);
     prepare::set_threads(checked.manifest.threads);
-    let plan = checked.plan();
-    let Checked {
-        manifest,
-        hooks,
-        data,
-        ..
-    } = checked;
-    let resolved = resolved(&manifest)?;
+    let resolved = resolved(&checked.manifest)?;
     let passing = passing_directory(&arguments.look)?;
-    let directory = match &passing {
-        Some(passing) => passing.path(),
-        None => arguments.output.as_deref().unwrap_or(&manifest.output),
+    let directory = match (&passing, &arguments.output) {
+        (Some(passing), _) => passing.path().to_owned(),
+        (None, Some(output)) => output.clone(),
+        (None, None) => checked.manifest.output.clone(),
     };
+    let directory = directory.as_path();
     let ResumeArgs {
         resume,
         allow_changes,
@@ -125,32 +121,30 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartF
         Some(what) => {
             // Resuming must not create a directory.
             let output = Output::open_existing(directory)?;
-            let found = ResumePoint::find(what, &output.store, &resolved, &hooks)?;
+            let found = ResumePoint::find(what, &output.store, &resolved, &checked.hooks)?;
             Some((output, found))
         }
         None => None,
     };
-    let mut task = session::task(tasks, &manifest, data)?;
-    if found.is_none()
-        && let Some(warning) = session::initial_weights(&manifest, task.as_ref())?
-    {
-        output::diagnostics(&[warning]);
-    }
-    let mut optimizer = session::optimizer(&manifest, task.parameters())?;
-    let foreseen = session::foresee(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref())?;
+    let weights = match &found {
+        Some(_) => FirstWeights::Checkpoint,
+        None => FirstWeights::Manifest,
+    };
+    let mut prepared = checked.prepare(tasks, weights)?;
+    output::diagnostics(&prepared.weights_warnings);
     // A dry run is deliberately too short for most of the manifest's settings, so their warnings
     // are skipped.
     let is_dry = arguments.look.dry_run;
     if !is_dry {
-        output::diagnostics(&foreseen.warnings);
+        output::diagnostics(&prepared.warnings);
     }
     if *overwrite && !Output::look(directory)?.is_empty() {
         // Checked before anything of the earlier run is removed; warnings are printed when the hooks
         // are created.
-        session::rehearse(&hooks, &manifest, &foreseen.plan)?;
+        prepared.rehearse()?;
     }
     let (output, resume) = if let Some((output, found)) = found {
-        let resume = found.resume(task.as_ref(), *allow_changes)?;
+        let resume = found.resume(prepared.task.as_ref(), *allow_changes)?;
         output.forget_end()?;
         (output, Some(resume))
     } else {
@@ -159,13 +153,13 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartF
         (output, None)
     };
     save_manifest(&output.path, &resolved)?;
-    source::save(&output.path, &manifest.base)?;
+    source::save(&output.path, &prepared.manifest.base)?;
     output::diagnostics(Vec::from_iter(faults::of_the_run_before(&output.path)).as_slice());
 
     // Kept until everything of the run is written.
-    let guard = watch(&output.path, &manifest, &hooks, task.as_ref());
+    let guard = watch(&output.path, &prepared);
     let lines = arguments.verbosity.log();
-    let view = arguments.view(&manifest.name, lines);
+    let view = arguments.view(&prepared.manifest.name, lines);
     let log: Box<dyn Log> = match &view {
         Some(view) => Box::new(view.log(lines)),
         None => Box::new(lines),
@@ -173,34 +167,26 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartF
     let log = log.as_ref();
     let shared = BridgeState::new(log).with_trail(guard.trail());
     if !is_dry {
-        shared.foretell(foreseen.plan);
+        prepared.show_plan(&shared);
     }
-    if let Some(resume) = &resume {
-        shared.resume(resume.checkpoint.hooks.iter().map(|hook| hook.name.clone()));
+    let opening = opening_lines(&prepared, &output.path, resume.as_ref());
+    let ready = prepared.ready(&output.path, &shared, Vec::new(), resume.as_ref())?;
+    for line in opening {
+        log.log(Level::Info, "sconce", &line);
     }
-    let hooks = session::create_hooks(hooks, &manifest, &output.path, &shared)?;
-    announce(log, &manifest.name, &output.path, task.as_ref());
-    if let Some(resume) = &resume {
-        announce_resume(log, resume);
-    }
-    log.log(Level::Info, "sconce", &hooks_table::text(&hooks));
-    let hooks = Dispatcher::new(hooks);
+    let table = hooks_table::text(ready.hooks().hooks());
+    log.log(Level::Info, "sconce", &table);
     let interrupt = signals::install();
-    let trainer = Trainer::new(task.as_mut(), optimizer.as_mut(), hooks, &shared, plan)
-        .in_directory(&manifest.name, &output.path)
-        .with_hook_time_limit(manifest.limits.hook_share)
-        .with_manifest(resolved)
-        .interruptible(&interrupt);
-    let trainer = match resume {
-        Some(resume) => trainer.resuming(resume),
-        None => trainer,
-    };
+    let ready = ready
+        .with(|trainer| trainer.with_manifest(resolved).interruptible(&interrupt))
+        .resuming(resume);
     let report = match &view {
-        Some(view) => run_in_view(trainer, view, log),
-        None => trainer.run(),
+        Some(view) => run_in_view(ready, view, log),
+        None => ready.run(),
     };
+    let task = prepared.task.as_ref();
     Ok(Ended {
-        is_written: write_results(&output.path, &report, task.as_ref()),
+        is_written: write_results(&output.path, &report, task),
         store: output.store.clone(),
         report,
     })
@@ -221,14 +207,14 @@ impl RunArgs {
 }
 
 /// Runs the training with the view on the terminal.
-fn run_in_view<'run>(trainer: Trainer<'run>, view: &'run View, log: &dyn Log) -> RunReport {
-    let trainer = trainer.asked_by(view.remote()).watched_by(view.observer());
+fn run_in_view<'run>(ready: Ready<'run>, view: &'run View, log: &dyn Log) -> RunReport {
+    let ready = ready.with(|trainer| trainer.asked_by(view.remote()).watched_by(view.observer()));
     let drawing = view.begin();
     if let Err(error) = &drawing {
         let warning = format!("lines instead of the live view: {error}");
         log.log(Level::Warn, "sconce", &warning);
     }
-    let report = trainer.run();
+    let report = ready.run();
     drop(drawing);
     report
 }
@@ -246,12 +232,12 @@ fn passing_directory(look: &FirstLook) -> Result<Option<tempfile::TempDir>, Star
 }
 
 /// Starts monitoring the run, so that crashes and hangs are reported.
-fn watch(directory: &Path, manifest: &Manifest, hooks: &[HookPlan], task: &dyn Task) -> Guard {
+fn watch(directory: &Path, prepared: &Prepared) -> Guard {
     let mut warnings = Vec::new();
-    let suspects = hooks.iter().map(HookPlan::suspect).collect();
-    let slow = manifest.limits.slow_call_limit();
+    let suspects = prepared.hooks().iter().map(HookPlan::suspect).collect();
+    let slow = prepared.manifest.limits.slow_call_limit();
     let guard = faults::watch(directory, suspects, slow, &mut warnings);
-    let parameters = task.parameters().iter();
+    let parameters = prepared.task.parameters().iter();
     let parameters = parameters.map(|p| (p.name().to_owned(), p.tensor().clone()));
     guard.rescue(parameters.collect());
     let warnings: Vec<_> = warnings.into_iter().map(Diagnostic::warning).collect();
@@ -301,30 +287,31 @@ fn save_manifest(directory: &Path, manifest: &Value) -> Result<(), StartFailure>
     })
 }
 
-fn announce_resume(log: &dyn Log, resume: &Resume) {
-    let progress = &resume.checkpoint.header.progress;
-    let text = format!(
-        "  goes on from {}: {} epochs, {} iterations, {} updates done",
-        resume.path.display(),
-        progress.epoch,
-        progress.iteration,
-        progress.update
-    );
-    log.log(Level::Info, "sconce", &text);
-}
-
-fn announce(log: &dyn Log, name: &str, directory: &Path, task: &dyn Task) {
+/// What is logged before a run: its name, its size, and where it resumes.
+fn opening_lines(prepared: &Prepared, directory: &Path, resume: Option<&Resume>) -> Vec<String> {
+    let task = prepared.task.as_ref();
     let sizes: Vec<String> = [Phase::Train, Phase::Val, Phase::Test]
         .into_iter()
         .filter_map(|phase| Some(format!("{} {phase}", task.data(phase)?.len())))
         .collect();
-    let text = format!(
-        "run `{name}` in {}\n  {} parameters, samples: {}",
+    let run = format!(
+        "run `{}` in {}\n  {} parameters, samples: {}",
+        prepared.manifest.name,
         directory.display(),
         task.parameters().element_count(),
         sizes.join(", ")
     );
-    log.log(Level::Info, "sconce", &text);
+    let resumed = resume.map(|resume| {
+        let progress = &resume.checkpoint.header.progress;
+        format!(
+            "  goes on from {}: {} epochs, {} iterations, {} updates done",
+            resume.path.display(),
+            progress.epoch,
+            progress.iteration,
+            progress.update
+        )
+    });
+    std::iter::once(run).chain(resumed).collect()
 }
 
 /// Prints how the run ended, and whether its directory is gone; returns the exit code.

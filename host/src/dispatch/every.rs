@@ -1,6 +1,6 @@
 //! The filter `every`: calls a hook only in some iterations, updates or epochs.
 
-use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
 use super::points::is_outside;
@@ -33,22 +33,22 @@ pub enum Unit {
 
 impl Every {
     /// Whether a hook with this filter is called at this point of the run.
-    pub(super) fn is_due(self, point: Point, view: &ViewAbi) -> bool {
-        match self.number(point, view) {
+    pub(super) fn is_due(self, point: Point, position: &Position) -> bool {
+        match self.number(point, position) {
             Some(number) => number % self.count.max(1) == self.offset % self.count.max(1),
             None => true,
         }
     }
 
     /// Number, from 1, of the current unit; `None` outside of one.
-    fn number(self, point: Point, view: &ViewAbi) -> Option<u64> {
-        let is_training = view.phase == Phase::Train.number();
+    fn number(self, point: Point, position: &Position) -> Option<u64> {
+        let is_training = position.phase == Phase::Train;
         match self.unit {
-            Unit::Iterations if is_training => iteration(point, view.iteration),
-            Unit::Iterations => iteration(point, view.batch),
-            Unit::Updates if is_training => update(point, view),
+            Unit::Iterations if is_training => iteration(point, position.iteration),
+            Unit::Iterations => iteration(point, position.pass.batch),
+            Unit::Updates if is_training => update(point, position),
             Unit::Updates => None,
-            Unit::Epochs => epoch(point, view, is_training),
+            Unit::Epochs => epoch(point, position, is_training),
         }
     }
 }
@@ -70,33 +70,35 @@ fn iteration(point: Point, finished: u64) -> Option<u64> {
     }
 }
 
-fn update(point: Point, view: &ViewAbi) -> Option<u64> {
+fn update(point: Point, position: &Position) -> Option<u64> {
     let is_stepped = match point {
         Point::AfterUpdate => true,
-        Point::AfterIter => view.flags & ViewAbi::UPDATES != 0,
+        Point::AfterIter => position.pass.updates,
         _ => false,
     };
-    iteration(point, view.iteration).map(|_| view.update + u64::from(!is_stepped))
+    iteration(point, position.iteration).map(|_| position.update + u64::from(!is_stepped))
 }
 
-fn epoch(point: Point, view: &ViewAbi, is_training: bool) -> Option<u64> {
-    let is_validation = view.phase == Phase::Val.number();
-    let is_initial = view.flags & ViewAbi::INITIAL != 0;
+fn epoch(point: Point, position: &Position, is_training: bool) -> Option<u64> {
+    let is_validation = position.phase == Phase::Val;
+    let is_initial = position.evaluation.is_initial;
     match point {
         _ if is_outside(point) => None,
-        _ if is_validation && !is_initial => Some(view.epoch),
+        _ if is_validation && !is_initial => Some(position.epoch),
         Point::AfterEpoch | Point::EpochProfile | Point::AfterCycle if is_training => {
             // An epoch cut short by a stop is not counted as finished, but it is the current one.
-            Some(view.epoch + u64::from(view.batch != view.batches))
+            Some(position.epoch + u64::from(position.pass.batch != position.pass.batches))
         }
         Point::BeforeLoop | Point::AfterLoop => None,
-        _ if is_training => Some(view.epoch + 1),
+        _ if is_training => Some(position.epoch + 1),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::lifecycle::PassCounters;
+
     use super::*;
 
     fn every(unit: Unit, count: u64, offset: u64) -> Every {
@@ -107,15 +109,18 @@ mod tests {
         }
     }
 
-    fn at(phase: Phase, epoch: u64, iteration: u64, update: u64, batch: u64) -> ViewAbi {
-        ViewAbi {
-            phase: phase.number(),
+    fn at(phase: Phase, epoch: u64, iteration: u64, update: u64, batch: u64) -> Position {
+        Position {
+            phase,
             epoch,
             iteration,
             update,
-            batch,
-            batches: 3,
-            ..ViewAbi::EMPTY
+            pass: PassCounters {
+                batch,
+                batches: 3,
+                ..PassCounters::default()
+            },
+            ..Position::start(3)
         }
     }
 
@@ -123,9 +128,9 @@ mod tests {
     fn all_points_of_an_iteration_are_called_together() {
         let third = every(Unit::Iterations, 3, 0);
         for (finished, due) in [(0, false), (1, false), (2, true), (3, false), (5, true)] {
-            let view = at(Phase::Train, 0, finished, 0, 0);
-            assert_eq!(third.is_due(Point::BeforeIter, &view), due);
-            assert_eq!(third.is_due(Point::AfterUpdate, &view), due);
+            let position = at(Phase::Train, 0, finished, 0, 0);
+            assert_eq!(third.is_due(Point::BeforeIter, &position), due);
+            assert_eq!(third.is_due(Point::AfterUpdate, &position), due);
             let after = at(Phase::Train, 0, finished + 1, 0, 0);
             assert_eq!(third.is_due(Point::AfterIter, &after), due);
         }
@@ -138,21 +143,21 @@ mod tests {
     #[test]
     fn the_batches_of_an_update_are_called_together() {
         let second = every(Unit::Updates, 2, 0);
-        let mut view = at(Phase::Train, 0, 2, 1, 0);
-        assert!(second.is_due(Point::AfterLoss, &view));
+        let mut position = at(Phase::Train, 0, 2, 1, 0);
+        assert!(second.is_due(Point::AfterLoss, &position));
         assert!(
-            second.is_due(Point::AfterIter, &view),
+            second.is_due(Point::AfterIter, &position),
             "a batch without a step"
         );
-        view.update = 2;
-        assert!(second.is_due(Point::AfterUpdate, &view));
-        view.flags = ViewAbi::UPDATES;
+        position.update = 2;
+        assert!(second.is_due(Point::AfterUpdate, &position));
+        position.pass.updates = true;
         assert!(
-            second.is_due(Point::AfterIter, &view),
+            second.is_due(Point::AfterIter, &position),
             "the batch with the step"
         );
-        view.flags = 0;
-        assert!(!second.is_due(Point::BeforeIter, &view));
+        position.pass.updates = false;
+        assert!(!second.is_due(Point::BeforeIter, &position));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point, Priority};
 
 use super::Every;
@@ -151,13 +151,13 @@ pub enum LifeEvent {
 }
 
 impl LifeEvent {
-    /// Returns the call that a view describes.
-    pub fn of(view: &ViewAbi) -> LifeEvent {
+    /// Returns a call at a mount point.
+    pub fn at(point: Option<Point>, position: &Position) -> LifeEvent {
         LifeEvent::Point {
-            point: Point::from_number(view.point),
-            phase: Phase::from_number(view.phase).unwrap_or(Phase::Train),
-            epoch: view.epoch,
-            iteration: view.iteration,
+            point,
+            phase: position.phase,
+            epoch: position.epoch,
+            iteration: position.iteration,
         }
     }
 }

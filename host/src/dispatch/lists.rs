@@ -6,6 +6,7 @@ use sconce_plugin_api::{Phase, Point};
 
 use super::points::is_module;
 use super::{HookSpec, LoadedHook};
+use crate::hook_id::HookId;
 use crate::plugin::instance::CallEntry;
 
 /// What a call needs of a hook, contiguous in memory.
@@ -13,8 +14,7 @@ use crate::plugin::instance::CallEntry;
 pub(super) struct Slot {
     pub(super) call: CallEntry,
     pub(super) instance: *mut c_void,
-    /// Index of the hook in the manifest's order.
-    pub(super) hook: usize,
+    pub(super) hook: HookId,
     /// Whether the hook's filters must be evaluated.
     pub(super) is_filtered: bool,
 }
@@ -37,7 +37,7 @@ impl Lists {
     }
 
     /// Removes a hook from all lists; the others keep their order.
-    pub(super) fn remove(&mut self, hook: usize) {
+    pub(super) fn remove(&mut self, hook: HookId) {
         for list in &mut self.lists {
             list.retain(|slot| slot.hook != hook);
         }
@@ -61,33 +61,34 @@ impl Lists {
     }
 }
 
-/// Indices of the hooks that are called at a point in a phase, in the order of their calls: by
+/// The hooks that are called at a point in a phase, in the order of their calls: by
 /// priority, then in the manifest's order.
 pub fn order<'a>(
     specs: impl IntoIterator<Item = &'a HookSpec>,
     point: Point,
     phase: Phase,
-) -> Vec<usize> {
-    let mut called: Vec<(usize, &HookSpec)> = specs
+) -> Vec<HookId> {
+    let mut called: Vec<(HookId, &HookSpec)> = specs
         .into_iter()
         .enumerate()
+        .map(|(position, spec)| (HookId::at(position), spec))
         .filter(|(_, spec)| spec.is_called_at(point, phase))
         .collect();
     called.sort_by_key(|(_, spec)| spec.priority);
-    called.into_iter().map(|(index, _)| index).collect()
+    called.into_iter().map(|(id, _)| id).collect()
 }
 
 fn list(hooks: &[LoadedHook], point: Point, phase: Phase) -> Vec<Slot> {
     order(hooks.iter().map(|hook| &hook.spec), point, phase)
         .into_iter()
-        .filter_map(|index| Some((index, hooks.get(index)?)))
+        .filter_map(|id| Some((id, hooks.get(id.position())?)))
         .filter(|(_, hook)| !hook.disabled)
-        .map(|(index, hook)| {
+        .map(|(id, hook)| {
             let (instance, call) = hook.instance.entry();
             Slot {
                 call,
                 instance,
-                hook: index,
+                hook: id,
                 is_filtered: hook.spec.is_filtered_at(point)
                     || is_module(point) && hook.listens.is_some(),
             }

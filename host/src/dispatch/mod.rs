@@ -34,6 +34,7 @@ mod states;
 mod times;
 
 use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
+use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
 pub use every::{Every, Unit};
@@ -49,6 +50,7 @@ pub use times::HookTimes;
 
 use crate::bridge::BridgeState;
 use crate::faults;
+use crate::hook_id::HookId;
 use crate::nn::ModuleInfo;
 use crate::plugin::entry_error::EntryError;
 
@@ -60,6 +62,8 @@ pub struct Dispatcher {
     times: Vec<HookTimes>,
     /// Index of the task's module whose mount point is being called.
     module: usize,
+    /// What hooks see: the position at the mount point being called.
+    view: ViewAbi,
     error: ErrorAbi,
     process: ProcessState,
     /// Start of the current call, if it is timed.
@@ -75,6 +79,7 @@ impl Dispatcher {
             hooks,
             lists,
             module: 0,
+            view: ViewAbi::EMPTY,
             error: ErrorAbi::new(),
             process: ProcessState::look(),
             begin: Begin::read(),
@@ -84,6 +89,10 @@ impl Dispatcher {
     /// Hooks, in the manifest's order.
     pub fn hooks(&self) -> &[LoadedHook] {
         &self.hooks
+    }
+
+    fn hook(&self, id: HookId) -> Option<&LoadedHook> {
+        self.hooks.get(id.position())
     }
 
     /// Returns and resets the hooks' times, in the manifest's order.
@@ -103,25 +112,25 @@ impl Dispatcher {
     pub fn call(
         &mut self,
         point: Point,
-        view: &mut ViewAbi,
+        position: &Position,
         shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
-        if self.lists.at(point, phase_of(view)).is_empty() {
+        if self.lists.at(point, position.phase).is_empty() {
             return Ok(());
         }
-        self.call_all(point, view, shared)
+        self.call_all(point, position, shared)
     }
 
     /// Calls every hook of a point, even after faults, and returns all faults that end the run.
     pub fn call_every(
         &mut self,
         point: Point,
-        view: &mut ViewAbi,
+        position: &Position,
         shared: &BridgeState<'_>,
     ) -> Vec<HookFault> {
         let mut faults = Vec::new();
         let mut from = 0;
-        while let Some((index, fault)) = self.call_from(from, point, view, shared) {
+        while let Some((index, fault)) = self.call_from(from, point, position, shared) {
             faults.push(*fault);
             from = index + 1;
         }
@@ -131,10 +140,10 @@ impl Dispatcher {
     fn call_all(
         &mut self,
         point: Point,
-        view: &mut ViewAbi,
+        position: &Position,
         shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
-        match self.call_from(0, point, view, shared) {
+        match self.call_from(0, point, position, shared) {
             Some((_, fault)) => Err(fault),
             None => Ok(()),
         }
@@ -146,26 +155,27 @@ impl Dispatcher {
         &mut self,
         from: usize,
         point: Point,
-        view: &mut ViewAbi,
+        position: &Position,
         shared: &BridgeState<'_>,
     ) -> Option<(usize, Box<HookFault>)> {
-        let phase = phase_of(view);
+        let phase = position.phase;
         shared.enter(Some(point), phase);
-        view.context = shared.context();
-        view.point = point.number();
+        position.show_in(&mut self.view);
+        self.view.context = shared.context();
+        self.view.point = point.number();
         let trail = shared.trail;
         let copies = faults::mark();
-        trail.at(point, view);
+        trail.at(point, position);
         let mut index = from;
         let list = Lists::index(point, phase);
         while let Some(&slot) = self.lists.list(list).get(index) {
-            if slot.is_filtered && !self.is_due(slot, point, view) {
+            if slot.is_filtered && !self.is_due(slot, point, position) {
                 index += 1;
                 continue;
             }
             shared.set_hook(slot.hook);
-            view.learning_rate = shared.learning_rate.get();
-            let Some(times) = self.times.get_mut(slot.hook) else {
+            self.view.learning_rate = shared.learning_rate.get();
+            let Some(times) = self.times.get_mut(slot.hook.position()) else {
                 break;
             };
             let is_timed = times.begin();
@@ -183,44 +193,42 @@ impl Dispatcher {
                 (slot.call)(
                     slot.instance,
                     point.number(),
-                    &raw const *view,
+                    &raw const self.view,
                     &raw mut self.error,
                 )
             };
             copies.check();
             if is_timed {
-                self.timed(slot, view, shared);
+                self.timed(slot, position, shared);
             }
             if self.process.has_other_floats() {
-                self.put_back(slot, view, shared);
+                self.put_back(slot, position, shared);
             }
             if status != 0 {
-                let fault = self.fault(slot, status, view);
+                let fault = self.fault(slot, status, position);
                 if let Some(fault) = self.judge(slot.hook, fault, shared) {
                     trail.end();
                     return Some((index, Box::new(fault)));
                 }
                 // A disabled hook was removed from the list: its successor now has this index.
-                if self.hooks.get(slot.hook).is_some_and(|hook| hook.disabled) {
+                if self.hook(slot.hook).is_some_and(|hook| hook.disabled) {
                     continue;
                 }
             }
             index += 1;
         }
         trail.end();
-        view.learning_rate = shared.learning_rate.get();
         None
     }
 
     /// Whether the hook's filters let this call through.
-    fn is_due(&self, slot: Slot, point: Point, view: &ViewAbi) -> bool {
-        let Some(hook) = self.hooks.get(slot.hook) else {
+    fn is_due(&self, slot: Slot, point: Point, position: &Position) -> bool {
+        let Some(hook) = self.hook(slot.hook) else {
             return false;
         };
         let spec = &hook.spec;
-        // SAFETY: the view is the host's own, and its texts outlive the dispatch.
-        let stream = unsafe { view.stream.read() }.unwrap_or_default();
-        spec.every.is_none_or(|every| every.is_due(point, view))
+        let stream = position.phase.name();
+        spec.every.is_none_or(|every| every.is_due(point, position))
             && (spec.streams.as_ref()).is_none_or(|streams| streams.iter().any(|s| s == stream))
             && (!is_module(point)
                 || hook.listens != Some(false)
@@ -254,36 +262,37 @@ impl Dispatcher {
     /// Whether any hook is called at a module's point in a phase, ignoring filters.
     pub fn is_subscribed(&self, point: Point, phase: Phase) -> bool {
         let listens = |slot: &Slot| {
-            let hook = self.hooks.get(slot.hook);
+            let hook = self.hook(slot.hook);
             hook.is_some_and(|hook| hook.listens != Some(false))
         };
         self.lists.at(point, phase).iter().any(listens)
     }
 
     /// Whether any hook would be called now at a module's point.
-    pub fn listens(&mut self, point: Point, module: usize, view: &ViewAbi) -> bool {
+    pub fn listens(&mut self, point: Point, module: usize, position: &Position) -> bool {
         self.module = module;
-        let list = self.lists.at(point, phase_of(view));
+        let list = self.lists.at(point, position.phase);
         list.iter()
-            .any(|&slot| !slot.is_filtered || self.is_due(slot, point, view))
+            .any(|&slot| !slot.is_filtered || self.is_due(slot, point, position))
     }
 
     /// Ends a timed call, and makes the checks that are too slow for every call.
     #[cold]
-    fn timed(&mut self, slot: Slot, view: &ViewAbi, shared: &BridgeState<'_>) {
-        if let Some(times) = self.times.get_mut(slot.hook) {
+    fn timed(&mut self, slot: Slot, position: &Position, shared: &BridgeState<'_>) {
+        if let Some(times) = self.times.get_mut(slot.hook.position()) {
             times.end(self.begin);
         }
         if self.process.is_elsewhere() {
-            self.put_back(slot, view, shared);
+            self.put_back(slot, position, shared);
         }
     }
 
     /// Restores process-wide state that a call has changed, with a warning.
     #[cold]
-    fn put_back(&mut self, slot: Slot, view: &ViewAbi, shared: &BridgeState<'_>) {
+    fn put_back(&mut self, slot: Slot, position: &Position, shared: &BridgeState<'_>) {
         let changes = self.process.restore();
-        let Some(hook) = self.hooks.get_mut(slot.hook) else {
+        let event = self.event(position);
+        let Some(hook) = self.hooks.get_mut(slot.hook.position()) else {
             return;
         };
         hook.changes += 1;
@@ -294,28 +303,32 @@ impl Dispatcher {
         for change in changes {
             shared.warn(&format!(
                 "hook `{}` {change} {}; that was undone",
-                hook.spec.name,
-                LifeEvent::of(view)
+                hook.spec.name, event
             ));
         }
     }
 
+    /// The call in progress, or the last one.
+    fn event(&self, position: &Position) -> LifeEvent {
+        LifeEvent::at(Point::from_number(self.view.point), position)
+    }
+
     #[cold]
-    fn fault(&mut self, slot: Slot, status: u32, view: &ViewAbi) -> HookFault {
+    fn fault(&mut self, slot: Slot, status: u32, position: &Position) -> HookFault {
         let error = EntryError::read(status, &mut self.error);
-        let spec = self.hooks.get(slot.hook).map(|hook| &hook.spec);
-        HookFault::new(spec, LifeEvent::of(view), error)
+        let spec = self.hook(slot.hook).map(|hook| &hook.spec);
+        HookFault::new(spec, self.event(position), error)
     }
 
     /// Handles a fault by the hook's policy; returns it if it ends the run.
     #[cold]
     fn judge(
         &mut self,
-        index: usize,
+        id: HookId,
         fault: HookFault,
         shared: &BridgeState<'_>,
     ) -> Option<HookFault> {
-        let hook = self.hooks.get_mut(index)?;
+        let hook = self.hooks.get_mut(id.position())?;
         hook.faults += 1;
         match hook.spec.on_error {
             OnError::Fail => return Some(fault),
@@ -325,7 +338,7 @@ impl Dispatcher {
                     "{fault}\n  `{}` is off from now on",
                     hook.spec.name
                 ));
-                self.lists.remove(index);
+                self.lists.remove(id);
             }
             // At the first, second, fourth … time: a hook that fails at every call would otherwise
             // drown out all other messages.
@@ -351,7 +364,7 @@ impl Dispatcher {
             return false;
         };
         hook.disabled = true;
-        self.lists.remove(index);
+        self.lists.remove(HookId::at(index));
         true
     }
 
@@ -359,7 +372,7 @@ impl Dispatcher {
     pub fn blame(
         &mut self,
         hook: &str,
-        moment: LifeEvent,
+        position: &Position,
         message: &str,
         shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
@@ -369,24 +382,25 @@ impl Dispatcher {
             place: String::new(),
         };
         let index = self.hooks.iter().position(|known| known.spec.name == hook);
-        self.judge_state(index.unwrap_or(usize::MAX), moment, error, shared)
+        let event = self.event(position);
+        match index {
+            Some(index) => self.judge_state(HookId::at(index), event, error, shared),
+            // The request came from outside.
+            None => Ok(()),
+        }
     }
 
     fn judge_state(
         &mut self,
-        index: usize,
-        moment: LifeEvent,
+        id: HookId,
+        event: LifeEvent,
         error: EntryError,
         shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
-        let fault = HookFault::new(self.hooks.get(index).map(|hook| &hook.spec), moment, error);
-        match self.judge(index, fault, shared) {
+        let fault = HookFault::new(self.hook(id).map(|hook| &hook.spec), event, error);
+        match self.judge(id, fault, shared) {
             Some(fault) => Err(Box::new(fault)),
             None => Ok(()),
         }
     }
-}
-
-fn phase_of(view: &ViewAbi) -> Phase {
-    Phase::from_number(view.phase).unwrap_or(Phase::Train)
 }

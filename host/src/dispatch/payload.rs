@@ -4,9 +4,8 @@ use std::ffi::c_void;
 use std::ptr;
 
 use sconce_plugin_api::Point;
-use sconce_plugin_api::abi::{
-    CheckpointAbi, FailureAbi, ModuleAbi, OutcomeAbi, ProfileAbi, ViewAbi,
-};
+use sconce_plugin_api::abi::{CheckpointAbi, FailureAbi, ModuleAbi, OutcomeAbi, ProfileAbi};
+use sconce_plugin_api::lifecycle::Position;
 
 use super::{Dispatcher, HookFault};
 use crate::bridge::BridgeState;
@@ -36,14 +35,6 @@ impl Payload<'_> {
             Payload::Module(payload) => ptr::from_ref(payload).cast(),
         }
     }
-
-    /// Runs `call` with this payload in the view, and removes it afterwards.
-    fn carried<T>(self, view: &mut ViewAbi, call: impl FnOnce(&mut ViewAbi) -> T) -> T {
-        view.payload = self.pointer();
-        let result = call(view);
-        view.payload = ptr::null();
-        result
-    }
 }
 
 impl Dispatcher {
@@ -52,10 +43,13 @@ impl Dispatcher {
         &mut self,
         point: Point,
         payload: Payload<'_>,
-        view: &mut ViewAbi,
+        position: &Position,
         shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
-        payload.carried(view, |view| self.call(point, view, shared))
+        self.view.payload = payload.pointer();
+        let called = self.call(point, position, shared);
+        self.view.payload = ptr::null();
+        called
     }
 
     /// As [`call_every`](Dispatcher::call_every), with a payload.
@@ -63,10 +57,13 @@ impl Dispatcher {
         &mut self,
         point: Point,
         payload: Payload<'_>,
-        view: &mut ViewAbi,
+        position: &Position,
         shared: &BridgeState<'_>,
     ) -> Vec<HookFault> {
-        payload.carried(view, |view| self.call_every(point, view, shared))
+        self.view.payload = payload.pointer();
+        let faults = self.call_every(point, position, shared);
+        self.view.payload = ptr::null();
+        faults
     }
 
     /// Calls the hooks of a point for the task's module with this index.
@@ -74,10 +71,10 @@ impl Dispatcher {
         &mut self,
         point: Point,
         (number, module): (usize, &ModuleAbi),
-        view: &mut ViewAbi,
+        position: &Position,
         shared: &BridgeState<'_>,
     ) -> Result<(), Box<HookFault>> {
         self.module = number;
-        self.call_with(point, Payload::Module(module), view, shared)
+        self.call_with(point, Payload::Module(module), position, shared)
     }
 }

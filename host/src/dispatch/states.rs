@@ -5,9 +5,14 @@ use std::collections::HashMap;
 use super::{Dispatcher, HookFault, LifeEvent, OnError};
 use crate::bridge::BridgeState;
 use crate::faults::PluginFunction;
+use crate::hook_id::HookId;
 use crate::plugin::entry_error::EntryError;
 
 impl Dispatcher {
+    fn ids(&self) -> impl Iterator<Item = HookId> + use<> {
+        (0..self.hooks.len()).map(HookId::at)
+    }
+
     /// Saves the states of all hooks, in the manifest's order; `None` for hooks that are off. A fault
     /// is handled by the hook's policy.
     pub fn save_states(
@@ -15,10 +20,10 @@ impl Dispatcher {
         shared: &BridgeState<'_>,
     ) -> Result<Vec<Option<Vec<u8>>>, Box<HookFault>> {
         let mut states = Vec::new();
-        for index in 0..self.hooks.len() {
-            states.push(match self.save_state(index, shared) {
+        for id in self.ids() {
+            states.push(match self.save_state(id, shared) {
                 Some(Err(error)) => {
-                    self.judge_state(index, LifeEvent::Save, error, shared)?;
+                    self.judge_state(id, LifeEvent::Save, error, shared)?;
                     None
                 }
                 Some(Ok(state)) => Some(state),
@@ -36,10 +41,10 @@ impl Dispatcher {
     ) -> (Vec<Option<Vec<u8>>>, Vec<HookFault>) {
         let mut states = Vec::new();
         let mut faults = Vec::new();
-        for index in 0..self.hooks.len() {
-            states.push(match self.save_state(index, shared) {
+        for id in self.ids() {
+            states.push(match self.save_state(id, shared) {
                 Some(Err(error)) => {
-                    let spec = self.hooks.get(index).map(|hook| &hook.spec);
+                    let spec = self.hook(id).map(|hook| &hook.spec);
                     faults.push(HookFault::new(spec, LifeEvent::Save, error));
                     None
                 }
@@ -52,12 +57,15 @@ impl Dispatcher {
 
     fn save_state(
         &mut self,
-        index: usize,
+        id: HookId,
         shared: &BridgeState<'_>,
     ) -> Option<Result<Vec<u8>, EntryError>> {
-        let hook = self.hooks.get_mut(index).filter(|hook| !hook.disabled)?;
+        let hook = self
+            .hooks
+            .get_mut(id.position())
+            .filter(|hook| !hook.disabled)?;
         let save = || hook.instance.save_state();
-        Some(shared.trail.around(index, PluginFunction::Save, save))
+        Some(shared.trail.around(id, PluginFunction::Save, save))
     }
 
     /// Restores the hooks' states by name; a hook without a saved state is left as it is.
@@ -70,16 +78,20 @@ impl Dispatcher {
             .iter()
             .map(|(name, state)| (name.as_str(), state.as_slice()))
             .collect();
-        for index in 0..self.hooks.len() {
-            let Some(hook) = self.hooks.get_mut(index).filter(|hook| !hook.disabled) else {
+        for id in self.ids() {
+            let Some(hook) = self
+                .hooks
+                .get_mut(id.position())
+                .filter(|hook| !hook.disabled)
+            else {
                 continue;
             };
             let Some(state) = states.get(hook.spec.name.as_str()) else {
                 continue;
             };
             let load = || hook.instance.load_state(state);
-            if let Err(error) = shared.trail.around(index, PluginFunction::Load, load) {
-                self.judge_state(index, LifeEvent::Load, error, shared)?;
+            if let Err(error) = shared.trail.around(id, PluginFunction::Load, load) {
+                self.judge_state(id, LifeEvent::Load, error, shared)?;
             }
         }
         Ok(())
@@ -90,7 +102,10 @@ impl Dispatcher {
         let mut faults = Vec::new();
         for (index, hook) in self.hooks.into_iter().enumerate().rev() {
             let close = || hook.instance.close();
-            if let Err(error) = shared.trail.around(index, PluginFunction::Drop, close) {
+            if let Err(error) = shared
+                .trail
+                .around(HookId::at(index), PluginFunction::Drop, close)
+            {
                 let fault = HookFault::new(Some(&hook.spec), LifeEvent::Drop, error);
                 match hook.spec.on_error {
                     OnError::Fail => faults.push(fault),

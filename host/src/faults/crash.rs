@@ -11,6 +11,7 @@ use super::report::{self, FaultKind, ProcessEnd, ReportText};
 use super::suspects::Suspects;
 use super::trail::Trail;
 use crate::exit;
+use crate::hook_id::HookId;
 use crate::signals;
 
 /// Environment variable that requests a core file in addition to the report.
@@ -39,7 +40,7 @@ struct SignalContext {
     report: CString,
     part: CString,
     /// Code of the plugins: start address, end address, index of the plugin's first hook.
-    code: Vec<(usize, usize, usize)>,
+    code: Vec<(usize, usize, HookId)>,
     wants_core: bool,
 }
 
@@ -49,7 +50,7 @@ const PIECES: usize = 16;
 
 impl SignalContext {
     /// Plugin whose code contains an address, as the index of its first hook.
-    fn plugin_at(&self, address: usize) -> Option<usize> {
+    fn plugin_at(&self, address: usize) -> Option<HookId> {
         let mut code = self.code.iter();
         let found = code.find(|(from, to, _)| (*from..*to).contains(&address));
         found.map(|(_, _, hook)| *hook)
@@ -58,7 +59,7 @@ impl SignalContext {
     /// Plugin whose code called the function that crashed: the innermost address on the stack that lies in a
     /// plugin's code. The stack may be damaged or end here, so the kernel copies it, which then fails with an
     /// error.
-    fn caller(&self, stack: usize) -> Option<usize> {
+    fn caller(&self, stack: usize) -> Option<HookId> {
         const WORD: usize = size_of::<usize>();
         let mut words = [0_usize; PIECE / WORD];
         let mut from = stack.next_multiple_of(WORD);
@@ -168,11 +169,11 @@ fn alternate_stack() -> io::Result<()> {
 }
 
 /// Address ranges of the plugins' code.
-fn code_of(suspects: &Suspects) -> Vec<(usize, usize, usize)> {
+fn code_of(suspects: &Suspects) -> Vec<(usize, usize, HookId)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut code = Vec::new();
     let mut seen: Vec<&Path> = Vec::new();
-    for (index, suspect) in suspects.hooks.iter().enumerate() {
+    for (position, suspect) in suspects.hooks.iter().enumerate() {
         if seen.contains(&suspect.loaded.as_path()) {
             continue;
         }
@@ -196,7 +197,7 @@ fn code_of(suspects: &Suspects) -> Vec<(usize, usize, usize)> {
                 && access.contains('x')
                 && inode == Some(file.st_ino)
             {
-                code.push((from, to, index));
+                code.push((from, to, HookId::at(position)));
             }
         }
     }

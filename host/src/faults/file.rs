@@ -86,7 +86,9 @@ pub(super) fn read(directory: &Path) -> Option<Unfinished> {
     }
     let crumb = trail.read();
     let names = String::from_utf8_lossy(names);
-    let hook = crumb.hook.and_then(|hook| names.lines().nth(hook));
+    let hook = crumb
+        .hook
+        .and_then(|hook| names.lines().nth(hook.position()));
     let hook = hook.and_then(|line| line.split_once('\t'));
     let mut path = vec![0; SIZE];
     let length = trail.checkpoint(&mut path);

@@ -5,6 +5,7 @@
 
 use super::suspects::Suspects;
 use super::trail::{Crumb, Trail};
+use crate::hook_id::HookId;
 use crate::printable::breaks_line;
 
 /// Maximum length of a report in bytes; the rest is cut off.
@@ -30,8 +31,8 @@ pub(super) struct ProcessEnd {
     pub(super) stack_overflow: bool,
     /// Whether it happened on the thread on which hooks are called.
     pub(super) on_training_thread: bool,
-    /// Plugin in whose code it happened, as the index of its first hook.
-    pub(super) library: Option<usize>,
+    /// Plugin in whose code it happened, as its first hook.
+    pub(super) library: Option<HookId>,
     /// Whether it happened in a function called by that plugin's code, rather than in the code
     /// itself.
     pub(super) is_called: bool,
@@ -121,7 +122,9 @@ impl ReportText {
 /// Writes the message for the user.
 pub(super) fn message(text: &mut ReportText, end: &ProcessEnd, trail: &Trail, suspects: &Suspects) {
     let crumb = trail.read();
-    let suspect = crumb.hook.and_then(|hook| suspects.hooks.get(hook));
+    let suspect = crumb
+        .hook
+        .and_then(|hook| suspects.hooks.get(hook.position()));
     text.put("error: ");
     let seconds = end.seconds.unwrap_or(0);
     match (suspect, end.kind) {
@@ -178,7 +181,9 @@ pub(super) fn message(text: &mut ReportText, end: &ProcessEnd, trail: &Trail, su
     if let Some(suspect) = suspect {
         text.put("\n  in plugin ").put_shown(&suspect.file);
     }
-    let library = end.library.and_then(|hook| suspects.hooks.get(hook));
+    let library = end
+        .library
+        .and_then(|hook| suspects.hooks.get(hook.position()));
     if let Some(library) = library {
         let place = if end.is_called {
             "\n  the crash is in what was called by the code of "
@@ -207,8 +212,12 @@ pub(super) fn message_end(
     is_written: bool,
 ) {
     let crumb = trail.read();
-    let suspect = crumb.hook.and_then(|hook| suspects.hooks.get(hook));
-    let library = end.library.and_then(|hook| suspects.hooks.get(hook));
+    let suspect = crumb
+        .hook
+        .and_then(|hook| suspects.hooks.get(hook.position()));
+    let library = end
+        .library
+        .and_then(|hook| suspects.hooks.get(hook.position()));
     text.put(if is_written {
         "  report: "
     } else {
@@ -250,7 +259,9 @@ fn put_event(text: &mut ReportText, crumb: &Crumb) {
 /// Writes the contents of `crash.json`.
 pub(super) fn json(text: &mut ReportText, end: &ProcessEnd, trail: &Trail, suspects: &Suspects) {
     let crumb = trail.read();
-    let suspect = crumb.hook.and_then(|hook| suspects.hooks.get(hook));
+    let suspect = crumb
+        .hook
+        .and_then(|hook| suspects.hooks.get(hook.position()));
     let kind = match end.kind {
         FaultKind::Crash => "crash",
         FaultKind::Exit => "exit",
@@ -282,7 +293,9 @@ pub(super) fn json(text: &mut ReportText, end: &ProcessEnd, trail: &Trail, suspe
         "other"
     };
     text.put(",\n  \"thread\": ").put_quoted(thread.as_bytes());
-    let library = end.library.and_then(|hook| suspects.hooks.get(hook));
+    let library = end
+        .library
+        .and_then(|hook| suspects.hooks.get(hook.position()));
     text.put(",\n  \"in_code_of\": ")
         .put_quoted_or_null(library.map(|library| library.file.as_str()));
     text.put(",\n  \"seconds\": ");

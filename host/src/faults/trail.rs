@@ -6,8 +6,10 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
+
+use crate::hook_id::HookId;
 
 use super::fork;
 
@@ -125,11 +127,12 @@ impl Trail {
 
     /// Records the start of a mount point's calls.
     #[inline]
-    pub(crate) fn at(&self, point: Point, view: &ViewAbi) {
+    pub(crate) fn at(&self, point: Point, position: &Position) {
         self.enter_entry(u64::from(point.number()));
-        self.phase.store(u64::from(view.phase), Ordering::Relaxed);
-        self.epoch.store(view.epoch, Ordering::Relaxed);
-        self.iteration.store(view.iteration, Ordering::Relaxed);
+        self.phase
+            .store(u64::from(position.phase.number()), Ordering::Relaxed);
+        self.epoch.store(position.epoch, Ordering::Relaxed);
+        self.iteration.store(position.iteration, Ordering::Relaxed);
     }
 
     #[inline]
@@ -141,8 +144,8 @@ impl Trail {
 
     /// Records the start of a hook's call; it ends with the next call or with [`end`](Trail::end).
     #[inline]
-    pub(crate) fn begin(&self, hook: usize) {
-        self.hook.store(hook as u64, Ordering::Relaxed);
+    pub(crate) fn begin(&self, hook: HookId) {
+        self.hook.store(hook.position() as u64, Ordering::Relaxed);
     }
 
     /// Records that all calls have returned.
@@ -154,7 +157,7 @@ impl Trail {
     /// Calls one of a hook's other entries and records it.
     pub(crate) fn around<T>(
         &self,
-        hook: usize,
+        hook: HookId,
         entry: PluginFunction,
         call: impl FnOnce() -> T,
     ) -> T {
@@ -220,7 +223,7 @@ impl Trail {
     pub(super) fn read(&self) -> Crumb {
         let hook = self.hook.load(Ordering::Relaxed);
         Crumb {
-            hook: (hook != NO_HOOK).then_some(hook as usize),
+            hook: (hook != NO_HOOK).then_some(HookId::at(hook as usize)),
             entries: self.entries.load(Ordering::Relaxed),
             entry: self.entry.load(Ordering::Relaxed),
             phase: self.phase.load(Ordering::Relaxed),
@@ -234,7 +237,7 @@ impl Trail {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Crumb {
     /// Hook being called, in the manifest's order; `None` outside of calls.
-    pub(super) hook: Option<usize>,
+    pub(super) hook: Option<HookId>,
     pub(super) entries: u64,
     pub(super) entry: u64,
     pub(super) phase: u64,
@@ -272,21 +275,21 @@ mod tests {
     fn a_trail_says_which_call_is_under_way() {
         let trail = Trail::new();
         assert_eq!(trail.read().hook, None);
-        let view = ViewAbi {
-            phase: Phase::Val.number(),
+        let position = Position {
+            phase: Phase::Val,
             epoch: 2,
             iteration: 7,
-            ..ViewAbi::EMPTY
+            ..Position::start(3)
         };
-        trail.at(Point::AfterIter, &view);
-        trail.begin(3);
+        trail.at(Point::AfterIter, &position);
+        trail.begin(HookId::at(3));
         let crumb = trail.read();
-        assert_eq!((crumb.hook, crumb.entries), (Some(3), 1));
+        assert_eq!((crumb.hook, crumb.entries), (Some(HookId::at(3)), 1));
         assert_eq!((crumb.entry(), crumb.phase()), ("after_iter", "val"));
         assert_eq!((crumb.epoch, crumb.iteration), (2, 7));
         trail.end();
         assert_eq!(trail.read().hook, None);
-        trail.around(1, PluginFunction::Save, || {
+        trail.around(HookId::at(1), PluginFunction::Save, || {
             assert_eq!(trail.read().entry(), "save_state");
         });
         assert_eq!(trail.read().entry(), "after_iter");

@@ -17,6 +17,7 @@ use candle_core::Tensor;
 
 use super::suspects::Suspect;
 use super::trail::{Crumb, Trail};
+use crate::hook_id::HookId;
 use crate::{exit, files, printable};
 
 /// Time limit for saving the parameters.
@@ -88,7 +89,8 @@ fn tick(watch: &Watch) -> Duration {
 /// The current call, as seen by the ticks.
 #[derive(Default)]
 struct WatchedCall {
-    number: (u64, usize),
+    /// Number of the call, and its hook.
+    number: Option<(u64, HookId)>,
     time: Duration,
     /// Time at which it is reported next.
     told: Duration,
@@ -97,14 +99,16 @@ struct WatchedCall {
 /// Runs one tick.
 fn look(watch: &Watch, call: &mut WatchedCall, tick: Duration) {
     let crumb = watch.trail.read();
-    let index = crumb.hook.unwrap_or(usize::MAX);
-    let Some(hook) = watch.hooks.get(index) else {
+    let called = crumb
+        .hook
+        .and_then(|id| Some((id, watch.hooks.get(id.position())?)));
+    let Some((id, hook)) = called else {
         *call = WatchedCall::default();
         return;
     };
-    if call.number != (crumb.entries, index) {
+    if call.number != Some((crumb.entries, id)) {
         *call = WatchedCall {
-            number: (crumb.entries, index),
+            number: Some((crumb.entries, id)),
             time: Duration::ZERO,
             told: watch.slow,
         };

@@ -30,6 +30,7 @@
 //! hooks created. A failed gate ends in a [`PluginRefusal`]; an opened library is never unloaded.
 
 pub mod catalogue;
+mod change;
 pub mod compatibility;
 pub(crate) mod copy;
 pub mod entry_error;

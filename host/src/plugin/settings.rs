@@ -12,7 +12,7 @@ use rustix::process::{
     setrlimit, umask, waitid,
 };
 
-use super::surroundings::told;
+use super::change::describe_change;
 use crate::signals;
 
 /// All signals of this system, including the real-time ones.
@@ -84,14 +84,18 @@ impl ProcessSettings {
                 before.bits(),
                 now.bits()
             );
-            changes.push(told(&what, when, true));
+            changes.push(describe_change(&what, when, true));
         }
         self.restore_processors(when, changes);
         if let Some(before) = self.nice
             && getpriority_process(None).is_ok_and(|now| now != before)
         {
             let undone = setpriority_process(None, before).is_ok();
-            changes.push(told("changed the process's priority", when, undone));
+            changes.push(describe_change(
+                "changed the process's priority",
+                when,
+                undone,
+            ));
         }
         if !self.has_children && has_children() {
             changes.push(format!(
@@ -125,7 +129,7 @@ impl ProcessSettings {
                 count - NAMED
             ),
         };
-        changes.push(told(&what, when, undone));
+        changes.push(describe_change(&what, when, undone));
     }
 
     fn restore_timers(&self, when: &str, changes: &mut Vec<String>) {
@@ -143,7 +147,7 @@ impl ProcessSettings {
             } else {
                 "cleared a timer"
             };
-            changes.push(told(what, when, undone));
+            changes.push(describe_change(what, when, undone));
         }
     }
 
@@ -172,7 +176,7 @@ impl ProcessSettings {
                 amount(before.current),
                 amount(now.current)
             );
-            changes.push(told(&what, when, undone));
+            changes.push(describe_change(&what, when, undone));
         }
     }
 
@@ -199,7 +203,7 @@ impl ProcessSettings {
             "changed the processors that this process may use from {} to {}",
             counts.0, counts.1
         );
-        changes.push(told(&what, when, undone));
+        changes.push(describe_change(&what, when, undone));
     }
 }
 

@@ -5,6 +5,7 @@
 //! the `settings`. While the library is being opened, standard output is redirected to standard error, so
 //! that text printed there does not end up among the results.
 
+use super::change::describe_change;
 use super::float_state::FloatState;
 
 /// The process's state before a library is opened.
@@ -29,22 +30,12 @@ impl ProcessSurroundings {
         let mut changes: Vec<String> = Vec::new();
         if self.floats.restore() {
             let what = "changed the processor's floating-point mode (denormals or rounding)";
-            changes.push(told(what, when, true));
+            changes.push(describe_change(what, when, true));
         }
         #[cfg(target_os = "linux")]
         self.process.restore(when, &mut changes);
         changes
     }
-}
-
-/// Formats a change for a message.
-pub(super) fn told(what: &str, when: &str, is_undone: bool) -> String {
-    let end = if is_undone {
-        "that was undone"
-    } else {
-        "that can't be undone"
-    };
-    format!("{what} {when}; {end}")
 }
 
 #[cfg(target_os = "linux")]
@@ -59,8 +50,8 @@ mod linux {
     use rustix::io::fcntl_dupfd_cloexec;
     use rustix::stdio;
 
+    use super::super::change::describe_change;
     use super::super::settings::ProcessSettings;
-    use super::told;
     use crate::signals;
 
     /// The signals whose handlers are checked; the real-time ones are left to libraries.
@@ -124,7 +115,11 @@ mod linux {
                 && env::current_dir().ok().as_ref() != Some(&directory)
             {
                 let undone = env::set_current_dir(directory);
-                changes.push(told("changed the current directory", when, undone.is_ok()));
+                changes.push(describe_change(
+                    "changed the current directory",
+                    when,
+                    undone.is_ok(),
+                ));
             }
             for (signal, before) in handlers {
                 if handler(signal).is_some_and(|now| now.sa_sigaction != before.sa_sigaction) {
@@ -132,7 +127,7 @@ mod linux {
                     let undone =
                         unsafe { libc::sigaction(signal, &raw const before, ptr::null_mut()) };
                     let name = signals::name(signal);
-                    changes.push(told(
+                    changes.push(describe_change(
                         &format!("took over the signal {name}"),
                         when,
                         undone == 0,
@@ -145,7 +140,11 @@ mod linux {
                 // SAFETY: `before` is a NUL-terminated string that the C library returned for the same
                 // category.
                 let undone = unsafe { libc::setlocale(libc::LC_ALL, before.as_ptr()) };
-                changes.push(told("changed the locale", when, !undone.is_null()));
+                changes.push(describe_change(
+                    "changed the locale",
+                    when,
+                    !undone.is_null(),
+                ));
             }
             let more = threads().saturating_sub(count);
             if more > 0 {
@@ -172,7 +171,7 @@ mod linux {
                     _ => Ok(()),
                 };
                 if is_changed {
-                    changes.push(told(
+                    changes.push(describe_change(
                         &format!("closed or replaced {name}"),
                         when,
                         undone.is_ok(),

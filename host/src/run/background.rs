@@ -9,9 +9,10 @@ use std::time::Instant;
 
 use sconce_plugin_api::Point;
 
+use super::Trainer;
+use super::failure::Leave;
 use super::manner::{CheckpointExtent, CheckpointResult};
 use super::writing::{WriteResult, WriteTask, Writing};
-use super::{RunError, Trainer};
 use crate::checkpoint::{CheckpointError, Files, Store};
 use crate::dispatch::HookFault;
 
@@ -43,14 +44,14 @@ impl Trainer<'_> {
     }
 
     /// Waits for the checkpoint being written, if any, and reports the result to hooks.
-    pub(super) fn settle(&mut self) -> Result<(), RunError> {
+    pub(super) fn settle_writing(&mut self) -> Result<(), Leave> {
         self.settle_by(|trainer, told| {
             trainer.announce_checkpoint(Point::AfterSaveCheckpoint, told)
         })
         .unwrap_or(Ok(()))
     }
 
-    /// Like [`settle`](Self::settle), but after a failure: every hook is told, even if others fail.
+    /// Like [`settle_writing`](Self::settle_writing), but after a failure: every hook is told, even if others fail.
     pub(super) fn settle_after_failure(&mut self) -> Vec<HookFault> {
         self.settle_by(|trainer, told| {
             trainer.announce_checkpoint_to_all(Point::AfterSaveCheckpoint, told)

@@ -1,6 +1,6 @@
 //! Errors that end a run.
 
-use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::lifecycle::Position;
 
 use crate::dispatch::{HookFault, LifeEvent};
 
@@ -54,6 +54,9 @@ pub enum RunError {
     NoTrainingData,
 }
 
+/// A reason to leave the loops of a run.
+pub(super) type Leave = sconce_plugin_api::lifecycle::Leave<RunError>;
+
 /// The origin of an error; the numbers are part of the ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -87,40 +90,44 @@ impl RunError {
         }
     }
 
-    pub(super) fn task(doing: &'static str, view: &ViewAbi, source: candle_core::Error) -> Self {
+    pub(super) fn task(
+        doing: &'static str,
+        position: &Position,
+        source: candle_core::Error,
+    ) -> Self {
         RunError::Task {
             doing,
-            moment: moment(view),
+            moment: moment(position),
             source,
         }
     }
 
-    pub(super) fn not_finite(view: &ViewAbi, what: String, place: String) -> Self {
+    pub(super) fn not_finite(position: &Position, what: String, place: String) -> Self {
         RunError::NotFinite {
             what,
-            moment: moment(view),
+            moment: moment(position),
             place,
         }
     }
 
-    pub(super) fn data(view: &ViewAbi, source: crate::data::DataError) -> Self {
+    pub(super) fn data(position: &Position, source: crate::data::DataError) -> Self {
         RunError::Data {
-            moment: moment(view),
+            moment: moment(position),
             source,
         }
     }
 
-    pub(super) fn optimizer(view: &ViewAbi, source: crate::optim::OptimizerError) -> Self {
+    pub(super) fn optimizer(position: &Position, source: crate::optim::OptimizerError) -> Self {
         RunError::Optimizer {
-            moment: moment(view),
+            moment: moment(position),
             source,
         }
     }
 }
 
 /// The point in the run according to the view's counters: "in train, epoch 1, iteration 20".
-pub(super) fn moment(view: &ViewAbi) -> String {
-    match LifeEvent::of(view) {
+pub(super) fn moment(position: &Position) -> String {
+    match LifeEvent::at(None, position) {
         LifeEvent::Point {
             phase,
             epoch,

@@ -19,26 +19,29 @@ use crate::nn::{ModuleInfo, Pass, Taps, ops};
 impl Trainer<'_> {
     /// Rejects a training loss that is not finite, or warns about the first one.
     pub(super) fn check_loss(&mut self, batch: &Batch) -> std::result::Result<(), RunError> {
-        if self.view.loss.is_finite() {
+        let Some(loss) = self.position.pass.loss else {
+            return Ok(());
+        };
+        if loss.is_finite() {
             if self.losses.first.is_none() {
-                self.losses.first = Some(self.view.loss);
+                self.losses.first = Some(loss);
             }
             return Ok(());
         }
         if !self.plan.check_finite {
             if self.losses.bad.is_none() {
-                self.losses.bad = Some(self.view.iteration);
+                self.losses.bad = Some(self.position.iteration);
                 self.shared.warn(&format!(
                     "{}: the loss is {}, and will hardly recover: `\"check_finite\": true` under `train` \
                      tells where that comes from, the hook `stop-on-nan` ends such runs; a lower \
                      learning rate may help",
-                    moment(&self.view),
-                    self.view.loss
+                    moment(&self.position),
+                    loss
                 ));
             }
             return Ok(());
         }
-        let what = format!("the loss is {}", self.view.loss);
+        let what = format!("the loss is {}", loss);
         Err(self.not_finite(what, batch))
     }
 
@@ -67,7 +70,7 @@ impl Trainer<'_> {
             };
             let checked = ops::is_finite(gradient);
             let is_finite = checked
-                .map_err(|error| RunError::task("looking at gradients", &self.view, error))?;
+                .map_err(|error| RunError::task("looking at gradients", &self.position, error))?;
             if !is_finite {
                 bad.push(format!("`{}`", parameter.name()));
             }
@@ -94,7 +97,7 @@ impl Trainer<'_> {
             }
             Err(error) => format!("the second pass over the batch failed: {error}"),
         };
-        RunError::not_finite(&self.view, what, place)
+        RunError::not_finite(&self.position, what, place)
     }
 
     /// Locates the first value that is not finite. It may arise before the model, in a module's forward pass,

@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use sconce_plugin_api::Phase;
-use sconce_plugin_api::abi::ViewAbi;
 
+use super::failure::Leave;
 use super::manner::{INTERRUPTED, Manner};
 use super::remote::BY_KEY;
-use super::{Interrupt, Now, Observer, Profile, Remote, RemoteRequest, RunError, Trainer};
+use super::{Interrupt, Now, Observer, Profile, Remote, RemoteRequest, Trainer};
 use crate::bridge::StopRequest;
 use crate::log::Level;
 
@@ -19,13 +19,10 @@ impl Trainer<'_> {
         self
     }
 
-    /// Whether the run is to be left here; if so, a checkpoint of the current state has been saved.
-    pub(super) fn is_interrupted(&mut self) -> Result<bool, RunError> {
-        if self.outside.interrupted_by.is_some() {
-            return Ok(true);
-        }
+    /// Leaves the run if a signal asks for it, after saving a checkpoint.
+    pub(super) fn leave_if_interrupted(&mut self) -> Result<(), Leave> {
         let Some(signal) = self.outside.interrupt.signal() else {
-            return Ok(false);
+            return Ok(());
         };
         self.outside.interrupted_by = Some(signal);
         if self.saver.store.is_some() {
@@ -36,7 +33,7 @@ impl Trainer<'_> {
             self.outside.interrupt.set_saving(false);
             saved?;
         }
-        Ok(true)
+        Err(Leave::Interrupted)
     }
 }
 
@@ -49,7 +46,7 @@ impl Trainer<'_> {
 
     /// Serves requests from outside. Must only be called between two iterations.
     #[inline]
-    pub(super) fn grant(&mut self) -> Result<(), RunError> {
+    pub(super) fn grant(&mut self) -> Result<(), Leave> {
         if self.outside.remote.is_asked() {
             return self.grant_all();
         }
@@ -57,7 +54,7 @@ impl Trainer<'_> {
     }
 
     #[cold]
-    fn grant_all(&mut self) -> Result<(), RunError> {
+    fn grant_all(&mut self) -> Result<(), Leave> {
         let mut is_paused = false;
         loop {
             match self.outside.remote.next() {
@@ -76,32 +73,27 @@ impl Trainer<'_> {
                 None if !is_paused || self.outside.interrupt.signal().is_some() => return Ok(()),
                 None => self.pause(),
             }
-            if self.position.jumped {
-                // A hook has rolled back during the validation: the remaining requests are served after the
-                // jump.
-                return Ok(());
-            }
         }
     }
 
-    fn save_by_key(&mut self) -> Result<(), RunError> {
+    fn save_by_key(&mut self) -> Result<(), Leave> {
         if self.saver.store.is_none() {
             let warning = "no checkpoint: the run has no output directory";
             self.shared.warn(warning);
             return Ok(());
         }
-        let iteration = self.view.iteration;
+        let iteration = self.position.iteration;
         let message = format!("saving the checkpoint `{BY_KEY}` after iteration {iteration}");
         self.shared.info(&message);
         self.save(BY_KEY, "", Manner::COMPLETE)
     }
 
-    fn validate_by_key(&mut self) -> Result<(), RunError> {
+    fn validate_by_key(&mut self) -> Result<(), Leave> {
         if self.task.data(Phase::Val).is_none() {
             self.shared.warn("no validation: there is no data for one");
             return Ok(());
         }
-        let iteration = self.view.iteration;
+        let iteration = self.position.iteration;
         self.shared
             .info(&format!("validating after iteration {iteration}"));
         self.validate_now()
@@ -128,7 +120,7 @@ impl<'run> Trainer<'run> {
 impl Trainer<'_> {
     /// Reports the run's progress to the observer.
     #[inline]
-    pub(super) fn show(&self) {
+    pub(super) fn show_observer(&self) {
         let Some(observer) = self.outside.observer else {
             return;
         };
@@ -148,16 +140,16 @@ impl Trainer<'_> {
     }
 
     fn now(&self) -> Now {
-        let view = &self.view;
+        let position = &self.position;
         Now {
-            phase: Phase::from_number(view.phase).unwrap_or(Phase::Train),
-            epoch: view.epoch,
-            epochs: view.epochs,
-            batch: view.batch,
-            batches: view.batches,
-            iteration: view.iteration,
-            samples: view.samples,
-            loss: (view.flags & ViewAbi::HAS_LOSS != 0).then_some(view.loss),
+            phase: position.phase,
+            epoch: position.epoch,
+            epochs: position.epochs,
+            batch: position.pass.batch,
+            batches: position.pass.batches,
+            iteration: position.iteration,
+            samples: position.samples,
+            loss: position.pass.loss,
             learning_rate: self.shared.learning_rate.get(),
             elapsed: self.shared.clock.elapsed_seconds(),
             remaining: self.shared.clock.remaining_seconds(),

@@ -2,9 +2,10 @@
 
 use candle_core::Tensor;
 
+use super::Trainer;
 use super::exchange::exchange;
+use super::failure::Leave;
 use super::restore::known;
-use super::{RunError, Trainer};
 use crate::checkpoint::{self, Store, Weights};
 use crate::digest::fingerprint;
 use crate::files;
@@ -20,8 +21,8 @@ type Named = Vec<(String, Tensor)>;
 
 impl Trainer<'_> {
     /// Deletes a checkpoint, if it exists.
-    pub(super) fn delete_checkpoint(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
-        self.settle()?;
+    pub(super) fn delete_checkpoint(&mut self, tag: &str, hook: &str) -> Result<(), Leave> {
+        self.settle_writing()?;
         let deleted = self.kept().and_then(|store| {
             let deleted = store.remove(tag);
             deleted.map_err(|error| error.to_string())
@@ -39,8 +40,8 @@ impl Trainer<'_> {
         from: &str,
         to: &str,
         hook: &str,
-    ) -> Result<(), RunError> {
-        self.settle()?;
+    ) -> Result<(), Leave> {
+        self.settle_writing()?;
         let copied = self.kept().and_then(|store| {
             let copied = store.copy(from, to);
             copied.map_err(|error| format!("{error}{}", known(&store.tags())))?;
@@ -66,8 +67,8 @@ impl Trainer<'_> {
         tag: &str,
         set: Option<&str>,
         hook: &str,
-    ) -> Result<(), RunError> {
-        self.settle()?;
+    ) -> Result<(), Leave> {
+        self.settle_writing()?;
         let loaded = self
             .weights_of(tag, set)
             .and_then(|weights| self.set_all(&weights));
@@ -108,8 +109,8 @@ impl Trainer<'_> {
         name: &str,
         set: Option<&str>,
         hook: &str,
-    ) -> Result<(), RunError> {
-        self.settle()?;
+    ) -> Result<(), Leave> {
+        self.settle_writing()?;
         let published = self
             .weights_of(tag, set)
             .and_then(|weights| self.publish(name, weights.tensors));
@@ -166,12 +167,7 @@ impl Trainer<'_> {
     }
 
     /// Reports a failed request as a fault of the hook that made it.
-    fn judge(
-        &mut self,
-        result: Result<(), String>,
-        what: &str,
-        hook: &str,
-    ) -> Result<(), RunError> {
+    fn judge(&mut self, result: Result<(), String>, what: &str, hook: &str) -> Result<(), Leave> {
         match result {
             Ok(()) => Ok(()),
             Err(reason) => self.blame(hook, &format!("can't {what}: {reason}")),

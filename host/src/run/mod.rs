@@ -2,13 +2,14 @@
 //!
 //! **Parts** ([`Trainer`] owns the run; each file holds a part of its methods or of its state)
 //!
-//! - `trainer`, `train`, `iteration`, `evaluate`: the loop, from the whole run down to a batch
+//! - `driver`: what the trainer does between mount points. The order, and the `Position` with the counters, are
+//!   those of [`sconce_plugin_api::lifecycle`], which the test kit runs too
+//! - `trainer`: from the start of a run to its report; `batch`: the work on one batch
 //! - `modules`, `record`: hooks at the model's modules
-//! - `plan`, `position`, `update`, `losses`, `evaluation`, `sets`, `timing`, `saver`, `outside`: the state of
-//!   the loop
+//! - `plan`, `update`, `losses`, `sets`, `timing`, `saver`, `outside`: the state of the run
 //! - `serve`: dispatches the requests of hooks to `save`, `background`, `keep`, `restore`, `swap` and
 //!   `renew`, with their types in `manner`, `writing`, `swapped` and `exchange`
-//! - `resume`, `resumption`, `restore`, `reopen`: continuing from a checkpoint
+//! - `resume`, `resumption`, `restore`, `epoch_snapshot`: continuing from a checkpoint
 //! - `heed`: requests from outside between iterations: `interrupt` (signals), `remote` (keys), `observer` (a
 //!   view)
 //! - `finite`, `costs`: warnings and errors for NaN, divergence, and slow or leaking hooks
@@ -16,29 +17,25 @@
 //!
 //! **Flow**
 //!
-//! - [`Trainer::run`] calls `before_run`, trains, tests, and calls `after_run`. After an error it first calls
+//! - [`Trainer::run`] runs the lifecycle, and then calls `after_run`. After an error it first calls
 //!   `on_exception` and saves the checkpoint `failed`. Hooks are dropped last.
-//! - Training calls `before_loop`, restores the checkpoint of a resumed run, validates if configured, and
-//!   runs cycles. A cycle is an epoch, a validation if one is due, and `after_cycle`.
-//! - An iteration takes a batch and runs forward pass, loss and backward pass; the last batch of an update is
-//!   followed by a step of the optimizer.
-//! - Requests of hooks are served once all hooks of the mount point have run, those from outside between
-//!   iterations.
+//! - At a mount point the dispatcher calls the hooks; their requests are served once all of them have run, those
+//!   from outside between iterations.
 //!
-//! **States**: `position.stage` goes from `Start` to `Epoch`, `Validation`, `Cycle`, and back to `Epoch`. A
-//! rollback sets it from a checkpoint and marks the position as jumped, until the loops in progress are left.
-//! A run ends with an [`RunOutcome`]: completed, stopped, interrupted or failed.
+//! **States**: the position's stage, see the lifecycle. A rollback sets it from a checkpoint and returns
+//! `Leave::RolledBack`, an interruption `Leave::Interrupted`; both pass through the loops as errors do. A run ends
+//! with a [`RunOutcome`]: completed, stopped, interrupted or failed.
 
 mod background;
+mod batch;
 mod costs;
-mod evaluate;
-mod evaluation;
+mod driver;
+mod epoch_snapshot;
 mod exchange;
 mod failure;
 mod finite;
 mod heed;
 mod interrupt;
-mod iteration;
 mod keep;
 mod losses;
 mod manner;
@@ -46,12 +43,10 @@ mod modules;
 mod observer;
 mod outside;
 mod plan;
-mod position;
 mod profile;
 mod record;
 mod remote;
 mod renew;
-mod reopen;
 mod report;
 mod restore;
 mod resume;
@@ -64,7 +59,6 @@ mod swap;
 mod swapped;
 mod tensor_result;
 mod timing;
-mod train;
 mod trainer;
 mod update;
 mod writing;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use candle_core::backprop::GradStore;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, Var, bail};
-use sconce_plugin_api::abi::{ModuleAbi, TextAbi, ViewAbi};
+use sconce_plugin_api::abi::{ModuleAbi, TextAbi};
+use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
 use super::record::{Record, Slot, content};
@@ -21,7 +22,7 @@ use crate::nn::{ModuleInfo, Pass, PassPosition, Taps, ops};
 /// Calls hooks at the modules of one forward pass.
 struct ModuleTaps<'a, 'run> {
     hooks: &'a mut Dispatcher,
-    view: &'a mut ViewAbi,
+    position: &'a Position,
     shared: &'run BridgeState<'run>,
     modules: &'a [ModuleInfo],
     records: &'a mut Vec<Record>,
@@ -40,7 +41,10 @@ impl ModuleTaps<'_, '_> {
     }
 
     fn wants_gradients(&mut self, index: usize) -> bool {
-        self.phase == Phase::Train && self.hooks.listens(Point::ModuleBackward, index, self.view)
+        self.phase == Phase::Train
+            && self
+                .hooks
+                .listens(Point::ModuleBackward, index, self.position)
     }
 }
 
@@ -48,7 +52,9 @@ impl Taps for ModuleTaps<'_, '_> {
     fn listens(&mut self, module: &ModuleInfo) -> bool {
         self.index(module).is_some_and(|index| {
             self.wants_gradients(index)
-                || self.hooks.listens(Point::ModuleForward, index, self.view)
+                || self
+                    .hooks
+                    .listens(Point::ModuleForward, index, self.position)
         })
     }
 
@@ -66,7 +72,9 @@ impl Taps for ModuleTaps<'_, '_> {
             });
             return Ok(Some(input));
         }
-        let listens = self.hooks.listens(Point::ModuleForward, index, self.view);
+        let listens = self
+            .hooks
+            .listens(Point::ModuleForward, index, self.position);
         Ok(listens.then(|| input.clone()))
     }
 
@@ -84,7 +92,10 @@ impl Taps for ModuleTaps<'_, '_> {
             }
             None => output,
         };
-        if self.hooks.listens(Point::ModuleForward, index, self.view) {
+        if self
+            .hooks
+            .listens(Point::ModuleForward, index, self.position)
+        {
             let start = Instant::now();
             let tensors = [Some(input.clone()), Some(output.clone()), None, None];
             let called = call(
@@ -92,7 +103,7 @@ impl Taps for ModuleTaps<'_, '_> {
                 (index, module),
                 tensors,
                 self.hooks,
-                self.view,
+                self.position,
                 self.shared,
             );
             self.spent += start.elapsed();
@@ -111,7 +122,7 @@ fn call(
     (index, module): (usize, &ModuleInfo),
     tensors: ModuleTensors,
     hooks: &mut Dispatcher,
-    view: &mut ViewAbi,
+    position: &Position,
     shared: &BridgeState<'_>,
 ) -> std::result::Result<(), Box<HookFault>> {
     let payload = ModuleAbi {
@@ -119,7 +130,7 @@ fn call(
         kind: TextAbi::new(module.kind),
     };
     shared.tensors.set_module(tensors);
-    let called = hooks.call_module(point, (index, &payload), view, shared);
+    let called = hooks.call_module(point, (index, &payload), position, shared);
     shared.tensors.clear_module();
     called
 }
@@ -129,8 +140,8 @@ impl Trainer<'_> {
     pub(super) fn moment(&self) -> PassPosition {
         PassPosition {
             seed: self.plan.seed,
-            epoch: self.view.epoch,
-            iteration: self.view.iteration,
+            epoch: self.position.epoch,
+            iteration: self.position.iteration,
         }
     }
 
@@ -151,7 +162,7 @@ impl Trainer<'_> {
         let outputs = if is_tapped {
             let mut taps = ModuleTaps {
                 hooks: &mut self.hooks,
-                view: &mut self.view,
+                position: &self.position,
                 shared: self.shared,
                 modules: &self.modules,
                 records: &mut self.records,
@@ -173,7 +184,7 @@ impl Trainer<'_> {
         if let Some(fault) = fault {
             return Err(RunError::Hook(fault));
         }
-        outputs.map_err(|error| RunError::task("the forward pass", &self.view, error))
+        outputs.map_err(|error| RunError::task("the forward pass", &self.position, error))
     }
 
     /// Reports gradients at modules to hooks, last module first.
@@ -207,7 +218,7 @@ impl Trainer<'_> {
                 (record.module, module),
                 tensors,
                 &mut self.hooks,
-                &mut self.view,
+                &self.position,
                 self.shared,
             )?;
         }

@@ -1,6 +1,7 @@
 //! How long to train, and in which steps.
 
 use crate::data::Preparation;
+use crate::manifest::Manifest;
 
 /// The numbers that define a training.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,24 @@ impl Default for TrainingPlan {
 }
 
 impl TrainingPlan {
+    /// The plan of a manifest.
+    pub fn of(manifest: &Manifest) -> TrainingPlan {
+        let train = &manifest.train;
+        TrainingPlan {
+            seed: manifest.seed,
+            epochs: train.epochs,
+            batch_size: train.batch_size,
+            eval_batch_size: train.eval_batch_size.unwrap_or(train.batch_size),
+            accumulate: train.accumulate,
+            validate_every: train.validate_every,
+            initial_validation: train.initial_validation,
+            test: train.test,
+            preparation: train.preparation(),
+            check_finite: train.check_finite,
+            allow_missing_gradients: train.allow_missing_gradients.clone(),
+        }
+    }
+
     /// The number of validations that follow epochs.
     pub fn validations(&self) -> u64 {
         if self.validate_every == 0 {

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use sconce_plugin_api::Phase;
 
+use super::failure::Leave;
 use super::{RunError, Trainer};
 use crate::data::{Loader, order};
 use crate::nn::Pass;
@@ -16,7 +17,7 @@ impl Trainer<'_> {
         &mut self,
         samples: Option<u64>,
         hook: &str,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Leave> {
         let is_buffer = |entry: &Parameter| entry.kind() == ParameterKind::Buffer;
         if !self.task.parameters().iter().any(is_buffer) {
             return self.blame(
@@ -35,19 +36,20 @@ impl Trainer<'_> {
             .step_by(size)
             .map(|start| start..count.min(start + size))
             .collect();
-        let epoch = self.view.epoch;
+        let epoch = self.position.epoch;
         let order = order::training(self.plan.seed, epoch, data.len());
         let mut loader = Loader::new(data, order, batches, epoch, self.plan.preparation);
         let mut moment = self.moment();
         let mut seen = 0;
         while let Some(batch) = loader.next_batch() {
-            let batch = batch.map_err(|error| RunError::data(&self.view, error))?;
+            let batch = batch.map_err(|error| RunError::data(&self.position, error))?;
             seen += batch.len();
             let weight = batch.len() as f64 / seen as f64;
             let mut pass = Pass::training().at(moment).renewing(weight);
             let passed = self.task.forward(&batch, &mut pass);
-            passed
-                .map_err(|error| RunError::task("computing statistics anew", &self.view, error))?;
+            passed.map_err(|error| {
+                RunError::task("computing statistics anew", &self.position, error)
+            })?;
             moment.iteration += 1;
         }
         // Its time does not count towards the enclosing pass.

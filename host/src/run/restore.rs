@@ -4,25 +4,27 @@ use std::path::Path;
 use std::time::Instant;
 
 use candle_core::Tensor;
+use sconce_plugin_api::lifecycle::Consistency;
 use sconce_plugin_api::{Keep, Point};
 
+use super::failure::Leave;
 use super::manner::CheckpointResult;
 use super::tensor_result::TensorResult;
-use super::update::UpdateProgress;
 use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
-    ChangedSettings, Checkpoint, CheckpointHeader, Progress, PublishedValue, Publisher, Section,
+    ChangedSettings, Checkpoint, CheckpointHeader, PassState, Progress, PublishedValue, Publisher,
+    Section,
 };
 use crate::gradients::Gradients;
 
 impl Trainer<'_> {
-    /// Rolls back to a checkpoint of this run.
-    pub(super) fn roll_back(&mut self, tag: &str, hook: &str) -> Result<(), RunError> {
+    /// Rolls back to a checkpoint of this run, and leaves the loops in progress.
+    pub(super) fn roll_back(&mut self, tag: &str, hook: &str) -> Result<(), Leave> {
         let Some(store) = self.saver.store.clone() else {
             return self.blame(hook, "can't roll back: the run has no output directory");
         };
-        self.settle()?;
+        self.settle_writing()?;
         let start = Instant::now();
         let content = match store.read(tag) {
             Ok(content) => content,
@@ -35,8 +37,7 @@ impl Trainer<'_> {
         self.restore_swapped()?;
         self.restore(&content)?;
         self.announce_load(&store.path_of(tag), tag, hook, start)?;
-        self.position.jumped = true;
-        Ok(())
+        Err(Leave::RolledBack)
     }
 
     /// Calls `after_load_checkpoint`.
@@ -46,7 +47,7 @@ impl Trainer<'_> {
         tag: &str,
         hook: &str,
         start: Instant,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Leave> {
         let sizes = fs_err::read_dir(path).into_iter().flatten().flatten();
         let told = CheckpointResult {
             bytes: sizes
@@ -62,9 +63,10 @@ impl Trainer<'_> {
 
     /// Restores the state of the run from a checkpoint.
     pub(super) fn restore(&mut self, content: &Checkpoint) -> Result<(), RunError> {
-        self.update.progress = UpdateProgress::Torn;
+        self.position.consistency = Consistency::Torn;
         let restored = self.restore_tensors(content);
-        restored.map_err(|error| RunError::task("restoring a checkpoint", &self.view, error))?;
+        restored
+            .map_err(|error| RunError::task("restoring a checkpoint", &self.position, error))?;
         self.restore_optimizer(content)?;
         let CheckpointHeader {
             progress,
@@ -84,20 +86,29 @@ impl Trainer<'_> {
             .filter_map(|hook| Some((hook.name.clone(), hook.state.clone()?)))
             .collect();
         self.hooks.load_states(&states, self.shared)?;
-        self.update.progress = UpdateProgress::Between;
+        self.position.consistency = Consistency::Between;
         Ok(())
     }
 
     /// Restores the counters and the stage.
     pub(super) fn restore_counters(&mut self, progress: &Progress) {
-        self.view.epoch = progress.epoch;
-        self.view.iteration = progress.iteration;
-        self.view.update = progress.update;
-        self.view.samples = progress.samples;
-        self.view.batch = progress.batch;
-        self.view.ordinal = progress.ordinal;
+        self.position.epoch = progress.epoch;
+        self.position.iteration = progress.iteration;
+        self.position.update = progress.update;
+        self.position.samples = progress.samples;
+        self.position.pass.batch = progress.batch;
+        self.position.ordinal = progress.ordinal;
         self.position.trained = progress.batch;
         self.position.stage = progress.stage;
+    }
+
+    /// Restores what hooks see of the training pass in progress.
+    fn restore_pass(&mut self, state: Option<&PassState>) {
+        let state = state.cloned().unwrap_or_default();
+        self.position.pass.loss = state.loss.map(|loss| loss.0);
+        self.position.pass.updates = state.updates;
+        self.position.pass.batch_size = state.batch_size;
+        self.position.begun = state.begun;
     }
 
     /// Restores the training settings that hooks have changed; all others follow the manifest.
@@ -118,7 +129,7 @@ impl Trainer<'_> {
             .accumulation
             .set(accumulation.map(|accumulation| accumulation.batches));
         let (begin, end) = accumulation.map_or((0, 0), |accumulation| accumulation.update);
-        self.update.batches = begin..end;
+        self.position.update_batches = begin..end;
     }
 
     /// Restores the optimizer's state and the learning rates. The state of a different optimizer, which the
@@ -131,7 +142,7 @@ impl Trainer<'_> {
         let loaded = self.optimizer.load_state(self.task.parameters(), &state);
         if let Err(error) = loaded {
             if !self.resumption.is_changed {
-                return Err(RunError::optimizer(&self.view, error));
+                return Err(RunError::optimizer(&self.position, error));
             }
             let warning = format!("the optimizer begins anew, its state does not fit: {error}");
             self.shared.warn(&warning);
@@ -201,8 +212,7 @@ impl Trainer<'_> {
                 }
             }
         }
-        // A hook that no longer exists gets an index that no hook has.
-        let owner = |hook: &str| self.shared.hook_index(hook).unwrap_or(usize::MAX);
+        let owner = |hook: &str| self.shared.hook_called(hook);
         let json = |value: &serde_json::value::RawValue| ValueContent::Json(value.get().into());
         for value in &content.header.values {
             let PublishedValue {
@@ -219,11 +229,11 @@ impl Trainer<'_> {
         let entries = &self.shared.checkpoint_entries;
         entries.forget(Keep::Checkpoint);
         for (name, value) in &content.header.extra {
-            entries.set(name, Keep::Checkpoint, usize::MAX, json(value));
+            entries.set(name, Keep::Checkpoint, None, json(value));
         }
         for (name, tensor) in content.under(Section::Extra) {
             let tensor = ValueContent::Tensor(tensor.clone());
-            entries.set(name, Keep::Checkpoint, usize::MAX, tensor);
+            entries.set(name, Keep::Checkpoint, None, tensor);
         }
     }
 }

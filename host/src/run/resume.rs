@@ -6,9 +6,12 @@
 
 use std::time::Instant;
 
+use sconce_plugin_api::lifecycle::TrainingStage;
+
+use super::Trainer;
+use super::failure::Leave;
 use super::resumption::Resume;
-use super::{RunError, Trainer};
-use crate::checkpoint::{HookRecord, TrainingStage};
+use crate::checkpoint::HookRecord;
 
 impl<'run> Trainer<'run> {
     /// Makes the run resume from a checkpoint.
@@ -52,7 +55,7 @@ impl<'run> Trainer<'run> {
     }
 
     /// Restores the checkpoint, after `before_loop`.
-    pub(super) fn resume_from_checkpoint(&mut self, batches: u64) -> Result<(), RunError> {
+    pub(super) fn resume_from_checkpoint(&mut self, batches: u64) -> Result<(), Leave> {
         let Some(resume) = self.resumption.from.take() else {
             return Ok(());
         };
@@ -65,21 +68,21 @@ impl<'run> Trainer<'run> {
             // The epoch has become shorter than the part of it that is done.
             self.position.trained = 0;
             self.position.begun = None;
-            self.view.batch = 0;
-            self.view.epoch += 1;
+            self.position.pass.batch = 0;
+            self.position.epoch += 1;
             self.position.stage = TrainingStage::Validation;
         }
         // So may the update in progress.
-        self.update.batches.end = self.update.batches.end.min(batches);
-        let is_over = self.view.epoch > 0 && self.view.epoch >= self.plan.epochs;
+        self.position.update_batches.end = self.position.update_batches.end.min(batches);
+        let is_over = self.position.epoch > 0 && self.position.epoch >= self.plan.epochs;
         if self.position.stage == TrainingStage::Epoch
             && self.position.trained == 0
             && self.position.begun.is_none()
             && is_over
         {
             // No further pass begins: hooks see the end of the last one.
-            self.view.batch = batches;
-            self.view.batches = batches;
+            self.position.pass.batch = batches;
+            self.position.pass.batches = batches;
         }
         let tag = resume.checkpoint.header.tag.clone();
         self.announce_load(&resume.path, &tag, "", start)

@@ -5,18 +5,19 @@ use std::time::Instant;
 
 use candle_core::Tensor;
 use sconce_plugin_api::abi::{CheckpointAbi, TextAbi};
+use sconce_plugin_api::lifecycle::{Consistency, EpochStart, PassCounters};
 use sconce_plugin_api::{Keep, Point};
 use serde_json::value::RawValue;
 
+use super::failure::Leave;
 use super::manner::{CheckpointExtent, CheckpointResult, FAILED, Manner};
 use super::tensor_result::TensorResult;
-use super::update::UpdateProgress;
 use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
     Accumulation, ChangedSettings, Checkpoint, CheckpointError, CheckpointHeader, FORMAT,
-    FORMAT_WITH_MEASURED, Facts, Files, HookRecord, Lifetime, Progress, PublishedValue, Publisher,
-    Section,
+    FORMAT_WITH_MEASURED, Facts, Files, HookRecord, Lifetime, PassState, Progress, PublishedValue,
+    Publisher, Section,
 };
 use crate::dispatch::{HookFault, Payload};
 use crate::exact::Exact;
@@ -27,20 +28,20 @@ use crate::version::HOST_VERSION;
 impl Trainer<'_> {
     /// Saves a checkpoint, after waiting for one still being written. Failure to write it does not end the
     /// run.
-    pub(super) fn save(&mut self, tag: &str, hook: &str, manner: Manner) -> Result<(), RunError> {
+    pub(super) fn save(&mut self, tag: &str, hook: &str, manner: Manner) -> Result<(), Leave> {
         let Some(store) = self.saver.store.clone() else {
             return self.blame(
                 hook,
                 "can't save a checkpoint: the run has no output directory",
             );
         };
-        self.settle()?;
+        self.settle_writing()?;
         let path = store.path_of(tag);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         let mut told = CheckpointResult::new(&path, tag, hook);
         self.announce_checkpoint(Point::BeforeSaveCheckpoint, &told)?;
         let start = Instant::now();
-        let states = self.hooks.save_states(self.shared)?;
+        let states = (self.hooks.save_states(self.shared)).map_err(RunError::Hook)?;
         let files = self.files(tag, states, true, manner.extent)?;
         if manner.in_background {
             self.shared.checkpoint_entries.forget(Keep::Checkpoint);
@@ -62,17 +63,21 @@ impl Trainer<'_> {
     /// listed after the first error.
     pub(super) fn save_failed(&mut self) -> Vec<HookFault> {
         let mut faults = Vec::new();
-        let is_new = self.resumption.at != Some(self.view.iteration) && self.view.iteration > 0;
+        let is_new =
+            self.resumption.at != Some(self.position.iteration) && self.position.iteration > 0;
         let Some(store) = self.saver.store.clone().filter(|_| is_new) else {
             return faults;
         };
-        match self.update.progress {
-            UpdateProgress::Torn => return faults,
-            UpdateProgress::Stepped => self.count_iteration(),
-            UpdateProgress::Between | UpdateProgress::Batch => {}
+        match self.position.consistency {
+            Consistency::Torn => return faults,
+            Consistency::Stepped => {
+                self.position.count_iteration();
+                self.shared.clock.advance(self.position.iteration);
+            }
+            Consistency::Between | Consistency::Batch => {}
         }
-        let is_exact =
-            self.update.progress == UpdateProgress::Between && !self.evaluation.is_under_way;
+        let is_exact = self.position.consistency == Consistency::Between
+            && !self.position.evaluation.is_under_way;
         let path = store.path_of(FAILED);
         let mut told = CheckpointResult::new(&path, FAILED, "");
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
@@ -103,8 +108,8 @@ impl Trainer<'_> {
         extent: CheckpointExtent,
     ) -> Result<Result<Files, CheckpointError>, RunError> {
         let content = self.content(tag, states, exact);
-        let content =
-            content.map_err(|error| RunError::task("taking a checkpoint", &self.view, error))?;
+        let content = content
+            .map_err(|error| RunError::task("taking a checkpoint", &self.position, error))?;
         let files = Files::of(&content);
         Ok(files.map(|files| match extent {
             CheckpointExtent::Whole => files,
@@ -144,7 +149,7 @@ impl Trainer<'_> {
         &mut self,
         point: Point,
         told: &CheckpointResult<'_>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Leave> {
         let path = told.path.to_string_lossy();
         let payload = payload(&path, told);
         self.call_with(point, Payload::Checkpoint(&payload))
@@ -159,7 +164,7 @@ impl Trainer<'_> {
         let path = told.path.to_string_lossy();
         let payload = payload(&path, told);
         let payload = Payload::Checkpoint(&payload);
-        (self.hooks).call_every_with(point, payload, &mut self.view, self.shared)
+        (self.hooks).call_every_with(point, payload, &self.position, self.shared)
     }
 
     fn content(
@@ -193,7 +198,7 @@ impl Trainer<'_> {
             progress: self.progress(),
             seconds: self.shared.clock.elapsed_seconds(),
             measured,
-            pass: self.training_pass().state(self.position.begun),
+            pass: pass_state(self.position.training_pass(), self.position.begun),
             facts: self.data_facts(),
             learning_rates: groups
                 .iter()
@@ -293,12 +298,12 @@ impl Trainer<'_> {
 
     pub(super) fn progress(&self) -> Progress {
         Progress {
-            epoch: self.view.epoch,
-            iteration: self.view.iteration,
-            update: self.view.update,
-            samples: self.view.samples,
+            epoch: self.position.epoch,
+            iteration: self.position.iteration,
+            update: self.position.update,
+            samples: self.position.samples,
             batch: self.position.trained,
-            ordinal: self.view.ordinal + u64::from(self.evaluation.is_uncounted),
+            ordinal: self.position.ordinal + u64::from(self.position.evaluation.is_uncounted),
             stage: self.position.stage,
         }
     }
@@ -312,7 +317,10 @@ impl Trainer<'_> {
         let shares = parameters.map(|entry| (entry.name().to_owned(), Exact(entry.share())));
         let accumulation = |batches| Accumulation {
             batches,
-            update: (self.update.batches.start, self.update.batches.end),
+            update: (
+                self.position.update_batches.start,
+                self.position.update_batches.end,
+            ),
         };
         ChangedSettings {
             momenta: groups.iter().filter_map(momentum).collect(),
@@ -332,6 +340,17 @@ impl Trainer<'_> {
             data: DataFacts::of(self.task),
         }
     }
+}
+
+/// What a checkpoint stores of a training pass, beside its counters; `None` as at its beginning.
+fn pass_state(pass: PassCounters, begun: Option<EpochStart>) -> Option<PassState> {
+    let state = PassState {
+        loss: pass.loss.map(Exact),
+        batch_size: pass.batch_size,
+        updates: pass.updates,
+        begun,
+    };
+    (state != PassState::default()).then_some(state)
 }
 
 fn payload(path: &str, told: &CheckpointResult<'_>) -> CheckpointAbi {

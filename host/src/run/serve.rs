@@ -2,16 +2,18 @@
 
 use sconce_plugin_api::Phase;
 use sconce_plugin_api::ext::Asked;
+use sconce_plugin_api::lifecycle::validate;
 
+use super::failure::Leave;
 use super::manner::Manner;
 use super::profile::PassTimes;
 use super::{RunError, Trainer};
-use crate::dispatch::LifeEvent;
 
 impl Trainer<'_> {
     /// Serves the requests made at the current mount point, in order.
     #[cold]
-    pub(super) fn serve(&mut self) -> Result<(), RunError> {
+    pub(super) fn serve(&mut self) -> Result<(), Leave> {
+        let mut has_rolled_back = false;
         for (asked, hook) in self.shared.requests.take_asked() {
             if let Asked::Listen(listens) = asked {
                 self.hooks.set_listening(&hook, listens);
@@ -43,7 +45,11 @@ impl Trainer<'_> {
                     }
                 }
                 Asked::Validate => self.validate_now()?,
-                Asked::RollBack(tag) => self.roll_back(&tag, &hook)?,
+                Asked::RollBack(tag) => match self.roll_back(&tag, &hook) {
+                    // The other requests of this mount point are served first.
+                    Err(Leave::RolledBack) => has_rolled_back = true,
+                    other => other?,
+                },
                 Asked::Swap(set) => self.swap(&set, &hook)?,
                 Asked::SwapBack => self.swap_back(&hook)?,
                 Asked::LoadParameters { tag, set } => {
@@ -65,6 +71,9 @@ impl Trainer<'_> {
                 _ => {}
             }
         }
+        if has_rolled_back {
+            return Err(Leave::RolledBack);
+        }
         Ok(())
     }
 
@@ -75,8 +84,8 @@ impl Trainer<'_> {
         tag: String,
         hook: String,
         manner: Manner,
-    ) -> Result<(), RunError> {
-        if !self.evaluation.is_under_way {
+    ) -> Result<(), Leave> {
+        if !self.position.evaluation.is_under_way {
             return self.save(&tag, &hook, manner);
         }
         if !self.saver.waiting.iter().any(|(known, _, _)| *known == tag) {
@@ -86,15 +95,15 @@ impl Trainer<'_> {
     }
 
     /// Validates in the middle of training, without counting the time towards the enclosing pass.
-    pub(super) fn validate_now(&mut self) -> Result<(), RunError> {
+    pub(super) fn validate_now(&mut self) -> Result<(), Leave> {
         if self.task.data(Phase::Val).is_none() {
             return Ok(());
         }
         let times = std::mem::replace(&mut self.timing.pass, PassTimes::begin());
         let hook_times = self.hooks.take_times();
-        self.evaluation.is_asked_for = true;
-        self.validate(false)?;
-        self.evaluation.is_asked_for = false;
+        self.position.evaluation.is_requested = true;
+        validate(self, false)?;
+        self.position.evaluation.is_requested = false;
         let validation = self.timing.pass.begin.elapsed();
         self.timing.pass = times;
         self.timing.pass.begin += validation;
@@ -103,9 +112,8 @@ impl Trainer<'_> {
     }
 
     /// Reports a request that can't be served as a fault of its hook, subject to the hook's policy.
-    pub(super) fn blame(&mut self, hook: &str, message: &str) -> Result<(), RunError> {
-        let moment = LifeEvent::of(&self.view);
-        let fault = self.hooks.blame(hook, moment, message, self.shared);
-        fault.map_err(RunError::Hook)
+    pub(super) fn blame(&mut self, hook: &str, message: &str) -> Result<(), Leave> {
+        let fault = (self.hooks).blame(hook, &self.position, message, self.shared);
+        Ok(fault.map_err(RunError::Hook)?)
     }
 }

@@ -3,13 +3,14 @@
 use safetensors::View;
 use sconce_plugin_api::Point;
 
+use super::failure::Leave;
 use super::swapped::{Swapped, SwappedTensor};
 use super::{RunError, Trainer};
 use crate::checkpoint::Weights;
 
 impl Trainer<'_> {
     /// Swaps the parameters for the published set.
-    pub(super) fn swap(&mut self, set: &str, hook: &str) -> Result<(), RunError> {
+    pub(super) fn swap(&mut self, set: &str, hook: &str) -> Result<(), Leave> {
         if let Some(swapped) = &self.sets.swapped {
             let message = format!(
                 "can't swap the parameters for `{set}`: they are swapped for `{}` already, by `{}`",
@@ -29,7 +30,7 @@ impl Trainer<'_> {
             }
         };
         if let Err(error) = swapped.exchange() {
-            return Err(RunError::task("swapping parameters", &self.view, error));
+            return Err(RunError::task("swapping parameters", &self.position, error).into());
         }
         self.sets.swapped = Some(swapped);
         Ok(())
@@ -92,26 +93,26 @@ impl Trainer<'_> {
     }
 
     /// Swaps the parameters back.
-    pub(super) fn swap_back(&mut self, hook: &str) -> Result<(), RunError> {
+    pub(super) fn swap_back(&mut self, hook: &str) -> Result<(), Leave> {
         if self.sets.swapped.is_none() {
             return self.blame(
                 hook,
                 "can't swap the parameters back: they are in their place",
             );
         }
-        self.restore_swapped()
+        Ok(self.restore_swapped()?)
     }
 
     /// Swaps the parameters back if they are swapped.
     pub(super) fn restore_swapped(&mut self) -> Result<(), RunError> {
         match self.sets.swapped.take().map(|swapped| swapped.exchange()) {
-            Some(Err(error)) => Err(RunError::task("swapping parameters", &self.view, error)),
+            Some(Err(error)) => Err(RunError::task("swapping parameters", &self.position, error)),
             _ => Ok(()),
         }
     }
 
     /// Checks before a training batch that the parameters are not swapped.
-    pub(super) fn expect_real_parameters(&mut self) -> Result<(), RunError> {
+    pub(super) fn expect_real_parameters(&mut self) -> Result<(), Leave> {
         let Some(swapped) = &self.sets.swapped else {
             return Ok(());
         };

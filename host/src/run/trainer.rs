@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
+use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi};
+use sconce_plugin_api::lifecycle::{self, Position};
 use sconce_plugin_api::{Phase, Point};
 use serde_json::{Value, json};
 
-use super::evaluation::Evaluation;
+use super::failure::Leave;
 use super::losses::Losses;
 use super::outside::Outside;
-use super::position::Position;
-use super::profile::Profile;
 use super::record::Record;
 use super::resumption::Resumption;
 use super::saver::Saver;
@@ -32,10 +31,9 @@ pub struct Trainer<'run> {
     pub(super) hooks: Dispatcher,
     pub(super) shared: &'run BridgeState<'run>,
     pub(super) plan: TrainingPlan,
-    /// Counters and other values that hooks read directly.
-    pub(super) view: ViewAbi,
     /// Buffer for the values of the task's metrics.
     pub(super) values: Vec<f64>,
+    /// Counters and stage, which hooks see.
     pub(super) position: Position,
     pub(super) update: Update,
     pub(super) losses: Losses,
@@ -44,8 +42,6 @@ pub struct Trainer<'run> {
     pub(super) modules: Vec<ModuleInfo>,
     /// Tensors of the modules, to be reported after the backward pass.
     pub(super) records: Vec<Record>,
-    /// The validation or test in progress.
-    pub(super) evaluation: Evaluation,
     pub(super) saver: Saver,
     pub(super) resumption: Resumption,
     pub(super) outside: Outside<'run>,
@@ -67,26 +63,19 @@ impl<'run> Trainer<'run> {
         hooks.set_modules(&modules);
         shared.tensors.set_parameters(task.parameters());
         let values = vec![0.0; task.metrics().len()];
-        let view = ViewAbi {
-            epochs: plan.epochs,
-            learning_rate: optimizer.learning_rate(),
-            ..ViewAbi::EMPTY
-        };
         Trainer {
             task,
             optimizer,
             hooks,
             shared,
+            position: Position::start(plan.epochs),
             plan,
-            view,
             values,
-            position: Position::default(),
-            update: Update::none(),
+            update: Update::default(),
             losses: Losses::default(),
             sets: Sets::default(),
             modules,
             records: Vec::new(),
-            evaluation: Evaluation::default(),
             saver: Saver::nowhere(),
             resumption: Resumption::default(),
             outside: Outside::default(),
@@ -123,18 +112,18 @@ impl<'run> Trainer<'run> {
 
     /// Runs to the end. `after_run` is called for every hook, however the run ends.
     pub fn run(self) -> RunReport {
-        self.run_by(Self::body)
+        self.run_by(lifecycle::run)
     }
 
     /// Evaluates the data of a phase without training.
     pub fn evaluate_only(self, phase: Phase) -> RunReport {
         self.run_by(|trainer| {
-            trainer.call(Point::BeforeRun)?;
-            trainer.evaluate(phase, false)
+            trainer.call_hooks(Point::BeforeRun)?;
+            lifecycle::evaluate(trainer, phase, false)
         })
     }
 
-    fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), RunError>) -> RunReport {
+    fn run_by(mut self, body: impl FnOnce(&mut Self) -> Result<(), Leave>) -> RunReport {
         // Set once; a second run over the same state keeps the first one's facts.
         drop(self.shared.facts.set(self.facts()));
         if let Some(directory) = &self.saver.directory {
@@ -142,8 +131,11 @@ impl<'run> Trainer<'run> {
             drop(std::fs::create_dir_all(directory));
         }
         self.show_optimizer();
-        let result = body(&mut self);
-        let result = result.and_then(|()| self.settle());
+        let mut error = body(&mut self).err().and_then(Leave::error);
+        if error.is_none() {
+            error = self.settle_writing().err().and_then(Leave::error);
+        }
+        let result = error.map_or(Ok(()), Err);
         // Parameters read after the run must be the real ones.
         let restored = self.restore_swapped();
         let result = result.and(restored);
@@ -158,23 +150,10 @@ impl<'run> Trainer<'run> {
         self.report(outcome, late_faults)
     }
 
-    fn body(&mut self) -> Result<(), RunError> {
-        self.enter(Phase::Train);
-        self.call(Point::BeforeRun)?;
-        self.train()?;
-        if self.is_interrupted()? {
-            return Ok(());
-        }
-        if self.plan.test && self.task.data(Phase::Test).is_some() {
-            self.evaluate(Phase::Test, false)?;
-        }
-        Ok(())
-    }
-
     /// Calls the hooks of a mount point without a payload.
     #[inline]
-    pub(super) fn call(&mut self, point: Point) -> Result<(), RunError> {
-        self.hooks.call(point, &mut self.view, self.shared)?;
+    pub(super) fn call_hooks(&mut self, point: Point) -> Result<(), Leave> {
+        (self.hooks.call(point, &self.position, self.shared)).map_err(RunError::Hook)?;
         if self.shared.requests.is_pending() {
             return self.serve();
         }
@@ -182,33 +161,15 @@ impl<'run> Trainer<'run> {
     }
 
     /// Calls the hooks of a mount point with a payload.
-    pub(super) fn call_with(&mut self, point: Point, payload: Payload<'_>) -> Result<(), RunError> {
-        self.hooks
-            .call_with(point, payload, &mut self.view, self.shared)?;
+    pub(super) fn call_with(&mut self, point: Point, payload: Payload<'_>) -> Result<(), Leave> {
+        (self
+            .hooks
+            .call_with(point, payload, &self.position, self.shared))
+        .map_err(RunError::Hook)?;
         if self.shared.requests.is_pending() {
             return self.serve();
         }
         Ok(())
-    }
-
-    /// Ends a pass over a phase's data: calls `after_epoch`, then `epoch_profile`.
-    pub(super) fn end_pass(&mut self, phase: Phase) -> Result<(), RunError> {
-        self.view.batch_size = 0;
-        self.call(Point::AfterEpoch)?;
-        if self.position.jumped {
-            return Ok(());
-        }
-        let times = self.hooks.take_times();
-        let pass = Profile::of(&self.timing.pass, self.hooks.hooks(), &times);
-        for warning in self.timing.costs.warnings(phase, &pass, &times) {
-            self.shared.warn(&warning);
-        }
-        self.show_end(phase, &pass);
-        let entries = pass.hook_entries();
-        let payload = pass.payload(&entries);
-        let result = self.call_with(Point::EpochProfile, Payload::Profile(&payload));
-        self.timing.add(phase, pass);
-        result
     }
 
     /// Makes the optimizer's tensors visible to hooks.
@@ -239,12 +200,6 @@ impl<'run> Trainer<'run> {
         .to_string()
     }
 
-    /// Sets the phase that the view shows.
-    pub(super) fn enter(&mut self, phase: Phase) {
-        self.view.phase = phase.number();
-        self.view.stream = TextAbi::new(phase.name());
-    }
-
     /// Calls `on_exception` for every hook.
     fn announce_failure(&mut self, error: &RunError) -> Vec<HookFault> {
         let message = error.to_string();
@@ -254,7 +209,7 @@ impl<'run> Trainer<'run> {
             hook: TextAbi::new(error.hook().unwrap_or_default()),
         };
         let payload = Payload::Failure(&payload);
-        (self.hooks).call_every_with(Point::OnException, payload, &mut self.view, self.shared)
+        (self.hooks).call_every_with(Point::OnException, payload, &self.position, self.shared)
     }
 
     /// Calls `after_run` for every hook.
@@ -269,9 +224,9 @@ impl<'run> Trainer<'run> {
             kind,
             reason: TextAbi::new(&reason),
         };
-        self.enter(Phase::Train);
+        self.position.phase = Phase::Train;
         let payload = Payload::Outcome(&payload);
-        (self.hooks).call_every_with(Point::AfterRun, payload, &mut self.view, self.shared)
+        (self.hooks).call_every_with(Point::AfterRun, payload, &self.position, self.shared)
     }
 
     fn outcome(&self, result: Result<(), RunError>) -> RunOutcome {
@@ -310,9 +265,9 @@ impl<'run> Trainer<'run> {
             profiles: self.timing.profiles,
             checkpoints: self.saver.checkpoints,
             last_checkpoint: self.saver.last_checkpoint,
-            epochs: self.view.epoch,
-            iterations: self.view.iteration,
-            updates: self.view.update,
+            epochs: self.position.epoch,
+            iterations: self.position.iteration,
+            updates: self.position.update,
             measured,
             seconds: self.shared.clock.elapsed_seconds(),
         }

@@ -421,8 +421,8 @@ pub fn create_hooks(
     let directory = directory.to_string_lossy().into_owned();
     let mut hooks = Vec::new();
     let mut problems = Vec::new();
-    for (index, plan) in plans.into_iter().enumerate() {
-        shared.register(&plan.spec.name);
+    for plan in plans {
+        let id = shared.register(&plan.spec.name);
         let setup = SetupAbi {
             host: ptr::from_ref(bridge::root()),
             context: shared.context(),
@@ -433,7 +433,7 @@ pub fn create_hooks(
         };
         let config = plan.config.to_string();
         let create = || HookInstance::create(&plan.library, &plan.kind, &config, &setup);
-        match shared.trail.around(index, PluginFunction::New, create) {
+        match shared.trail.around(id, PluginFunction::New, create) {
             Ok(instance) => {
                 let left_out = shared.requests.take_left_out();
                 let mut spec = plan.spec;

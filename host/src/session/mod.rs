@@ -4,7 +4,7 @@
 //! **Parts**
 //!
 //! - `hooks`: finds the plugins of the hooks, opens them, checks configurations, and creates the hooks
-//! - `build`: the task, its initial weights, and the optimizer
+//! - `build`: the task, its initial weights, and the optimizer; `prepared`: a run assembled from them
 //! - `selection`: leaves out hooks named on the command line
 //! - `references`, `advice`, `plan`: checks of hooks against the task, warnings about settings without
 //!   effect, and the plan that hooks see (`sconce.plan/1`)
@@ -18,14 +18,13 @@
 //!
 //! - [`check`] reads the manifest and the selection, finds and tries plugins while another thread reads the
 //!   data, and then opens the plugins and checks the configurations of hooks.
-//! - [`task()`], [`initial_weights`] and [`optimizer`] build what is to be trained; [`foresee`] checks it
-//!   against the hooks.
-//! - [`Output`] creates and locks the output directory, [`create_hooks`] creates the hooks in the manifest's
-//!   order; a [`Trainer`](crate::run::Trainer) gets all of it.
-//! - `sconce check` does not lock the directory, and replaces the last step by [`rehearse`].
+//! - [`Checked::prepare`] builds what is to be trained and checks it against the hooks.
+//! - [`Output`] creates and locks the output directory; [`Prepared::ready`] creates the hooks in the manifest's
+//!   order, and gives everything to a [`Trainer`](crate::run::Trainer).
+//! - `sconce check` does not lock the directory, and replaces the last step by [`Prepared::rehearse`].
 //!
-//! **States**: a manifest file becomes [`Checked`], then [`Foreseen`], then created hooks; each step reports
-//! all problems that it finds as one [`StartFailure`].
+//! **States**: a manifest file becomes [`Checked`], then [`Prepared`], then [`Ready`]; each step takes the one
+//! before it, and reports all problems that it finds as one [`StartFailure`].
 
 mod advice;
 mod build;
@@ -36,6 +35,7 @@ mod lock;
 mod mentioned;
 mod output;
 mod plan;
+mod prepared;
 mod references;
 pub(crate) mod rehearsal;
 mod selection;
@@ -45,6 +45,7 @@ pub use changes::{changes, data_changes};
 pub use failure::StartFailure;
 pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, plan_hooks};
 pub use output::{Output, is_in_use};
+pub use prepared::{FirstWeights, Prepared, Ready};
 pub use references::check_references;
 pub use rehearsal::rehearse;
 pub use selection::Selection;
@@ -54,9 +55,7 @@ use std::path::{Path, PathBuf};
 use crate::data::{self, Splits};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Manifest, Overlay, TaskSource};
-use crate::optim::Optimizer;
 use crate::run::TrainingPlan;
-use crate::task::Task;
 
 /// A manifest with everything it refers to, found and checked; nothing has been created yet.
 pub struct Checked {
@@ -134,49 +133,9 @@ pub fn read_data(manifest: &Manifest) -> Result<Option<Splits>, StartFailure> {
     })
 }
 
-/// Results of checking a complete run before its hooks are created.
-pub struct Foreseen {
-    /// The plan shown to hooks, as the JSON of a [`Plan`](sconce_plugin_api::Plan).
-    pub plan: String,
-    /// Warnings for the user.
-    pub warnings: Vec<Diagnostic>,
-}
-
-/// Checks the parts of a run against each other, both for `sconce check` and for a run.
-///
-/// # Errors
-///
-/// All unresolved references.
-pub fn foresee(
-    manifest: &Manifest,
-    plan: &TrainingPlan,
-    hooks: &[HookPlan],
-    task: &dyn Task,
-    optimizer: &dyn Optimizer,
-) -> Result<Foreseen, StartFailure> {
-    check_references(hooks, task, manifest)?;
-    Ok(Foreseen {
-        plan: plan::foretold(plan, hooks, task, optimizer),
-        warnings: advice::advice(manifest, plan, hooks, task, optimizer),
-    })
-}
-
 impl Checked {
     /// The numbers that define the training.
     pub fn plan(&self) -> TrainingPlan {
-        let train = &self.manifest.train;
-        TrainingPlan {
-            seed: self.manifest.seed,
-            epochs: train.epochs,
-            batch_size: train.batch_size,
-            eval_batch_size: train.eval_batch_size.unwrap_or(train.batch_size),
-            accumulate: train.accumulate,
-            validate_every: train.validate_every,
-            initial_validation: train.initial_validation,
-            test: train.test,
-            preparation: train.preparation(),
-            check_finite: train.check_finite,
-            allow_missing_gradients: train.allow_missing_gradients.clone(),
-        }
+        TrainingPlan::of(&self.manifest)
     }
 }

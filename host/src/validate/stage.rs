@@ -16,13 +16,12 @@ use super::witness::{Marker, NAME, Recorder, WitnessScript};
 use crate::bridge::{self, BridgeState};
 use crate::checkpoint::{self, Store};
 use crate::diagnostic::render;
-use crate::dispatch::{Dispatcher, HookFault, HookSpec, LoadedHook};
+use crate::dispatch::{HookFault, HookSpec, LoadedHook};
 use crate::manifest::TaskSource;
 use crate::parameters::Parameters;
 use crate::plugin::instance::HookInstance;
-use crate::run::{Resume, RunError, RunOutcome, RunReport, Trainer, TrainingPlan};
-use crate::session::{self, Checked, FromManifest, Selection, StartFailure};
-use crate::task::Task;
+use crate::run::{Resume, RunError, RunOutcome, RunReport};
+use crate::session::{self, Checked, FirstWeights, FromManifest, Selection, StartFailure};
 
 /// Description of a run to play.
 #[derive(Clone, Debug)]
@@ -149,19 +148,9 @@ impl Subject {
         };
         // If that fails, the run should deal with it.
         drop(std::fs::create_dir_all(&directory));
-        let plan: TrainingPlan = checked.plan();
-        let Checked {
-            manifest,
-            hooks,
-            data,
-            ..
-        } = checked;
-        let resolved = manifest.resolved();
-        let task = session::task(&FromManifest, &manifest, data)?;
-        let mut optimizer = session::optimizer(&manifest, task.parameters())?;
-        let foreseen =
-            session::foresee(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref())?;
-        let mut task = OddTask::new(task, script.oddity);
+        let resolved = checked.manifest.resolved();
+        let mut prepared = checked.prepare(&FromManifest, FirstWeights::Manifest)?;
+        prepared.task = Box::new(OddTask::new(prepared.task, script.oddity));
         let recorder = Recorder::new(script.refuses, script.is_deaf);
         let resume = match &script.resume {
             Some(path) => Some(Resume {
@@ -174,33 +163,21 @@ impl Subject {
             None => None,
         };
         let shared = BridgeState::new(&recorder).with_witness(&recorder);
-        shared.foretell(foreseen.plan);
-        if let Some(resume) = &resume {
-            let known = resume.checkpoint.hooks.iter();
-            shared.resume(known.map(|hook| hook.name.clone()));
-        }
-        let mut all = vec![marker(&script.part, &shared)?];
-        all.extend(session::create_hooks(
-            hooks, &manifest, &directory, &shared,
-        )?);
-        let dispatcher = Dispatcher::new(all);
-        let trainer = Trainer::new(&mut task, optimizer.as_mut(), dispatcher, &shared, plan)
-            .in_directory(&manifest.name, &directory)
-            .with_manifest(resolved)
-            .with_hook_time_limit(1.0);
-        let trainer = match resume {
-            Some(resume) => trainer.resuming(resume),
-            None => trainer,
-        };
+        prepared.show_plan(&shared);
+        let first = vec![marker(&script.part, &shared)?];
+        let ready = prepared.ready(&directory, &shared, first, resume.as_ref())?;
+        let ready = ready
+            .with(|trainer| trainer.with_manifest(resolved).with_hook_time_limit(1.0))
+            .resuming(resume);
         let report = match script.evaluates {
-            Some(phase) => trainer.evaluate_only(phase),
-            None => trainer.run(),
+            Some(phase) => ready.evaluate(phase),
+            None => ready.run(),
         };
         drop(shared);
         Ok(Played {
             report,
             recorder,
-            bits: bits(task.parameters()),
+            bits: bits(prepared.task.parameters()),
             directory,
         })
     }

@@ -1,4 +1,7 @@
-//! The loop of a scripted run: the same mount points in the same order as in a host.
+//! A scripted run: creation of the hook, the run, its end, and its resumption.
+//!
+//! The order of mount points is that of [`lifecycle`](crate::lifecycle), which hosts follow too; `driver` does the work
+//! between them.
 
 use std::collections::BTreeMap;
 use std::ptr;
@@ -10,45 +13,41 @@ use super::driven::{Creation, Driven};
 use super::failed::Failed;
 use super::fake::Fake;
 use super::plan;
-use super::reopen::EpochCounters;
 use super::schema;
 use super::script::ScriptedRun;
 use super::seen::{Directory, RunEnd, Seen};
 use super::stage::{FakeGroup, FakeRun};
-use crate::abi::{FailureAbi, OutcomeAbi, ProfileAbi, TextAbi, ViewAbi};
+use crate::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use crate::export::Kind;
-use crate::ext::{Keep, ResumeTable};
+use crate::ext::ResumeTable;
+use crate::lifecycle::{self, Position};
 use crate::metadata::HookMetadata;
 use crate::{Phase, Point};
 
-/// Why the loop ends early.
-pub(super) enum Stopped {
+/// Why the run fails.
+pub(super) enum DriveError {
     /// The hook failed.
     Hook(Failed),
     /// The script makes the task fail.
     Task(String),
 }
 
-impl From<Failed> for Stopped {
+/// A reason to leave the loops of a scripted run.
+pub(super) type Leave = lifecycle::Leave<DriveError>;
+
+impl From<Failed> for DriveError {
     fn from(failed: Failed) -> Self {
-        Stopped::Hook(failed)
+        DriveError::Hook(failed)
     }
 }
 
-/// The part of an epoch that comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EpochPart {
-    Start,
-    Epoch,
-    Validation,
-    Cycle,
+impl From<Failed> for Leave {
+    fn from(failed: Failed) -> Self {
+        Leave::Failed(DriveError::Hook(failed))
+    }
 }
 
 /// A run in progress.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "they are as independent of each other as in a host"
-)]
 pub(super) struct Drive<'a> {
     pub(super) script: &'a ScriptedRun,
     kind: Kind,
@@ -62,19 +61,7 @@ pub(super) struct Drive<'a> {
     /// Numbers of the mount points at which the hook is called.
     points: Vec<u32>,
     pub(super) listens: bool,
-    pub(super) part: EpochPart,
-    /// Finished batches of the current epoch.
-    pub(super) trained: u64,
-    /// Where the current epoch began; `None` if `before_epoch` has not been called for it.
-    pub(super) begun: Option<EpochCounters>,
-    /// Whether `before_epoch` is called again for an epoch that began before a resume or a rollback.
-    pub(super) is_reopening: bool,
-    pub(super) jumped: bool,
-    pub(super) is_evaluating: bool,
-    /// Whether the current validation was requested by the hook.
-    pub(super) is_asked_for: bool,
-    /// Whether a resumed run has started but is not yet restored.
-    pub(super) is_resuming: bool,
+    pub(super) position: Position,
     /// Tags of saves that are delayed until the end of a validation.
     pub(super) waiting: Vec<String>,
     pub(super) checkpoints: BTreeMap<String, Checkpoint>,
@@ -83,12 +70,12 @@ pub(super) struct Drive<'a> {
     /// Learning rate multipliers of parameters, where they are not 1.
     pub(super) shares: BTreeMap<String, f64>,
     pub(super) accumulated: Option<Vec<Option<Fake>>>,
-    /// First batch and end of the current update.
-    pub(super) update: (u64, u64),
-    interrupt: Option<u64>,
-    is_interrupted: bool,
-    /// Sum and number of the losses of the current pass.
-    pub(super) losses: (f64, f64),
+    /// Number of iterations after which the run is interrupted.
+    pub(super) interrupt: Option<u64>,
+    /// The checkpoint to resume from, until it has been restored.
+    pub(super) resumes_from: Option<Checkpoint>,
+    /// Sum and number of the losses of each phase's current or last pass.
+    pub(super) losses: [(f64, f64); Phase::ALL.len()],
 }
 
 impl<'a> Drive<'a> {
@@ -136,23 +123,15 @@ impl<'a> Drive<'a> {
             view: ViewAbi::EMPTY,
             hook,
             listens: true,
-            part: EpochPart::Start,
-            trained: 0,
-            jumped: false,
-            is_evaluating: false,
-            is_asked_for: false,
-            begun: None,
-            is_reopening: false,
-            is_resuming: false,
+            position: Position::start(script.epochs),
             waiting: Vec::new(),
             checkpoints: BTreeMap::new(),
             swapped: None,
             shares: BTreeMap::new(),
             accumulated: None,
-            update: (0, 0),
             interrupt,
-            is_interrupted: false,
-            losses: (0.0, 0.0),
+            resumes_from: None,
+            losses: [(0.0, 0.0); Phase::ALL.len()],
         };
         drive.set_stage();
         Ok(drive)
@@ -202,10 +181,7 @@ impl<'a> Drive<'a> {
             "parameter_count": learned.map(Fake::len).sum::<usize>(),
         });
         *stage.facts.borrow_mut() = facts.to_string().into();
-        self.view = ViewAbi {
-            epochs: script.epochs,
-            ..ViewAbi::EMPTY
-        };
+        self.position = Position::start(script.epochs);
         self.set_clock();
     }
 
@@ -219,14 +195,14 @@ impl<'a> Drive<'a> {
 
     /// Drives the hook to the end of the run.
     pub(super) fn run(mut self) -> Result<Seen, Failed> {
-        let mut result = self.body(None);
-        if self.is_interrupted && result.is_ok() {
+        let mut result = lifecycle::run(&mut self);
+        if matches!(result, Err(Leave::Interrupted)) {
             result = self.interrupted();
         }
-        let (end, failed) = match result {
-            Ok(()) => (self.end(), None),
-            Err(Stopped::Task(error)) => (self.fail(0, &error), None),
-            Err(Stopped::Hook(failed)) => (self.fail(2, &failed.message), Some(failed)),
+        let (end, failed) = match result.err().and_then(Leave::error) {
+            None => (self.end(), None),
+            Some(DriveError::Task(error)) => (self.fail(0, &error), None),
+            Some(DriveError::Hook(failed)) => (self.fail(2, &failed.message), Some(failed)),
         };
         let finished = self.finish(&end);
         let state = self.hook.save_state(&self.stage);
@@ -292,20 +268,19 @@ impl<'a> Drive<'a> {
             kind,
             reason: TextAbi::new(reason),
         };
-        self.enter(Phase::Train);
+        self.position.phase = Phase::Train;
         match self.call_with(Point::AfterRun, &payload) {
-            Err(Stopped::Hook(failed)) => Err(failed),
+            Err(Leave::Failed(DriveError::Hook(failed))) => Err(failed),
             _ => Ok(()),
         }
     }
 
     /// Ends the first part of the run and resumes it with a new hook.
-    fn interrupted(&mut self) -> Result<(), Stopped> {
+    fn interrupted(&mut self) -> Result<(), Leave> {
         self.save(INTERRUPTED, false)?;
         self.after_run(3, "SIGINT")?;
         let checkpoint = self.checkpoint(INTERRUPTED, "resume from")?;
         self.checkpoints.remove(INTERRUPTED);
-        self.is_interrupted = false;
         let behind = self.stage.seen.borrow().calls.len();
         self.stage.seen.borrow_mut().calls_before_interruption = Some(behind);
         let flags = ResumeTable::RESUMED | ResumeTable::KNOWN;
@@ -323,230 +298,27 @@ impl<'a> Drive<'a> {
             &self.stage,
         )?;
         self.points = points(&self.kind, &self.stage);
-        let counters = (self.view.epoch, self.view.iteration, self.view.update);
-        let samples = self.view.samples;
+        let counters = self.position.clone();
         self.set_stage();
         // A resumed run shows the restored counters from its beginning.
-        (self.view.epoch, self.view.iteration, self.view.update) = counters;
-        self.view.samples = samples;
+        self.position.epoch = counters.epoch;
+        self.position.iteration = counters.iteration;
+        self.position.update = counters.update;
+        self.position.samples = counters.samples;
         self.set_clock();
-        self.body(Some(&checkpoint))
-    }
-
-    fn body(&mut self, resume: Option<&Checkpoint>) -> Result<(), Stopped> {
-        self.is_resuming = resume.is_some();
-        self.enter(Phase::Train);
-        self.call(Point::BeforeRun)?;
-        self.enter(Phase::Train);
-        self.call(Point::BeforeLoop)?;
-        self.is_resuming = false;
-        if let Some(checkpoint) = resume {
-            self.restore(checkpoint, INTERRUPTED)?;
-        }
-        self.begin()?;
-        while self.has_more_to_train() {
-            self.cycle()?;
-            self.jumped = false;
-            if self.is_interrupted {
-                return Ok(());
-            }
-        }
-        self.call(Point::AfterLoop)?;
-        if self.script.test > 0 {
-            self.evaluate(Phase::Test, self.script.test, false)?;
-        }
-        Ok(())
-    }
-
-    fn stops(&self) -> bool {
-        self.stage.stop.borrow().is_some()
-    }
-
-    fn stops_now(&self) -> bool {
-        let stop = self.stage.stop.borrow();
-        stop.as_ref().is_some_and(|stop| !stop.after_epoch)
-    }
-
-    fn begin(&mut self) -> Result<(), Stopped> {
-        if self.part == EpochPart::Start && !self.stops() {
-            if self.script.initial_validation {
-                self.validate(true)?;
-            }
-            self.part = EpochPart::Epoch;
-        }
-        Ok(())
-    }
-
-    fn has_more_to_train(&self) -> bool {
-        let is_left = match self.part {
-            EpochPart::Start | EpochPart::Epoch => self.view.epoch < self.script.epochs,
-            EpochPart::Validation | EpochPart::Cycle => true,
-        };
-        is_left && !self.stops()
-    }
-
-    fn cycle(&mut self) -> Result<(), Stopped> {
-        self.begin()?;
-        match self.part {
-            EpochPart::Start | EpochPart::Epoch => self.epoch()?,
-            EpochPart::Validation | EpochPart::Cycle => {
-                self.view.batch = self.script.iterations;
-                self.view.batches = self.script.iterations;
-            }
-        }
-        if self.jumped || self.is_interrupted {
-            return Ok(());
-        }
-        let is_due = self.view.epoch % self.script.validate_every == 0;
-        if self.part == EpochPart::Validation && (is_due || self.view.epoch == self.script.epochs) {
-            self.validate(false)?;
-        }
-        self.part = EpochPart::Epoch;
-        self.call(Point::AfterCycle)
-    }
-
-    fn epoch(&mut self) -> Result<(), Stopped> {
-        let batches = self.script.iterations;
-        let done = self.trained;
-        let start = self.begun;
-        if start.is_none() {
-            self.stage.board.borrow_mut().begin(Phase::Train);
-            self.stage.values.borrow_mut().forget(Keep::Epoch);
-            self.view.ordinal = 0;
-            self.losses = (0.0, 0.0);
-        }
-        self.begin_pass(batches);
-        self.view.batch = done;
-        self.begun = start.or_else(|| Some(self.epoch_start()));
-        match start {
-            Some(start) => self.reopen(start)?,
-            None => self.call(Point::BeforeEpoch)?,
-        }
-        if self.jumped {
-            return Ok(());
-        }
-        for batch in done..batches {
-            if !(self.update.0..self.update.1).contains(&batch) {
-                let planned = self.script.accumulate;
-                let (begin, count) = match self.stage.accumulation.get() {
-                    Some(count) => (batch, count),
-                    None => (batch - batch % planned, planned),
-                };
-                self.update = (begin, batches.min(begin + count));
-            }
-            self.iteration(batch)?;
-            if self.jumped {
-                return Ok(());
-            }
-            if self.interrupt == Some(self.view.iteration) {
-                self.interrupt = None;
-                self.is_interrupted = true;
-                return Ok(());
-            }
-            if self.stops_now() {
-                break;
-            }
-        }
-        if self.view.batch == batches {
-            self.view.epoch += 1;
-            self.trained = 0;
-            self.begun = None;
-            self.update = (0, 0);
-            self.part = EpochPart::Validation;
-        }
-        self.end_pass()
-    }
-
-    pub(super) fn validate(&mut self, is_initial: bool) -> Result<(), Stopped> {
-        if self.script.validation == 0 {
-            return Ok(());
-        }
-        self.evaluate(Phase::Val, self.script.validation, is_initial)?;
-        self.view.ordinal += u64::from(!is_initial);
-        Ok(())
-    }
-
-    /// Runs a pass that changes no parameters.
-    fn evaluate(&mut self, phase: Phase, batches: u64, is_initial: bool) -> Result<(), Stopped> {
-        let (losses, pass) = (self.losses, ViewAbi { ..copy(&self.view) });
-        if is_initial {
-            self.view.flags |= ViewAbi::INITIAL;
-        }
-        self.enter(phase);
-        self.is_evaluating = true;
-        self.call(Point::BeforeLoop)?;
-        self.stage.board.borrow_mut().begin(phase);
-        self.losses = (0.0, 0.0);
-        self.begin_pass(batches);
-        self.call(Point::BeforeEpoch)?;
-        for batch in 0..batches {
-            self.evaluation_batch(phase, batch)?;
-        }
-        self.end_pass()?;
-        self.is_evaluating = false;
-        if phase == Phase::Val {
-            self.part = match self.part {
-                EpochPart::Start if is_initial => EpochPart::Epoch,
-                EpochPart::Validation if !self.is_asked_for => EpochPart::Cycle,
-                other => other,
-            };
-        }
-        self.call(Point::AfterLoop)?;
-        for tag in std::mem::take(&mut self.waiting) {
-            self.save(&tag, false)?;
-        }
-        self.view.flags &= !ViewAbi::INITIAL;
-        self.enter(Phase::Train);
-        let of_pass = ViewAbi::HAS_LOSS | ViewAbi::UPDATES;
-        self.view.batch = pass.batch;
-        self.view.batches = pass.batches;
-        self.view.batch_size = pass.batch_size;
-        self.view.loss = pass.loss;
-        self.view.flags = self.view.flags & !of_pass | pass.flags & of_pass;
-        self.losses = losses;
-        Ok(())
-    }
-
-    fn begin_pass(&mut self, batches: u64) {
-        self.view.batch = 0;
-        self.view.batches = batches;
-        self.view.batch_size = 0;
-        self.view.flags &= !(ViewAbi::HAS_LOSS | ViewAbi::UPDATES);
-    }
-
-    /// Calls `after_epoch`, then `epoch_profile`.
-    fn end_pass(&mut self) -> Result<(), Stopped> {
-        self.view.batch_size = 0;
-        self.call(Point::AfterEpoch)?;
-        if self.jumped {
-            return Ok(());
-        }
-        let total = self.view.batch as f64 * self.script.seconds_per_iteration;
-        let payload = ProfileAbi {
-            total,
-            data: total * 0.1,
-            forward: total * 0.3,
-            loss: total * 0.1,
-            backward: total * 0.3,
-            update: total * 0.1,
-            hooks: ptr::null(),
-            hook_count: 0,
-        };
-        self.call_with(Point::EpochProfile, &payload)
-    }
-
-    fn enter(&mut self, phase: Phase) {
-        self.view.phase = phase.number();
-        self.view.stream = TextAbi::new(phase.name());
+        self.resumes_from = Some(checkpoint);
+        lifecycle::run(self)
     }
 
     /// Sets the run's clock, which advances with finished iterations.
     pub(super) fn set_clock(&self) {
         let seconds = self.script.seconds_per_iteration;
         let total = self.script.epochs * self.script.iterations;
-        let left = total.saturating_sub(self.view.iteration);
-        self.stage.elapsed.set(self.view.iteration as f64 * seconds);
-        let is_known = self.view.iteration > 0;
+        let left = total.saturating_sub(self.position.iteration);
+        self.stage
+            .elapsed
+            .set(self.position.iteration as f64 * seconds);
+        let is_known = self.position.iteration > 0;
         self.stage.remaining.set(if is_known {
             left as f64 * seconds
         } else {
@@ -555,12 +327,13 @@ impl<'a> Drive<'a> {
     }
 
     /// Calls the hook at a mount point and serves its requests.
-    pub(super) fn call(&mut self, point: Point) -> Result<(), Stopped> {
+    pub(super) fn call_hook(&mut self, point: Point) -> Result<(), Leave> {
         let is_called = self.points.contains(&point.number());
         let is_of_modules = matches!(point, Point::ModuleForward | Point::ModuleBackward);
         if !is_called || (is_of_modules && !self.listens) {
             return Ok(());
         }
+        self.position.show_in(&mut self.view);
         self.stage.begin_call(point, &mut self.view);
         let result = self.hook.call(&self.stage, &self.view);
         self.stage.end_call(&mut self.view);
@@ -570,32 +343,21 @@ impl<'a> Drive<'a> {
     }
 
     /// Calls the hook with the payload of a mount point, whose type is frozen per point.
-    pub(super) fn call_with<T>(&mut self, point: Point, payload: &T) -> Result<(), Stopped> {
+    pub(super) fn call_with<T>(&mut self, point: Point, payload: &T) -> Result<(), Leave> {
         self.view.payload = ptr::from_ref(payload).cast();
-        let result = self.call(point);
+        let result = self.call_hook(point);
         self.view.payload = ptr::null();
         result
     }
 
     /// A request that cannot be served: an error of the hook.
-    pub(super) fn blame(&self, message: &str) -> Stopped {
-        Stopped::Hook(Failed::new(self.stage.place.get(), message))
+    pub(super) fn blame(&self, message: &str) -> Leave {
+        Failed::new(self.stage.place.get(), message).into()
     }
 }
 
 /// Tag of the checkpoint that an interrupted run saves.
-const INTERRUPTED: &str = "interrupted";
-
-fn copy(view: &ViewAbi) -> ViewAbi {
-    ViewAbi {
-        batch: view.batch,
-        batches: view.batches,
-        batch_size: view.batch_size,
-        loss: view.loss,
-        flags: view.flags,
-        ..ViewAbi::EMPTY
-    }
-}
+pub(super) const INTERRUPTED: &str = "interrupted";
 
 fn create(
     script: &ScriptedRun,

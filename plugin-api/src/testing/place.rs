@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::abi::ViewAbi;
+use crate::lifecycle::Position;
 use crate::{Phase, Point};
 
 /// A call of the hook: the mount point and the counters at that time.
@@ -34,6 +35,17 @@ impl CallPosition {
             iteration: view.iteration,
             update: view.update,
             batch: view.batch,
+        }
+    }
+
+    pub(super) fn at(point: Point, position: &Position) -> CallPosition {
+        CallPosition {
+            point,
+            phase: position.phase,
+            epoch: position.epoch,
+            iteration: position.iteration,
+            update: position.update,
+            batch: position.pass.batch,
         }
     }
 

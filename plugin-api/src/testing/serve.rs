@@ -1,32 +1,41 @@
 //! Serving the hook's requests after its call, as a host does.
 
 use super::checkpoint::from_set;
-use super::drive::{Drive, Stopped};
+use super::drive::{Drive, Leave};
 use crate::ext::Asked;
+use crate::lifecycle::validate;
 
 impl Drive<'_> {
-    pub(super) fn serve(&mut self) -> Result<(), Stopped> {
+    pub(super) fn serve(&mut self) -> Result<(), Leave> {
         let asked = std::mem::take(&mut *self.stage.pending.borrow_mut());
+        let mut has_rolled_back = false;
         for one in asked {
             if let Asked::Listen(listens) = one {
                 self.listens = listens;
-            } else if self.is_reopening && !matches!(one, Asked::Delete(_)) {
+            } else if self.position.is_reopening && !matches!(one, Asked::Delete(_)) {
                 // It was served in the first segment of the run, to which everything is set back.
-            } else if !self.is_resuming {
-                self.serve_one(one)?;
+            } else if self.resumes_from.is_none() {
+                match self.serve_one(one) {
+                    // The other requests of this mount point are served first.
+                    Err(Leave::RolledBack) => has_rolled_back = true,
+                    other => other?,
+                }
             }
+        }
+        if has_rolled_back {
+            return Err(Leave::RolledBack);
         }
         Ok(())
     }
 
-    fn serve_one(&mut self, asked: Asked) -> Result<(), Stopped> {
+    fn serve_one(&mut self, asked: Asked) -> Result<(), Leave> {
         match asked {
             Asked::Save {
                 tag,
                 parameters_only,
                 ..
             } => {
-                if self.is_evaluating && !parameters_only {
+                if self.position.evaluation.is_under_way && !parameters_only {
                     // During a validation it would contain half of it.
                     if !self.waiting.contains(&tag) {
                         self.waiting.push(tag);
@@ -36,9 +45,9 @@ impl Drive<'_> {
                 self.save(&tag, parameters_only)
             }
             Asked::Validate => {
-                let was = std::mem::replace(&mut self.is_asked_for, true);
-                let result = self.validate(false);
-                self.is_asked_for = was;
+                self.position.evaluation.is_requested = true;
+                let result = validate(self, false);
+                self.position.evaluation.is_requested = false;
                 result
             }
             Asked::RollBack(tag) => self.roll_back(&tag),
@@ -82,7 +91,7 @@ impl Drive<'_> {
         }
     }
 
-    fn swap(&mut self, set: &str) -> Result<(), Stopped> {
+    fn swap(&mut self, set: &str) -> Result<(), Leave> {
         if let Some((known, _)) = &self.swapped {
             return Err(self.blame(&format!("can't swap `{set}` in: `{known}` is still there")));
         }
@@ -94,7 +103,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    fn swap_back(&mut self) -> Result<(), Stopped> {
+    fn swap_back(&mut self) -> Result<(), Leave> {
         let Some((_, real)) = self.swapped.take() else {
             return Err(self.blame("can't swap back: nothing is swapped"));
         };

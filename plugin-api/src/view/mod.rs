@@ -29,6 +29,16 @@ use crate::{HookError, Phase, Point, Result};
 /// The view is borrowed for the call: safe code can neither keep it nor use it on another thread. No method
 /// copies or allocates unless its documentation says so.
 ///
+/// ```compile_fail,E0277
+/// use sconce_plugin_api::TaskView;
+///
+/// fn on_another_thread(task: &TaskView<'_>) {
+///     std::thread::scope(|scope| {
+///         scope.spawn(|| task.epoch());
+///     });
+/// }
+/// ```
+///
 /// Epoch, iteration and update count what is *finished*, from 0. Requests are served after all hooks of the
 /// point have run. Each method says where it is legal (see also
 /// [`Hook`](crate::Hook#what-may-be-requested-where)); elsewhere, and if the host lacks the extension that it

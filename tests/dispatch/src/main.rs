@@ -10,7 +10,7 @@ use sconce::bridge::BridgeState;
 use sconce::log::MemoryLog;
 use sconce_dispatch::noop_hooks_of;
 use sconce_plugin_api::Point;
-use sconce_plugin_api::abi::ViewAbi;
+use sconce_plugin_api::lifecycle::Position;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,10 +23,10 @@ fn main() -> ExitCode {
     let log = MemoryLog::default();
     let shared = BridgeState::new(&log);
     let mut hooks = noop_hooks_of(library.as_ref(), count, &shared);
-    let mut view = ViewAbi::EMPTY;
+    let position = Position::start(1);
     for _ in 0..calls {
         if hooks
-            .call(Point::AfterIter, black_box(&mut view), &shared)
+            .call(Point::AfterIter, black_box(&position), &shared)
             .is_err()
         {
             return ExitCode::FAILURE;

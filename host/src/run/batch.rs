@@ -1,0 +1,164 @@
+//! The work on one batch: forward pass, loss and metrics, backward pass, and the step of an update.
+
+use std::time::Instant;
+
+use candle_core::Tensor;
+use candle_core::backprop::GradStore;
+use sconce_plugin_api::Phase;
+
+use super::failure::Leave;
+use super::{RunError, Trainer};
+use crate::data::{Batch, Loader};
+use crate::gradients::{Gradients, Wrong, wrong_operations};
+use crate::nn::{Pass, ops};
+
+impl Trainer<'_> {
+    /// The next batch of the pass, waiting until it is ready; `None` at the end.
+    pub(super) fn load_batch(&mut self, loader: &mut Loader) -> Result<Option<Batch>, RunError> {
+        let start = Instant::now();
+        let batch = loader.next_batch().transpose();
+        self.timing.pass.data += start.elapsed();
+        batch.map_err(|error| RunError::data(&self.position, error))
+    }
+
+    /// Computes loss and metrics of a batch, for the position and the phase's metrics.
+    pub(super) fn measure_batch(
+        &mut self,
+        batch: &Batch,
+        outputs: &Tensor,
+        phase: Phase,
+    ) -> candle_core::Result<Tensor> {
+        let mut pass = Pass::new(phase == Phase::Train)
+            .at(self.moment())
+            .within(self.shared);
+        let loss = self.task.loss(batch, outputs, &mut pass)?;
+        let value = scalar(&loss)?;
+        self.shared.tensors.show("loss".into(), &loss);
+        self.position.pass.loss = Some(value);
+        let mut board = self.shared.metrics.borrow_mut();
+        let (sums, samples) = board.sums(phase, 2 + self.task.sum_count());
+        *samples += batch.len() as f64;
+        let mut mean = f64::NAN;
+        if let [loss_sum, weight_sum, sums @ ..] = sums {
+            let weight = self.task.loss_weight(batch)?;
+            // A batch of weight 0 has no loss: 0 · NaN would be NaN.
+            if weight > 0.0 {
+                *loss_sum += value * weight;
+            }
+            *weight_sum += weight;
+            mean = *loss_sum / *weight_sum;
+            self.task.measure(batch, outputs, sums)?;
+            self.task.values(sums, *samples, &mut self.values);
+        }
+        board.set(phase, "loss", mean);
+        for (name, value) in self.task.metrics().iter().zip(&self.values) {
+            board.set(phase, name, *value);
+        }
+        Ok(loss)
+    }
+
+    /// Computes the gradients of a batch and makes them visible.
+    pub(super) fn differentiate(
+        &mut self,
+        batch: &Batch,
+        loss: &Tensor,
+        fraction: f64,
+    ) -> Result<(), Leave> {
+        self.check_loss(batch)?;
+        self.warn_of_wrong_gradients(batch, loss)?;
+        let start = Instant::now();
+        let store = self.gradient_store(loss, fraction);
+        self.timing.pass.backward += start.elapsed();
+        let store =
+            store.map_err(|error| RunError::task("the backward pass", &self.position, error))?;
+        if !self.records.is_empty() {
+            self.call_module_backward(&store)?;
+        }
+        let gradients = Gradients::from_store(self.task.parameters(), &store);
+        drop(store);
+        self.check_gradients(&gradients, batch)?;
+        self.audit(&gradients)?;
+        self.shared.tensors.set_gradients(gradients);
+        Ok(())
+    }
+
+    /// Computes the gradients of the batch's fraction of its update. The factor is that fraction of the
+    /// update's samples, times the loss scale requested by hooks.
+    fn gradient_store(&self, loss: &Tensor, fraction: f64) -> candle_core::Result<GradStore> {
+        let factor = fraction * self.shared.requests.take_loss_scale();
+        ops::backward(loss, factor)
+    }
+
+    /// Runs the first part of the gradient audit, once, before the first backward pass. It finds operations
+    /// of candle that have wrong gradients.
+    fn warn_of_wrong_gradients(&self, batch: &Batch, loss: &Tensor) -> Result<(), RunError> {
+        if self.update.is_audited {
+            return Ok(());
+        }
+        let found = wrong_operations(loss, &batch.inputs, &ops::recorded())
+            .map_err(|error| RunError::task("the gradient audit", &self.position, error))?;
+        for Wrong { operation, instead } in found {
+            self.shared.warn(&format!(
+                "the loss depends on candle's `{operation}`, whose gradient is wrong, so what comes before \
+                 it learns something else; use `{instead}` (docs/candle-gradients.md)"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Runs the gradient audit, once, in the first iteration.
+    fn audit(&mut self, gradients: &Gradients) -> Result<(), RunError> {
+        if self.update.is_audited {
+            return Ok(());
+        }
+        self.update.is_audited = true;
+        let audit = gradients
+            .audit(self.task.parameters())
+            .map_err(|error| RunError::task("the gradient audit", &self.position, error))?;
+        if let Some(warning) = audit.warning() {
+            self.shared.warn(&warning);
+        }
+        match audit.problem(&self.plan.allow_missing_gradients) {
+            Some(problem) => Err(RunError::Audit(problem)),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the visible gradients to those of the batch's update.
+    pub(super) fn accumulate_gradients(&mut self) -> Result<(), RunError> {
+        let Some(gradients) = self.shared.tensors.take_gradients() else {
+            return Ok(());
+        };
+        match &mut self.update.accumulated {
+            None => self.update.accumulated = Some(gradients),
+            Some(accumulated) => accumulated
+                .accumulate(&gradients)
+                .map_err(|error| RunError::task("adding gradients up", &self.position, error))?,
+        }
+        Ok(())
+    }
+
+    /// Steps the parameters by the visible gradients.
+    pub(super) fn step_parameters(&mut self, gradients: &Gradients) -> Result<(), RunError> {
+        let groups = self.shared.groups.borrow();
+        self.optimizer.groups_mut().follow(&groups);
+        drop(groups);
+        let start = Instant::now();
+        let step = self.optimizer.step(self.task.parameters(), gradients);
+        self.timing.pass.update += start.elapsed();
+        step.map_err(|error| RunError::optimizer(&self.position, error))?;
+        if self.optimizer.tensor_count() != self.shared.tensors.optimizer_count() {
+            self.show_optimizer();
+        }
+        Ok(())
+    }
+}
+
+/// The value of a scalar tensor of any float type.
+fn scalar(tensor: &Tensor) -> candle_core::Result<f64> {
+    use candle_core::DType;
+    match tensor.dtype() {
+        DType::F32 => tensor.to_scalar::<f32>().map(f64::from),
+        _ => tensor.to_dtype(DType::F64)?.to_scalar::<f64>(),
+    }
+}

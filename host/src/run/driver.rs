@@ -1,0 +1,258 @@
+//! What the trainer does between the mount points; the order is that of [`sconce_plugin_api::lifecycle`].
+
+use std::sync::Arc;
+
+use candle_core::Tensor;
+use sconce_plugin_api::lifecycle::{EpochBatches, Position, RunDriver, Stopping};
+use sconce_plugin_api::{Keep, Phase, Point};
+
+use super::epoch_snapshot::EpochSnapshot;
+use super::failure::Leave;
+use super::profile::{PassTimes, Profile};
+use super::{RunError, Trainer};
+use crate::data::{Batch, Dataset, Loader, order};
+use crate::dispatch::Payload;
+use crate::nn::ops;
+
+/// What a training batch's forward and backward pass need: the record of its operations, and the frozen parameters,
+/// which may change from one batch to the next.
+pub struct Recording {
+    _operations: ops::Recording,
+    _constants: ops::HeldConstants,
+}
+
+impl RunDriver for Trainer<'_> {
+    type Error = RunError;
+    type Batches = Loader;
+    type Batch = Batch;
+    type Outputs = Tensor;
+    type Loss = Tensor;
+    type Recording = Recording;
+    type Snapshot = EpochSnapshot;
+
+    fn position(&mut self) -> &mut Position {
+        &mut self.position
+    }
+
+    fn batches_of(&self, phase: Phase) -> Option<EpochBatches> {
+        let samples = self.task.data(phase)?.len();
+        let size = match phase {
+            Phase::Train => self.plan.batch_size,
+            _ => self.plan.eval_batch_size,
+        };
+        Some(EpochBatches { samples, size })
+    }
+
+    fn validates_first(&self) -> bool {
+        self.plan.initial_validation
+    }
+
+    fn validates_after(&self, epoch: u64) -> bool {
+        self.plan.validates_after(epoch)
+    }
+
+    fn tests(&self) -> bool {
+        self.plan.test
+    }
+
+    fn accumulation(&self) -> (Option<u64>, u64) {
+        (self.shared.accumulation.get(), self.plan.accumulate as u64)
+    }
+
+    fn stopping(&self) -> Stopping {
+        if !self.shared.requests.stops() {
+            Stopping::No
+        } else if self.shared.requests.stops_now() {
+            Stopping::Now
+        } else {
+            Stopping::AfterEpoch
+        }
+    }
+
+    #[inline]
+    fn call(&mut self, point: Point) -> Result<(), Leave> {
+        self.call_hooks(point)
+    }
+
+    fn call_profile(&mut self, phase: Phase) -> Result<(), Leave> {
+        let times = self.hooks.take_times();
+        let pass = Profile::of(&self.timing.pass, self.hooks.hooks(), &times);
+        for warning in self.timing.costs.warnings(phase, &pass, &times) {
+            self.shared.warn(&warning);
+        }
+        self.show_end(phase, &pass);
+        let entries = pass.hook_entries();
+        let payload = pass.payload(&entries);
+        let result = self.call_with(Point::EpochProfile, Payload::Profile(&payload));
+        self.timing.add(phase, pass);
+        result
+    }
+
+    fn begin_training(&mut self) -> Result<(), Leave> {
+        let batches = self
+            .batches_of(Phase::Train)
+            .ok_or(RunError::NoTrainingData)?;
+        let done = self.resumption.at.unwrap_or(0);
+        let total = self.plan.epochs.saturating_mul(batches.count());
+        self.shared.clock.begin_training(total, done);
+        Ok(())
+    }
+
+    fn resume(&mut self) -> Result<(), Leave> {
+        let batches = self.batches_of(Phase::Train);
+        self.resume_from_checkpoint(batches.map_or(0, EpochBatches::count))
+    }
+
+    fn settle(&mut self) -> Result<(), Leave> {
+        self.settle_writing()
+    }
+
+    fn heed(&mut self) -> Result<(), Leave> {
+        self.grant()?;
+        self.leave_if_interrupted()
+    }
+
+    fn check_interrupt(&mut self) -> Result<(), Leave> {
+        self.leave_if_interrupted()
+    }
+
+    fn reset_pass(&mut self, phase: Phase) {
+        self.shared.metrics.borrow_mut().begin(phase);
+        if phase == Phase::Train {
+            self.shared.values.forget(Keep::Epoch);
+        }
+    }
+
+    fn begin_pass(&mut self) {
+        self.hooks.take_times();
+        self.timing.pass = PassTimes::begin();
+    }
+
+    fn show(&mut self) {
+        self.show_observer();
+    }
+
+    fn snapshot(&mut self) -> Result<EpochSnapshot, Leave> {
+        self.epoch_snapshot()
+            .map_err(|error| RunError::task("resuming an epoch", &self.position, error).into())
+    }
+
+    fn restore_snapshot(&mut self, snapshot: EpochSnapshot) -> Result<(), Leave> {
+        self.put_back(snapshot)
+            .map_err(|error| RunError::task("resuming an epoch", &self.position, error).into())
+    }
+
+    fn open(&mut self, phase: Phase, done: u64) -> Result<Loader, Leave> {
+        let (Some(data), Some(division)) = (self.task.data(phase), self.batches_of(phase)) else {
+            return Err(RunError::NoTrainingData.into());
+        };
+        let (data, order): (Arc<dyn Dataset>, _) = match phase {
+            Phase::Train => {
+                let order = order::training(self.plan.seed, self.position.epoch, data.len());
+                (data, order)
+            }
+            _ => {
+                let data = data.plain().unwrap_or(data);
+                let order = order::natural(data.len());
+                (data, order)
+            }
+        };
+        let batches = (done..division.count())
+            .map(|batch| division.samples_of(batch..batch + 1))
+            .collect();
+        let (epoch, preparation) = (self.position.epoch, self.plan.preparation);
+        Ok(Loader::new(data, order, batches, epoch, preparation))
+    }
+
+    fn next_batch(&mut self, loader: &mut Loader) -> Result<Option<Batch>, Leave> {
+        Ok(self.load_batch(loader)?)
+    }
+
+    fn size_of(&self, batch: &Batch) -> u64 {
+        batch.len() as u64
+    }
+
+    fn show_batch(&mut self, batch: &Batch) {
+        let tensors = &self.shared.tensors;
+        tensors.set_batch(&batch.inputs, &batch.targets, &batch.indices);
+    }
+
+    fn end_batch(&mut self) {
+        self.shared.tensors.clear_batch();
+        self.shared.values.end_batch();
+    }
+
+    fn take_skip_batch(&mut self) -> bool {
+        self.shared.requests.take_skip_batch()
+    }
+
+    fn take_skip_update(&mut self) -> bool {
+        self.shared.requests.take_skip_update()
+    }
+
+    fn check_training_batch(&mut self) -> Result<(), Leave> {
+        self.expect_real_parameters()
+    }
+
+    fn record(&mut self) -> Recording {
+        Recording {
+            _operations: ops::record(),
+            _constants: ops::hold(self.task.parameters().held()),
+        }
+    }
+
+    fn forward(&mut self, batch: &Batch, phase: Phase) -> Result<Tensor, Leave> {
+        let outputs = self.outputs(batch, phase)?;
+        self.shared.tensors.set_outputs(&outputs);
+        Ok(outputs)
+    }
+
+    fn measure(&mut self, batch: &Batch, outputs: &Tensor, phase: Phase) -> Result<Tensor, Leave> {
+        let start = std::time::Instant::now();
+        let loss = self.measure_batch(batch, outputs, phase);
+        self.timing.pass.loss += start.elapsed();
+        loss.map_err(|error| RunError::task("the loss", &self.position, error).into())
+    }
+
+    fn backward(&mut self, batch: &Batch, loss: Tensor, fraction: f64) -> Result<(), Leave> {
+        self.differentiate(batch, &loss, fraction)
+    }
+
+    fn accumulate(&mut self) -> Result<(), Leave> {
+        Ok(self.accumulate_gradients()?)
+    }
+
+    fn show_accumulated(&mut self) -> bool {
+        match self.update.accumulated.take() {
+            Some(gradients) => {
+                self.shared.tensors.set_gradients(gradients);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn step(&mut self, is_skipped: bool) -> Result<bool, Leave> {
+        let gradients = self.shared.tensors.take_gradients();
+        let Some(gradients) = gradients.filter(|_| !is_skipped) else {
+            return Ok(false);
+        };
+        self.step_parameters(&gradients)?;
+        Ok(true)
+    }
+
+    fn advance(&mut self) {
+        self.shared.clock.advance(self.position.iteration);
+    }
+
+    fn note_evaluated(&mut self) {
+        self.sets.measured = (self.sets.swapped.as_ref()).map(|swapped| swapped.set().to_owned());
+    }
+
+    fn save_delayed(&mut self) -> Result<(), Leave> {
+        for (tag, hook, manner) in std::mem::take(&mut self.saver.waiting) {
+            self.save(&tag, &hook, manner)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! A run, assembled in steps that can only be taken in order: checked, prepared, ready.
+
+use std::path::Path;
+
+use sconce_plugin_api::Phase;
+
+use super::hooks::{HookPlan, create_hooks};
+use super::{
+    Checked, StartFailure, TaskBuilder, advice, check_references, initial_weights, optimizer, plan,
+    rehearse, task,
+};
+use crate::bridge::BridgeState;
+use crate::diagnostic::Diagnostic;
+use crate::dispatch::{Dispatcher, LoadedHook};
+use crate::manifest::Manifest;
+use crate::optim::Optimizer;
+use crate::run::{Resume, RunReport, Trainer, TrainingPlan};
+use crate::task::Task;
+
+/// Origin of the parameters' first values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstWeights {
+    /// The manifest's `weights`, or the initialisation.
+    Manifest,
+    /// A checkpoint, which is restored later.
+    Checkpoint,
+}
+
+/// A checked manifest with its task and optimizer; everything but the hooks has been created.
+pub struct Prepared {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// The numbers that define the training.
+    pub plan: TrainingPlan,
+    /// What is trained.
+    pub task: Box<dyn Task>,
+    /// Warnings about initial weights.
+    pub weights_warnings: Vec<Diagnostic>,
+    /// Warnings about settings without effect.
+    pub warnings: Vec<Diagnostic>,
+    optimizer: Box<dyn Optimizer>,
+    hooks: Vec<HookPlan>,
+    /// The plan shown to hooks, as the JSON of a [`Plan`](sconce_plugin_api::Plan).
+    foretold: String,
+}
+
+impl Checked {
+    /// Builds task and optimizer, and checks them against the hooks.
+    ///
+    /// # Errors
+    ///
+    /// If something can't be built, or a hook refers to something that is not there.
+    pub fn prepare(
+        self,
+        tasks: &dyn TaskBuilder,
+        weights: FirstWeights,
+    ) -> Result<Prepared, StartFailure> {
+        let plan = self.plan();
+        let Checked {
+            manifest,
+            hooks,
+            data,
+            ..
+        } = self;
+        let task = task(tasks, &manifest, data)?;
+        let weights_warnings = match weights {
+            FirstWeights::Manifest => initial_weights(&manifest, task.as_ref())?,
+            FirstWeights::Checkpoint => None,
+        };
+        let optimizer = optimizer(&manifest, task.parameters())?;
+        check_references(&hooks, task.as_ref(), &manifest)?;
+        Ok(Prepared {
+            foretold: plan::foretold(&plan, &hooks, task.as_ref(), optimizer.as_ref()),
+            warnings: advice::advice(&manifest, &plan, &hooks, task.as_ref(), optimizer.as_ref()),
+            weights_warnings: Vec::from_iter(weights_warnings),
+            manifest,
+            plan,
+            task,
+            optimizer,
+            hooks,
+        })
+    }
+}
+
+impl Prepared {
+    /// The hooks to be created, in the manifest's order.
+    pub fn hooks(&self) -> &[HookPlan] {
+        &self.hooks
+    }
+
+    /// Creates the hooks in a child process, as a test.
+    ///
+    /// # Errors
+    ///
+    /// If a hook can't be created.
+    pub fn rehearse(&self) -> Result<Vec<Diagnostic>, StartFailure> {
+        rehearse(&self.hooks, &self.manifest, &self.foretold)
+    }
+
+    /// Shows the run's plan to its hooks.
+    pub fn show_plan(&self, shared: &BridgeState<'_>) {
+        shared.foretell(self.foretold.clone());
+    }
+
+    /// Creates the hooks, after `first` in the order of the manifest, for a run in `directory`. A run that resumes
+    /// then needs [`Ready::resuming`] too.
+    ///
+    /// # Errors
+    ///
+    /// If a hook can't be created.
+    pub fn ready<'run>(
+        &'run mut self,
+        directory: &Path,
+        shared: &'run BridgeState<'run>,
+        first: Vec<LoadedHook>,
+        resume: Option<&Resume>,
+    ) -> Result<Ready<'run>, StartFailure> {
+        if let Some(resume) = resume {
+            shared.resume(resume.checkpoint.hooks.iter().map(|hook| hook.name.clone()));
+        }
+        let mut hooks = first;
+        let plans = std::mem::take(&mut self.hooks);
+        hooks.extend(create_hooks(plans, &self.manifest, directory, shared)?);
+        let trainer = Trainer::new(
+            self.task.as_mut(),
+            self.optimizer.as_mut(),
+            Dispatcher::new(hooks),
+            shared,
+            self.plan.clone(),
+        )
+        .in_directory(&self.manifest.name, directory)
+        .with_hook_time_limit(self.manifest.limits.hook_share);
+        Ok(Ready { trainer })
+    }
+}
+
+/// A run whose hooks have been created.
+pub struct Ready<'run> {
+    trainer: Trainer<'run>,
+}
+
+impl<'run> Ready<'run> {
+    /// Changes the trainer's options.
+    #[must_use]
+    pub fn with(self, options: impl FnOnce(Trainer<'run>) -> Trainer<'run>) -> Ready<'run> {
+        Ready {
+            trainer: options(self.trainer),
+        }
+    }
+
+    /// Makes the run resume from a checkpoint.
+    #[must_use]
+    pub fn resuming(self, resume: Option<Resume>) -> Ready<'run> {
+        match resume {
+            Some(resume) => self.with(|trainer| trainer.resuming(resume)),
+            None => self,
+        }
+    }
+
+    /// The hooks and the order of their calls.
+    pub fn hooks(&self) -> &Dispatcher {
+        self.trainer.hooks()
+    }
+
+    /// Runs to the end.
+    pub fn run(self) -> RunReport {
+        self.trainer.run()
+    }
+
+    /// Evaluates the data of a phase without training.
+    pub fn evaluate(self, phase: Phase) -> RunReport {
+        self.trainer.evaluate_only(phase)
+    }
+}
