@@ -1,37 +1,26 @@
 //! Sconce: a training host for candle models, with hooks from shared libraries.
 //!
-//! The binary consists of this library's [`cli::main`] and an allocator. A program with its own task uses the same
-//! parts: a [`task::Task`], an [`optim::Optimizer`], hooks created by [`session`], and a [`run::Trainer`] that
-//! combines them.
+//! The binary consists of this library's [`cli::main`] and an allocator. A program with its own task calls
+//! [`cli::main_with`] with a function that builds it; everything that such a program needs is here:
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`cli`] | the command line, one file per subcommand |
 //! | [`manifest`] | the run manifest: parsing, checks, defaults |
 //! | [`session`] | everything between a manifest and a run: plugins, data, task, optimizer and hooks |
-//! | [`run`] | the training loop |
-//! | [`plugin`] | plugins: search, inspection without running their code, opening |
-//! | [`dispatch`] | calls of hooks: order at each mount point, filters, faults |
-//! | [`bridge`] | the host's functions that hooks call: what they read, publish and request |
-//! | [`faults`] | crashes, exits and hangs caused by hooks |
 //! | [`task`] | what the loop trains: a model, its data, loss and metrics |
-//! | [`checkpoint`], [`weights`] | files of a run's complete state, or of its weights alone |
-//! | [`predict`] | a model's outputs in readable form |
-//! | [`validate`] | the conformance suite for plugins |
-//! | [`diagnostic`], [`log`], [`exit`] | error messages, log messages, exit codes |
-//! | [`metric_board`], [`files`] | metrics of all phases, atomic writing of files |
+//! | [`run`] | the trainer and its report |
+//! | [`data`] | reading, splitting, normalising and batching of data (the crate `sconce-data`) |
+//! | [`nn`] | layers, models, losses, metrics, optimizers (the crate `sconce-nn`) |
+//! | [`parameters`] | named parameters |
 //!
-//! Three crates below this one are re-exported here:
-//!
-//! | crate | here | contents |
-//! |---|---|---|
-//! | `sconce-ops` | [`kernels`], [`random`] | fused operations with gradients, their kernels, random numbers |
-//! | `sconce-nn` | [`nn`], [`loss`], [`metric`], [`init`] | layers and models, losses, metrics, initialisation |
-//! | | [`parameters`], [`gradients`], [`optim`] | named parameters, their gradients, optimizers |
-//! | `sconce-data` | [`data`] | reading, splitting, normalising and batching of data |
+//! The other modules are the host's own and hidden here: `docs/architecture.md` describes them. They are public for
+//! the project's tests, and change without notice.
 
+#[doc(hidden)]
 #[expect(unsafe_code, reason = "the host's functions, called by plugins")]
 pub mod bridge;
+#[doc(hidden)]
 pub mod checkpoint;
 #[expect(
     unsafe_code,
@@ -39,22 +28,32 @@ pub mod checkpoint;
 )]
 pub mod cli;
 mod clock;
+#[doc(hidden)]
 pub mod diagnostic;
 mod digest;
+#[doc(hidden)]
 #[expect(unsafe_code, reason = "calls plugins")]
 pub mod dispatch;
+#[doc(hidden)]
 pub mod exit;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "signals' default actions")]
 mod expendable;
+#[doc(hidden)]
 pub mod faults;
+#[doc(hidden)]
 pub mod files;
+#[doc(hidden)]
 pub mod hook_id;
+#[doc(hidden)]
 pub mod log;
 pub mod manifest;
+#[doc(hidden)]
 pub mod metric_board;
+#[doc(hidden)]
 #[expect(unsafe_code, reason = "opens libraries and calls their entries")]
 pub mod plugin;
+#[doc(hidden)]
 pub mod predict;
 mod printable;
 pub mod run;
@@ -69,12 +68,17 @@ mod thousands;
     allow(dead_code, reason = "the view is drawn on Unix terminals alone")
 )]
 pub(crate) mod ui;
+#[doc(hidden)]
 pub mod validate;
 mod version;
+#[doc(hidden)]
 pub mod weights;
 
 pub use sconce_data as data;
 pub(crate) use sconce_data::{exact, signature};
 pub use sconce_nn as nn;
-pub use sconce_nn::{gradients, init, loss, metric, nearest, optim, parameters, patterns};
+pub use sconce_nn::parameters;
+#[doc(hidden)]
+pub use sconce_nn::{gradients, init, loss, metric, nearest, optim, patterns};
+#[doc(hidden)]
 pub use sconce_ops::{kernels, random};

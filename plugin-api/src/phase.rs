@@ -2,10 +2,17 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// What the task is currently doing.
 ///
-/// New phases may be added: match with a wildcard arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// New phases may be added: match with a wildcard arm. In configurations and files a phase is its
+/// [name](Phase::name).
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 #[repr(u32)]
 pub enum Phase {
@@ -53,5 +60,21 @@ impl Phase {
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_is_stored_as_its_name() {
+        for phase in Phase::ALL {
+            let text = serde_json::to_string(&phase).expect("a phase has a name");
+            assert_eq!(text, format!("\"{}\"", phase.name()));
+            assert_eq!(serde_json::from_str::<Phase>(&text).expect("a name"), phase);
+        }
+        let schema = schemars::schema_for!(Phase).to_value().to_string();
+        assert!(Phase::ALL.iter().all(|phase| schema.contains(phase.name())));
     }
 }

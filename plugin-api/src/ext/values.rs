@@ -2,6 +2,9 @@
 
 use std::ffi::c_void;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{Extension, TensorAbi};
 use crate::abi::{ErrorAbi, TextAbi};
 
@@ -50,8 +53,9 @@ impl ValuesTable {
     pub const ID: &'static str = <Self as Extension>::ID;
 }
 
-/// How long a published value or tensor is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How long a published value or tensor is kept: `batch`, `epoch` or `run` in configurations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 #[repr(u32)]
 pub enum Keep {
@@ -63,6 +67,7 @@ pub enum Keep {
     Run = 2,
     /// An extra entry of the checkpoint that is about to be saved.
     #[doc(hidden)]
+    #[serde(skip)]
     Checkpoint = 3,
 }
 

@@ -58,6 +58,10 @@ pub struct PassCounters {
 }
 
 /// State of a validation or test.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is set and cleared at its own point"
+)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EvaluationState {
     /// Whether its pass over the data is in progress: complete checkpoints wait for its end.
@@ -152,9 +156,12 @@ impl Position {
     }
 
     fn flags(&self) -> u64 {
-        u64::from(self.pass.loss.is_some()) * ViewAbi::HAS_LOSS
-            | u64::from(self.pass.updates) * ViewAbi::UPDATES
-            | u64::from(self.evaluation.is_initial) * ViewAbi::INITIAL
+        let flags = [
+            (self.pass.loss.is_some(), ViewAbi::HAS_LOSS),
+            (self.pass.updates, ViewAbi::UPDATES),
+            (self.evaluation.is_initial, ViewAbi::INITIAL),
+        ];
+        (flags.iter()).fold(0, |all, &(is_set, flag)| all | (u64::from(is_set) * flag))
     }
 
     /// The counters with which an epoch starts that starts now.

@@ -64,7 +64,7 @@ impl RunDriver for Drive<'_> {
     }
 
     fn validates_after(&self, epoch: u64) -> bool {
-        epoch.is_multiple_of(self.script.validate_every) || epoch == self.script.epochs
+        epoch % self.script.validate_every == 0 || epoch == self.script.epochs
     }
 
     fn tests(&self) -> bool {

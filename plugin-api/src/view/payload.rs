@@ -93,7 +93,7 @@ impl<'task> Failure<'task> {
     }
 }
 
-/// Timings of a pass over a phase's data, in seconds of wall-clock time.
+/// Timings of a pass over a phase's data, in wall-clock time.
 ///
 /// The difference between [`total`](EpochProfile::total) and the other timings is the overhead of the loop.
 #[derive(Clone, Copy)]
@@ -109,10 +109,10 @@ pub struct HookTime<'task> {
     pub name: &'task str,
     /// Number of calls.
     pub calls: u64,
-    /// Total time of all calls, in seconds; estimated from a sample if calls are short and many.
-    pub seconds: f64,
-    /// Longest of the calls that were timed, in seconds.
-    pub longest: f64,
+    /// Total time of all calls; estimated from a sample if calls are short and many.
+    pub time: Duration,
+    /// Longest of the calls that were timed.
+    pub longest: Duration,
 }
 
 impl<'task> EpochProfile<'task> {
@@ -125,34 +125,34 @@ impl<'task> EpochProfile<'task> {
         EpochProfile { payload }
     }
 
-    /// Seconds from `before_epoch` to `after_epoch`, including both.
-    pub fn total(&self) -> f64 {
-        self.payload.total
+    /// Time from `before_epoch` to `after_epoch`, including both.
+    pub fn total(&self) -> Duration {
+        duration(self.payload.total)
     }
 
-    /// Seconds spent waiting for batches.
-    pub fn data(&self) -> f64 {
-        self.payload.data
+    /// Time spent waiting for batches.
+    pub fn data(&self) -> Duration {
+        duration(self.payload.data)
     }
 
-    /// Seconds spent in forward passes.
-    pub fn forward(&self) -> f64 {
-        self.payload.forward
+    /// Time spent in forward passes.
+    pub fn forward(&self) -> Duration {
+        duration(self.payload.forward)
     }
 
-    /// Seconds spent on losses and metrics.
-    pub fn loss(&self) -> f64 {
-        self.payload.loss
+    /// Time spent on losses and metrics.
+    pub fn loss(&self) -> Duration {
+        duration(self.payload.loss)
     }
 
-    /// Seconds spent in backward passes.
-    pub fn backward(&self) -> f64 {
-        self.payload.backward
+    /// Time spent in backward passes.
+    pub fn backward(&self) -> Duration {
+        duration(self.payload.backward)
     }
 
-    /// Seconds spent in optimizer steps.
-    pub fn update(&self) -> f64 {
-        self.payload.update
+    /// Time spent in optimizer steps.
+    pub fn update(&self) -> Duration {
+        duration(self.payload.update)
     }
 
     /// Timings of the run's hooks, in the manifest's order.
@@ -167,8 +167,8 @@ impl<'task> EpochProfile<'task> {
             // SAFETY: the host keeps the names alive until the end of the run.
             name: unsafe { read(time.name) },
             calls: time.calls,
-            seconds: time.seconds,
-            longest: time.longest,
+            time: duration(time.seconds),
+            longest: duration(time.longest),
         })
     }
 }
@@ -213,9 +213,14 @@ impl<'task> Checkpoint<'task> {
             asked_by,
             error: (!error.is_empty()).then_some(error),
             bytes: payload.bytes,
-            duration: Duration::try_from_secs_f64(payload.seconds).unwrap_or_default(),
+            duration: duration(payload.seconds),
         }
     }
+}
+
+/// Seconds as a duration; zero if they are not a possible one.
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 /// Reads a text, with a placeholder for invalid UTF-8.

@@ -54,19 +54,21 @@ struct Sums {
 impl Sums {
     fn of(phase: Phase, profile: EpochProfile<'_>) -> Sums {
         let hook = |hook: sconce_plugin_api::HookTime<'_>| {
-            (hook.name.to_owned(), hook.calls, hook.seconds, hook.longest)
+            let (time, longest) = (hook.time.as_secs_f64(), hook.longest.as_secs_f64());
+            (hook.name.to_owned(), hook.calls, time, longest)
         };
         Sums {
             phase: phase.name().to_owned(),
             passes: 1,
-            total: profile.total(),
+            total: profile.total().as_secs_f64(),
             parts: [
                 profile.data(),
                 profile.forward(),
                 profile.loss(),
                 profile.backward(),
                 profile.update(),
-            ],
+            ]
+            .map(|part| part.as_secs_f64()),
             hooks: profile.hooks().map(hook).collect(),
         }
     }

@@ -184,7 +184,7 @@ impl History {
             return;
         };
         times.passes += 1;
-        times.total += profile.total();
+        times.total += profile.total().as_secs_f64();
         let parts = [
             profile.data(),
             profile.forward(),
@@ -193,7 +193,7 @@ impl History {
             profile.update(),
         ];
         for (sum, part) in times.parts.iter_mut().zip(parts) {
-            *sum += part;
+            *sum += part.as_secs_f64();
         }
         for (index, hook) in profile.hooks().enumerate() {
             let found = place(&times.hooks, index, hook.name);
@@ -201,8 +201,8 @@ impl History {
             let new = HookTimes {
                 name: hook.name.to_owned(),
                 calls: hook.calls,
-                seconds: hook.seconds,
-                longest: hook.longest,
+                seconds: hook.time.as_secs_f64(),
+                longest: hook.longest.as_secs_f64(),
             };
             match found {
                 Some(known) => {
