@@ -278,6 +278,7 @@ mod tests {
             .outputs(|_batch| vec![1.0, 0.0, 1.0, 0.0])
             .metric(Phase::Train, "loss", |epoch| 1.0 / epoch as f64)
             .metric(Phase::Val, "accuracy", |epoch| 0.25 * epoch as f64)
+            .metric(Phase::Val, "f1", |_epoch| 0.5)
     }
 
     #[test]

@@ -389,6 +389,11 @@ mod tests {
         spans.sort_unstable();
         expected.sort_unstable();
         assert_eq!(spans, expected);
+        let config = json!({"schedule": schedule, "directory": "lines", "modules": false});
+        let seen = run.drive::<Trace>(config)?;
+        assert_eq!(seen.stop_reason(), None);
+        let text = seen.file("lines/iterations-3-4.json").unwrap();
+        assert!(text.contains("backward") && !text.contains("fc1"), "{text}");
         Ok(())
     }
 
