@@ -419,3 +419,131 @@ impl Hook for Checkpoints {
 }
 
 export_plugin!(Checkpoints, SaveFile);
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun, Seen};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Epochs of one iteration, each of which takes 1 from the parameter `w`.
+    fn run(epochs: u64) -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(epochs)
+            .iterations(1)
+            .learning_rate(1.0)
+            .empty_model()
+            .parameter("w", &[1], &[0.0])
+            .gradient("w", |_iteration| vec![1.0])
+    }
+
+    fn asked(seen: &Seen) -> Vec<(Request, &str)> {
+        let asked = seen.asked().iter();
+        asked
+            .map(|asked| (asked.request, asked.text.as_str()))
+            .collect()
+    }
+
+    #[test]
+    fn the_last_and_every_so_many_are_kept_and_others_go_once_a_newer_one_is_saved()
+    -> std::result::Result<(), Failed> {
+        let config = json!({"keep_last": 2, "keep_every": 2});
+        let seen = run(5).drive::<Checkpoints>(config.clone())?;
+        assert_eq!(
+            asked(&seen),
+            [
+                (Request::SaveCheckpoint, "epoch-1"),
+                (Request::SaveCheckpoint, "epoch-2"),
+                (Request::SaveCheckpoint, "epoch-3"),
+                (Request::DeleteCheckpoint, "epoch-1"),
+                (Request::SaveCheckpoint, "epoch-4"),
+                (Request::SaveCheckpoint, "epoch-5"),
+                (Request::DeleteCheckpoint, "epoch-3"),
+            ]
+        );
+        assert_eq!(seen.checkpoints(), ["epoch-2", "epoch-4", "epoch-5"]);
+        run(5).check_resume::<Checkpoints>(config)
+    }
+
+    #[test]
+    fn the_best_is_kept_noted_published_and_loaded_at_the_end() -> std::result::Result<(), Failed> {
+        let accuracies = [0.5, 0.75, 0.625];
+        let run = run(3).metric(Phase::Val, "accuracy", move |epoch| {
+            accuracies[epoch as usize - 1]
+        });
+        let config = json!({
+            "keep_last": 1, "last": "last", "best": [{"monitor": "accuracy", "tag": "best-{epoch}"}],
+            "load_best": true, "publish": ["best"],
+        });
+        let seen = run.drive::<Checkpoints>(config)?;
+        assert_eq!(
+            asked(&seen),
+            [
+                (Request::SaveCheckpoint, "epoch-1"),
+                (Request::CopyCheckpoint, "epoch-1/last"),
+                (Request::CopyCheckpoint, "epoch-1/best-1"),
+                (Request::SaveCheckpoint, "epoch-2"),
+                (Request::CopyCheckpoint, "epoch-2/last"),
+                (Request::CopyCheckpoint, "epoch-2/best-2"),
+                (Request::DeleteCheckpoint, "epoch-1"),
+                (Request::DeleteCheckpoint, "best-1"),
+                (Request::SaveCheckpoint, "epoch-3"),
+                (Request::CopyCheckpoint, "epoch-3/last"),
+                (Request::DeleteCheckpoint, "epoch-2"),
+                (Request::PublishWeights, "best-2/best-2"),
+                (Request::LoadParameters, "best-2"),
+            ]
+        );
+        assert_eq!(seen.checkpoints(), ["best-2", "epoch-3", "last"]);
+        let note = json!({"tag": "best-2", "metric": "val/accuracy", "value": 0.75});
+        assert_eq!(seen.value("best_checkpoint/checkpoint"), Some(&note));
+        assert_eq!(seen.parameter("w"), [-2.0]);
+        Ok(())
+    }
+
+    #[test]
+    fn checkpoints_are_saved_by_iterations_or_minutes_and_at_the_end()
+    -> std::result::Result<(), Failed> {
+        // Two epochs of four iterations, 25 s each.
+        let run = ScriptedRun::new().epochs(2).seconds_per_iteration(25.0);
+        for (config, saved) in [
+            (
+                json!({"iterations": 3}),
+                &["iteration-3", "iteration-6", "iteration-8"][..],
+            ),
+            (
+                json!({"iterations": 3, "save_last": false}),
+                &["iteration-3", "iteration-6"],
+            ),
+            (
+                json!({"iterations": 2, "begin_iteration": 5}),
+                &["iteration-6", "iteration-8"],
+            ),
+            (
+                json!({"minutes": 1, "save_last": false}),
+                &["iteration-3", "iteration-6"],
+            ),
+            (json!({"epochs": 2, "tag": "e{epoch:3}"}), &["e002"]),
+        ] {
+            assert_eq!(run.drive::<Checkpoints>(config)?.saved(), saved);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_deleted_and_no_best_noted_where_saves_fail() -> std::result::Result<(), Failed> {
+        let run = run(3).saves_fail("the disk is full");
+        let config = json!({"keep_last": 1, "best": [{"monitor": "loss"}]});
+        let seen = run.drive::<Checkpoints>(config)?;
+        assert_eq!(seen.saved(), ["epoch-1", "epoch-2", "epoch-3", "epoch-3"]);
+        assert_eq!(seen.asked_for(Request::DeleteCheckpoint), [] as [&_; 0]);
+        assert_eq!(seen.asked_for(Request::CopyCheckpoint), [] as [&_; 0]);
+        let failed = run.drive::<Checkpoints>(json!({"on_failure": "error"}));
+        assert_eq!(
+            failed.unwrap_err().message,
+            "the checkpoint `epoch-1` is not saved: the disk is full"
+        );
+        Ok(())
+    }
+}

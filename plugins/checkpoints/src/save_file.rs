@@ -327,6 +327,9 @@ impl Hook for SaveFile {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -344,5 +347,42 @@ mod tests {
     fn hashes_are_those_of_sha256sum() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hash(b"abc"), expected);
+    }
+
+    #[test]
+    fn files_are_copied_with_their_hashes_before_training() -> std::result::Result<(), Failed> {
+        let config = json!({"files": ["Cargo.toml", "src/led*.rs"], "directory": "sources"});
+        let seen = ScriptedRun::new().drive::<SaveFile>(config)?;
+        let mut sums = String::new();
+        for name in ["Cargo.toml", "src/ledger.rs"] {
+            let text = fs::read_to_string(name).expect("a file of this crate");
+            assert_eq!(seen.file(&format!("sources/{name}")).unwrap(), text);
+            writeln!(sums, "{}  {name}", hash(text.as_bytes())).expect("a string takes it");
+        }
+        assert_eq!(seen.file("sources/SHA256SUMS").unwrap(), sums);
+        Ok(())
+    }
+
+    #[test]
+    fn files_that_are_missing_or_too_large_are_errors_unless_told_otherwise()
+    -> std::result::Result<(), Failed> {
+        let drive = |config| ScriptedRun::new().drive::<SaveFile>(config);
+        let failed = drive(json!({"files": ["src/*.py"]})).unwrap_err();
+        let missing = format!("`src/*.py` leads to no file in `{}`", here());
+        assert_eq!(failed.message, missing);
+        let seen = drive(json!({"files": ["src/*.py"], "on_missing": "warn"}))?;
+        assert_eq!(seen.warnings(), [missing.as_str()]);
+        let failed = drive(json!({"files": ["Cargo.toml"], "largest": 1e-6})).unwrap_err();
+        assert!(
+            failed.message.ends_with("MB, `largest` is 0.000001"),
+            "{failed}"
+        );
+        let flat = json!({"files": ["Cargo.toml", "../csv/Cargo.toml"], "keep_directories": false});
+        let failed = drive(flat).unwrap_err();
+        assert!(
+            failed.message.contains("would have one copy, `Cargo.toml`"),
+            "{failed}"
+        );
+        Ok(())
     }
 }

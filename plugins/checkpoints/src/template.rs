@@ -148,7 +148,7 @@ impl Template {
             match part {
                 Part::Text(text) => pieces.extend(text.chars().map(TemplatePart::Char)),
                 Part::Name("epoch" | "iteration" | "update", _) => {
-                    pieces.push(TemplatePart::Digits)
+                    pieces.push(TemplatePart::Digits);
                 }
                 Part::Name(..) => pieces.push(TemplatePart::Any),
             }

@@ -168,3 +168,71 @@ impl Console {
 }
 
 export_plugin!(Console);
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Level, ScriptedRun, Seen};
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines(seen: &Seen) -> Vec<&str> {
+        let said = seen.messages().iter();
+        let said = said.filter(|message| message.level == Level::Info);
+        said.map(|message| message.text.as_str()).collect()
+    }
+
+    #[test]
+    fn lines_tell_of_intervals_epochs_and_the_end() -> std::result::Result<(), Failed> {
+        // Iterations of 0.5 s and two samples; losses of 8, 4, 2 and 1 in each epoch.
+        let run = ScriptedRun::new()
+            .epochs(2)
+            .seconds_per_iteration(0.5)
+            .loss(|at| match at.phase {
+                Phase::Train => 8.0 / 2.0_f64.powi(at.batch as i32),
+                _ => 0.5,
+            })
+            .metric(Phase::Val, "accuracy", |epoch| 0.25 * epoch as f64);
+        let config = json!({"interval": 3, "window": 2, "digits": 2});
+        assert_eq!(
+            lines(&run.drive::<Console>(config)?),
+            [
+                "training 2 epochs",
+                "epoch 1/2  batch 3/4  loss 3.00  lr 1.00e-1  4 samples/s  eta 0:00:03",
+                "epoch 1/2  train  loss 3.75  2.00 s  4 samples/s",
+                "epoch 1/2  val  loss 0.50  accuracy 0.25  0.00 s",
+                "epoch 2/2  batch 3/4  loss 3.00  lr 1.00e-1  4 samples/s  eta 0:00:01",
+                "epoch 2/2  train  loss 3.75  2.00 s  4 samples/s",
+                "epoch 2/2  val  loss 0.50  accuracy 0.50  0.00 s",
+                "completed in 0:00:04: 2 epochs, 8 iterations",
+            ]
+        );
+        let config = json!({"interval": 3, "count": "run", "by_epoch": false, "window": 1});
+        assert_eq!(
+            lines(&run.drive::<Console>(config)?),
+            [
+                "training 2 epochs",
+                "epoch 1/2  iteration 3/8  loss 2.0000  lr 1.0000e-1  4 samples/s  eta 0:00:03",
+                "epoch 2/2  iteration 6/8  loss 4.0000  lr 1.0000e-1  4 samples/s  eta 0:00:01",
+                "completed in 0:00:04: 2 epochs, 8 iterations",
+            ]
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn the_last_line_tells_how_far_a_failed_run_came() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new().epochs(1).fails_in(2, "no more memory");
+        let seen = run.drive::<Console>(json!({"name_every": 2, "interval": 1, "digits": 1}))?;
+        assert_eq!(
+            lines(&seen),
+            [
+                "training 1 epoch",
+                "scripted  epoch 1/1  batch 1/4  loss 1.0  lr 1.0e-1  2 samples/s  eta 0:00:03",
+                "epoch 1/1  batch 2/4  loss 7.5e-1  lr 1.0e-1  2 samples/s  eta 0:00:02",
+                "failed after 0:00:02: 0 epochs, 2 iterations",
+            ]
+        );
+        Ok(())
+    }
+}

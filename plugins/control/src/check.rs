@@ -165,3 +165,56 @@ impl Hook for Check {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Accuracies of 0.5, 0.9 and 0.7.
+    fn run() -> ScriptedRun {
+        let accuracies = [0.5, 0.9, 0.7];
+        ScriptedRun::new().metric(Phase::Val, "accuracy", move |epoch| {
+            accuracies[epoch as usize - 1]
+        })
+    }
+
+    #[test]
+    fn what_is_not_reached_in_time_fails_or_stops_the_run_or_warns()
+    -> std::result::Result<(), Failed> {
+        let config = |by_epoch: Option<u64>, otherwise: &str| {
+            json!({
+                "monitor": "accuracy", "required": 0.95, "by_epoch": by_epoch, "otherwise": otherwise,
+            })
+        };
+        let miss = |epochs, best| {
+            format!("`accuracy` has not reached 0.95 in {epochs} epochs: its best was {best}")
+        };
+        let failed = run().drive::<Check>(config(Some(1), "fail")).unwrap_err();
+        assert_eq!(failed.message, miss(1, 0.5));
+        let seen = run().drive::<Check>(config(Some(2), "stop"))?;
+        assert_eq!(seen.stop_reason(), Some(miss(2, 0.9).as_str()));
+        // Without a limit it is judged at the end, and said once.
+        for by_epoch in [None, Some(2)] {
+            let seen = run().drive::<Check>(config(by_epoch, "warn"))?;
+            assert_eq!(seen.warnings(), [miss(by_epoch.unwrap_or(3), 0.9).as_str()]);
+            assert_eq!(seen.asked(), []);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_value_that_is_reached_counts_for_good_and_may_stop_the_run()
+    -> std::result::Result<(), Failed> {
+        let reached = json!({"monitor": "accuracy", "required": 0.9});
+        let seen = run().drive::<Check>(reached)?;
+        assert_eq!((seen.warnings().len(), seen.asked()), (0, &[][..]));
+        let stopping = json!({"monitor": "accuracy", "required": 0.9, "stop_when_reached": true});
+        let seen = run().drive::<Check>(stopping)?;
+        assert_eq!(seen.stopped_at().map(|at| at.epoch), Some(2));
+        assert_eq!(seen.stop_reason(), Some("`accuracy` has reached 0.9"));
+        Ok(())
+    }
+}

@@ -278,6 +278,9 @@ impl Hook for EarlyStopping {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     /// After which of these values, one per epoch, the run stops, and why.
@@ -359,5 +362,74 @@ mod tests {
             stops(&rising, Rule::Greater, &falling).map(|(epoch, _)| epoch),
             Some(4)
         );
+    }
+
+    /// One iteration per epoch, which takes 1 from the parameter `w`.
+    fn run(losses: &'static [f64]) -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(losses.len() as u64)
+            .iterations(1)
+            .learning_rate(1.0)
+            .empty_model()
+            .parameter("w", &[1], &[0.0])
+            .gradient("w", |_iteration| vec![1.0])
+            .metric(Phase::Val, "loss", |epoch| losses[epoch as usize - 1])
+    }
+
+    #[test]
+    fn training_stops_after_patience_validations_without_improvement_and_the_best_comes_back()
+    -> std::result::Result<(), Failed> {
+        let seen = run(&[1.0, 0.5, 0.75, 0.5, 0.25, 0.125])
+            .drive::<EarlyStopping>(json!({"patience": 2, "restore_best": true}))?;
+        let asked = seen.asked().iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.epoch, asked.request, asked.text.as_str()))
+            .collect();
+        let reason = "loss has not got better for 2 epochs; the best was 0.5 after epoch 2";
+        assert_eq!(
+            asked,
+            [
+                (1, Request::SaveCheckpoint, "early-stopping"),
+                (2, Request::SaveCheckpoint, "early-stopping"),
+                (4, Request::Stop, reason),
+                (4, Request::LoadParameters, "early-stopping"),
+            ]
+        );
+        assert_eq!(seen.stop_reason(), Some(reason));
+        assert_eq!(seen.parameter("w"), [-2.0]);
+        Ok(())
+    }
+
+    #[test]
+    fn epochs_without_validation_and_those_before_the_start_do_not_count()
+    -> std::result::Result<(), Failed> {
+        let run = run(&[0.1, 0.5, 0.1, 0.6, 0.1, 0.7, 0.1, 0.8]).validate_every(2);
+        for (config, epoch) in [
+            (json!({"patience": 2}), 6),
+            (json!({"patience": 2, "start_from": 2}), 8),
+        ] {
+            let seen = run.drive::<EarlyStopping>(config)?;
+            assert_eq!(seen.stopped_at().map(|at| at.epoch), Some(epoch));
+        }
+        run.check_resume::<EarlyStopping>(json!({"patience": 2}))
+    }
+
+    #[test]
+    fn a_metric_that_never_has_a_value_is_an_error_where_that_is_strict()
+    -> std::result::Result<(), Failed> {
+        let run = run(&[1.0, 1.0]).metric(Phase::Train, "accuracy", |_epoch| 0.5);
+        let failed = run.drive::<EarlyStopping>(json!({"monitor": "accuracy"}));
+        assert_eq!(
+            failed.unwrap_err().message,
+            "the metric `accuracy` has no value; it has one in `train`: watch `train/accuracy`"
+        );
+        let lenient = json!({"monitor": "accuracy", "strict": false});
+        assert_eq!(run.drive::<EarlyStopping>(lenient)?.asked(), []);
+        let failed = run.drive::<EarlyStopping>(json!({"monitor": "bleurt"}));
+        assert_eq!(
+            failed.unwrap_err().message,
+            "say by `rule` whether a `less` or a `greater` value of `bleurt` is better"
+        );
+        Ok(())
     }
 }

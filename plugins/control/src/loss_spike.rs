@@ -307,6 +307,11 @@ impl Hook for LossSpike {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     /// Indices of the batches that are spikes; all other losses are added to the window.
@@ -347,5 +352,70 @@ mod tests {
         assert_eq!(spikes(&config(|_| ()), &broken), [1, 3]);
         let lenient = config(|c| c.finite_only = false);
         assert_eq!(spikes(&lenient, &broken), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn the_run_goes_back_and_leaves_the_batches_of_a_spike_out() -> std::result::Result<(), Failed>
+    {
+        let is_first = Cell::new(true);
+        let run = ScriptedRun::new().epochs(1).iterations(6).loss(move |at| {
+            let is_spike = at.phase == Phase::Train && at.iteration == 3 && is_first.take();
+            if is_spike { 9.0 } else { 1.0 }
+        });
+        let seen = run.drive::<LossSpike>(json!({"action": "roll-back"}))?;
+        let asked = seen.asked().iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.iteration, asked.request))
+            .collect();
+        assert_eq!(
+            asked,
+            [
+                (0, Request::SaveCheckpoint),
+                (3, Request::SkipUpdate),
+                (4, Request::RollBack),
+                (2, Request::SkipBatch),
+                (3, Request::SkipBatch),
+            ]
+        );
+        // Three updates before the spike; after it the six batches without the two.
+        assert_eq!(seen.learning_rates(), [0.1; 7]);
+        assert_eq!(
+            seen.file("loss-spike.jsonl").unwrap(),
+            "{\"epoch\":0,\"iteration\":3,\"batch\":3,\"loss\":9.0,\"mean\":1.0,\"last\":1.0,\
+         \"batches\":[2,3],\"action\":\"roll-back\"}\n"
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn a_spike_is_reported_or_skipped_or_stops_the_run() -> std::result::Result<(), Failed> {
+        let spike = |action: &str| {
+            ScriptedRun::new()
+                .epochs(1)
+                .loss(|at| if at.iteration == 2 { f64::NAN } else { 1.0 })
+                .drive::<LossSpike>(json!({"action": action, "with_previous": false}))
+        };
+        let what = "the loss jumps to NaN, the mean of those before 1.0000";
+        let seen = spike("warn")?;
+        assert_eq!((seen.warnings(), seen.asked()), (vec![what], &[][..]));
+        assert_eq!(
+            seen.file("loss-spike.jsonl").unwrap(),
+            "{\"epoch\":0,\"iteration\":2,\"batch\":2,\"loss\":null,\"mean\":1.0,\"last\":1.0,\
+         \"batches\":[2],\"action\":\"warn\"}\n"
+        );
+        let seen = spike("skip-update")?;
+        let skipped = seen.asked_for(Request::SkipUpdate);
+        assert_eq!(
+            skipped
+                .iter()
+                .map(|asked| asked.at.iteration)
+                .collect::<Vec<_>>(),
+            [2]
+        );
+        assert_eq!(seen.learning_rates().len(), 3);
+        let seen = spike("stop")?;
+        assert_eq!(seen.stop_reason(), Some(what));
+        assert_eq!(seen.stopped_at().map(|at| at.iteration), Some(2));
+        Ok(())
     }
 }

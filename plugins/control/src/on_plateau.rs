@@ -252,6 +252,9 @@ impl Hook for OnPlateau {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -277,5 +280,63 @@ mod tests {
         assert_eq!(first(&config(0.0), Rule::Less, &values[..6]), None);
         let broken = [f64::NAN, 1.0, 1.0, 2.0, 2.0];
         assert_eq!(first(&config(0.0), Rule::Less, &broken), Some(5));
+    }
+
+    /// One iteration per epoch, with these validation losses.
+    fn run(losses: &'static [f64]) -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(losses.len() as u64)
+            .iterations(1)
+            .group("fc2", 0.25)
+            .metric(Phase::Val, "loss", |epoch| losses[epoch as usize - 1])
+    }
+
+    /// Plateaus after the epochs 4 and 7, if the means start afresh at the first.
+    const LOSSES: &[f64] = &[3.0, 2.0, 1.0, 2.0, 1.0, 2.0, 3.0, 0.0, 0.0];
+
+    #[test]
+    fn each_plateau_lowers_the_rates_of_all_groups_down_to_the_smallest()
+    -> std::result::Result<(), Failed> {
+        let config = json!({
+            "long_term": 3, "short_term": 1, "action": "lower-rate", "factor": 0.5, "min_rate": 0.04,
+        });
+        let seen = run(LOSSES).drive::<OnPlateau>(config.clone())?;
+        let asked = seen.asked().iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.epoch, asked.text.as_str(), asked.number))
+            .collect();
+        assert_eq!(
+            asked,
+            [
+                (4, "default", 0.05),
+                (4, "fc2", 0.025),
+                (7, "default", 0.04),
+                (7, "fc2", 0.025),
+            ]
+        );
+        assert_eq!(
+            seen.learning_rates(),
+            [0.1, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.04, 0.04]
+        );
+        run(LOSSES).check_resume::<OnPlateau>(config)
+    }
+
+    #[test]
+    fn a_plateau_stops_the_run_or_saves_a_few_times() -> std::result::Result<(), Failed> {
+        let seen = run(LOSSES).drive::<OnPlateau>(json!({"long_term": 3, "short_term": 1}))?;
+        assert_eq!(seen.stopped_at().map(|at| at.epoch), Some(4));
+        let reason = "loss is on a plateau: its mean over 3 epochs is 1.6666666666666667, over the \
+                  last 1 2";
+        assert_eq!(seen.stop_reason(), Some(reason));
+        for (times, saved) in [
+            (json!(null), &["flat-4", "flat-7"][..]),
+            (json!(1), &["flat-4"]),
+        ] {
+            let config = json!({
+                "long_term": 3, "short_term": 1, "action": "save", "tag": "flat", "times": times,
+            });
+            assert_eq!(run(LOSSES).drive::<OnPlateau>(config)?.saved(), saved);
+        }
+        Ok(())
     }
 }

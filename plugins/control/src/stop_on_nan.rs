@@ -385,3 +385,151 @@ impl Hook for StopOnNan {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn updates_of_bad_losses_are_skipped_until_there_are_too_many_in_a_row()
+    -> std::result::Result<(), Failed> {
+        let bad = |bad: &'static [u64]| {
+            run_with_loss(move |iteration| {
+                if bad.contains(&iteration) {
+                    f64::NAN
+                } else {
+                    1.0
+                }
+            })
+        };
+        let config = json!({"action": "skip-update", "allowed": 2});
+        let seen = bad(&[1, 2, 4]).drive::<StopOnNan>(config.clone())?;
+        let asked = seen.asked().iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.iteration, asked.request))
+            .collect();
+        let skip = Request::SkipUpdate;
+        assert_eq!(asked, [(1, skip), (2, skip), (4, skip)]);
+        let warnings = seen.warnings();
+        let file = seen.run_directory().join("stop-on-nan/0-1.safetensors");
+        let (said, written) = (
+            "the loss is NaN; the update is left out",
+            format!("the batch is in `{}`", file.display()),
+        );
+        assert_eq!(warnings, [written.as_str(), said, said]);
+        assert!(file.is_file(), "the bad batch is written");
+
+        let failed = bad(&[1, 2, 3]).drive::<StopOnNan>(config).unwrap_err();
+        assert_eq!(
+            failed.message,
+            "the loss is NaN, and something was in each of 3 iterations in a row"
+        );
+        assert_eq!(failed.at.map(|at| at.iteration), Some(3));
+        Ok(())
+    }
+
+    /// Three epochs of four batches, with a training loss by iteration.
+    fn run_with_loss(loss: impl Fn(u64) -> f64 + 'static) -> ScriptedRun {
+        ScriptedRun::new().loss(move |at| match at.phase {
+            Phase::Train => loss(at.iteration),
+            _ => 1.0,
+        })
+    }
+
+    #[test]
+    fn the_run_goes_back_to_the_epochs_start_with_half_the_rate() -> std::result::Result<(), Failed>
+    {
+        let run = || {
+            let is_first = Cell::new(true);
+            ScriptedRun::new().loss(move |at| {
+                let is_bad = at.phase == Phase::Train && at.iteration == 5 && is_first.take();
+                if is_bad { f64::INFINITY } else { 1.0 }
+            })
+        };
+        let seen = run().drive::<StopOnNan>(json!({"action": "roll-back", "dump": 0}))?;
+        let asked = seen.asked().iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.iteration, asked.request, asked.text.as_str()))
+            .collect();
+        assert_eq!(
+            asked,
+            [
+                (0, Request::SaveCheckpoint, "stop-on-nan"),
+                (4, Request::SaveCheckpoint, "stop-on-nan"),
+                (6, Request::RollBack, "stop-on-nan"),
+                (4, Request::SetLearningRate, "default"),
+                (8, Request::SaveCheckpoint, "stop-on-nan"),
+            ]
+        );
+        let mut rates = vec![0.1; 6];
+        rates.extend([0.05; 8]);
+        assert_eq!(seen.learning_rates(), rates);
+        assert_eq!(
+            seen.warnings(),
+            ["the loss is inf; going back to `stop-on-nan`, 1 of at most 3 times"]
+        );
+        let never = json!({"action": "roll-back", "dump": 0, "roll_back": {"times": 0}});
+        let failed = run().drive::<StopOnNan>(never).unwrap_err();
+        assert_eq!(failed.message, "the loss is inf, after 0 roll backs");
+        Ok(())
+    }
+
+    #[test]
+    fn each_watched_number_stops_the_run_where_it_goes_wrong() -> std::result::Result<(), Failed> {
+        let run = || {
+            ScriptedRun::new()
+                .epochs(1)
+                .empty_model()
+                .parameter("w", &[2], &[0.0, 0.0])
+        };
+        let broken = |iteration, number| if iteration == 2 { number } else { 0.0 };
+        let what = "has a number that is infinite or none";
+        let outputs = run().outputs(move |batch| vec![1.0, broken(batch, f32::NAN)]);
+        let gradients = run().gradient("w", move |number| vec![0.5, broken(number, f32::INFINITY)]);
+        // The gradient is finite, what the update makes of it is not.
+        let overflow = move |number| vec![0.5, broken(number, f32::MAX)];
+        let parameters = run().learning_rate(1e9).gradient("w", overflow);
+        let metrics = run().metric(Phase::Val, "accuracy", |_epoch| f64::NAN);
+        for (watched, run, (point, iteration), reason) in [
+            (
+                "outputs",
+                outputs,
+                (Point::AfterForward, 2),
+                format!("the outputs have {}", &what[4..]),
+            ),
+            (
+                "gradients",
+                gradients,
+                (Point::BeforeUpdate, 2),
+                format!("the gradient of `w` {what}"),
+            ),
+            (
+                "parameters",
+                parameters,
+                (Point::AfterUpdate, 2),
+                format!("`w` {what}"),
+            ),
+            (
+                "metrics",
+                metrics,
+                (Point::AfterEpoch, 4),
+                "the metric `accuracy` is NaN".to_owned(),
+            ),
+        ] {
+            let config = json!({"watch": [watched], "action": "stop", "dump": 0});
+            let seen = run.drive::<StopOnNan>(config)?;
+            assert_eq!(seen.stop_reason(), Some(reason.as_str()));
+            let stopped = seen.stopped_at().map(|at| (at.point, at.iteration));
+            assert_eq!(stopped, Some((point, iteration)), "{watched}");
+            // Nothing is looked at that is not watched.
+            let seen = run.drive::<StopOnNan>(json!({"action": "stop"}))?;
+            assert_eq!(seen.asked(), [], "{watched}");
+        }
+        Ok(())
+    }
+}

@@ -150,6 +150,9 @@ impl Hook for TimeLimit {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -163,5 +166,60 @@ mod tests {
             assert!((seconds(&mut clock, now) - expected).abs() < 1e-9, "{now}");
         }
         assert!((clock.look(20.0, false) - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_run_is_saved_and_stopped_when_the_time_is_over() -> std::result::Result<(), Failed> {
+        // An iteration takes 10 s, an epoch 40 s.
+        let run = ScriptedRun::new().seconds_per_iteration(10.0);
+        for (config, iteration) in [
+            (json!({"minutes": 1}), 6),
+            (json!({"minutes": 1, "seconds": 1}), 7),
+            (json!({"minutes": 1, "leave_room": true}), 5),
+            (json!({"minutes": 1, "at": "epoch"}), 8),
+            (json!({"seconds": 100, "at": "epoch"}), 12),
+            (
+                json!({"seconds": 100, "at": "epoch", "leave_room": true}),
+                8,
+            ),
+        ] {
+            let mut config = config;
+            config["save"] = json!("in-time");
+            let seen = run.drive::<TimeLimit>(config.clone())?;
+            let asked = seen.asked().iter();
+            let asked: Vec<_> = asked
+                .map(|asked| (asked.request, asked.at.iteration))
+                .collect();
+            let expected =
+                [Request::SaveCheckpoint, Request::Stop].map(|request| (request, iteration));
+            assert_eq!(asked, expected, "{config}");
+            assert_eq!(seen.checkpoints(), ["in-time"]);
+        }
+        let seen = run.drive::<TimeLimit>(json!({"hours": 1}))?;
+        assert_eq!(seen.asked(), []);
+        Ok(())
+    }
+
+    #[test]
+    fn a_resumed_run_counts_its_whole_time_or_that_of_the_process()
+    -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new()
+            .seconds_per_iteration(10.0)
+            .interrupt_after(3);
+        for (of, iteration) in [("run", 6), ("process", 9)] {
+            let seen = run.drive::<TimeLimit>(json!({"seconds": 60, "of": of}))?;
+            assert_eq!(
+                seen.stopped_at().map(|at| at.iteration),
+                Some(iteration),
+                "{of}"
+            );
+            assert_eq!(seen.stop_reason(), Some("the time of 60 s is over"));
+        }
+        let failed = run.drive::<TimeLimit>(json!({})).unwrap_err();
+        assert_eq!(
+            failed.message,
+            "`hours`, `minutes` and `seconds` together must be above 0, found 0 s"
+        );
+        Ok(())
     }
 }

@@ -147,6 +147,11 @@ export_plugin!(Csv);
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
     #[test]
     fn files_are_named_after_phase_and_data_set() {
         let cases = [
@@ -156,8 +161,8 @@ mod tests {
             ("../a b", "val-.._a_b.csv"),
         ];
         for (stream, expected) in cases {
-            assert_eq!(super::file_name("val", stream), expected);
-            assert!(super::is_file_name(expected), "{expected}");
+            assert_eq!(file_name("val", stream), expected);
+            assert!(is_file_name(expected), "{expected}");
         }
         for other in [
             "",
@@ -169,7 +174,62 @@ mod tests {
             "val-.csv",
             "valx.csv",
         ] {
-            assert!(!super::is_file_name(other), "{other}");
+            assert!(!is_file_name(other), "{other}");
         }
+    }
+
+    /// Losses by epoch and an accuracy in validation; iterations of 10 s.
+    fn run() -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(2)
+            .initial_validation()
+            .seconds_per_iteration(10.0)
+            .metric(Phase::Train, "loss", |epoch| 1.0 / epoch as f64)
+            .metric(Phase::Val, "loss", |epoch| 3.0 - epoch as f64)
+            .metric(Phase::Val, "accuracy", |epoch| 0.25 * epoch as f64)
+    }
+
+    #[test]
+    fn each_pass_has_a_row_in_the_file_of_its_phase() -> std::result::Result<(), Failed> {
+        let seen = run().drive::<Csv>(json!({}))?;
+        let val = "epoch,iteration,update,learning_rate,loss,accuracy\n\
+               0,0,0,0.1,3,0\n1,4,4,0.1,2,0.25\n2,8,8,0.1,1,0.5\n";
+        assert_eq!(seen.file("val.csv").unwrap(), val);
+        let train = "epoch,iteration,update,learning_rate,loss\n1,4,4,0.1,1\n2,8,8,0.1,0.5\n";
+        assert_eq!(seen.file("train.csv").unwrap(), train);
+        // A resumed run continues behind the rows of its first part.
+        let seen = run().interrupt_after(6).drive::<Csv>(json!({}))?;
+        assert_eq!(seen.file("val.csv").unwrap(), val);
+        assert_eq!(seen.file("train.csv").unwrap(), train);
+        Ok(())
+    }
+
+    #[test]
+    fn chosen_columns_are_written_as_configured() -> std::result::Result<(), Failed> {
+        let config = json!({
+            "directory": "tables", "variables": ["accuracy", "loss"], "delimiter": ";",
+            "default_value": "-", "on_missing": "warn", "elapsed": true,
+        });
+        let seen = run().drive::<Csv>(config)?;
+        assert_eq!(
+            seen.file("tables/train.csv").unwrap(),
+            "epoch;iteration;update;learning_rate;elapsed;accuracy;loss\n\
+         1;4;4;0.1;40;-;1\n2;8;8;0.1;80;-;0.5\n"
+        );
+        let file = seen.run_directory().join("tables/train.csv");
+        let warning = format!(
+            "the metric `accuracy` has no value for `{}`",
+            file.display()
+        );
+        assert_eq!(seen.warnings(), [warning.as_str()]);
+        let config = json!({"variables": ["accuracy"], "on_missing": "error"});
+        let failed = run().drive::<Csv>(config).unwrap_err();
+        assert!(
+            failed
+                .message
+                .starts_with("the metric `accuracy` has no value"),
+            "{failed}"
+        );
+        Ok(())
     }
 }

@@ -316,3 +316,78 @@ impl Hook for Anomaly {
         self.listen(task)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_place_of_the_first_bad_number_is_named() -> std::result::Result<(), Failed> {
+        let broken = |iteration, number| if iteration == 2 { number } else { 0.5 };
+        let inputs = move |number| vec![0.5, broken(number, f32::NAN), 0.5, 0.5, 0.5, 0.5];
+        let outputs = move |number| vec![0.5, 0.5, broken(number, f32::INFINITY), 0.5];
+        let gradient =
+            move |number| vec![0.5, 0.5, broken(number, f32::NAN), broken(number, f32::NAN)];
+        let run = || ScriptedRun::new().epochs(1);
+        for (run, what) in [
+            (
+                run().inputs(inputs),
+                "the batch's inputs have 1 number that is none (NaN), of 6, the first at [0, 1]",
+            ),
+            (
+                run().outputs(outputs),
+                "behind the last module: the model's outputs have 1 number that is infinite, of 4, the \
+             first at [1, 0]",
+            ),
+            (
+                run().loss(|at| {
+                    if at.iteration == 2 {
+                        f64::INFINITY
+                    } else {
+                        1.0
+                    }
+                }),
+                "in the loss, which is inf; outputs and targets are finite",
+            ),
+            (
+                run().gradient("fc1.bias", gradient),
+                "in the backward pass of the module `fc1`: the gradient of its parameter `fc1.bias` has 2 \
+             numbers that are none (NaN), of 4, the first at [2]; those of its output and input are \
+             finite",
+            ),
+        ] {
+            let what = format!("anomaly in iteration 3 (epoch 0): {what}");
+            let failed = run.drive::<Anomaly>(json!({})).unwrap_err();
+            assert_eq!(failed.message, what);
+            let seen = run.drive::<Anomaly>(json!({"action": "stop"}))?;
+            assert_eq!(seen.stop_reason(), Some(what.as_str()));
+            run.drive::<Anomaly>(json!({"begin": 3}))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn iterations_in_between_are_not_looked_at_nor_listened_to() -> std::result::Result<(), Failed>
+    {
+        let run = ScriptedRun::new().epochs(1).loss(|_at| f64::NAN);
+        let seen = run.drive::<Anomaly>(json!({"every": 2, "action": "warn"}))?;
+        let asked = seen.asked_for(Request::ListenAtModules).into_iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.iteration, asked.number))
+            .collect();
+        assert_eq!(asked, [(0, 0.0), (1, 1.0), (2, 0.0), (3, 1.0), (4, 0.0)]);
+        let what = |iteration| {
+            format!(
+                "anomaly in iteration {iteration} (epoch 0): in the loss, which is NaN; outputs and \
+             targets are finite"
+            )
+        };
+        assert_eq!(seen.warnings(), [what(2), what(4)]);
+        let seen = run.drive::<Anomaly>(json!({"action": "warn", "warnings": 1}))?;
+        assert_eq!(seen.warnings(), [what(1)]);
+        Ok(())
+    }
+}

@@ -308,3 +308,54 @@ impl Hook for GradientFlow {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn norms_by_module_are_written_published_and_warned_of() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .learning_rate(0.0)
+            .empty_model()
+            .parameter("fc1.weight", &[1, 2], &[6.0, 0.0])
+            .parameter("fc1.bias", &[1], &[-8.0])
+            .parameter("fc2.weight", &[1], &[2.0])
+            .gradient("fc1.weight", |_iteration| vec![0.0, -4.0])
+            .gradient("fc1.bias", |_iteration| vec![3.0])
+            .gradient("fc2.weight", |_iteration| vec![0.0]);
+        let config = json!({"every": 2, "exploding": 4.5, "publish": true});
+        let seen = run.drive::<GradientFlow>(config)?;
+        let csv = "epoch,iteration,update,module,norm,max,weight_norm,ratio\n\
+               0,2,2,fc1,5,4,10,0.5\n0,2,2,fc2,0,0,2,0\n\
+               0,4,4,fc1,5,4,10,0.5\n0,4,4,fc2,0,0,2,0\n";
+        assert_eq!(seen.file("gradient-flow.csv").unwrap(), csv);
+        assert!(
+            seen.file("gradient-flow.svg")
+                .unwrap()
+                .contains("Norms of gradients")
+        );
+        assert_eq!(seen.metric(Phase::Train, "gradient_norm/fc1"), [5.0, 5.0]);
+        assert_eq!(
+            seen.warnings(),
+            [
+                "the gradients of `fc1` explode: their norm is 5e0 at update 2; `grad-clip` or a lower \
+             learning rate may help",
+                "the gradients of `fc2` vanish: their norm is 0e0 at update 2; what is behind it lets \
+             too little through",
+            ]
+        );
+        let config = json!({
+            "every": 4, "modules": ["*2"], "csv": "flow.csv", "chart": null, "vanishing": null,
+        });
+        let seen = run.drive::<GradientFlow>(config)?;
+        let csv = "epoch,iteration,update,module,norm,max,weight_norm,ratio\n0,4,4,fc2,0,0,2,0\n";
+        assert_eq!(seen.file("flow.csv").unwrap(), csv);
+        assert_eq!(seen.warnings(), [""; 0]);
+        Ok(())
+    }
+}

@@ -260,3 +260,70 @@ impl Hook for OverfitCheck {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Six epochs of one batch, with these losses.
+    fn run(losses: [f64; 6]) -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(6)
+            .iterations(1)
+            .empty_model()
+            .parameter("w", &[1], &[1.0])
+            .parameter("b", &[1], &[1.0])
+            .gradient("w", |_iteration| vec![1.0])
+            .gradient("b", |_iteration| vec![0.0])
+            .loss(move |at| losses[at.iteration.min(5) as usize])
+    }
+
+    #[test]
+    fn the_run_ends_once_its_batch_is_learned_by_heart() -> std::result::Result<(), Failed> {
+        let seen = run([1.0, 0.5, 0.125, 0.25, 0.0, 0.0])
+            .drive::<OverfitCheck>(json!({"below": 0.125, "iterations": 6}))?;
+        assert_eq!(
+            seen.stop_reason(),
+            Some("one batch is learned by heart: its loss is 0.125000 after 3 iterations")
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn what_keeps_a_batch_from_being_learned_is_explained() -> std::result::Result<(), Failed> {
+        let config = |otherwise: &str| json!({"iterations": 3, "otherwise": otherwise});
+        let what = "one batch can't be learned by heart: its loss has not reached 0.01 in 3 iterations, \
+                its best was 0.5000";
+        let dead = "gradients of zero (dead units, or saturated ones): `b`";
+        let slow = run([1.0, 0.5, 0.75, 0.0, 0.0, 0.0]);
+        let failed = slow.drive::<OverfitCheck>(config("fail")).unwrap_err();
+        assert_eq!(failed.message, format!("{what}. {dead}"));
+        assert_eq!(failed.at.map(|at| at.iteration), Some(3));
+        let seen = slow.drive::<OverfitCheck>(config("stop"))?;
+        assert_eq!(
+            (seen.stop_reason(), seen.warnings()),
+            (Some(what), vec![dead])
+        );
+        let grown = run([1.0, 0.5, 2.0, 0.0, 0.0, 0.0]).drive::<OverfitCheck>(config("warn"))?;
+        let high =
+            "the loss has grown from 1.0000 to 2.0000: the learning rate of 1e-1 may be too high";
+        assert_eq!(grown.warnings(), [format!("{what}. {dead}; {high}")]);
+        assert_eq!(grown.asked(), []);
+        Ok(())
+    }
+
+    #[test]
+    fn a_run_that_can_not_show_it_is_refused() {
+        let failed = ScriptedRun::new().drive::<OverfitCheck>(json!({}));
+        let message = failed.unwrap_err().message;
+        assert!(message.starts_with("an epoch has 4 batches"), "{message}");
+        let failed = run([0.0; 6]).drive::<OverfitCheck>(json!({"iterations": 7}));
+        assert_eq!(
+            failed.unwrap_err().message,
+            "the run has 6 iterations, fewer than the 7 of `iterations`: `train.epochs` must be at least 7"
+        );
+    }
+}

@@ -156,3 +156,54 @@ impl Hook for ComputeStats {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn statistics_of_chosen_batches_are_published_for_each_pass() -> std::result::Result<(), Failed>
+    {
+        let run = ScriptedRun::new()
+            .epochs(2)
+            .validation(3)
+            .outputs(|batch| {
+                [1.0, 2.0, f32::NAN, 5.0]
+                    .map(|x| x * (batch + 1) as f32)
+                    .to_vec()
+            })
+            .metric(Phase::Val, "accuracy", |epoch| 0.25 * epoch as f64);
+        let config = json!({
+            "variables": {"outputs": ["mean", "max", "nan_count"], "accuracy": ["mean"]},
+            "phases": ["val"], "every": 2, "skip_nan": true, "prefix": "of/",
+        });
+        let seen = run.drive::<ComputeStats>(config)?;
+        let published = seen.metrics().iter();
+        let published: Vec<_> = published
+            .map(|metric| (metric.at.epoch, metric.name.as_str(), metric.value))
+            .collect();
+        // The first and the third batch: 1, 2, 5 and 3, 6, 15.
+        let of_epoch = |epoch| {
+            [
+                (epoch, "of/accuracy/mean", 0.25 * epoch as f64),
+                (epoch, "of/outputs/mean", 32.0 / 6.0),
+                (epoch, "of/outputs/max", 15.0),
+                (epoch, "of/outputs/nan_count", 2.0),
+            ]
+        };
+        assert_eq!(published, [of_epoch(1), of_epoch(2)].concat());
+        let config = json!({"variables": {"outputs": ["median", "sum"]}, "skip_nan": true});
+        run.check_resume::<ComputeStats>(config)?;
+        let failed = run.drive::<ComputeStats>(json!({"variables": {"outputs": []}}));
+        assert!(
+            failed
+                .unwrap_err()
+                .message
+                .starts_with("`variables` asks for no statistics")
+        );
+        Ok(())
+    }
+}

@@ -284,6 +284,9 @@ impl Hook for OutputMask {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun, Seen};
+    use serde_json::json;
+
     use super::*;
 
     fn config(text: &str) -> Config {
@@ -314,5 +317,58 @@ mod tests {
                 .expect_err("nothing is left")
                 .contains("no class")
         );
+    }
+
+    /// Three classes, of which the validation has the first two.
+    fn run() -> ScriptedRun {
+        ScriptedRun::new()
+            .classes(&["cat", "dog", "owl"])
+            .outputs(|_batch| vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+            .targets(|_batch| vec![0, 1])
+    }
+
+    /// Phase, epoch and outputs of the masked batches.
+    fn masked(seen: &Seen) -> Vec<(Phase, u64, &[f32])> {
+        let changes = seen.changes().iter();
+        changes
+            .map(|change| (change.at.phase, change.at.epoch, &*change.after))
+            .collect()
+    }
+
+    #[test]
+    fn absent_classes_are_masked_in_evaluations_alone() -> std::result::Result<(), Failed> {
+        let config = json!({"present": ["cat", 1], "value": -9.0});
+        let seen = run().epochs(1).test(1).drive::<OutputMask>(config)?;
+        let outputs: &[f32] = &[1.0, 2.0, -9.0, 4.0, 5.0, -9.0];
+        assert_eq!(
+            masked(&seen),
+            [
+                (Phase::Val, 1, outputs),
+                (Phase::Val, 1, outputs),
+                (Phase::Test, 1, outputs),
+            ]
+        );
+        let config = json!({"absent": ["dog"]});
+        let failed = run().drive::<OutputMask>(config).unwrap_err();
+        assert_eq!(
+            failed.message,
+            "a sample of the phase `val` is of the class 1, which is masked: its loss is infinite and \
+         its prediction always wrong; say what `masked_target` means"
+        );
+        let config = json!({"absent": ["dog"], "masked_target": "warn"});
+        assert_eq!(run().drive::<OutputMask>(config)?.warnings().len(), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn classes_that_the_first_validation_has_not_are_masked_from_the_second_on()
+    -> std::result::Result<(), Failed> {
+        let seen = run().epochs(2).drive::<OutputMask>(json!({}))?;
+        let outputs: &[f32] = &[1.0, 2.0, f32::NEG_INFINITY, 4.0, 5.0, f32::NEG_INFINITY];
+        assert_eq!(
+            masked(&seen),
+            [(Phase::Val, 2, outputs), (Phase::Val, 2, outputs)]
+        );
+        run().check_resume::<OutputMask>(json!({}))
     }
 }

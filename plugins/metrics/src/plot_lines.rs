@@ -261,6 +261,9 @@ impl Hook for PlotLines {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -284,5 +287,45 @@ mod tests {
         assert_eq!(format!("{:?}", means(1)), "[4.0, 2.0, NaN, 6.0]");
         assert_eq!(format!("{:?}", means(2)), "[4.0, 3.0, NaN, 6.0]");
         assert_eq!(format!("{:?}", means(3)), "[4.0, 3.0, NaN, 4.0]");
+    }
+
+    #[test]
+    fn points_come_by_epochs_or_iterations() -> std::result::Result<(), Failed> {
+        type Points = Vec<Vec<(u64, Option<f64>)>>;
+        let run = ScriptedRun::new()
+            .epochs(2)
+            .loss(|at| match at.phase {
+                Phase::Train => at.iteration as f64,
+                _ => f64::NAN,
+            })
+            .metric(Phase::Val, "accuracy", |epoch| 0.25 * epoch as f64);
+        let config = json!({"metrics": ["loss", "val/accuracy", "test/loss"]});
+        let seen = run.drive::<PlotLines>(config.clone())?;
+        let expected: Points = vec![
+            vec![(1, Some(1.5)), (2, Some(5.5))],
+            vec![(1, None), (2, None)],
+            vec![(1, Some(0.25)), (2, Some(0.5))],
+            vec![],
+        ];
+        assert_eq!(seen.state_as::<Points>().unwrap(), expected);
+        let svg = seen.file("lines.svg").unwrap();
+        assert!(
+            svg.contains("val/accuracy") && svg.contains("epoch"),
+            "{svg}"
+        );
+        assert!(
+            !svg.contains("test/loss"),
+            "a line without points is left out"
+        );
+        run.check_resume::<PlotLines>(config)?;
+        let config = json!({"by": "iteration", "every": 3, "file": "plots/loss.svg"});
+        let seen = run.drive::<PlotLines>(config)?;
+        let expected: Points = vec![
+            vec![(3, Some(2.0)), (6, Some(5.0))],
+            vec![(4, None), (8, None)],
+        ];
+        assert_eq!(seen.state_as::<Points>().unwrap(), expected);
+        assert!(seen.file("plots/loss.svg").unwrap().contains("iteration"));
+        Ok(())
     }
 }

@@ -379,6 +379,9 @@ impl Hook for Predictions {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -406,5 +409,33 @@ mod tests {
         let rows = [vec!["1".to_owned(), "a,b".to_owned()]];
         assert_eq!(lines(&rows, b',').expect("lines"), "1,\"a,b\"\n");
         assert_eq!(lines(&rows, b'\t').expect("lines"), "1\ta,b\n");
+    }
+
+    #[test]
+    fn samples_have_rows_with_target_prediction_and_scores() -> std::result::Result<(), Failed> {
+        // The first sample of the second batch is taken for the wrong class.
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .targets(|batch| vec![batch as u32 % 2, 0])
+            .outputs(|_batch| vec![0.5, 0.25, 1.5, -2.0]);
+        let seen = run.drive::<Predictions>(json!({"scores": "logits", "names": true}))?;
+        assert_eq!(
+            seen.file("predictions-val.csv").unwrap(),
+            "id,target,prediction,logit_no,logit_yes\n\
+         0,no,no,0.5,0.25\n1,no,no,1.5,-2\n2,yes,no,0.5,0.25\n3,no,no,1.5,-2\n"
+        );
+        assert!(
+            seen.file("predictions-train.csv").is_err(),
+            "training is not written"
+        );
+        let config = json!({"only_wrong": true, "delimiter": ";", "directory": "tables"});
+        let seen = run.drive::<Predictions>(config)?;
+        assert_eq!(
+            seen.file("tables/predictions-val.csv").unwrap(),
+            "id;target;prediction\n2;1;0\n"
+        );
+        let seen = run.drive::<Predictions>(json!({"start_from": 2}))?;
+        assert!(seen.file("predictions-val.csv").is_err(), "it begins later");
+        run.check_resume::<Predictions>(json!({"phases": ["train"]}))
     }
 }

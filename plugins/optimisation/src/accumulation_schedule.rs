@@ -86,3 +86,40 @@ impl Hook for AccumulationSchedule {
         task.set_accumulation(*factor)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_epoch_has_the_factor_that_its_number_has_reached() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new().epochs(4).iterations(4);
+        let config = json!({"factors": {"1": 2, "3": 3}});
+        let seen = run.drive::<AccumulationSchedule>(config.clone())?;
+        let asked = seen.asked_for(Request::SetAccumulation).into_iter();
+        let asked: Vec<_> = asked.map(|asked| (asked.at.epoch, asked.number)).collect();
+        assert_eq!(asked, [(1, 2.0), (2, 2.0), (3, 3.0)]);
+        assert_eq!(seen.metric(Phase::Train, "accumulation"), [2.0, 2.0, 3.0]);
+        // Four updates, then two, two, and two of which the last is shorter.
+        assert_eq!(seen.learning_rates().len(), 10);
+        run.check_resume::<AccumulationSchedule>(config)
+    }
+
+    #[test]
+    fn factors_that_change_nothing_are_warned_of() -> std::result::Result<(), Failed> {
+        let config = json!({"factors": {"0": 5, "3": 2}});
+        let seen = ScriptedRun::new().drive::<AccumulationSchedule>(config)?;
+        assert_eq!(
+            seen.warnings(),
+            [
+                "`factors`: an update of 5 batches is longer than an epoch, which has 4: each epoch is \
+             one update",
+                "`factors`: the run has 3 epochs, epoch 3 (counted from 0) is not reached",
+            ]
+        );
+        Ok(())
+    }
+}

@@ -254,7 +254,7 @@ impl Hook for Ema {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
     use serde_json::json;
 
     use super::*;
@@ -279,5 +279,40 @@ mod tests {
         }
         assert_eq!(seen.changes().len(), 2);
         Ok(())
+    }
+
+    #[test]
+    fn evaluations_use_the_average_from_its_beginning_on() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new()
+            .epochs(3)
+            .iterations(1)
+            .learning_rate(1.0)
+            .test(1)
+            .empty_model()
+            .parameter("w", &[1], &[0.0])
+            .gradient("w", |_iteration| vec![1.0]);
+        let config = json!({
+            "decay": 0.5, "warm_up": "none", "by": "epoch", "begin": 2, "replace_at_end": true,
+        });
+        let seen = run.drive::<Ema>(config.clone())?;
+        let asked = seen.asked().iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.epoch, asked.at.phase, asked.request))
+            .collect();
+        let (swap, back) = (Request::SwapParameters, Request::SwapBack);
+        assert_eq!(
+            asked,
+            [
+                (2, Phase::Val, swap),
+                (2, Phase::Val, back),
+                (3, Phase::Val, swap),
+                (3, Phase::Val, back),
+                (3, Phase::Test, swap),
+                (3, Phase::Test, back),
+            ]
+        );
+        // Half of the way from -2 to -3.
+        assert_eq!(seen.parameter("w"), [-2.5]);
+        run.check_resume::<Ema>(config)
     }
 }

@@ -313,3 +313,83 @@ impl Hook for Freeze {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun, Seen};
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(seen: &Seen) -> Vec<(u64, &str, f64)> {
+        let asked = seen.asked_for(Request::Freeze).into_iter();
+        asked
+            .map(|asked| (asked.at.iteration, asked.text.as_str(), asked.number))
+            .collect()
+    }
+
+    #[test]
+    fn stages_let_parameters_go_before_the_others() -> std::result::Result<(), Failed> {
+        let mut run = ScriptedRun::new()
+            .epochs(2)
+            .learning_rate(1.0)
+            .empty_model();
+        for name in ["fc1.weight", "fc1.bias", "fc2.weight"] {
+            let one = |_iteration| vec![1.0];
+            run = run.parameter(name, &[1], &[0.0]).gradient(name, one);
+        }
+        let config = json!({
+            "parameters": ["fc1.*"],
+            "until_epoch": 1,
+            "stages": [{"iteration": 2, "parameters": ["*.bias"], "learning_rate_ratio": 0.5}],
+        });
+        let seen = run.drive::<Freeze>(config.clone())?;
+        assert_eq!(
+            asked(&seen),
+            [
+                (0, "fc1.weight", 0.0),
+                (0, "fc1.bias", 0.0),
+                (2, "fc1.bias", 0.5),
+                (4, "fc1.weight", 1.0),
+            ]
+        );
+        // Trained for four of eight iterations, for six at half the rate, and for all; so they are where
+        // the run is resumed, though more is asked for then.
+        for seen in [seen, run.interrupt_after(3).drive::<Freeze>(config)?] {
+            assert_eq!(seen.parameter("fc1.weight"), [-4.0]);
+            assert_eq!(seen.parameter("fc1.bias"), [-3.0]);
+            assert_eq!(seen.parameter("fc2.weight"), [-8.0]);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn batch_norms_are_frozen_tracked_or_trained_as_asked() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .empty_model()
+            .parameter("bn.weight", &[1], &[1.0])
+            .buffer("bn.running_mean", &[1], &[0.0])
+            .parameter("fc.weight", &[1], &[1.0]);
+        let drive = |batch_norm: &str| {
+            run.drive::<Freeze>(json!({"parameters": ["*"], "batch_norm": batch_norm}))
+        };
+        let all = [
+            (0, "bn.weight", 0.0),
+            (0, "bn.running_mean", 0.0),
+            (0, "fc.weight", 0.0),
+        ];
+        let frozen = drive("freeze")?;
+        assert_eq!(asked(&frozen), all);
+        let warning = "every parameter is frozen: nothing will be trained until one is not";
+        assert_eq!(frozen.warnings(), [warning]);
+        assert_eq!(asked(&drive("track")?), [all[0], all[2]]);
+        let trained = drive("train")?;
+        assert_eq!(asked(&trained), [all[2]]);
+        assert_eq!(trained.warnings(), [""; 0]);
+        let both = json!({"parameters": ["*"], "until_epoch": 1, "until_iteration": 2});
+        let failed = run.drive::<Freeze>(both).unwrap_err();
+        assert!(failed.message.contains("not both"), "{failed}");
+        Ok(())
+    }
+}

@@ -164,6 +164,9 @@ impl Hook for GradNoise {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -206,5 +209,28 @@ mod tests {
         let deviation = |update| config.deviation(update).unwrap_or(f64::NAN);
         assert!((deviation(2).powi(2) - 0.3).abs() < 1e-12);
         assert!((deviation(6).powi(2) - 0.3 / 5.0_f64.powf(0.55)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn chosen_gradients_get_the_noise_of_their_update() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .seed(7)
+            .gradient("fc1.bias", |_iteration| vec![0.5; 4]);
+        let config = json!({
+            "eta": 0.25, "gamma": 0.0, "parameters": ["fc1.bias"], "begin": 1, "end": 3,
+        });
+        let seen = run.drive::<GradNoise>(config.clone())?;
+        let changed = seen.changes().iter();
+        let changed: Vec<_> = changed
+            .map(|change| (change.at.update, change.name.as_str(), change.after.clone()))
+            .collect();
+        let expected = [1, 2].map(|update| {
+            let mut normal = Normal::of(7, "grad-noise", update);
+            let noisy = [0.5_f32; 4].map(|number| number + (0.5 * normal.next()) as f32);
+            (update, "fc1.bias", noisy.to_vec())
+        });
+        assert_eq!(changed, expected);
+        run.check_resume::<GradNoise>(config)
     }
 }

@@ -236,6 +236,9 @@ impl Hook for LossScale {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     /// Compares with `torch.amp.GradScaler`'s scales for updates that are good (1) or bad (0). See
@@ -292,5 +295,62 @@ mod tests {
         state.count(&config, true);
         assert!((state.scale - 8.0).abs() < 1e-12);
         assert_eq!(state.skipped, 3);
+    }
+
+    /// One epoch of four updates; the gradients of these are infinite, all others 1.
+    fn run(bad: &'static [u64]) -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(1)
+            .learning_rate(1.0)
+            .empty_model()
+            .parameter("w", &[1], &[0.0])
+            .gradient("w", |iteration| {
+                vec![if bad.contains(&iteration) {
+                    f32::INFINITY
+                } else {
+                    1.0
+                }]
+            })
+    }
+
+    #[test]
+    fn updates_have_their_own_gradients_and_bad_ones_are_left_out()
+    -> std::result::Result<(), Failed> {
+        let config = json!({"scale": 4.0, "growth_interval": 2});
+        let seen = run(&[1]).drive::<LossScale>(config.clone())?;
+        let asked = seen.asked().iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.iteration, asked.request, asked.number))
+            .collect();
+        assert_eq!(
+            asked,
+            [
+                (0, Request::ScaleLoss, 4.0),
+                (1, Request::ScaleLoss, 4.0),
+                (1, Request::SkipUpdate, 0.0),
+                (2, Request::ScaleLoss, 2.0),
+                (3, Request::ScaleLoss, 2.0),
+            ]
+        );
+        assert_eq!(
+            seen.metric(Phase::Train, "loss_scale"),
+            [4.0, 2.0, 2.0, 4.0]
+        );
+        assert_eq!(seen.parameter("w"), [-3.0]);
+        run(&[1]).check_resume::<LossScale>(config)
+    }
+
+    #[test]
+    fn the_run_fails_after_too_many_bad_updates_in_a_row() -> std::result::Result<(), Failed> {
+        let config = json!({"mode": "static", "scale": 8.0, "give_up_after": 2});
+        run(&[0, 2]).drive::<LossScale>(config.clone())?;
+        let failed = run(&[1, 2]).drive::<LossScale>(config).unwrap_err();
+        assert_eq!(failed.at.map(|at| at.iteration), Some(2));
+        assert_eq!(
+            failed.message,
+            "the gradients of 2 updates in a row are not finite, the last ones at a loss scale of 8: \
+         the training has diverged"
+        );
+        Ok(())
     }
 }

@@ -105,3 +105,52 @@ impl Hook for PreciseBatchNorm {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn statistics_are_computed_before_evaluations_and_at_the_end() -> std::result::Result<(), Failed>
+    {
+        let run = ScriptedRun::new()
+            .epochs(4)
+            .initial_validation()
+            .test(1)
+            .buffer("bn.running_mean", &[1], &[0.0]);
+        let renewed = |config| -> std::result::Result<Vec<(u64, Phase, f64)>, Failed> {
+            let seen = run.drive::<PreciseBatchNorm>(config)?;
+            let asked = seen.asked_for(Request::RenewStatistics).into_iter();
+            let asked = asked.map(|asked| (asked.at.epoch, asked.at.phase, asked.number));
+            Ok(asked.collect())
+        };
+        let (train, val, test) = (Phase::Train, Phase::Val, Phase::Test);
+        assert_eq!(
+            renewed(json!({"every": 2, "samples": 6, "before": ["val", "test"]}))?,
+            [
+                (2, val, 6.0),
+                (4, val, 6.0),
+                (4, train, 6.0),
+                (4, test, 6.0)
+            ]
+        );
+        assert_eq!(
+            renewed(json!({"every": 3, "at_end": false}))?,
+            [(3, val, 10_000.0)]
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn a_model_without_batch_norms_is_warned_of_and_left_alone() -> std::result::Result<(), Failed>
+    {
+        let seen = ScriptedRun::new().drive::<PreciseBatchNorm>(json!({}))?;
+        assert_eq!(seen.asked(), []);
+        let warning = "the model has no batch norm: there is nothing to compute";
+        assert_eq!(seen.warnings(), [warning]);
+        Ok(())
+    }
+}

@@ -260,3 +260,83 @@ impl Hook for Swa {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun, Seen};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Epochs of one iteration, each of which takes 1 from the parameter `w` at a rate of 1.
+    fn run(epochs: u64) -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(epochs)
+            .iterations(1)
+            .learning_rate(1.0)
+            .empty_model()
+            .parameter("w", &[1], &[0.0])
+            .gradient("w", |_iteration| vec![1.0])
+    }
+
+    fn asked(seen: &Seen) -> Vec<(u64, Phase, Request)> {
+        let asked = seen.asked().iter();
+        asked
+            .map(|asked| (asked.at.epoch, asked.at.phase, asked.request))
+            .collect()
+    }
+
+    #[test]
+    fn the_epochs_behind_the_start_are_averaged_evaluated_and_take_over()
+    -> std::result::Result<(), Failed> {
+        let config = json!({"start_epoch": 1});
+        let seen = run(3).drive::<Swa>(config.clone())?;
+        let (swap, back) = (Request::SwapParameters, Request::SwapBack);
+        assert_eq!(
+            asked(&seen),
+            [2, 3]
+                .map(|epoch| [(epoch, Phase::Val, swap), (epoch, Phase::Val, back)])
+                .concat()
+        );
+        // The mean of -2 and -3.
+        assert_eq!(seen.parameter("w"), [-2.5]);
+        run(3).check_resume::<Swa>(config)?;
+        let seen =
+            run(5).drive::<Swa>(json!({"start": 0.3, "every": 2, "replace_at_end": false}))?;
+        let means = seen.changes().iter().map(|change| change.after.clone());
+        // The mean of -2 and -4.
+        assert_eq!(means.collect::<Vec<_>>(), [[-3.0]]);
+        assert_eq!(seen.parameter("w"), [-5.0]);
+        Ok(())
+    }
+
+    #[test]
+    fn the_rate_goes_to_its_own_and_statistics_are_computed_for_the_mean()
+    -> std::result::Result<(), Failed> {
+        let config = json!({
+            "start_epoch": 1, "learning_rate": 0.5, "anneal_epochs": 2, "anneal": "linear",
+        });
+        let seen = run(4).drive::<Swa>(config.clone())?;
+        assert_eq!(seen.learning_rates(), [1.0, 1.0, 0.75, 0.5]);
+        run(4).check_resume::<Swa>(config)?;
+        let run = run(1).buffer("bn.running_mean", &[1], &[0.0]);
+        let config =
+            json!({"start_epoch": 0, "recompute_statistics": true, "statistics_samples": 6});
+        let seen = run.drive::<Swa>(config)?;
+        assert_eq!(
+            asked(&seen),
+            [
+                (1, Phase::Val, Request::SwapParameters),
+                (1, Phase::Val, Request::RenewStatistics),
+                (1, Phase::Val, Request::SwapBack),
+                (1, Phase::Train, Request::RenewStatistics),
+            ]
+        );
+        let renewed = seen.asked_for(Request::RenewStatistics).into_iter();
+        assert_eq!(
+            renewed.map(|asked| asked.number).collect::<Vec<_>>(),
+            [6.0, 6.0]
+        );
+        Ok(())
+    }
+}

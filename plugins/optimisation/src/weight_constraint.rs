@@ -260,6 +260,9 @@ impl Hook for WeightConstraint {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     /// Compares with `torch.renorm` and formulas: see `tests/reference/constraints.py`.
@@ -293,5 +296,45 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn rows_are_held_after_every_so_many_updates() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .empty_model()
+            .parameter("fc.weight", &[2, 2], &[3.0, -4.0, 0.25, -0.5])
+            .parameter("fc.bias", &[2], &[9.0, -9.0])
+            .gradient("fc.weight", |_iteration| vec![0.0; 4])
+            .gradient("fc.bias", |_iteration| vec![0.0; 2]);
+        let factor = 1.0 / (5.0 + 1e-7);
+        let row = [(3.0 * factor) as f32, (-4.0 * factor) as f32];
+        for (config, after) in [
+            (
+                json!({"max": 1.0, "every": 3}),
+                [row[0], row[1], 0.25, -0.5],
+            ),
+            (
+                json!({"kind": "non-negative", "every": 3}),
+                [3.0, 0.0, 0.25, 0.0],
+            ),
+        ] {
+            let seen = run.drive::<WeightConstraint>(config)?;
+            let changed = seen.changes().iter();
+            let changed: Vec<_> = changed
+                .map(|change| {
+                    (
+                        change.at.update,
+                        change.name.as_str(),
+                        change.after.as_slice(),
+                    )
+                })
+                .collect();
+            assert_eq!(changed, [(3, "fc.weight", &after[..])]);
+        }
+        let failed = run.drive::<WeightConstraint>(json!({"kind": "min-max-norm", "min": 3.0}));
+        let message = "`min` must be from 0 to `max`, 2, found 3";
+        assert_eq!(failed.unwrap_err().message, message);
+        Ok(())
     }
 }

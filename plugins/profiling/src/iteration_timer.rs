@@ -208,3 +208,45 @@ impl Hook for IterationTimer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn iterations_behind_the_warm_up_are_measured() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new().epochs(2);
+        let seen = run.drive::<IterationTimer>(json!({"warm_up": 3, "every": 2}))?;
+        let count = |phase, name: &str| seen.metric(phase, name).len();
+        // Five of eight batches in training, one of four in validation.
+        for (phase, measured, passes) in [(Phase::Train, 5, 2), (Phase::Val, 1, 1)] {
+            for name in ["iteration_time", "data_time"] {
+                assert_eq!(count(phase, name), measured, "{name}");
+                assert_eq!(count(phase, &format!("{name}/median")), passes, "{name}");
+            }
+        }
+        // The text up to the times.
+        let lines = seen.messages().iter();
+        let lines = lines.map(|message| message.text.split(": ").next().unwrap());
+        assert_eq!(
+            lines.collect::<Vec<_>>(),
+            [
+                "train, epoch 0",
+                "train, epoch 1",
+                "train, epoch 1",
+                "train, epoch 1",
+                "train, epoch 2",
+                "val, epoch 2",
+                "val, epoch 2",
+                "train, the whole run",
+                "val, the whole run",
+            ]
+        );
+        let seen = run.drive::<IterationTimer>(json!({"log": false, "publish": false}))?;
+        assert_eq!((seen.messages(), seen.metrics()), (&[][..], &[][..]));
+        Ok(())
+    }
+}

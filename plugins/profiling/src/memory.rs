@@ -313,3 +313,63 @@ impl Hook for Memory {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, RunEnd, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn due_iterations_and_the_ends_of_passes_are_measured() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new().epochs(1);
+        let config = json!({"every": 3, "points": ["before_iter", "after_iter"]});
+        let seen = run.drive::<Memory>(config)?;
+        let text = seen.file("memory.csv").unwrap();
+        // Without the two numbers of memory.
+        let rows = text.lines().map(|row| row.rsplitn(3, ',').last().unwrap());
+        assert_eq!(
+            rows.collect::<Vec<_>>(),
+            [
+                "epoch,iteration,phase,batch,point",
+                "0,2,train,3,before_iter",
+                "0,3,train,3,after_iter",
+                "1,4,train,4,after_epoch",
+                "1,4,val,2,after_epoch",
+            ]
+        );
+        // Behind the third iteration and the pass.
+        assert_eq!(seen.metric(Phase::Train, "memory").len(), 2);
+        assert_eq!(seen.metric(Phase::Val, "memory_peak").len(), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn the_limit_warns_once_or_stops_or_fails() -> std::result::Result<(), Failed> {
+        let config = |on_limit: &str| json!({"every": 2, "limit": 0.001, "on_limit": on_limit, "log": false});
+        let is_told = |text: &str, point: &str| {
+            text.starts_with("the process has ")
+                && text.ends_with(&format!(
+                    " MiB of memory at `{point}`, the limit is 0.001 MiB"
+                ))
+        };
+        let run = ScriptedRun::new();
+        let warned = run.drive::<Memory>(config("warn"))?;
+        assert!(
+            is_told(warned.warnings()[0], "before_iter"),
+            "{:?}",
+            warned.warnings()
+        );
+        assert_eq!(
+            (warned.warnings().len(), warned.end()),
+            (1, &RunEnd::Completed)
+        );
+        let stopped = run.drive::<Memory>(config("stop"))?;
+        assert!(is_told(stopped.stop_reason().unwrap(), "before_iter"));
+        assert_eq!(stopped.stopped_at().map(|at| at.iteration), Some(1));
+        let failed = run.drive::<Memory>(config("fail")).unwrap_err();
+        assert!(is_told(&failed.message, "before_iter"), "{failed}");
+        Ok(())
+    }
+}

@@ -292,6 +292,8 @@ impl Hook for ProfileHook {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+
     use super::*;
 
     fn pass() -> Sums {
@@ -336,5 +338,73 @@ mod tests {
         let clip = &sums.hooks[1];
         assert_eq!((clip.1, clip.3), (15, 0.005));
         assert_eq!(sums.hooks[2].0, "new");
+    }
+
+    #[test]
+    fn each_pass_and_the_run_are_told_in_lines_and_in_the_file() -> std::result::Result<(), Failed>
+    {
+        // Of a pass's time, forward and backward take three tenths each, all else a tenth.
+        let run = ScriptedRun::new()
+            .epochs(2)
+            .validation(0)
+            .seconds_per_iteration(10.0);
+        let seen = run.drive::<ProfileHook>(json!({}))?;
+        let shares = "data 10.0 %, forward 30.0 %, loss 10.0 %, backward 30.0 %, update 10.0 %, hooks \
+                  0.0 %, rest 10.0 %";
+        let lines: Vec<_> = seen
+            .messages()
+            .iter()
+            .map(|message| &*message.text)
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                format!("train, epoch 1: 40.0 s: {shares}"),
+                format!("train, epoch 2: 40.0 s: {shares}"),
+                format!("train, the whole run: 80.0 s: {shares}"),
+            ]
+        );
+        let text = seen.file("profile.jsonl").unwrap();
+        let found: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let parts = |unit: f64| {
+            json!({
+                "data": unit, "forward": 3.0 * unit, "loss": unit, "backward": 3.0 * unit,
+                "update": unit, "hooks": 0.0, "rest": unit,
+            })
+        };
+        let line = |of: &str, epoch: u64, passes: u64| {
+            let total = 40.0 * passes as f64;
+            let mut line = json!({
+                "of": of, "epoch": epoch, "iteration": 4 * epoch, "phase": "train", "passes": passes,
+                "total": total, "seconds": parts(total / 10.0), "by_hook": {},
+            });
+            if of == "pass" {
+                line["stream"] = json!("train");
+            }
+            line
+        };
+        let without_shares = found.into_iter().map(|mut line| {
+            line.as_object_mut().unwrap().remove("shares");
+            line
+        });
+        assert_eq!(
+            without_shares.collect::<Vec<_>>(),
+            [line("pass", 1, 1), line("pass", 2, 1), line("run", 2, 2)]
+        );
+        // A resumed run goes on with the file and the sums.
+        let resumed = run
+            .interrupt_after(6)
+            .drive::<ProfileHook>(json!({"log": false}))?;
+        assert!(
+            resumed
+                .file("profile.jsonl")
+                .unwrap()
+                .starts_with(text.lines().next().unwrap())
+        );
+        assert_eq!(resumed.messages(), []);
+        Ok(())
     }
 }

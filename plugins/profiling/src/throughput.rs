@@ -265,6 +265,9 @@ impl Hook for Throughput {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -297,5 +300,36 @@ mod tests {
             (none.items_per_second(), none.line().as_str()),
             (None, "6 samples/s")
         );
+    }
+
+    #[test]
+    fn rates_of_iterations_behind_the_warm_up_are_published() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new().epochs(2).validation(0);
+        let seen =
+            run.drive::<Throughput>(json!({"warm_up": 3, "every": 4, "items_per_sample": 7}))?;
+        let counts = [
+            "samples_per_second",
+            "items_per_second",
+            "samples_per_second/whole",
+        ]
+        .map(|name| seen.metric(Phase::Train, name).len());
+        assert_eq!(counts, [5, 5, 2]);
+        let lines = seen.messages().iter();
+        let lines = lines.map(|message| message.text.split(": ").next().unwrap());
+        assert_eq!(
+            lines.collect::<Vec<_>>(),
+            [
+                "train, iteration 4",
+                "train, epoch 1",
+                "train, iteration 8",
+                "train, epoch 2",
+                "train, the whole run",
+            ]
+        );
+        // Inputs that are no tokens have no items.
+        let seen = run.drive::<Throughput>(json!({"warm_up": 0}))?;
+        assert_eq!(seen.metric(Phase::Train, "items_per_second").len(), 0);
+        assert_eq!(seen.metric(Phase::Train, "samples_per_second").len(), 8);
+        Ok(())
     }
 }

@@ -129,6 +129,12 @@ impl History {
         push(&mut self.rates, group, "train", at, rate);
     }
 
+    /// Whether the curves of the learning rates have come to this place.
+    pub(crate) fn has_rates_at(&self, at: f64) -> bool {
+        let mut last = self.rates.iter().filter_map(|curve| curve.points.last());
+        last.any(|(last, _)| *last >= at)
+    }
+
     /// Adds a point to the loss curve.
     pub(crate) fn add_loss(&mut self, at: f64, loss: f64) {
         push(&mut self.losses, "loss", "train", at, loss);

@@ -138,9 +138,10 @@ impl Hook for Report {
         self.matrix.counts.fill(0);
         if task.phase() == Phase::Train {
             self.history.batches = task.batches();
-            // An epoch begun before a resume has its learning rates already.
-            if self.config.iterations == 0 && task.batch() == 0 {
-                let at = self.place(task);
+            let at = self.place(task);
+            // An epoch begun before a resume or a roll back, which is reopened with the counters of its
+            // start, has its learning rates already.
+            if self.config.iterations == 0 && !self.history.has_rates_at(at) {
                 for (group, rate) in task.learning_rates() {
                     self.history.add_rate(group, at, rate);
                 }
@@ -261,3 +262,90 @@ impl Hook for Report {
 }
 
 export_plugin!(Report);
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Two epochs of four batches of two samples in two classes.
+    fn run() -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(2)
+            .targets(|_batch| vec![0, 1])
+            .outputs(|_batch| vec![1.0, 0.0, 1.0, 0.0])
+            .metric(Phase::Train, "loss", |epoch| 1.0 / epoch as f64)
+            .metric(Phase::Val, "accuracy", |epoch| 0.25 * epoch as f64)
+            .metric(Phase::Val, "f1", |_epoch| 0.5)
+    }
+
+    #[test]
+    fn the_curves_the_matrices_and_the_events_are_those_of_the_run()
+    -> std::result::Result<(), Failed> {
+        let config = json!({"iterations": 2, "metrics": ["loss", "accuracy"]});
+        let seen = run().drive::<Report>(config)?;
+        let history: Value = seen.state_as().unwrap();
+        let curves = history["metrics"].as_array().unwrap().iter();
+        let curves = curves.map(|curve| (&curve["phase"], &curve["name"], &curve["points"]));
+        let curves: Vec<_> = curves.collect();
+        assert_eq!(
+            curves[0],
+            (
+                &json!("train"),
+                &json!("loss"),
+                &json!([[1.0, 1.0], [2.0, 0.5]])
+            )
+        );
+        assert_eq!(
+            curves[2],
+            (
+                &json!("val"),
+                &json!("accuracy"),
+                &json!([[1.0, 0.25], [2.0, 0.5]])
+            )
+        );
+        assert_eq!(curves.len(), 3);
+        let rates = json!([[0.5, 0.1], [1.0, 0.1], [1.5, 0.1], [2.0, 0.1]]);
+        assert_eq!(history["rates"][0]["points"], rates);
+        assert_eq!(history["matrices"][0][0], "val");
+        assert_eq!(history["matrices"][0][1]["counts"], json!([2, 0, 2, 0]));
+        assert_eq!(history["events"][0]["kind"], "end");
+        let page = seen.file("report.html").unwrap();
+        assert!(page.starts_with("<!doctype html>"), "{}", &page[..40]);
+        assert!(
+            page.contains("accuracy") && page.contains("scripted"),
+            "{page}"
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn events_tell_of_checkpoints_and_of_what_went_wrong() -> std::result::Result<(), Failed> {
+        let config = json!({"file": "page/run.html"});
+        let seen = run()
+            .interrupt_after(5)
+            .fails_in(6, "no more <memory>")
+            .drive::<Report>(config)?;
+        let history: Value = seen.state_as().unwrap();
+        let events = history["events"].as_array().unwrap().iter();
+        let events: Vec<_> = events
+            .map(|event| (event["kind"].as_str(), event["iteration"].as_u64()))
+            .collect();
+        assert_eq!(
+            events,
+            [
+                (Some("back"), Some(5)),
+                (Some("error"), Some(6)),
+                (Some("end"), Some(6))
+            ]
+        );
+        // Of an epoch that a resume reopens, the rates are there once.
+        let rates = json!([[0.0, 0.1], [1.0, 0.1]]);
+        assert_eq!(history["rates"][0]["points"], rates);
+        let page = seen.file("page/run.html").unwrap();
+        assert!(page.contains("no more &lt;memory&gt;"), "{page}");
+        Ok(())
+    }
+}

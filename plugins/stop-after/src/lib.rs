@@ -73,3 +73,83 @@ fn progress(task: &TaskView<'_>) -> Progress {
 }
 
 export_plugin!(StopAfter);
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_run_stops_at_the_first_limit_reached() -> std::result::Result<(), Failed> {
+        // Updates of two batches, samples by twos, 20 s an iteration.
+        let run = ScriptedRun::new().accumulate(2).seconds_per_iteration(20.0);
+        for (config, iteration, request, reason) in [
+            (
+                json!({"iterations": 5}),
+                5,
+                Request::Stop,
+                "stop-after: 5 iterations",
+            ),
+            (
+                json!({"updates": 3}),
+                6,
+                Request::Stop,
+                "stop-after: 3 updates",
+            ),
+            (
+                json!({"samples": 7}),
+                4,
+                Request::Stop,
+                "stop-after: 7 samples",
+            ),
+            (
+                json!({"minutes": 1}),
+                3,
+                Request::Stop,
+                "stop-after: 1 minute",
+            ),
+            (
+                json!({"epochs": 2}),
+                8,
+                Request::StopAfterEpoch,
+                "stop-after: 2 epochs",
+            ),
+            (
+                json!({"epochs": 2, "iterations": 7}),
+                7,
+                Request::Stop,
+                "stop-after: 7 iterations",
+            ),
+        ] {
+            let seen = run.drive::<StopAfter>(config)?;
+            assert_eq!(seen.stop_reason(), Some(reason));
+            assert_eq!(
+                seen.stopped_at().map(|at| at.iteration),
+                Some(iteration),
+                "{reason}"
+            );
+            assert_eq!(seen.asked()[0].request, request);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_limit_counts_the_parts_before_a_resume() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new().interrupt_after(3);
+        let seen = run.drive::<StopAfter>(json!({"iterations": 5}))?;
+        let stopped = seen.stopped_at().map(|at| (at.point, at.iteration));
+        assert_eq!(stopped, Some((Point::AfterIter, 5)));
+        let failed = run.drive::<StopAfter>(json!({})).unwrap_err();
+        assert!(failed.message.starts_with("there is no limit"), "{failed}");
+        Ok(())
+    }
+
+    #[test]
+    fn a_limit_behind_the_end_of_the_run_is_warned_of() -> std::result::Result<(), Failed> {
+        let seen = ScriptedRun::new().drive::<StopAfter>(json!({"epochs": 4, "iterations": 12}))?;
+        assert_eq!(seen.warnings(), ["`epochs` is 4, the run ends after 3"]);
+        Ok(())
+    }
+}

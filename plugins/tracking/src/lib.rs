@@ -11,6 +11,8 @@
 mod http;
 mod mlflow;
 mod outbox;
+#[cfg(test)]
+mod served;
 mod tensorboard;
 mod webhook;
 

@@ -268,3 +268,91 @@ impl Poster {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+
+    use super::*;
+    use crate::served::server;
+
+    #[test]
+    fn chosen_events_are_posted_in_order() -> std::result::Result<(), Failed> {
+        let (address, requests) = server("200 OK", "");
+        let config = json!({
+            "url": format!("{address}/events"), "events": ["start", "iteration", "epoch", "end"], "every": 3,
+            "metrics": ["loss"], "field": "data", "fields": {"team": "a"},
+        });
+        ScriptedRun::new()
+            .epochs(1)
+            .loss(|at| 1.0 + at.batch as f64)
+            .metric(Phase::Val, "accuracy", |_epoch| 0.5)
+            .drive::<Webhook>(config)?;
+        let (lines, mut posted): (Vec<_>, Vec<_>) = requests.try_iter().unzip();
+        assert_eq!(lines, ["POST /events"; 5]);
+        for event in &mut posted {
+            let event = event["data"].as_object_mut().unwrap();
+            assert!(event.remove("time").is_some_and(|time| time.is_number()));
+            assert_eq!(event.remove("team"), Some(json!("a")));
+            assert_eq!(event.remove("run"), Some(json!("scripted")));
+        }
+        let at = |event: &str, epoch: u64, iteration: u64, more: Value| {
+            let mut all = json!({
+                "event": event, "epoch": epoch, "iteration": iteration, "update": iteration,
+                "elapsed": iteration as f64,
+            });
+            let Value::Object(more) = more else {
+                return all;
+            };
+            all.as_object_mut().unwrap().extend(more);
+            json!({"data": all})
+        };
+        let pass = |phase: &str, loss: f64| {
+            json!({
+                "phase": phase, "stream": phase, "learning_rate": 0.1, "metrics": {"loss": loss},
+            })
+        };
+        assert_eq!(
+            posted,
+            [
+                at("start", 0, 0, json!({"resumed": false, "epochs": 1})),
+                at(
+                    "iteration",
+                    0,
+                    3,
+                    json!({"loss": 3.0, "learning_rate": 0.1, "metrics": {"loss": 2.0}})
+                ),
+                at("epoch", 1, 4, pass("train", 2.5)),
+                at("epoch", 1, 4, pass("val", 1.5)),
+                at(
+                    "end",
+                    1,
+                    4,
+                    json!({
+                        "outcome": "completed", "reason": null,
+                        "metrics": {"train": {"loss": 2.5}, "val": {"loss": 1.5}},
+                    })
+                ),
+            ]
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn events_that_are_not_taken_are_warned_of_or_an_error() -> std::result::Result<(), Failed> {
+        let (address, requests) = server("503 Service Unavailable", "");
+        let config = |on_failure: &str| {
+            json!({
+                "url": address, "events": ["end"], "retries": 1, "retry_wait": 0, "on_failure": on_failure,
+            })
+        };
+        let run = ScriptedRun::new().epochs(1);
+        let what = "the server answers with status 503";
+        assert_eq!(run.drive::<Webhook>(config("warn"))?.warnings(), [what]);
+        assert_eq!(requests.try_iter().count(), 2, "it is tried again");
+        assert_eq!(run.drive::<Webhook>(config("ignore"))?.warnings(), [""; 0]);
+        let failed = run.drive::<Webhook>(config("error")).unwrap_err();
+        assert_eq!(failed.message, what);
+        Ok(())
+    }
+}

@@ -162,3 +162,55 @@ impl Hook for Visualize {
         write_atomically(self.file(task)?, png)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun, Seen};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Names of the pictures, sorted.
+    fn pictures(seen: &Seen) -> Vec<String> {
+        let Ok(files) = std::fs::read_dir(seen.run_directory().join("pictures")) else {
+            return Vec::new();
+        };
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_first_batches_of_due_passes_are_drawn() -> std::result::Result<(), Failed> {
+        // The first sample of each batch is taken for the wrong class.
+        let run = ScriptedRun::new()
+            .epochs(2)
+            .iterations(2)
+            .test(1)
+            .sample_shape(&[1, 2, 2])
+            .targets(|_batch| vec![0, 0])
+            .outputs(|_batch| vec![0.0, 1.0, 1.0, 0.0]);
+        let seen = run.drive::<Visualize>(json!({"every_epochs": 2, "mistakes": true}))?;
+        assert_eq!(
+            pictures(&seen),
+            [
+                "test-epoch-002-iteration-000004.png",
+                "train-epoch-002-iteration-000003.png",
+                "val-epoch-002-iteration-000004.png",
+            ]
+        );
+        let seen = run.drive::<Visualize>(json!({"every_epochs": null, "every_iterations": 3}))?;
+        assert_eq!(pictures(&seen), ["train-epoch-002-iteration-000003.png"]);
+        // Without mistakes there is nothing to draw.
+        let right = run.outputs(|_batch| vec![1.0, 0.0, 1.0, 0.0]);
+        let seen = right.drive::<Visualize>(json!({"mistakes": true}))?;
+        assert_eq!(pictures(&seen), [""; 0]);
+        let failed = right.drive::<Visualize>(json!({"black": 1.0, "white": 0.5}));
+        assert_eq!(
+            failed.unwrap_err().message,
+            "`white` must be above `black`, found 0.5 and 1"
+        );
+        Ok(())
+    }
+}

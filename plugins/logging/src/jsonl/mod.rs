@@ -230,3 +230,78 @@ fn write(log: &mut LogFile, line: &[u8], fsync: bool) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Losses of 8, 4, 2 and 1 in each epoch of four batches of two samples.
+    fn run(epochs: u64) -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(epochs)
+            .group("fc2", 0.5)
+            .seconds_per_iteration(0.5)
+            .loss(|at| match at.phase {
+                Phase::Train => 8.0 / 2.0_f64.powi(at.batch as i32),
+                _ => 0.5,
+            })
+            .metric(Phase::Val, "accuracy", |epoch| 0.25 * epoch as f64)
+    }
+
+    #[test]
+    fn intervals_and_epochs_have_their_lines() -> std::result::Result<(), Failed> {
+        let config = json!({"interval": 2, "window": 2});
+        let expected = [
+            r#"{"event":"interval","phase":"train","epoch":0,"iteration":2,"update":2,"samples":4,"learning_rate":0.1,"loss":6.0}"#,
+            r#"{"event":"interval","phase":"train","epoch":0,"iteration":4,"update":4,"samples":8,"learning_rate":0.1,"loss":1.5}"#,
+            r#"{"event":"epoch","phase":"train","epoch":1,"iteration":4,"update":4,"samples":8,"learning_rate":0.1,"loss":3.75}"#,
+            r#"{"event":"epoch","phase":"val","epoch":1,"iteration":4,"update":4,"samples":8,"learning_rate":0.1,"loss":0.5,"accuracy":0.25}"#,
+        ];
+        let seen = run(1).drive::<JsonLines>(config.clone())?;
+        let text = seen.file("log.jsonl").unwrap();
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+        // A resumed run continues the file and its window.
+        let resumed = run(1).interrupt_after(3).drive::<JsonLines>(config)?;
+        assert_eq!(resumed.file("log.jsonl").unwrap(), text);
+        Ok(())
+    }
+
+    #[test]
+    fn chosen_fields_go_into_the_chosen_files() -> std::result::Result<(), Failed> {
+        let config = json!({
+            "file": "logs/steps.jsonl", "epochs_file": "logs/epochs.jsonl", "interval": 4,
+            "smoothing": "last", "metrics": ["f1"],
+            "fields": ["batch", "learning_rates", "loss", "metrics", "elapsed", "remaining", "speed"],
+        });
+        let seen = run(1).drive::<JsonLines>(config)?;
+        let rates = r#""learning_rates":{"default":0.1,"fc2":0.05}"#;
+        assert_eq!(
+            seen.file("logs/steps.jsonl").unwrap(),
+            format!(
+                "{{\"event\":\"interval\",\"phase\":\"train\",\"batch\":4,{rates},\"loss\":1.0,\
+             \"elapsed\":2.0,\"remaining\":0.0,\"speed\":4.0}}\n"
+            )
+        );
+        let epochs = seen.file("logs/epochs.jsonl").unwrap();
+        assert_eq!(
+            epochs.lines().nth(1),
+            Some(
+                format!(
+                    "{{\"event\":\"epoch\",\"phase\":\"val\",\"batch\":2,{rates},\"loss\":0.5,\
+                 \"elapsed\":2.0,\"remaining\":0.0}}"
+                )
+                .as_str()
+            )
+        );
+        let same = json!({"file": "a.jsonl", "epochs_file": "a.jsonl"});
+        let failed = run(1).drive::<JsonLines>(same).unwrap_err();
+        assert_eq!(
+            failed.message,
+            "`epochs_file` and `file` are the same: `a.jsonl`"
+        );
+        Ok(())
+    }
+}

@@ -39,8 +39,8 @@ struct Pass {
     /// `epoch 2/5 train`.
     name: String,
     begun: Instant,
-    /// Batches that were done before the run resumed.
-    before: u64,
+    /// Batches that were done before the run resumed; `None` before the first one.
+    before: Option<u64>,
     samples: u64,
 }
 
@@ -85,7 +85,8 @@ impl Hook for Progress {
             bar,
             name,
             begun: Instant::now(),
-            before: task.batch(),
+            // A reopened pass shows the counters of its start here.
+            before: None,
             samples: 0,
         });
         Ok(())
@@ -99,6 +100,7 @@ impl Hook for Progress {
             return Ok(());
         };
         pass.samples += task.batch_size();
+        pass.before.get_or_insert(task.batch().saturating_sub(1));
         if pass.bar.is_none() {
             let (batch, batches) = (task.batch(), task.batches());
             // The last line is printed when the pass is over.
@@ -174,7 +176,8 @@ impl Progress {
             return text;
         };
         let seconds = pass.begun.elapsed().as_secs_f64();
-        let done = task.batch().saturating_sub(pass.before) as f64;
+        let before = pass.before.unwrap_or(task.batch());
+        let done = task.batch().saturating_sub(before) as f64;
         if seconds > 0.0 {
             let _ = match self.config.rate {
                 Rate::Samples => write!(text, "  {:.0} samples/s", pass.samples as f64 / seconds),
@@ -202,9 +205,50 @@ fn clock(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
     #[test]
     fn times_read_as_a_clock() {
         assert_eq!(super::clock(59.6), "0:01:00");
         assert_eq!(super::clock(90_061.0), "25:01:01");
+    }
+
+    #[test]
+    fn without_a_terminal_there_are_plain_lines() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .test(1)
+            .loss(|at| match at.phase {
+                Phase::Train => 8.0 / 2.0_f64.powi(at.batch as i32),
+                _ => 0.5,
+            })
+            .metric(Phase::Val, "accuracy", |_epoch| 0.25);
+        let config = |lines: u64| {
+            json!({
+                "plain_lines": lines, "rate": "none", "eta": false, "window": 2, "digits": 2,
+                "metrics": ["loss", "accuracy"],
+            })
+        };
+        let seen = run.drive::<Progress>(config(2))?;
+        let lines: Vec<_> = seen
+            .messages()
+            .iter()
+            .map(|message| &*message.text)
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "epoch 1/1 train 2/4  loss 6.00",
+                "epoch 1/1 train 4/4  loss 1.50",
+                "epoch 1/1 val 1/2  loss 0.50  accuracy 0.25",
+                "epoch 1/1 val 2/2  loss 0.50  accuracy 0.25",
+                "test 1/1  loss 0.50",
+            ]
+        );
+        assert_eq!(run.drive::<Progress>(config(0))?.messages(), []);
+        Ok(())
     }
 }

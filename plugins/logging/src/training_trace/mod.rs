@@ -242,3 +242,77 @@ fn hooks(manifest: &Value) -> Vec<Value> {
     };
     entries.map(entry).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun, Seen};
+
+    use super::*;
+
+    fn trace(seen: &Seen) -> Value {
+        let text = seen.file("training-trace.json").unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn the_file_tells_how_far_a_run_came_and_what_was_best() -> std::result::Result<(), Failed> {
+        let accuracies = [0.5, 0.75, 0.25];
+        let run = ScriptedRun::new()
+            .metric(Phase::Val, "loss", |epoch| 1.0 / epoch as f64)
+            .metric(Phase::Val, "accuracy", move |epoch| {
+                accuracies[epoch as usize - 1]
+            })
+            .interrupt_after(5);
+        let seen = run.drive::<TrainingTrace>(json!({"notes": {"why": "a test"}}))?;
+        let trace = trace(&seen);
+        for (key, expected) in [
+            ("/status", json!("completed")),
+            ("/reason", Value::Null),
+            ("/exit_status", json!(0)),
+            ("/epochs", json!({"done": 3, "asked": 3})),
+            ("/iterations", json!(12)),
+            ("/samples", json!(24)),
+            ("/seconds", json!(12.0)),
+            (
+                "/best/val~1accuracy",
+                json!({"value": 0.75, "epoch": 2, "rule": "greater"}),
+            ),
+            ("/best/val~1loss/epoch", json!(3)),
+            ("/metrics/val/accuracy", json!(0.25)),
+            ("/checkpoints", json!({"saved": 1, "last": "interrupted"})),
+            (
+                "/resumed_from",
+                json!({"checkpoint": "interrupted", "epoch": 1, "iteration": 5}),
+            ),
+            ("/roll_backs", json!(0)),
+            ("/earlier/0/status", json!("interrupted")),
+            ("/earlier/0/reason", json!("SIGINT")),
+            ("/earlier/0/iterations", json!(5)),
+            ("/notes/why", json!("a test")),
+        ] {
+            assert_eq!(trace.pointer(key), Some(&expected), "{key}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_file_tells_why_a_run_failed() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new().fails_in(5, "no more memory");
+        let seen = run.drive::<TrainingTrace>(json!({"best": ["train/loss"]}))?;
+        let trace = trace(&seen);
+        let told = (&trace["status"], &trace["reason"], &trace["exit_status"]);
+        assert_eq!(
+            told,
+            (&json!("failed"), &json!("no more memory"), &json!(7))
+        );
+        assert_eq!(trace["best"]["train/loss"]["epoch"], 1);
+        let failed = run
+            .drive::<TrainingTrace>(json!({"best": ["width"]}))
+            .unwrap_err();
+        assert_eq!(
+            failed.message,
+            "`best` names `width`, whose name doesn't say which value is better"
+        );
+        Ok(())
+    }
+}

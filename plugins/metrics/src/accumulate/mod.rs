@@ -249,3 +249,53 @@ impl Hook for Accumulate {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rows_of_a_pass_are_published_and_written() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .outputs(|batch| vec![batch as f32, 1.0, 2.0, 3.0])
+            .loss(|at| 1.0 + at.batch as f64);
+        let config = json!({
+            "variables": ["outputs", "loss"], "phases": ["val"], "limit": 3, "keep": "run",
+            "save": "npy",
+        });
+        let seen = run.drive::<Accumulate>(config)?;
+        let published = seen.published().iter();
+        let published: Vec<_> = published
+            .map(|one| (one.name.as_str(), one.keep, one.tensor.clone()))
+            .collect();
+        let outputs = vec![0.0, 1.0, 2.0, 3.0, 1.0, 1.0];
+        assert_eq!(
+            published,
+            [
+                (
+                    "accumulated/val/outputs",
+                    Keep::Run,
+                    Some((vec![3, 2], outputs))
+                ),
+                (
+                    "accumulated/val/loss",
+                    Keep::Run,
+                    Some((vec![2], vec![1.0, 2.0]))
+                ),
+            ]
+        );
+        let file = std::fs::read(seen.run_directory().join("accumulated/val-outputs.npy")).unwrap();
+        assert_eq!(file.len(), 128 + 3 * 2 * 4);
+        let failed = run.drive::<Accumulate>(json!({"publish": false}));
+        assert_eq!(
+            failed.unwrap_err().message,
+            "with `publish` false and no `save` nothing becomes of what is collected"
+        );
+        run.epochs(2)
+            .check_resume::<Accumulate>(json!({"phases": ["train"], "every": 2}))
+    }
+}

@@ -231,3 +231,46 @@ impl Hook for Classification {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn scores_and_the_confusion_matrix_are_those_of_the_pass() -> std::result::Result<(), Failed> {
+        // Targets 0, 1, 1, 1, predictions 0, 0, 1, 1.
+        let run = ScriptedRun::new()
+            .epochs(2)
+            .targets(|batch| vec![batch as u32 % 2, 1])
+            .outputs(|batch| match batch {
+                0 => vec![1.0, 0.0, 1.0, 0.0],
+                _ => vec![0.0, 1.0, 0.0, 1.0],
+            });
+        let config = json!({
+            "scores": ["accuracy", "precision"], "average": ["macro", "none"], "top_k": [2],
+            "prefix": "", "confusion": {"picture": false},
+        });
+        let seen = run.drive::<Classification>(config)?;
+        let published = seen.metrics().iter();
+        let published: Vec<_> = published
+            .map(|metric| (metric.at.phase, metric.name.as_str(), metric.value))
+            .collect();
+        let val = Phase::Val;
+        let of_each = [
+            (val, "accuracy", 0.75),
+            (val, "precision/macro", 0.75),
+            (val, "precision/no", 0.5),
+            (val, "precision/yes", 1.0),
+            (val, "top2_accuracy", 1.0),
+        ];
+        assert_eq!(published, [of_each, of_each].concat());
+        assert_eq!(
+            seen.file("confusion-val.csv").unwrap(),
+            "true \\ predicted,no,yes\nno,1,0\nyes,1,2\n"
+        );
+        run.check_resume::<Classification>(json!({"phases": ["train", "val"]}))
+    }
+}

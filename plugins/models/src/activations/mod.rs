@@ -268,3 +268,59 @@ impl Hook for ActivationStats {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn chosen_modules_are_observed_in_due_iterations_and_warned_of_once()
+    -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new().epochs(1);
+        // All outputs are below the threshold, and so count as zeros.
+        let config = json!({"every": 2, "modules": ["fc*"], "ignore": ["fc2"], "threshold": 1.0});
+        let seen = run.drive::<ActivationStats>(config)?;
+        let asked = seen.asked_for(Request::ListenAtModules).into_iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.iteration, asked.number))
+            .collect();
+        assert_eq!(asked, [(0, 0.0), (1, 1.0), (2, 0.0), (3, 1.0), (4, 0.0)]);
+        for name in ["activation/fc1/zeros", "activation/fc1/dead", "dead_units"] {
+            assert_eq!(seen.metric(Phase::Train, name), [1.0, 1.0], "{name}");
+        }
+        // Four metrics of the one module, and the largest of all, twice.
+        assert_eq!(seen.metrics().len(), 10);
+        assert_eq!(
+            seen.warnings(),
+            [
+                "of the units of `fc1` (linear) 100 % are dead in iteration 2: zero for all samples of the \
+             batch; a lower learning rate, or another activation or initialisation, may help",
+            ]
+        );
+        let text = seen.file("activations.csv").unwrap();
+        let rows: Vec<_> = text
+            .lines()
+            .map(|row| row.split(',').collect::<Vec<_>>())
+            .collect();
+        assert_eq!(
+            rows[0].join(","),
+            "epoch,iteration,module,kind,mean,std,min,max,zeros,dead"
+        );
+        assert_eq!(rows[1][..4], ["0", "2", "fc1", "linear"]);
+        assert_eq!(rows[2][..4], ["0", "4", "fc1", "linear"]);
+        assert_eq!((rows.len(), &rows[2][8..]), (3, &["1", "1"][..]));
+        let config = json!({"every": 1, "warn_above": null, "file": null, "publish": false});
+        let seen = run.drive::<ActivationStats>(config)?;
+        assert_eq!((seen.warnings().len(), seen.metrics()), (0, &[][..]));
+        assert!(seen.file("activations.csv").is_err(), "no file is written");
+        let failed = run.drive::<ActivationStats>(json!({"modules": ["fc1", "conv*"]}));
+        assert_eq!(
+            failed.unwrap_err().message,
+            "`modules` has `conv*`, which no module is called: fc1, act, fc2"
+        );
+        Ok(())
+    }
+}

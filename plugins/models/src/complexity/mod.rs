@@ -267,3 +267,48 @@ impl Hook for ModelComplexity {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_first_batch_tells_size_and_cost_of_the_model() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new().buffer("act.slope", &[5], &[0.0; 5]);
+        let seen = run.drive::<ModelComplexity>(json!({}))?;
+        assert_eq!(
+            seen.file("complexity.csv").unwrap(),
+            "module,kind,depth,output,parameters,buffers,multiply_adds,activations,activation_bytes\n\
+         fc1,linear,0,4,16,0,12,4,16\nact,relu,0,4,0,5,0,4,16\nfc2,linear,0,2,10,0,8,2,8\n"
+        );
+        let report: Value = serde_json::from_str(&seen.file("complexity.json").unwrap()).unwrap();
+        assert_eq!(
+            (&report["flops"], &report["input"]),
+            (&json!(40), &json!([3]))
+        );
+        assert_eq!(seen.messages().len(), 1);
+        let text = &seen.messages()[0].text;
+        assert_eq!(
+            text.lines().next(),
+            Some(
+                "26 parameters (104 bytes), 5 buffers; a sample of 3: 20 multiply-adds (40 FLOPs), 10 \
+             activations (40 bytes)"
+            )
+        );
+        // Afterwards modules run as without the hook.
+        let asked = seen.asked().iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.request, asked.at.iteration, asked.number))
+            .collect();
+        assert_eq!(asked, [(Request::ListenAtModules, 1, 0.0)]);
+        assert_eq!(seen.called(Point::ModuleForward), 3);
+        let seen =
+            run.drive::<ModelComplexity>(json!({"log": false, "json": null, "csv": null}))?;
+        assert_eq!(seen.messages(), []);
+        assert!(seen.file("complexity.csv").is_err(), "no file is written");
+        Ok(())
+    }
+}

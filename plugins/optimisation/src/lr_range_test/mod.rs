@@ -147,8 +147,7 @@ impl LrRangeTest {
     }
 
     /// Publishes and applies the suggestion, as configured, after the roll back.
-    fn use_it(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        self.state.stage = Stage::Over;
+    fn use_it(&self, task: &mut TaskView<'_>) -> Result<()> {
         let name = &self.config.publish;
         let Some(rate) = self.state.suggestion else {
             return Ok(());
@@ -228,7 +227,7 @@ impl Hook for LrRangeTest {
             // Saved after all hooks of this mount point have run, and so with the current state.
             Stage::Before => task.save_checkpoint(&self.name),
             Stage::Found => {
-                self.use_it(task)?;
+                self.state.stage = Stage::Over;
                 task.delete_checkpoint(&self.name)
             }
             Stage::During | Stage::Over => Ok(()),
@@ -304,18 +303,22 @@ impl Hook for LrRangeTest {
         }
     }
 
+    /// The result is used here and not in `before_epoch`: the checkpoint is of an epoch that had begun, in
+    /// which that method sets nothing and requests no more than a deletion.
     fn after_load_checkpoint(
         &mut self,
         task: &mut TaskView<'_>,
         _checkpoint: &Checkpoint<'_>,
     ) -> Result<()> {
-        match self.state.stage {
-            Stage::Found if self.config.stop => {
-                self.use_it(task)?;
-                task.stop("the learning rate range test is over")
-            }
-            _ => Ok(()),
+        if self.state.stage != Stage::Found {
+            return Ok(());
         }
+        self.use_it(task)?;
+        if self.config.stop {
+            self.state.stage = Stage::Over;
+            return task.stop("the learning rate range test is over");
+        }
+        Ok(())
     }
 
     fn save_state(&mut self) -> Result<Vec<u8>> {
@@ -329,6 +332,98 @@ impl Hook for LrRangeTest {
         if !matches!(self.state.stage, Stage::Found | Stage::Over) {
             self.state = loaded;
         }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Four rates from 1 to 4, of which the loss falls fastest at 2.
+    fn config(stop: bool) -> Value {
+        json!({
+            "min": 1.0, "max": 4.0, "steps": 4, "way": "linear", "smoothing": 0.0, "skip_begin": 0,
+            "skip_end": 0, "apply": true, "stop": stop,
+        })
+    }
+
+    fn run() -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(2)
+            .iterations(6)
+            .validation(0)
+            .empty_model()
+            .parameter("w", &[1], &[0.0])
+            .gradient("w", |_iteration| vec![1.0])
+            .loss(|at| [4.0, 3.0, 1.0, 2.0, 2.0, 2.0][at.batch as usize])
+    }
+
+    #[test]
+    fn rates_are_tried_one_suggested_and_the_run_is_as_before() -> std::result::Result<(), Failed> {
+        let seen = run().drive::<LrRangeTest>(config(true))?;
+        let asked = seen.asked().iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.iteration, asked.request, asked.number))
+            .collect();
+        assert_eq!(
+            asked,
+            [
+                (0, Request::SaveCheckpoint, 0.0),
+                (0, Request::SetLearningRate, 1.0),
+                (1, Request::SetLearningRate, 2.0),
+                (2, Request::SetLearningRate, 3.0),
+                (4, Request::RollBack, 0.0),
+                (0, Request::SetLearningRate, 2.0),
+                (0, Request::Stop, 0.0),
+                (0, Request::DeleteCheckpoint, 0.0),
+            ]
+        );
+        assert_eq!(seen.metric(Phase::Train, "suggested_learning_rate"), [2.0]);
+        assert_eq!(
+            seen.stop_reason(),
+            Some("the learning rate range test is over")
+        );
+        assert_eq!(seen.parameter("w"), [0.0]);
+        assert_eq!(seen.checkpoints(), [""; 0]);
+        let text = seen.file("lr-range-test.json").unwrap();
+        let losses = json!([4.0, 3.0, 1.0, 2.0]);
+        assert_eq!(
+            serde_json::from_str::<Value>(&text).expect("JSON"),
+            json!({
+                "suggestion": 2.0, "rates": [1.0, 2.0, 3.0, 4.0], "losses": losses, "smoothed": losses,
+            })
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn training_goes_on_at_the_suggested_rate() -> std::result::Result<(), Failed> {
+        let seen = run().drive::<LrRangeTest>(config(false))?;
+        let mut rates = vec![1.0, 2.0, 3.0, 3.0];
+        rates.extend([2.0; 12]);
+        assert_eq!(seen.learning_rates(), rates);
+        assert_eq!(seen.checkpoints(), [""; 0]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_training_that_is_too_short_uses_the_rates_that_were_tried()
+    -> std::result::Result<(), Failed> {
+        let mut config = config(true);
+        config["steps"] = json!(20);
+        let seen = run().drive::<LrRangeTest>(config)?;
+        assert_eq!(
+            seen.warnings(),
+            [
+                "`steps` is 20, the run has 12 updates: the largest rates are not tried",
+                "the training is shorter than the test: it ends with fewer rates",
+            ]
+        );
+        assert_eq!(seen.parameter("w"), [0.0]);
         Ok(())
     }
 }

@@ -5,7 +5,8 @@
     reason = "a test that finds its data broken may panic"
 )]
 
-use serde_json::Value;
+use sconce_plugin_api::testing::{Failed, ScriptedRun};
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -94,4 +95,65 @@ fn what_says_nothing_or_too_much_is_refused() {
             "{text}"
         );
     }
+}
+
+/// Epochs of two iterations, whose validation losses are these; the second group has an eighth of the rate.
+fn run(losses: &'static [f64]) -> ScriptedRun {
+    ScriptedRun::new()
+        .epochs(losses.len() as u64)
+        .iterations(2)
+        .learning_rate(1.0)
+        .group("fc2", 0.125)
+        .metric(Phase::Val, "loss", |epoch| losses[epoch as usize - 1])
+}
+
+#[test]
+fn rates_follow_the_updates_through_the_warm_up_and_the_schedule() -> std::result::Result<(), Failed>
+{
+    let config = json!({"warm_up": {"steps": 2, "from": 0.5}, "schedule": {"kind": "linear"}});
+    let seen = run(&[1.0; 3]).drive::<LrSchedule>(config.clone())?;
+    assert_eq!(seen.learning_rates(), [0.5, 0.75, 1.0, 0.75, 0.5, 0.25]);
+    run(&[1.0; 3]).check_resume::<LrSchedule>(config)
+}
+
+#[test]
+fn rates_of_the_chosen_groups_follow_the_epochs() -> std::result::Result<(), Failed> {
+    let config = json!({
+        "by": "epoch",
+        "schedule": {"kind": "step", "every": 1, "factor": 0.5},
+        "groups": ["fc2"],
+    });
+    let seen = run(&[1.0; 3]).drive::<LrSchedule>(config)?;
+    let asked = seen.asked().iter();
+    let asked: Vec<_> = asked
+        .map(|asked| (asked.at.epoch, asked.text.as_str(), asked.number))
+        .collect();
+    assert_eq!(
+        asked,
+        [(0, "fc2", 0.125), (1, "fc2", 0.0625), (2, "fc2", 0.03125)]
+    );
+    assert_eq!(seen.learning_rates(), [1.0; 6]);
+    let config = json!({"schedule": {"kind": "cosine"}, "groups": ["fc3"]});
+    let failed = run(&[1.0; 3]).drive::<LrSchedule>(config).unwrap_err();
+    assert_eq!(
+        failed.message,
+        "the optimizer has no parameter group `fc3`; there are `default`, `fc2`"
+    );
+    Ok(())
+}
+
+#[test]
+fn the_rate_changes_where_a_metric_has_stopped_getting_better() -> std::result::Result<(), Failed> {
+    let losses = &[1.0, 1.0, 1.0, 0.5, 0.75, 0.75];
+    let config = json!({"schedule": {"kind": "plateau", "patience": 1, "factor": 0.5}});
+    let seen = run(losses).drive::<LrSchedule>(config.clone())?;
+    let rates = [1.0, 1.0, 1.0, 0.5, 0.5, 0.5].map(|rate| [rate; 2]);
+    assert_eq!(seen.learning_rates(), rates.concat());
+    let changes = seen.messages().iter();
+    let changes: Vec<_> = changes
+        .map(|message| (message.at.map(|at| at.epoch), message.text.as_str()))
+        .collect();
+    let what = "`loss` has stopped getting better: the rate changes";
+    assert_eq!(changes, [(Some(3), what), (Some(6), what)]);
+    run(losses).check_resume::<LrSchedule>(config)
 }

@@ -219,3 +219,63 @@ impl Hook for Prune {
         self.masks.apply(task)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::json;
+
+    use super::*;
+
+    /// The first number grows by 1/16 in each of four updates, the others stay.
+    fn run() -> ScriptedRun {
+        ScriptedRun::new()
+            .epochs(1)
+            .learning_rate(0.0625)
+            .empty_model()
+            .parameter("fc.weight", &[4], &[0.125, -0.5, 0.375, -0.25])
+            .gradient("fc.weight", |_iteration| vec![-1.0, 0.0, 0.0, 0.0])
+    }
+
+    #[test]
+    fn the_smallest_numbers_go_by_and_by_and_stay_away() -> std::result::Result<(), Failed> {
+        let config = json!({"amount": 0.5, "initial": 0.25, "schedule": "linear", "end": 2});
+        let seen = run().drive::<Prune>(config.clone())?;
+        assert_eq!(seen.metric(Phase::Train, "sparsity"), [0.25, 0.5, 0.5, 0.5]);
+        let changed = seen.changes().iter();
+        let changed: Vec<_> = changed
+            .map(|change| (change.at.update, change.after.as_slice()))
+            .collect();
+        let both: &[f32] = &[0.0, -0.5, 0.375, 0.0];
+        assert_eq!(
+            changed,
+            [
+                (1, &[0.0, -0.5, 0.375, -0.25][..]),
+                (2, both),
+                (3, both),
+                (4, both),
+            ]
+        );
+        assert_eq!(seen.parameter("fc.weight"), both);
+        run().check_resume::<Prune>(config)
+    }
+
+    #[test]
+    fn prunings_of_epochs_come_at_their_end() -> std::result::Result<(), Failed> {
+        let config =
+            json!({"by": "epoch", "amount": 0.5, "schedule": "constant", "publish": "pruned"});
+        let seen = run()
+            .epochs(2)
+            .learning_rate(0.125)
+            .drive::<Prune>(config)?;
+        // Published behind each update and each epoch.
+        let pruned = seen.metric(Phase::Train, "pruned");
+        assert_eq!(pruned, [0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]);
+        // The first number has outgrown the two that are zeros now.
+        assert_eq!(seen.parameter("fc.weight"), [1.125, -0.5, 0.0, 0.0]);
+        let failed = run().drive::<Prune>(json!({"amount": 0.25, "initial": 0.5}));
+        let message = "`initial` must be from 0 to `amount`, 0.25, found 0.5";
+        assert_eq!(failed.unwrap_err().message, message);
+        Ok(())
+    }
+}

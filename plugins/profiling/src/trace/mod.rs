@@ -345,3 +345,69 @@ impl Hook for Trace {
         self.write(task)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, Request, ScriptedRun};
+
+    use super::*;
+
+    #[test]
+    fn scheduled_iterations_are_traced_and_end_the_run() -> std::result::Result<(), Failed> {
+        let schedule = json!({"skip_first": 1, "warm_up": 1, "active": 2});
+        let run = ScriptedRun::new();
+        let seen = run.drive::<Trace>(json!({"schedule": schedule, "stop_after": true}))?;
+        let asked = seen.asked().iter();
+        let asked: Vec<_> = asked
+            .map(|asked| (asked.at.iteration, asked.request, asked.number))
+            .collect();
+        // Stopped by the last one; so is the listening.
+        let listen = Request::ListenAtModules;
+        assert_eq!(
+            asked,
+            [
+                (0, listen, 0.0),
+                (1, listen, 1.0),
+                (4, Request::Stop, 0.0),
+                (4, listen, 0.0),
+            ]
+        );
+        assert_eq!(
+            seen.stop_reason(),
+            Some("the last cycle of iterations has been traced")
+        );
+        let text = seen.file("trace/iterations-3-4.json").unwrap();
+        let trace: Value = serde_json::from_str(&text).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap().iter();
+        let spans = events.filter(|event| event["ph"] == "X");
+        let mut spans: Vec<_> = spans.map(|event| event["name"].as_str().unwrap()).collect();
+        let each = [
+            "data", "forward", "fc1", "act", "fc2", "loss", "backward", "update",
+        ];
+        let mut expected = [&each[..], &each, &["iteration 3", "iteration 4"]].concat();
+        // Their order is that of their times.
+        spans.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(spans, expected);
+        let config = json!({"schedule": schedule, "directory": "lines", "modules": false});
+        let seen = run.drive::<Trace>(config)?;
+        assert_eq!(seen.stop_reason(), None);
+        let text = seen.file("lines/iterations-3-4.json").unwrap();
+        assert!(text.contains("backward") && !text.contains("fc1"), "{text}");
+        Ok(())
+    }
+
+    #[test]
+    fn a_schedule_that_the_run_does_not_reach_is_warned_of() -> std::result::Result<(), Failed> {
+        let config = json!({"schedule": {"skip_first": 11}, "modules": false});
+        let seen = ScriptedRun::new().drive::<Trace>(config)?;
+        assert_eq!(
+            seen.warnings(),
+            [
+                "nothing will be traced: the first iteration in `schedule` is number 13, the run has 12",
+            ]
+        );
+        assert_eq!(seen.called(Point::ModuleForward), 0);
+        Ok(())
+    }
+}

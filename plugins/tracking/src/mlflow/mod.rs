@@ -173,3 +173,89 @@ fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::served::server;
+
+    /// An answer to any request.
+    const ANSWER: &str = r#"{"experiment": {"experiment_id": "7"}, "run": {"info": {"run_id": "r", "artifact_uri": "mlflow-artifacts:/7/r"}}}"#;
+
+    #[test]
+    fn the_run_its_metrics_and_its_end_are_logged() -> std::result::Result<(), Failed> {
+        let (address, requests) = server("200 OK", ANSWER);
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .loss(|at| 1.0 + at.batch as f64)
+            .metric(Phase::Val, "accuracy", |_epoch| 0.5)
+            .fails_in(3, "no more memory");
+        let config = json!({
+            "uri": address, "experiment": "digits 1", "interval": 2, "params": false,
+            "tags": {"team": "a"}, "artifacts": ["mlflow-run.json"],
+        });
+        let seen = run.drive::<MlFlow>(config)?;
+        assert_eq!(seen.warnings(), [""; 0]);
+        let requests: Vec<(String, Value)> = requests.try_iter().collect();
+        let lines: Vec<_> = requests.iter().map(|(line, _)| line.as_str()).collect();
+        assert_eq!(
+            lines,
+            [
+                "GET /api/2.0/mlflow/experiments/get-by-name?experiment_name=digits%201",
+                "POST /api/2.0/mlflow/runs/create",
+                "POST /api/2.0/mlflow/runs/log-batch",
+                "PUT /api/2.0/mlflow-artifacts/artifacts/7/r/mlflow-run.json",
+                "POST /api/2.0/mlflow/runs/log-batch",
+                "POST /api/2.0/mlflow/runs/update",
+            ]
+        );
+        let created = &requests[1].1;
+        assert_eq!(
+            (&created["experiment_id"], &created["run_name"]),
+            (&json!("7"), &json!("scripted"))
+        );
+        assert_eq!(created["tags"][0], json!({"key": "team", "value": "a"}));
+        let metrics = requests[2].1["metrics"].as_array().unwrap().iter();
+        let metrics: Vec<_> = metrics
+            .map(|metric| (&metric["key"], &metric["value"], &metric["step"]))
+            .collect();
+        assert_eq!(
+            metrics,
+            [
+                (&json!("iteration/loss"), &json!(2.0), &json!(2)),
+                (&json!("learning_rate"), &json!(0.1), &json!(2)),
+            ]
+        );
+        let tags = json!([
+            {"key": "sconce.outcome", "value": "failed"},
+            {"key": "sconce.reason", "value": "no more memory"},
+        ]);
+        assert_eq!(requests[4].1, json!({"run_id": "r", "tags": tags}));
+        assert_eq!(requests[5].1["status"], "FAILED");
+        // What a resumed run needs to know.
+        let known: Value = serde_json::from_str(&seen.file("mlflow-run.json").unwrap()).unwrap();
+        assert_eq!(
+            known["steps"],
+            json!({"iteration/loss": 2, "learning_rate": 2})
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn a_server_that_refuses_is_warned_of_or_an_error() -> std::result::Result<(), Failed> {
+        let (address, _requests) = server("500 Internal Server Error", r#"{"message": "no disk"}"#);
+        let config = |on_failure: &str| json!({"uri": address, "on_failure": on_failure});
+        let what = "the MLflow server refuses `experiments/get-by-name` (status 500): no disk";
+        let run = ScriptedRun::new().epochs(1);
+        let seen = run.drive::<MlFlow>(config("warn"))?;
+        assert_eq!(seen.warnings()[0], what);
+        let failed = run.drive::<MlFlow>(config("error")).unwrap_err();
+        assert_eq!(failed.message, what);
+        let failed = run.drive::<MlFlow>(json!({"uri": "digits"})).unwrap_err();
+        assert!(failed.message.contains("`uri`"), "{failed}");
+        Ok(())
+    }
+}

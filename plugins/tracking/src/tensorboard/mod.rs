@@ -285,3 +285,78 @@ impl TensorBoard {
         self.add(step, vec![value])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+    use sconce_plugin_api::testing::{Failed, ScriptedRun, Seen};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Step, tag and value of all scalars in the event files, in the order of their names.
+    fn scalars(seen: &Seen, directory: &str) -> Vec<(i64, String, f32)> {
+        let files = std::fs::read_dir(seen.run_directory().join(directory)).unwrap();
+        let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        files.sort();
+        let mut found = Vec::new();
+        for file in files {
+            let bytes = std::fs::read(file).unwrap();
+            let mut rest = &bytes[..];
+            // Each message has its length and a checksum before it, and a checksum behind it.
+            while let Some((length, behind)) = rest.split_first_chunk::<8>() {
+                let length = u64::from_le_bytes(*length) as usize;
+                let event = event::Event::decode(&behind[4..4 + length]).unwrap();
+                rest = &behind[4 + length + 4..];
+                let Some(event::What::Summary(summary)) = event.what else {
+                    continue;
+                };
+                for value in summary.values {
+                    if let Some(Content::Scalar(scalar)) = value.content {
+                        found.push((event.step, value.tag, scalar));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn scalars_come_at_intervals_and_at_the_ends_of_passes() -> std::result::Result<(), Failed> {
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .loss(|at| match at.phase {
+                Phase::Train => 8.0 / 2.0_f64.powi(at.batch as i32),
+                _ => 0.5,
+            })
+            .metric(Phase::Val, "accuracy", |_epoch| 0.25);
+        let named = |scalars: &[(i64, &str, f32)]| -> Vec<(i64, String, f32)> {
+            let scalars = scalars.iter();
+            scalars
+                .map(|&(step, tag, value)| (step, tag.to_owned(), value))
+                .collect()
+        };
+        let seen = run.drive::<TensorBoard>(json!({"interval": 2}))?;
+        let expected = named(&[
+            (2, "iteration/loss", 6.0),
+            (2, "learning_rate", 0.1),
+            (4, "iteration/loss", 1.5),
+            (4, "learning_rate", 0.1),
+            (4, "train/loss", 3.75),
+            (4, "val/loss", 0.5),
+            (4, "val/accuracy", 0.25),
+        ]);
+        assert_eq!(scalars(&seen, "tensorboard"), expected);
+        let config = json!({"interval": 0, "axis": "epoch", "directory": "events"});
+        let seen = run.group("fc2", 0.5).drive::<TensorBoard>(config)?;
+        let expected = named(&[
+            (1, "train/loss", 3.75),
+            (1, "learning_rate/default", 0.1),
+            (1, "learning_rate/fc2", 0.05),
+            (1, "val/loss", 0.5),
+            (1, "val/accuracy", 0.25),
+        ]);
+        assert_eq!(scalars(&seen, "events"), expected);
+        Ok(())
+    }
+}
