@@ -157,10 +157,10 @@ pub fn main() -> ExitCode {
 ///
 /// use sconce::data::Splits;
 /// use sconce::manifest::Manifest;
-/// use sconce::session::{self, Failure};
+/// use sconce::session::{self, StartFailure};
 /// use sconce::task::Task;
 ///
-/// fn build(manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, Failure> {
+/// fn build(manifest: &Manifest, data: Option<Splits>) -> Result<Box<dyn Task>, StartFailure> {
 ///     // A program with a task of its own makes it here.
 ///     Ok(Box::new(session::build_task(manifest, data)?))
 /// }

@@ -83,10 +83,6 @@ struct Ended {
     is_written: bool,
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "the order in which a run is set up, in one place"
-)]
 fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartFailure> {
     let ManifestArgs {
         file,

@@ -146,16 +146,13 @@ impl RunDriver for Trainer<'_> {
         let (Some(data), Some(division)) = (self.task.data(phase), self.batches_of(phase)) else {
             return Err(RunError::NoTrainingData.into());
         };
-        let (data, order): (Arc<dyn Dataset>, _) = match phase {
-            Phase::Train => {
-                let order = order::training(self.plan.seed, self.position.epoch, data.len());
-                (data, order)
-            }
-            _ => {
-                let data = data.plain().unwrap_or(data);
-                let order = order::natural(data.len());
-                (data, order)
-            }
+        let (data, order): (Arc<dyn Dataset>, _) = if phase == Phase::Train {
+            let order = order::training(self.plan.seed, self.position.epoch, data.len());
+            (data, order)
+        } else {
+            let data = data.plain().unwrap_or(data);
+            let order = order::natural(data.len());
+            (data, order)
         };
         let batches = (done..division.count())
             .map(|batch| division.samples_of(batch..batch + 1))

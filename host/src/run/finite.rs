@@ -41,7 +41,7 @@ impl Trainer<'_> {
             }
             return Ok(());
         }
-        let what = format!("the loss is {}", loss);
+        let what = format!("the loss is {loss}");
         Err(self.not_finite(what, batch))
     }
 

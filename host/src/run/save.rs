@@ -180,7 +180,7 @@ impl Trainer<'_> {
             match value {
                 ValueContent::Json(text) => extra.push((name.into_string(), raw(&text)?)),
                 ValueContent::Tensor(tensor) => {
-                    tensors.push((Section::Extra.full_name(&name), tensor))
+                    tensors.push((Section::Extra.full_name(&name), tensor));
                 }
             }
         }

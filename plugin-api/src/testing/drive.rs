@@ -103,7 +103,16 @@ impl<'a> Drive<'a> {
         let manifest = json!({
             "name": "scripted",
             "seed": script.seed,
-            "train": {"epochs": script.epochs, "batch_size": script.batch_size},
+            "train": {
+                "epochs": script.epochs,
+                "batch_size": script.batch_size,
+                "accumulate": script.accumulate,
+            },
+            "optimizer": {
+                "kind": "sgd",
+                "learning_rate": script.learning_rate,
+                "momentum": MOMENTUM,
+            },
             "hooks": [entry],
         });
         let stage = Box::<FakeRun>::default();
@@ -145,7 +154,7 @@ impl<'a> Drive<'a> {
             name: name.into(),
             learning_rate: script.learning_rate * scale,
             scale,
-            momentum: 0.9,
+            momentum: MOMENTUM,
         };
         let others = script
             .groups
@@ -287,6 +296,8 @@ impl<'a> Drive<'a> {
         self.stage.resume_flags.set(flags);
         self.stage.place.set(None);
         self.stage.left_out.borrow_mut().clear();
+        // A stop is not part of a checkpoint: a hook that still wants it asks again.
+        self.stage.stop.replace(None);
         *self.stage.values.borrow_mut() = super::values::FakeValues::default();
         (self.listens, self.swapped) = (true, None);
         self.hook = create(
@@ -355,6 +366,9 @@ impl<'a> Drive<'a> {
         Failed::new(self.stage.place.get(), message).into()
     }
 }
+
+/// Momentum of all groups of the optimizer.
+const MOMENTUM: f64 = 0.9;
 
 /// Tag of the checkpoint that an interrupted run saves.
 pub(super) const INTERRUPTED: &str = "interrupted";

@@ -1,7 +1,7 @@
 //! Saving checkpoints of a scripted run, and restoring them.
 
 use super::checkpoint::{Checkpoint, CompleteState};
-use super::drive::{Drive, Leave};
+use super::drive::{Drive, INTERRUPTED, Leave};
 use crate::abi::{CheckpointAbi, TextAbi};
 use crate::ext::Keep;
 use crate::lifecycle::{Consistency, EvaluationState, PassCounters, Position};
@@ -136,7 +136,11 @@ impl Drive<'_> {
     fn tell(&mut self, point: Point, tag: &str, bytes: u64, error: &str) -> Result<(), Leave> {
         let path = self.directory.path().join("checkpoints").join(tag);
         let path = path.to_string_lossy();
-        let name = self.entry_name().to_owned();
+        // Nobody asks for the checkpoint of an interruption.
+        let name = match tag {
+            INTERRUPTED => String::new(),
+            _ => self.entry_name().to_owned(),
+        };
         let payload = CheckpointAbi {
             path: TextAbi::new(&path),
             tag: TextAbi::new(tag),
