@@ -136,10 +136,12 @@ pub use view::{
 pub mod prelude {
     #[doc(hidden)]
     pub use crate::HookError as Error;
+    pub use crate::tensor::{DType, Element, Tensor, TensorMut};
     pub use crate::{
         Checkpoint, Context, EpochProfile, Failure, Hook, HookError, Keep, LogFile, LogFileState,
-        Module, Monitor, NoConfig, Origin, Outcome, Phase, Point, Priority, Result, Setup,
-        TaskView, bail, export_plugin, hook, state,
+        Module, Monitor, NoConfig, Origin, Outcome, Phase, Point, Priority, Result, Rule, Setup,
+        TaskFacts, TaskView, Threads, bail, export_plugin, hook, path_inside, state,
+        write_atomically,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
@@ -159,6 +161,11 @@ pub mod __private {
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// Compiles this crate's README as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;
 
 /// Compiles the cookbook's hooks as doctests.
 #[cfg(doctest)]

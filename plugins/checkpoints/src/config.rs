@@ -1,6 +1,5 @@
 //! The `config` of the manifest entry.
 
-use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
 use crate::template::Template;

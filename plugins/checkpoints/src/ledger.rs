@@ -1,6 +1,5 @@
 //! Records which checkpoints exist and decides which are still wanted; performs no file operations.
 
-use sconce_plugin_api::Rule;
 use sconce_plugin_api::ext::check_tag;
 use sconce_plugin_api::prelude::*;
 

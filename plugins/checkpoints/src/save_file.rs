@@ -11,7 +11,6 @@ use std::path::{Component, Path, PathBuf};
 
 use sconce_plugin_api::ext::check_path;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_atomically};
 use sha2::{Digest, Sha256};
 
 /// What is copied, and when.

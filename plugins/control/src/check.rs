@@ -2,7 +2,6 @@
 //!
 //! `{"hook": "check", "config": {"monitor": "accuracy", "required": 0.9, "by_epoch": 5}}`
 
-use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
 /// Which value must be reached, and when.

@@ -5,7 +5,6 @@
 //! The metric is evaluated at the end of each epoch, after validation; an epoch without validation
 //! is ignored, unless the metric belongs to training.
 
-use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
 /// Which metric is watched, and what stops the run.

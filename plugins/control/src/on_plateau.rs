@@ -9,7 +9,6 @@
 
 use std::collections::VecDeque;
 
-use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
 /// Which metric is watched, and how the hook responds.

@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 
-use sconce_plugin_api::path_inside;
 use sconce_plugin_api::prelude::*;
 
 use crate::dump;

@@ -27,7 +27,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, state};
 
 use config::Config;
 use row::Row;

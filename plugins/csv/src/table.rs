@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sconce_plugin_api::{Restored, prelude::*, spreadsheet};
+use sconce_plugin_api::prelude::*;
+use sconce_plugin_api::{Restored, spreadsheet};
 
 use crate::config::{Config, OnMissing};
 use crate::row::{Column, Row, choose};

@@ -4,7 +4,6 @@
 //! `{"hook": "anomaly", "config": {"action": "fail"}}`
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::Tensor;
 
 use crate::numbers::{bad, module_of};
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use sconce_charts::{Line, LineChart};
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{spreadsheet, write_atomically};
+use sconce_plugin_api::spreadsheet;
 
 use crate::numbers::{Magnitude, magnitude, module_of};
 

@@ -1,7 +1,6 @@
 //! Statistics of a tensor's elements.
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{DType, Tensor};
 
 /// Non-finite elements of a tensor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

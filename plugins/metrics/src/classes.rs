@@ -1,7 +1,6 @@
 //! Outputs and targets of a classification, converted from tensors to classes.
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::Tensor;
 
 use crate::numbers;
 use crate::variables::Variable;

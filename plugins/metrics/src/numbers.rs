@@ -1,7 +1,7 @@
 //! Conversion of elements of any type to 64-bit floats.
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{BrainHalf, DType, Half, Tensor};
+use sconce_plugin_api::tensor::{BrainHalf, Half};
 
 /// Appends the elements of a tensor to `numbers`, in row-major order. Exact for all types except `i64`.
 ///

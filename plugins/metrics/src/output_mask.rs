@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{DType, Element, TensorMut};
 
 use crate::numbers;
 use crate::phases::{self, PhaseName};

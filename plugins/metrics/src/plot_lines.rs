@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use sconce_charts::{Line, LineChart};
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::write_atomically;
 
 /// What is drawn, and the output file.
 #[derive(Deserialize, JsonSchema)]

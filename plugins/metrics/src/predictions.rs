@@ -5,8 +5,7 @@
 use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::Tensor;
-use sconce_plugin_api::{path_inside, spreadsheet, write_atomically};
+use sconce_plugin_api::spreadsheet;
 
 use crate::classes::{self, Classified, Shown, sigmoid, softmax};
 use crate::numbers;

@@ -1,7 +1,6 @@
 //! Resolves variable names in a configuration to batch tensors or values published by hooks.
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::Tensor;
 
 use crate::numbers;
 

@@ -1,9 +1,8 @@
 //! A set of averages of the parameters, published under `SET/PARAMETER`. Every checkpoint holds it, and the
 //! host can swap it in for the parameters.
 
-use sconce_plugin_api::Threads;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{BrainHalf, DType, Element, Half, Tensor, TensorMut};
+use sconce_plugin_api::tensor::{BrainHalf, Half};
 
 /// How buffers, such as the means and variances of a batch norm, are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]

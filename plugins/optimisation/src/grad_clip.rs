@@ -10,9 +10,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use sconce_plugin_api::Threads;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{DType, Tensor};
 
 /// How gradients are clipped.
 #[derive(Deserialize, JsonSchema)]

@@ -9,7 +9,6 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::DType;
 
 use crate::names;
 

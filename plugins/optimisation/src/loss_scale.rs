@@ -8,7 +8,6 @@
 //! `growth_interval` good updates in a row, as in `torch.amp.GradScaler`.
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{DType, Tensor};
 
 /// How the loss is scaled.
 #[derive(Deserialize, JsonSchema)]

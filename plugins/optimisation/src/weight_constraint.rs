@@ -7,7 +7,6 @@
 //! `torch.renorm`.
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::DType;
 
 use crate::names;
 

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::DType;
 
 use crate::stopwatch::Stopwatch;
 use crate::times::{Seconds, Times};

@@ -23,7 +23,6 @@ mod tables;
 use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{TaskFacts, write_atomically};
 use serde_json::Value;
 
 use config::Config;

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use sconce_charts::GridRange;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_atomically};
 
 use picture::Options;
 

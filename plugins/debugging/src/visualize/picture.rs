@@ -2,7 +2,6 @@
 
 use sconce_charts::{GridRange, Image, ImageGrid};
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{DType, Tensor};
 
 /// Channels, height and width of images.
 pub(super) type Size = (usize, usize, usize);

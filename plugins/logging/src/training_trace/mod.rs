@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use record::{ResumedFrom, Status, Trace};
 use sconce_plugin_api::abi::API_VERSION;
-use sconce_plugin_api::{prelude::*, write_atomically};
+use sconce_plugin_api::prelude::*;
 use serde_json::{Value, json};
 
 /// Where the trace is written, and how often.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Rows of a tensor collected over batches, in the tensor's own type.
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{BrainHalf, DType, Element, Half, Tensor};
+use sconce_plugin_api::tensor::{BrainHalf, Half};
 
 /// Elements of one type.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,6 @@
 
 use safetensors::{Dtype, View};
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::DType;
 use std::borrow::Cow;
 
 use super::collected::Collected;

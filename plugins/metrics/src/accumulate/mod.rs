@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_atomically};
 
 use crate::passes::{self, Keeps, Pass};
 use crate::phases::{self, ByPhase, PhaseName};

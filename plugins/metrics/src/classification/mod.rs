@@ -9,7 +9,6 @@ mod scores;
 use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_atomically};
 
 use crate::classes::{self, Classified, Shown, is_among};
 use crate::passes::{self, Pass};

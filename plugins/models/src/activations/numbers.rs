@@ -1,7 +1,6 @@
 //! Mean, spread and dead units of a module's output.
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{DType, Tensor};
 
 /// Statistics of an output over the batch.
 #[derive(Clone, Copy, Debug, PartialEq)]

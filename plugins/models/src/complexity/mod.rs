@@ -8,8 +8,6 @@ mod report;
 use std::path::PathBuf;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{DType, Tensor};
-use sconce_plugin_api::write_atomically;
 
 use count::{Run, elements, multiply_adds};
 use report::{Report, Row};

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use sconce_charts::{Line, LineChart};
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_atomically};
 use serde_json::json;
 
 use super::curve::Curve;

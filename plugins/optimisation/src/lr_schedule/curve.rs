@@ -2,7 +2,6 @@
 
 use std::f64::consts::PI;
 
-use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
 /// Course of a learning rate, relative to the rate in the optimizer's configuration. A step is an update or

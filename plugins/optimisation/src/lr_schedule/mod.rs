@@ -10,8 +10,8 @@ mod curve;
 mod momentum;
 mod plateau;
 
+use sconce_plugin_api::Plan;
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{Plan, Rule};
 
 use curve::{Curve, Plateau};
 use momentum::Momentum;

@@ -1,6 +1,5 @@
 //! Reduces the rate when a metric has stopped improving: `ReduceLROnPlateau`.
 
-use sconce_plugin_api::Rule;
 use sconce_plugin_api::prelude::*;
 
 use super::curve::{Plateau, ThresholdIs};

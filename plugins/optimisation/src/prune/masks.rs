@@ -1,7 +1,6 @@
 //! Masks of the pruned elements.
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::tensor::{DType, Element};
 
 use super::Structure;
 

@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use sconce_plugin_api::prelude::*;
-use sconce_plugin_api::{path_inside, write_atomically};
 use serde_json::{Map, Value, json};
 
 use crate::resident::{Resident, mebibytes};

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use client::{Begin, Client, Job, Metric};
 use config::Config;
-use sconce_plugin_api::{path_inside, prelude::*};
+use sconce_plugin_api::prelude::*;
 
 use crate::http::{self, Server};
 use crate::outbox::Outbox;

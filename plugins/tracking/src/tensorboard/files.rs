@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use prost::Message;
-use sconce_plugin_api::{path_inside, prelude::*};
+use sconce_plugin_api::prelude::*;
 
 use super::event::{Event, SessionLog, Status, Summary, Value, What};
 use super::record;
