@@ -59,6 +59,7 @@ mod printable;
 pub mod run;
 mod screen;
 pub mod session;
+mod shell_word;
 mod signals;
 mod subprocess;
 pub mod task;

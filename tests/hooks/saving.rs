@@ -66,6 +66,7 @@ fn what_is_written_in_the_background_is_what_would_have_been_written_at_once() {
         let (other, finished) = run(json!([checkpoint(background)]));
         finished.expect(0, &[]);
         assert_eq!(tags(&one), tags(&other), "{config}");
+        assert!(!tags(&one).is_empty(), "{config}");
         for tag in tags(&one) {
             if config.get("parameters_only").is_some() {
                 let file = format!("out/checkpoints/{tag}/parameters.safetensors");

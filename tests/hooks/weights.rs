@@ -242,6 +242,7 @@ fn the_smallest_numbers_go_and_stay_gone() {
         )
     };
     let near = |found: &[f64], expected: [f64; 6], what: &str| {
+        assert_eq!(found.len(), expected.len(), "{what}");
         for (found, expected) in found.iter().zip(expected) {
             assert!(
                 (found - expected).abs() < 0.01,
@@ -288,7 +289,7 @@ fn what_goes_is_smaller_than_what_stays() {
         &json!({"amount": 0.5, "schedule": "constant", "global": true}),
     ));
     let (gone, left) = largest_gone(&global[0], &both);
-    assert!(gone <= left, "{gone} {left}");
+    assert!(0.0 < gone && gone <= left, "{gone} {left}");
     let shares = both.map(|name| zeros(&numbers(&global[0], name)));
     assert!(
         (shares[0] - shares[1]).abs() > 0.05,
@@ -300,7 +301,7 @@ fn what_goes_is_smaller_than_what_stays() {
     ));
     for name in both {
         let (gone, left) = largest_gone(&local[0], &[name]);
-        assert!(gone <= left, "{gone} {left}");
+        assert!(0.0 < gone && gone <= left, "{gone} {left}");
     }
     // Whole rows: two of the eight units of the first layer.
     let rows = snapshots(&manifest(

@@ -1,10 +1,11 @@
 //! What becomes of each fault, run and written down: the tables of `docs/faults.md`.
 //!
-//! `SCONCE_BLESS=1 cargo test -p sconce-tests --test it fault_table` writes them anew; without it the
+//! `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it fault_table` writes them anew; without it the
 //! test fails where the page is out of date.
 
 use std::fmt::Write;
 
+use expect_test::expect_file;
 use sconce_tests::{Finished, Workplace, edit, tiny, workspace};
 use serde_json::{Value, json};
 
@@ -418,20 +419,7 @@ fn the_page_says_what_becomes_of_each_fault() {
     let file = workspace().join("docs/faults.md");
     let kept = std::fs::read_to_string(&file).expect("docs/faults.md is there");
     let (head, rest) = kept.split_once(BEGIN).expect("the page has the first mark");
-    let (old, tail) = rest.split_once(END).expect("the page has the second mark");
-    let new = format!("\n{}", tables());
-    if std::env::var_os("SCONCE_BLESS").is_some() {
-        let page = format!("{head}{BEGIN}{new}{END}{tail}");
-        sconce::files::write_atomically(&file, page.as_bytes()).expect("the page is written");
-        return;
-    }
-    let differences = new
-        .lines()
-        .filter(|line| !old.lines().any(|known| known == *line));
-    let differences: Vec<&str> = differences.collect();
-    assert!(
-        old == new,
-        "docs/faults.md is out of date; SCONCE_BLESS=1 writes it anew:\n{}",
-        differences.join("\n")
-    );
+    let (_, tail) = rest.split_once(END).expect("the page has the second mark");
+    let page = format!("{head}{BEGIN}\n{}{END}{tail}", tables());
+    expect_file![file].assert_eq(&page);
 }

@@ -1,10 +1,11 @@
 //! The tables of options in `docs/hooks-*.md` are what the hooks' schemas say.
 //!
-//! `SCONCE_WRITE_DOCS=1 cargo test -p sconce-tests hook_docs` writes them anew.
+//! `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it hook_docs` writes them anew.
 
 use std::fmt::Write;
 use std::fs;
 
+use expect_test::expect_file;
 use sconce::plugin::library::Library;
 use sconce_tests::{artifacts, workspace};
 use serde_json::Value;
@@ -175,7 +176,6 @@ fn table(hook: &str, description: &Value) -> String {
 
 #[test]
 fn the_tables_of_options_are_those_of_the_schemas() {
-    let writes = std::env::var_os("SCONCE_WRITE_DOCS").is_some();
     for &(page, packages) in PAGES {
         let path = workspace().join(page);
         let description = described(packages);
@@ -195,16 +195,10 @@ fn the_tables_of_options_are_those_of_the_schemas() {
             documented += 1;
         }
         expected.push_str(rest);
-        let hooks = description["hooks"].as_array().map_or(0, Vec::len);
+        let hooks = description["hooks"].as_array().expect("hooks").len();
+        assert!(hooks > 0, "{packages} have hooks");
         assert_eq!(documented, hooks, "every hook of {packages} is in {page}");
-        if writes {
-            fs::write(&path, &expected).expect("written");
-        } else {
-            assert!(
-                written == expected,
-                "{page} is not what the schemas say: SCONCE_WRITE_DOCS=1 cargo test -p sconce-tests hook_docs"
-            );
-        }
+        expect_file![path].assert_eq(&expected);
     }
 }
 
@@ -221,11 +215,7 @@ fn the_overview_names_the_standard_hooks_and_no_others() {
             "docs/hooks-control.md" => format!("{packages} sconce-plugin-stop-after"),
             _ => (*packages).to_owned(),
         };
-        for hook in described(&packages)["hooks"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
+        for hook in described(&packages)["hooks"].as_array().expect("hooks") {
             let name = hook["name"].as_str().expect("a name");
             expected.push(((*page).to_owned(), name.to_owned()));
         }

@@ -198,6 +198,7 @@ fn at_the_end_the_best_is_loaded_and_published_with_its_hash() {
     let weights = fs::read(place.path("out/weights.safetensors")).expect("weights");
     let weights = safetensors::SafeTensors::deserialize(&weights).expect("a file");
     let kept = place.checkpoint("best-loss");
+    assert!(!weights.is_empty());
     for (name, view) in weights.tensors() {
         assert_eq!(view.data(), kept[&format!("parameters/{name}")].1, "{name}");
     }
@@ -242,6 +243,7 @@ fn averages_are_loaded_and_published_in_the_parameters_place() {
     let content = place.checkpoint("best-loss");
     let weights = fs::read(place.path("out/weights.safetensors")).expect("weights");
     let weights = safetensors::SafeTensors::deserialize(&weights).expect("a file");
+    assert!(!weights.is_empty());
     for (name, view) in weights.tensors() {
         assert_eq!(
             view.data(),
@@ -253,6 +255,7 @@ fn averages_are_loaded_and_published_in_the_parameters_place() {
     let bytes = fs::read(place.path(&format!("out/published/{file}"))).expect("it is there");
     let weights = safetensors::SafeTensors::deserialize(&bytes).expect("a file");
     let content = place.checkpoint("only");
+    assert!(!weights.is_empty());
     for (name, view) in weights.tensors() {
         assert_eq!(
             view.data(),
@@ -300,6 +303,7 @@ fn a_run_that_goes_back_keeps_what_it_should() {
     let (place, finished) = run(json!([checkpoint(config), back]));
     finished.expect(0, &[]);
     assert_eq!(tags(&place), tags(&straight));
+    assert!(!tags(&place).is_empty());
     for tag in tags(&place) {
         let (found, expected) = (place.checkpoint(&tag), straight.checkpoint(&tag));
         assert!(

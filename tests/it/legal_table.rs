@@ -1,9 +1,12 @@
 //! The tables of what is legal where, in the mount-point page and in the rustdoc of `Hook`, are those of the code.
+//!
+//! `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it legal_table` writes them anew.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
+use expect_test::expect_file;
 use sconce_plugin_api::ext::{Collection, Request};
 use sconce_plugin_api::{Phase, Point};
 use sconce_tests::workspace;
@@ -104,7 +107,6 @@ fn tables() -> String {
 #[test]
 fn the_tables_of_what_is_legal_where_are_those_of_the_code() {
     let tables = tables();
-    let writes = std::env::var_os("SCONCE_WRITE_DOCS").is_some();
     let page = workspace().join("docs/mount-points.md");
     let written = fs::read_to_string(&page).expect("the page");
     let (before, rest) = written.split_once(BEGIN).expect("the mark");
@@ -114,14 +116,6 @@ fn the_tables_of_what_is_legal_where_are_those_of_the_code() {
         (page, format!("{before}{BEGIN}\n{tables}\n{END}{after}")),
         (included, tables),
     ] {
-        if writes {
-            fs::write(&path, &expected).expect("written");
-        }
-        let found = fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            found == expected,
-            "{} is not what the code says: SCONCE_WRITE_DOCS=1 cargo test -p sconce-tests legal_table",
-            path.display()
-        );
+        expect_file![path].assert_eq(&expected);
     }
 }

@@ -266,6 +266,7 @@ fn weights_go_to_pytorch_and_come_back() {
     let numbers = |tensor: &Tensor| tensor.flatten_all().and_then(|t| t.to_vec1::<f32>());
     let found = numbers(&outputs(Phase::Val)).expect("numbers");
     let wanted = numbers(&expected[0].1).expect("numbers");
+    assert_eq!((found.len(), wanted.len()), (30, 30));
     for (found, wanted) in found.iter().zip(&wanted) {
         assert!((found - wanted).abs() < 1e-5, "{found} {wanted}");
     }

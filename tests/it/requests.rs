@@ -278,7 +278,10 @@ fn a_validation_asked_for_in_mid_epoch_changes_no_bit_of_the_training() {
             })
             .collect()
     };
-    for (asked, plain) in train(&asked).iter().zip(&train(&plain)) {
+    let (asked, plain) = (train(&asked), train(&plain));
+    assert!(!asked.is_empty() && asked.len() == plain.len());
+    // Call by call, so that a difference can be read.
+    for (asked, plain) in asked.iter().zip(&plain) {
         assert_eq!(asked, plain);
     }
 }

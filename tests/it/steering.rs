@@ -268,10 +268,13 @@ fn statistics_computed_anew_disturb_nothing_else() {
     );
     for iteration in ["1", "3", "6"] {
         let (plain, renewed) = (plain.checkpoint(iteration), renewed.checkpoint(iteration));
+        let mut statistics = 0;
         for (name, tensor) in &plain {
             let is_statistic = name.ends_with("running_mean") || name.ends_with("running_var");
             assert_eq!(renewed[name] != *tensor, is_statistic, "{name} {iteration}");
+            statistics += usize::from(is_statistic);
         }
+        assert!(statistics > 0, "{iteration}");
     }
     let train_calls = |place: &Workplace| -> Vec<String> {
         let calls = place.records("record.jsonl");
@@ -282,6 +285,7 @@ fn statistics_computed_anew_disturb_nothing_else() {
             .map(|call| format!("{} {}", call["iteration"], call["loss"]))
             .collect()
     };
+    assert_eq!(train_calls(&plain).len(), 6);
     assert_eq!(train_calls(&plain), train_calls(&renewed));
     // The same samples, the same numbers: whoever asks, and however often.
     let once = train(

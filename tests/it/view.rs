@@ -109,6 +109,7 @@ fn a_hook_sees_names_shapes_variables_and_the_optimizers_moments() {
     assert!(!samples.is_sorted(), "the training's order");
     samples.sort_unstable();
     assert_eq!(samples, (0..40).collect::<Vec<u32>>());
+    assert!(!seen.loss.is_empty());
     for (loss, scalar) in seen.loss {
         assert_eq!(loss.to_bits(), f64::from(scalar).to_bits());
     }

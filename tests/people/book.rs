@@ -49,10 +49,12 @@ fn pages_that_are_named_are_there() {
         ]
         .map(|name| root.join(name)),
     );
+    let mut looked_at = 0;
     for file in files {
         let text = fs::read_to_string(&file).expect("a page");
         let quoted = text.split('`').skip(1).step_by(2);
         for page in quoted.filter(|name| name.starts_with("docs/") && is_page(name)) {
+            looked_at += 1;
             let is_pattern = page.contains('*');
             assert!(
                 is_pattern || root.join(page).exists(),
@@ -61,6 +63,7 @@ fn pages_that_are_named_are_there() {
             );
         }
     }
+    assert!(looked_at > 20, "only {looked_at} names");
 }
 
 /// In the second columns of `coming-from.md`, what is neither a hook nor a key of the manifest: names of the other systems,

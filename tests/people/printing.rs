@@ -313,7 +313,11 @@ mod unwritable {
             .take_while(|line| line.starts_with("  "))
             // The rest of a long description is further to the right.
             .filter(|line| !line.starts_with("   "));
-        for name in listed.filter_map(|line| line.split_whitespace().next()) {
+        let names: Vec<&str> = listed
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
             // Pages go into files.
             let is_tried = name == "man" || all.iter().any(|words| words[0] == name);
             assert!(is_tried, "`{name}` is not in the table");

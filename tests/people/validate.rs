@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use expect_test::expect_file;
 use sconce_tests::{Finished, Workplace, workspace};
 use serde_json::{Value, json};
 
@@ -319,21 +320,13 @@ fn tables() -> String {
     page
 }
 
-/// `SCONCE_WRITE_DOCS=1 cargo test -p sconce-tests --test people validate` writes the page anew.
+/// `UPDATE_EXPECT=1 cargo test -p sconce-tests --test people validate` writes the page anew.
 #[test]
 fn the_page_lists_the_tests() {
     let file = workspace().join("docs/validating.md");
     let kept = std::fs::read_to_string(&file).expect("docs/validating.md is there");
     let (head, rest) = kept.split_once(BEGIN).expect("the page has the first mark");
-    let (old, tail) = rest.split_once(END).expect("the page has the second mark");
-    let new = format!("\n{}", tables());
-    if std::env::var_os("SCONCE_WRITE_DOCS").is_some() {
-        let page = format!("{head}{BEGIN}{new}{END}{tail}");
-        sconce::files::write_atomically(&file, page.as_bytes()).expect("the page is written");
-        return;
-    }
-    assert!(
-        old == new,
-        "docs/validating.md is out of date; SCONCE_WRITE_DOCS=1 writes it anew"
-    );
+    let (_, tail) = rest.split_once(END).expect("the page has the second mark");
+    let page = format!("{head}{BEGIN}\n{}{END}{tail}", tables());
+    expect_file![file].assert_eq(&page);
 }

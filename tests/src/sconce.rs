@@ -160,7 +160,7 @@ impl Workplace {
     ///
     /// # Panics
     ///
-    /// If it can't be read.
+    /// If it can't be read, or has no parameters.
     pub fn checkpoint(&self, tag: &str) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
         self.checkpoint_at(&format!("out/checkpoints/{tag}"))
     }
@@ -169,7 +169,7 @@ impl Workplace {
     ///
     /// # Panics
     ///
-    /// If it can't be read.
+    /// If it can't be read, or has no parameters.
     pub fn checkpoint_at(&self, directory: &str) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
         let directory = self.path(directory);
         let read = |file: &str| {
@@ -196,6 +196,9 @@ impl Workplace {
                 all.insert(format!("{prefix}{name}"), content);
             }
         }
+        // Tests compare all that is here: nothing must not equal nothing.
+        let has_parameters = all.keys().any(|name| name.starts_with("parameters/"));
+        assert!(has_parameters, "no parameters in {}", directory.display());
         let hooks: Value = serde_json::from_slice(&read("hooks.json")).expect("JSON");
         for hook in hooks.as_array().into_iter().flatten() {
             let name = hook["name"].as_str().unwrap_or_default();

@@ -46,6 +46,8 @@ mod numbers;
 pub mod order;
 mod pixels;
 mod portion;
+#[cfg(test)]
+mod real_data;
 pub mod regression;
 pub mod regular_file;
 pub mod signature;

@@ -209,6 +209,7 @@ mod tests {
             let c = Coefficients::of(&config, 3);
             let p = |i: usize| c.products.get(i).copied().unwrap_or(0.0);
             let (inputs, targets) = rows(&splits);
+            assert_eq!((inputs.len(), targets.len()), (50, 50));
             for (x, target) in inputs.iter().zip(&targets) {
                 let x: Vec<f64> = x.iter().copied().map(f64::from).collect();
                 let linear = c.linear[0] * x[0] + c.linear[1] * x[1] + c.linear[2] * x[2];

@@ -391,7 +391,9 @@ mod tests {
             .and_then(|loss| backward(&loss, 3.0))
             .expect("gradients");
         drop(recording);
-        for (one, three) in numbers(&single, &x).iter().zip(numbers(&triple, &x)) {
+        let (single, triple) = (numbers(&single, &x), numbers(&triple, &x));
+        assert_eq!((single.len(), triple.len()), (2, 2));
+        for (one, three) in single.iter().zip(triple) {
             assert!((3.0 * one - three).abs() < 1e-12);
         }
     }

@@ -16,6 +16,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::search;
 use crate::session::StartFailure;
+use crate::shell_word::shell_word;
 use api::Api;
 
 /// Arguments of `sconce new-plugin`.
@@ -109,7 +110,10 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, StartFailure> 
         );
     }
     output::block("\nNext:");
-    output::line(&format!("  cd {}", directory.display()));
+    output::line(&format!(
+        "  cd {}",
+        shell_word(&directory.to_string_lossy())
+    ));
     output::line("  cargo test");
     output::line("  cargo build --release");
     output::line(&format!("  {} run run.json", this_program()));

@@ -12,6 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::nearest::nearest;
 use crate::run::Resume;
 use crate::session::{self, HookPlan, StartFailure};
+use crate::shell_word::shell_word;
 use crate::task::{DataFacts, Task};
 
 /// How a run starts.
@@ -272,7 +273,12 @@ pub(super) fn command(path: &Path, store: &Store) -> String {
     let mut words = without_resume(arguments);
     words.push("--resume".to_owned());
     words.extend(name);
-    let words: Vec<String> = words.into_iter().map(shell_word).collect();
+    in_one_line(&words)
+}
+
+/// The words as a shell takes them.
+fn in_one_line(words: &[String]) -> String {
+    let words: Vec<_> = words.iter().map(|word| shell_word(word)).collect();
     words.join(" ")
 }
 
@@ -294,15 +300,6 @@ fn without_resume(arguments: impl Iterator<Item = String>) -> Vec<String> {
     words
 }
 
-/// Quotes a word for a shell if necessary.
-fn shell_word(word: String) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word;
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,12 +309,10 @@ mod tests {
         let given =
             "sconce run a.json --resume last --set model.hidden=[8] --overwrite --allow-changes";
         let words = without_resume(given.split(' ').map(str::to_owned));
-        let words: Vec<String> = words.into_iter().map(shell_word).collect();
         assert_eq!(
-            words.join(" "),
+            in_one_line(&words),
             "sconce run a.json --set 'model.hidden=[8]'"
         );
-        assert_eq!(shell_word("it's".to_owned()), r"'it'\''s'");
         let words = without_resume(
             ["run", "--resume", "--set", "a=1"]
                 .map(str::to_owned)

@@ -13,6 +13,7 @@ use crate::exit;
 use crate::nearest::nearest;
 use crate::patterns::Patterns;
 use crate::printable;
+use crate::shell_word::shell_word;
 use crate::validate::{Options, Suite, Test, TestLevel, TestRun, Verdict, tests};
 
 /// Arguments of `sconce validate`.
@@ -325,15 +326,15 @@ impl Printer {
             output::line(&format!("  {}{on}: {}", test.name, test.advice));
             let hook = match first.hook.as_str() {
                 "" => String::new(),
-                hook => format!(" --hook {hook}"),
+                hook => format!(" --hook {}", shell_word(hook)),
             };
             let config = match config {
-                Some(config) => format!(" --config '{config}'"),
+                Some(config) => format!(" --config {}", shell_word(config)),
                 None => String::new(),
             };
             output::line(&format!(
                 "    again: sconce validate {} --only {}{hook}{config} --seed {seed}",
-                library.display(),
+                shell_word(&library.to_string_lossy()),
                 test.name
             ));
         }

@@ -39,5 +39,6 @@ mod tests {
                 names.push(test.name);
             }
         }
+        assert!(names.len() > 40, "only {} tests", names.len());
     }
 }

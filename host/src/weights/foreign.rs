@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use crate::shell_word::shell_word;
 use crate::signature::{self, ZIP};
 
 /// A format of weights that has to be converted.
@@ -62,42 +63,53 @@ impl Foreign {
     }
 
     /// Shell command that converts the file.
-    fn command(self, from: &str, to: &str) -> String {
+    fn command(self, from: &Path, to: &Path) -> String {
+        let (from, to) = (python_text(from), python_text(to));
         let python = match self {
             Foreign::Torch => format!(
                 "import torch, safetensors.torch as s; \
-                 w = torch.load('{from}', map_location='cpu', weights_only=True); \
+                 w = torch.load({from}, map_location='cpu', weights_only=True); \
                  w = w.get('state_dict', w); \
                  s.save_file({{k: v.clone().contiguous() for k, v in w.items() \
-                 if hasattr(v, 'clone')}}, '{to}')"
+                 if hasattr(v, 'clone')}}, {to})"
             ),
             Foreign::NumpyArchive => format!(
                 "import numpy, safetensors.numpy as s; \
-                 s.save_file(dict(numpy.load('{from}')), '{to}')"
+                 s.save_file(dict(numpy.load({from})), {to})"
             ),
             Foreign::Hdf5 => format!(
                 "import h5py, safetensors.numpy as s; w = {{}}; \
-                 h5py.File('{from}').visititems(lambda n, d: w.update({{n.replace('/', '.'): d[()]}}) \
-                 if hasattr(d, 'shape') else None); s.save_file(w, '{to}')"
+                 h5py.File({from}).visititems(lambda n, d: w.update({{n.replace('/', '.'): d[()]}}) \
+                 if hasattr(d, 'shape') else None); s.save_file(w, {to})"
             ),
             Foreign::Onnx => format!(
                 "import onnx, onnx.numpy_helper as n, safetensors.numpy as s; \
                  s.save_file({{t.name: n.to_array(t).copy() \
-                 for t in onnx.load('{from}').graph.initializer}}, '{to}')"
+                 for t in onnx.load({from}).graph.initializer}}, {to})"
             ),
             Foreign::TensorFlow => format!(
                 "import tensorflow as t, safetensors.numpy as s; \
-                 r = t.train.load_checkpoint('{from}'); \
-                 s.save_file({{k: r.get_tensor(k) for k in r.get_variable_to_shape_map()}}, '{to}')"
+                 r = t.train.load_checkpoint({from}); \
+                 s.save_file({{k: r.get_tensor(k) for k in r.get_variable_to_shape_map()}}, {to})"
             ),
             Foreign::Flax => format!(
                 "import flax, safetensors.flax as s; \
-                 w = flax.serialization.msgpack_restore(open('{from}', 'rb').read()); \
-                 s.save_file(flax.traverse_util.flatten_dict(w, sep='.'), '{to}')"
+                 w = flax.serialization.msgpack_restore(open({from}, 'rb').read()); \
+                 s.save_file(flax.traverse_util.flatten_dict(w, sep='.'), {to})"
             ),
         };
-        format!("python -c \"{python}\"")
+        format!("python -c {}", shell_word(&python))
     }
+}
+
+/// A path as a literal of Python's, in single quotes where they do.
+fn python_text(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if text.contains(|c: char| c == '\'' || c == '\\' || c.is_control()) {
+        // What JSON escapes, Python escapes alike.
+        return serde_json::Value::from(text).to_string();
+    }
+    format!("'{text}'")
 }
 
 /// Whether an extension belongs to PyTorch or a library built on it.
@@ -113,16 +125,8 @@ pub(super) fn conversion(path: &Path, bytes: &[u8]) -> Option<(String, String)> 
         let advice = known.advice.replace("FILE", &path.display().to_string());
         return known.is_packed.then(|| (known.what.to_owned(), advice));
     };
-    let target = path.with_extension("safetensors");
-    let (from, to) = (path.display().to_string(), target.display().to_string());
-    // Quoting a name with special characters is left to the reader.
-    let is_plain = !from.contains(['\'', '"', '\\', '$', '`']);
-    let (from, to) = if is_plain {
-        (from.as_str(), to.as_str())
-    } else {
-        ("FILE", "FILE.safetensors")
-    };
-    let mut advice = format!("convert it:\n  {}", foreign.command(from, to));
+    let command = foreign.command(path, &path.with_extension("safetensors"));
+    let mut advice = format!("convert it:\n  {command}");
     if foreign != Foreign::Torch {
         advice.push_str(
             "\n  names and the order of dimensions are that program's: compare them with \
@@ -130,4 +134,30 @@ pub(super) fn conversion(path: &Path, bytes: &[u8]) -> Option<(String, String)> 
         );
     }
     Some((foreign.what().to_owned(), advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_keeps_the_name_of_any_file() {
+        for (name, quoted) in [
+            ("w.npz", "numpy.load('w.npz')"),
+            ("the best.npz", "numpy.load('the best.npz')"),
+            ("it's $5.npz", "numpy.load(\"it's $5.npz\")"),
+        ] {
+            let advice = conversion(Path::new(name), b"PK\x03\x04 a.npy");
+            let (_, advice) = advice.expect("an archive of NumPy's");
+            let command = advice.lines().nth(1).expect("a command");
+            let words = shlex::split(command).expect("a command line");
+            assert_eq!(words[..2], ["python", "-c"]);
+            assert_eq!(words.len(), 3, "{command}");
+            assert!(words[2].contains(quoted), "{command}");
+        }
+        let advice = conversion(Path::new("w.npz"), b"PK\x03\x04 a.npy");
+        let plain = "python -c \"import numpy, safetensors.numpy as s; \
+                     s.save_file(dict(numpy.load('w.npz')), 'w.safetensors')\"";
+        assert!(advice.is_some_and(|(_, advice)| advice.contains(plain)));
+    }
 }

@@ -255,6 +255,7 @@ mod tests {
             };
             let good: Vec<u8> = serde_json::from_value(case["good"].clone()).expect("numbers");
             let scales: Vec<f64> = serde_json::from_value(case["scales"].clone()).expect("numbers");
+            assert!(!good.is_empty() && good.len() == scales.len(), "{case}");
             for (good, scale) in good.iter().zip(scales) {
                 state.count(&config, *good == 1);
                 assert!((state.scale - scale).abs() < 1e-9, "{state:?} {scale}");

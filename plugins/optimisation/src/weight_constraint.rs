@@ -278,6 +278,7 @@ mod tests {
             let shape: Vec<i64> = serde_json::from_value(case["shape"].clone()).expect("a shape");
             let mut numbers = list("before");
             config.hold(&mut numbers, &shape, &mut Vec::new());
+            assert!(!numbers.is_empty() && numbers.len() == list("after").len());
             for (found, expected) in numbers.iter().zip(list("after")) {
                 assert!(
                     (found - expected).abs() < 1e-6,

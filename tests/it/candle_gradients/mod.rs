@@ -4,6 +4,7 @@ mod core;
 mod nn;
 mod table;
 
+use expect_test::expect_file;
 use sconce::gradients::{CUTS, WRONG};
 use sconce_tests::workspace;
 use table::{Operations, Row};
@@ -29,9 +30,6 @@ fn the_page_says_which_of_candles_gradients_are_right() {
     let sections = operations.rows();
     let page = table::page(&candle_version(), &sections);
     let file = workspace().join("docs/candle-gradients.md");
-    if std::env::var_os("SCONCE_BLESS").is_some() {
-        sconce::files::write_atomically(&file, page.as_bytes()).expect("the page is written");
-    }
     let rows: Vec<&Row> = sections.iter().flat_map(|(_, rows)| rows).collect();
     for row in &rows {
         let is_right = row.verdict == "trains" || row.verdict == "none, and none needed";
@@ -55,14 +53,5 @@ fn the_page_says_which_of_candles_gradients_are_right() {
             .any(|row| row.verdict.contains("wrong") && row.name.contains(wrong.operation));
         assert!(is_known, "{} has right gradients", wrong.operation);
     }
-    let kept = std::fs::read_to_string(&file).unwrap_or_default();
-    let differences = page
-        .lines()
-        .filter(|line| !kept.lines().any(|kept| kept == *line));
-    let differences: Vec<&str> = differences.collect();
-    assert!(
-        kept == page,
-        "docs/candle-gradients.md is out of date; SCONCE_BLESS=1 writes it anew:\n{}",
-        differences.join("\n")
-    );
+    expect_file![file].assert_eq(&page);
 }

@@ -217,7 +217,7 @@ pub(super) fn page(version: &str, sections: &[(&'static str, Vec<Row>)]) -> Stri
         "# candle's gradients\n\n\
          Which of candle {version}'s operations can be trained through. Every line is the outcome of\n\
          `sconce::nn::gradient_check` on the CPU: backward against central differences. It is written by\n\
-         `SCONCE_BLESS=1 cargo test -p sconce-tests --test it candle_gradients`, and without `SCONCE_BLESS`\n\
+         `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it candle_gradients`, and without `UPDATE_EXPECT`\n\
          that test fails where the page is out of date.\n\n\
          | gradient | meaning |\n|---|---|\n\
          | trains | right, to six digits |\n\

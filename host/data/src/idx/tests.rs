@@ -7,6 +7,7 @@ use flate2::write::GzEncoder;
 use tempfile::NamedTempFile;
 
 use super::*;
+use crate::real_data::real_file;
 
 fn file(bytes: &[u8]) -> NamedTempFile {
     let mut file = NamedTempFile::new().expect("a file");
@@ -191,20 +192,16 @@ fn every_tenth_of_many_images_is_too_little() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "tests talk to whoever runs them")]
 fn every_tenth_of_the_real_images_is_too_little() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let images = folder.join("mnist-10k-images-idx3-ubyte.gz");
-    if !images.is_file() {
-        eprintln!("skipped: `{}` is not here", images.display());
+    let files = ["images-idx3", "labels-idx1"];
+    let [Some(images), Some(labels)] =
+        files.map(|name| real_file(&format!("mnist-10k-{name}-ubyte.gz")))
+    else {
         return;
-    }
+    };
     let idx = read(&images, IdxRole::Images).expect("it is right");
     assert_eq!(idx.dimensions, [10_000, 28, 28]);
-    let labels = read(
-        &folder.join("mnist-10k-labels-idx1-ubyte.gz"),
-        IdxRole::Labels,
-    );
+    let labels = read(&labels, IdxRole::Labels);
     assert_eq!(labels.expect("it is right").bytes[..4], [7, 2, 1, 0]);
     let header = [0, 0, 8, 3, 0, 0, 0x27, 0x10, 0, 0, 0, 28, 0, 0, 0, 28];
     check_tenths(&[&header[..], &idx.bytes].concat());

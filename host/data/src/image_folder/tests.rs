@@ -131,7 +131,9 @@ fn contents_tell_the_format_not_names() {
             saved.expect("written");
         }
         let splits = read(&directory, &json!({})).expect("it is right");
-        for red in reds(splits.train.as_ref()) {
+        let reds = reds(splits.train.as_ref());
+        assert_eq!(reds.len(), 2, "{format:?}");
+        for red in reds {
             assert!(red.abs_diff(100) <= 2, "{format:?}: {red}");
         }
     }

@@ -93,6 +93,7 @@ fn known_means_and_deviations_are_those_of_pixels_up_to_one() {
     };
     let found = known(&[0.5, 0.25], &[0.5, 1.0]).expect("it is right");
     let expected = [-1.0, 2.0 / 127.5 - 1.0, 36.25 / 255.0, 36.25 / 255.0];
+    assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(expected) {
         assert!((f64::from(*found) - expected).abs() < 1e-6, "{found}");
     }

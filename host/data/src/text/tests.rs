@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::real_data::real_file;
 use crate::{DataConfig, DataError, Dataset, Inputs, Splits, Targets};
 
 fn directory(files: &[(&str, &[u8])]) -> TempDir {
@@ -196,14 +197,11 @@ fn what_is_wrong_is_reported_with_its_place() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "tests talk to whoever runs them")]
 fn shakespeare_comes_back_whole() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let file = folder.join("tinyshakespeare.txt");
-    let Ok(content) = std::fs::read_to_string(&file) else {
-        eprintln!("skipped: {} is not here", file.display());
+    let Some(file) = real_file("tinyshakespeare.txt") else {
         return;
     };
+    let content = std::fs::read_to_string(&file).expect("text");
     let keys = json!({
         "file": file, "unit": "char", "context": 128,
         "val": {"fraction": 0.1}, "test": {"fraction": 0.05},

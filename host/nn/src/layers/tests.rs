@@ -410,6 +410,7 @@ fn softmax_and_norms_are_those_of_the_formulas() {
         values(&x),
         values(&ops::softmax(&x, false).expect("softmax")),
     );
+    assert_eq!((given.len(), y.len()), (24, 24));
     for (x, y) in given.chunks(4).zip(y.chunks(4)) {
         let sum: f64 = x.iter().map(|x| x.exp()).sum();
         close(y, &x.iter().map(|x| x.exp() / sum).collect::<Vec<_>>());
@@ -565,6 +566,7 @@ fn gelu_is_exact() {
         2.484_475_836_685_559_7,
     ];
     let found = values(&ops::gelu(&x).expect("gelu"));
+    assert_eq!(found.len(), wanted.len());
     for (found, wanted) in found.iter().zip(wanted) {
         assert!((found - wanted).abs() < 1e-12, "{found} {wanted}");
     }

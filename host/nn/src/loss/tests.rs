@@ -74,6 +74,7 @@ fn close(found: &[f64], expected: &[f64], tolerance: f64) {
 fn cases() -> Vec<(Loss, Tensor, Tensor, Value)> {
     let reference: Value = serde_json::from_str(REFERENCE).expect("JSON");
     let cases = reference["cases"].as_array().expect("a list").clone();
+    assert!(!cases.is_empty());
     let built = cases.into_iter().map(|case| {
         let (targets, values) = targets_of(&case);
         let config: LossConfig = serde_json::from_value(case["config"].clone()).expect("a config");

@@ -169,8 +169,16 @@ fn a_tiny_terminal_says_so() {
     // The smallest size shows everything important.
     let shown = lines(40, 12, &state, &Changed::default());
     expect(&shown, &["digits", "50 %", " 1 curves ", " q stop "]);
-    for (columns, height) in [(1, 1), (41, 12), (59, 13), (100, 29), (99, 30), (300, 100)] {
-        lines(columns, height, &state, &Changed::default());
+    assert_eq!(lines(1, 1, &state, &Changed::default()), ["1"]);
+    for (columns, height) in [(41, 12), (59, 13), (100, 29), (99, 30)] {
+        let shown = lines(columns, height, &state, &Changed::default());
+        expect(&shown, &["digits", "50 %", " 1 curves ", " q stop "]);
+    }
+    // There is room for all panes at once.
+    for (columns, height) in [(100, 30), (300, 100)] {
+        let shown = lines(columns, height, &state, &Changed::default());
+        expect(&shown, &[" loss  ━", " time  ", " metrics ", " log "]);
+        assert!(!shown.join("\n").contains(" 1 curves "));
     }
 }
 

@@ -143,7 +143,9 @@ mod tests {
             for (rate, loss) in list("rates").iter().zip(list("losses")) {
                 assert!(!curve.add(*rate, loss, number("smoothing"), 0.0));
             }
-            for (found, expected) in curve.tried.iter().zip(list("smoothed")) {
+            let smoothed = list("smoothed");
+            assert!(!smoothed.is_empty() && curve.tried.len() == smoothed.len());
+            for (found, expected) in curve.tried.iter().zip(smoothed) {
                 assert!(
                     (found.smoothed - expected).abs() < 1e-9,
                     "{} {expected}",

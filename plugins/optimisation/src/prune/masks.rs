@@ -258,6 +258,7 @@ mod tests {
             }
             let expected: Vec<Vec<u8>> =
                 serde_json::from_value(case["masks"].clone()).expect("masks");
+            assert!(!expected.is_empty() && masks.masks.len() == expected.len());
             for (mask, expected) in masks.masks.iter().zip(expected) {
                 let found: Vec<u8> = mask.left.iter().map(|left| u8::from(*left)).collect();
                 assert_eq!(found, expected, "{case}");

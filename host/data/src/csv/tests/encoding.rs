@@ -97,7 +97,9 @@ fn rows_with_something_missing_can_be_left_out() {
 fn numbers_that_are_all_the_same_become_zeros() {
     let place = TableDirectory::new("a,b,y\n0.1,1,0\n0.1,2,1\n0.1,3,1\n");
     let data = place.read(&json!({})).expect("it is right");
-    for row in inputs(&data.splits.train) {
+    let rows = inputs(&data.splits.train);
+    assert_eq!(rows.len(), 3);
+    for row in rows {
         assert!(row[0].abs() < 1e-6, "{row:?}");
     }
 }
@@ -110,6 +112,7 @@ fn an_encoder_does_with_records_what_the_loader_does() {
     assert_eq!(encoder, data.encoder);
     assert_eq!(encoder.width(), 3);
     let rows = inputs(&data.splits.train);
+    assert_eq!(rows.len(), 3);
     for (row, a) in rows.iter().zip(["1", " 3 ", "NA"]) {
         let c = if a == "1" { "p" } else { "q" };
         let fields = [("a", a), ("c", c), ("whatever", "else")];

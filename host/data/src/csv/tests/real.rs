@@ -1,17 +1,13 @@
 //! The Palmer penguins data set, including its missing values.
 
 use super::*;
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data");
+use crate::real_data::real_file;
 
 #[test]
-#[expect(clippy::print_stderr, reason = "tests talk to whoever runs them")]
 fn the_penguins_are_read() {
-    let file = Path::new(FOLDER).join("penguins.csv");
-    if !file.is_file() {
-        eprintln!("skipped: `{}` is not here", file.display());
+    let Some(file) = real_file("penguins.csv") else {
         return;
-    }
+    };
     let config = json!({
         "file": file, "target": "species", "stratified": true,
         "val": {"fraction": 0.2}, "test": {"fraction": 0.2},

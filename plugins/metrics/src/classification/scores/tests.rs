@@ -20,7 +20,9 @@ fn cases() -> Vec<Value> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference/classification.json");
     let text = std::fs::read_to_string(path).expect("the reference");
-    serde_json::from_str(&text).expect("JSON")
+    let cases: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+    assert!(!cases.is_empty());
+    cases
 }
 
 fn number(value: &Value) -> f64 {
