@@ -246,7 +246,7 @@ fn a_resumed_jsonl_is_that_of_a_run_never_stopped() {
     let expected = files(&straight);
     // Back to iteration 4, with two more behind it in the files.
     let again = straight.sconce(&["run", "manifest.json", "--resume", "here"]);
-    again.expect(0, &["goes on from"]);
+    again.expect(0, &["resumes from"]);
     assert_eq!(files(&straight), expected);
     assert!(expected[0].lines().count() == 2, "{}", expected[0]);
 }

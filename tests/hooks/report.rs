@@ -211,7 +211,7 @@ fn a_resumed_run_goes_on_with_its_curves() {
         [curves, confusion, results]
     };
     assert_eq!(drawings(&place), drawings(&straight));
-    assert!(page(&place).contains("the run goes on from <code>iteration-5</code>"));
+    assert!(page(&place).contains("the run resumes from <code>iteration-5</code>"));
 }
 
 #[test]

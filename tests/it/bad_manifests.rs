@@ -177,7 +177,7 @@ fn what_is_no_json_is_reported_with_line_column_and_excerpt() {
             "{\"seed\": 1 // comment\n}",
             &["manifest.json:1:12", "JSON has no comments"],
         ),
-        ("{\"name\": 'digits'}", &["texts stand in double quotes"]),
+        ("{\"name\": 'digits'}", &["strings need double quotes"]),
         ("{\"test\": True}", &["expected a value", "`true`, `false`"]),
         (
             "{\"name\": \"C:\\dir\"}",

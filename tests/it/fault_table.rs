@@ -1,6 +1,6 @@
 //! What becomes of each fault, run and written down: the tables of `docs/faults.md`.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it fault_table` writes them anew; without it the
+//! `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it fault_table` rewrites them; without it the
 //! test fails where the page is out of date.
 
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! The tables of options in `docs/hooks-*.md` are what the hooks' schemas say.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it hook_docs` writes them anew.
+//! `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it hook_docs` rewrites them.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,6 +1,6 @@
 //! The tables of what is legal where, in the mount-point page and in the rustdoc of `Hook`, are those of the code.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it legal_table` writes them anew.
+//! `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it legal_table` rewrites them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -77,7 +77,7 @@ fn a_run_goes_on_with_the_same_bits_from_wherever_it_was_saved() {
         let expected = results(&place);
         let weights = fs::read(place.path("out/weights.safetensors")).expect("weights");
         fs::remove_dir_all(place.path("out/checkpoints/final")).expect("removed");
-        let finished = resume(&place, &["here"]).expect(0, &["goes on from", "checkpoints/here"]);
+        let finished = resume(&place, &["here"]).expect(0, &["resumes from", "checkpoints/here"]);
         assert!(
             finished
                 .stdout
@@ -245,7 +245,7 @@ fn a_checkpoint_that_is_not_there_or_not_whole_is_reported() {
     let given = manifest("after_cycle", "train", 3);
     let place = Workplace::new(&PLUGINS);
     place.write(&given);
-    resume(&place, &[]).expect(2, &["nothing to go on from"]);
+    resume(&place, &[]).expect(2, &["nothing to resume from"]);
     assert!(!place.path("out").exists(), "nothing is made");
     fs::create_dir(place.path("out")).expect("made");
     resume(&place, &[]).expect(2, &["there is no checkpoint in", "a new run begins"]);
@@ -257,7 +257,7 @@ fn a_checkpoint_that_is_not_there_or_not_whole_is_reported() {
         let output = format!("other-{}", from.len());
         fs::create_dir(place.path(&output)).expect("made");
         let finished = resume(&place, &[from, "--output", &output]);
-        finished.expect(0, &["goes on from"]);
+        finished.expect(0, &["resumes from"]);
     }
     let path = place.path("out/checkpoints/final/hooks.json");
     let text = fs::read_to_string(&path).expect("JSON");

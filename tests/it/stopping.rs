@@ -168,7 +168,10 @@ fn an_output_directory_that_vanished_is_named_as_the_reason() {
                 "the run's results can't be written: the output directory `",
             ],
         );
-        assert!(!finished.stdout.contains("go on with:"), "there is nothing");
+        assert!(
+            !finished.stdout.contains("continue with:"),
+            "there is nothing"
+        );
         assert!(!place.path("out").exists(), "it is not made again");
     }
 }
@@ -219,7 +222,7 @@ fn a_run_that_fails_saves_where_it_was() {
         let finished = place.run(&manifest(json!(["counter", fault(at)])));
         let finished = finished.expect(4, &["hook `fault` failed", "told to fail"]);
         assert!(
-            finished.stdout.contains("go on with:"),
+            finished.stdout.contains("continue with:"),
             "{at}: {}",
             finished.stdout
         );
@@ -233,7 +236,7 @@ fn a_run_that_fails_saves_where_it_was() {
         place.write(&manifest(json!(["counter", fault("drop-nothing")])));
         let finished = place.sconce(&["run", "manifest.json", "--resume", "--allow-changes"]);
         let told = if is_exact {
-            "goes on from"
+            "resumes from"
         } else {
             "broke an iteration off"
         };

@@ -156,7 +156,7 @@ fn wrong_swaps_are_the_askers_fault() {
         .expect(
             4,
             &[
-                "the parameters are still swapped for `ema` when the training goes on",
+                "the parameters are still swapped for `ema` when the training continues",
                 "hook `asker` failed",
             ],
         );

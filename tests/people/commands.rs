@@ -88,7 +88,10 @@ fn a_run_that_goes_on_is_running() {
         .expect("started");
     while !place.path("runs/a/manifest.json").exists() {
         std::thread::yield_now();
-        assert!(child.try_wait().expect("waited").is_none(), "it goes on");
+        assert!(
+            child.try_wait().expect("waited").is_none(),
+            "the run continues"
+        );
     }
     let listed = place.sconce(&["runs"]);
     child.kill().expect("killed");

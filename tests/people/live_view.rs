@@ -166,7 +166,7 @@ mod on_a_terminal {
         let resume = ["run", "manifest.json", "--resume", "by-key", "--set"];
         place
             .sconce(&[&resume[..], &[&epochs_set]].concat())
-            .expect(0, &["goes on from"]);
+            .expect(0, &["resumes from"]);
         assert_eq!(weights(&place), in_lines(epochs));
     }
 
@@ -181,7 +181,7 @@ mod on_a_terminal {
             &[
                 "SIGINT: saving a checkpoint",
                 "ended by SIGINT",
-                "go on with:",
+                "continue with:",
             ],
         );
         assert!(!place.checkpoint("interrupted").is_empty());

@@ -60,7 +60,7 @@ pub enum DataError {
     },
     /// A file is longer than its header says.
     #[error(
-        "`{}` goes on after the {expected} bytes{} that its header announces; are two files in one?",
+        "`{}` continues after the {expected} bytes{} that its header announces; are two files in one?",
         file.display(), unpacked(*gzipped)
     )]
     Trailing {

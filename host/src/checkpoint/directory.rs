@@ -137,7 +137,7 @@ pub fn read(directory: &Path) -> Result<Checkpoint, CheckpointError> {
     if !index.has(layout::TRAINING) {
         return Err(CheckpointError::Damaged {
             path: directory.to_owned(),
-            reason: "it has the parameters alone, from which no run can go on".to_owned(),
+            reason: "it has the parameters alone, from which no run can resume".to_owned(),
         });
     }
     Files::parse(

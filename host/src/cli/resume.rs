@@ -78,7 +78,7 @@ impl ResumePoint {
         let path = self.path.display();
         if !parameters.is_empty() {
             let problem = format!(
-                "the run can't go on from `{path}`, the model is another one:{}",
+                "the run can't resume from `{path}`, the model is another one:{}",
                 list(parameters.iter().chain(&self.changes))
             );
             let hint = "to begin a new run with the weights that fit, name the checkpoint in the \
@@ -90,13 +90,13 @@ impl ResumePoint {
         if !self.changes.is_empty() {
             let told = list(self.changes.iter());
             if !allowed {
-                let problem = format!("the run can't go on from `{path}` bit for bit:{told}");
-                let hint = "go on all the same by `--allow-changes`";
+                let problem = format!("the run can't resume from `{path}` bit for bit:{told}");
+                let hint = "`--allow-changes` resumes all the same";
                 return Err(StartFailure::usage(vec![
                     Diagnostic::new(problem).hint(hint),
                 ]));
             }
-            let warning = format!("the run goes on from `{path}`, not bit for bit:{told}");
+            let warning = format!("the run resumes from `{path}`, not bit for bit:{told}");
             output::diagnostics(&[Diagnostic::warning(warning)]);
         }
         if !self.checkpoint.header.exact {

@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, St
     let last = report.last_checkpoint.filter(|path| path.exists());
     if let Some(path) = last.filter(|_| is_unfinished) {
         let command = resume::command(&path, &store);
-        output::line("go on with:");
+        output::line("continue with:");
         output::line(&format!("  {command}"));
     }
     Ok(code)
@@ -300,7 +300,7 @@ fn opening_lines(prepared: &Prepared, directory: &Path, resume: Option<&Resume>)
     let resumed = resume.map(|resume| {
         let progress = &resume.checkpoint.header.progress;
         format!(
-            "  goes on from {}: {} epochs, {} iterations, {} updates done",
+            "  resumes from {}: {} epochs, {} iterations, {} updates done",
             resume.path.display(),
             progress.epoch,
             progress.iteration,

@@ -128,10 +128,10 @@ fn hint(message: &str, found: &str) -> Option<&'static str> {
             Some("JSON has no comments")
         }
         "trailing comma" => Some("JSON has no comma behind the last element"),
-        _ if found.starts_with('\'') => Some("texts stand in double quotes"),
-        "key must be a string" => Some("keys stand in double quotes"),
+        _ if found.starts_with('\'') => Some("strings need double quotes"),
+        "key must be a string" => Some("keys need double quotes"),
         "expected value" | "expected ident" if is_word => {
-            Some("texts stand in double quotes; the only words without are `true`, `false`, `null`")
+            Some("strings need double quotes; the only words without are `true`, `false`, `null`")
         }
         "invalid escape" => Some("a backslash is written `\\\\`"),
         "expected value" if !found.starts_with(['+', '.']) => None,

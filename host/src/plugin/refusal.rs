@@ -166,7 +166,7 @@ impl Cause {
             }
             Cause::AbiStable { .. } => "rebuild the plugin with abi_stable 0.11",
             Cause::Extension { .. } => "update this host",
-            Cause::Changed => "start again, once nobody writes to the file any more",
+            Cause::Changed => "start again, once nothing writes to the file any more",
             Cause::Trial(fault) => return Some(fault.hint()),
             Cause::Features(_) => "rebuild it without `-C target-cpu=native`",
             Cause::Fingerprint { found, .. } => {

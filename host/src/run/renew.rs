@@ -22,7 +22,7 @@ impl Trainer<'_> {
         if !self.task.parameters().iter().any(is_buffer) {
             return self.blame(
                 hook,
-                "can't compute statistics anew: the model keeps none (it has no buffers)",
+                "can't recompute statistics: the model keeps none (it has no buffers)",
             );
         }
         let data = self
@@ -47,9 +47,8 @@ impl Trainer<'_> {
             let weight = batch.len() as f64 / seen as f64;
             let mut pass = Pass::training().at(moment).renewing(weight);
             let passed = self.task.forward(&batch, &mut pass);
-            passed.map_err(|error| {
-                RunError::task("computing statistics anew", &self.position, error)
-            })?;
+            passed
+                .map_err(|error| RunError::task("recomputing statistics", &self.position, error))?;
             moment.iteration += 1;
         }
         // Its time does not count towards the enclosing pass.

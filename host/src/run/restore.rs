@@ -144,7 +144,9 @@ impl Trainer<'_> {
             if !self.resumption.is_changed {
                 return Err(RunError::optimizer(&self.position, error));
             }
-            let warning = format!("the optimizer begins anew, its state does not fit: {error}");
+            let warning = format!(
+                "the optimizer starts without state, because the saved one does not fit: {error}"
+            );
             self.shared.warn(&warning);
         }
         self.show_optimizer();

@@ -117,7 +117,7 @@ impl Trainer<'_> {
             return Ok(());
         };
         let message = format!(
-            "the parameters are still swapped for `{}` when the training goes on; ask for \
+            "the parameters are still swapped for `{}` when the training continues; ask for \
              `swap_back` at `{}` or before",
             swapped.set,
             Point::AfterCycle

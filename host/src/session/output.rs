@@ -37,7 +37,7 @@ impl Output {
             fs_err::canonicalize(directory).map_err(|error| cant_be_used(directory, &error))?;
         if path.to_str().is_none() {
             let problem = format!(
-                "the output directory `{}` has a name that is no UTF-8, which hooks can't be told",
+                "the output directory `{}` has a name that is not UTF-8, which hooks can't be given",
                 path.display()
             );
             return Err(usage(problem, OTHER));
@@ -83,10 +83,13 @@ impl Output {
     pub fn open_existing(directory: &Path) -> Result<Output, StartFailure> {
         if !directory.exists() {
             let problem = format!(
-                "the output directory `{}` is not there: there is nothing to go on from",
+                "the output directory `{}` is not there: there is nothing to resume from",
                 directory.display()
             );
-            return Err(usage(problem, "without `--resume` the run begins anew"));
+            return Err(usage(
+                problem,
+                "without `--resume` the run starts from the beginning",
+            ));
         }
         Output::open(directory)
     }

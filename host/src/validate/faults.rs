@@ -50,7 +50,7 @@ fn refusals(subject: &Subject) -> Checked {
     }
     Ok(passed(match error {
         Some(error) => format!("{count} refused: {}", first_line(&error)),
-        None => format!("{count} refused, and it goes on"),
+        None => format!("{count} refused, and the run continues"),
     }))
 }
 
@@ -102,7 +102,7 @@ fn full_disk(subject: &Subject) -> Checked {
 fn told(played: &Played) -> Result<String, Finding> {
     Ok(match played.without_panic()? {
         Some(error) => first_line(&error),
-        None => "it goes on".to_owned(),
+        None => "the run continues".to_owned(),
     })
 }
 

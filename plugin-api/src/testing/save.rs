@@ -87,7 +87,7 @@ impl Drive<'_> {
     pub(super) fn restore(&mut self, checkpoint: &Checkpoint, tag: &str) -> Result<(), Leave> {
         let Some(rest) = &checkpoint.rest else {
             return Err(self.blame(&format!(
-                "`{tag}` holds parameters alone: nobody can go back to it"
+                "`{tag}` has the parameters alone: a run can't roll back to it"
             )));
         };
         let stage = &self.stage;

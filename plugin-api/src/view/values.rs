@@ -26,7 +26,7 @@ impl TaskView<'_> {
     /// fn tell(task: &TaskView<'_>) -> Result<()> {
     ///     match task.published::<String>("quietest-layer")? {
     ///         Some(name) => task.info(format_args!("the quietest layer is {name}")),
-    ///         None => task.info("nobody has measured yet"),
+    ///         None => task.info("not measured yet"),
     ///     }
     ///     Ok(())
     /// }

@@ -265,7 +265,7 @@ fn for_each_number(task: &mut TaskView<'_>, change: impl Fn(f64) -> f64 + Sync) 
 
 #[hook(
     name = "grad-clip",
-    about = "Keeps gradients small by norm, by value or adaptively, and tells their norm.",
+    about = "Keeps gradients small by norm, by value or adaptively, and publishes their norm.",
     priority = LOW,
     publishes = ["grad_norm"],
     requires = ["sconce.tensors/1"]

@@ -53,7 +53,7 @@ pub(crate) struct PreciseBatchNorm {
 
 #[hook(
     name = "precise-batchnorm",
-    about = "Computes the statistics of batch norms anew before evaluations and at the end.",
+    about = "Recomputes the statistics of batch norms before evaluations and at the end.",
     requires = ["sconce.tensors/1", "sconce.requests/1"]
 )]
 impl Hook for PreciseBatchNorm {

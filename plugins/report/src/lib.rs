@@ -229,7 +229,7 @@ impl Hook for Report {
     ) -> Result<()> {
         let tag = checkpoint.tag;
         let text = if checkpoint.asked_by.is_empty() {
-            format!("the run goes on from `{tag}`")
+            format!("the run resumes from `{tag}`")
         } else {
             format!("back to `{tag}`, by `{}`", checkpoint.asked_by)
         };

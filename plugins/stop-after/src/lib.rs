@@ -21,7 +21,7 @@ struct StopAfter {
 
 #[hook(
     name = "stop-after",
-    about = "Stops the run after so many epochs, iterations, updates, samples or minutes.",
+    about = "Stops the run after a number of epochs, iterations, updates, samples or minutes.",
     priority = LOWEST
 )]
 impl Hook for StopAfter {

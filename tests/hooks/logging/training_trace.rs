@@ -149,7 +149,7 @@ fn a_killed_run_leaves_the_last_true_trace_and_can_go_on() {
         assert_eq!(killed["end"], Value::Null);
 
         let again = place.sconce(&["run", "manifest.json", "--resume", "here"]);
-        again.expect(0, &["goes on from"]);
+        again.expect(0, &["resumes from"]);
         let trace = trace(&place);
         assert_eq!(trace["status"], "completed");
         assert_eq!(trace["begin"], killed["begin"]);

@@ -255,7 +255,7 @@ fn a_resumed_run_goes_on_with_its_run_and_sends_nothing_twice() {
         .expect("steps")
         .remove("test/loss");
     fs::write(&path, known.to_string()).expect("written");
-    sconce(&place, &["run", "manifest.json", "--resume", "here"]).expect(0, &["goes on from"]);
+    sconce(&place, &["run", "manifest.json", "--resume", "here"]).expect(0, &["resumes from"]);
     let requests = straight.requests();
     let (first, again) = requests.split_at(before);
     assert_eq!(again[0].path, "/api/2.0/mlflow/runs/update");

@@ -331,7 +331,7 @@ fn event_files_go_on_after_a_resume_with_no_iteration_twice() {
             fs::write(path, content).expect("written");
         }
         let again = place.sconce(&["run", "manifest.json", "--resume", "here"]);
-        again.expect(0, &["goes on from"]);
+        again.expect(0, &["resumes from"]);
         let found = read(&directory);
         expected["restarts"] = json!([5]);
         assert_eq!(found, expected);

@@ -117,7 +117,7 @@ fn a_run_that_goes_on_says_so() {
     let arguments = ["run", "manifest.json", "--resume", "here"];
     place
         .sconce_in(&arguments, &[("NO_PROXY", "127.0.0.1")])
-        .expect(0, &["goes on from"]);
+        .expect(0, &["resumes from"]);
     let found: Vec<Value> = server
         .requests()
         .iter()

@@ -47,7 +47,7 @@ pub(super) const PAGES: [Page; 5] = [
             ),
             (
                 "sconce run FILE --resume",
-                Runs(&["sconce run mine.json --resume"], &["goes on from"]),
+                Runs(&["sconce run mine.json --resume"], &["resumes from"]),
             ),
             (
                 "sconce run FILE [--set PATH=VALUE …] [--output DIR]",
@@ -66,7 +66,7 @@ pub(super) const PAGES: [Page; 5] = [
                         "sconce run mine.json --resume epoch-1",
                         "sconce run mine.json --resume runs/mine/checkpoints/epoch-1",
                     ],
-                    &["goes on from"],
+                    &["resumes from"],
                 ),
             ),
             (
@@ -262,7 +262,7 @@ pub(super) const PAGES: [Page; 5] = [
             ),
             (
                 "sconce run FILE --resume",
-                Runs(&["sconce run mine.json --resume"], &["goes on from"]),
+                Runs(&["sconce run mine.json --resume"], &["resumes from"]),
             ),
             (
                 "sconce eval FILE --checkpoint runs/NAME/weights.safetensors",

@@ -27,7 +27,7 @@ pub enum TextError {
     },
     /// The file is not valid UTF-8, but tokens are characters.
     #[error(
-        "`{}` is no UTF-8 at line {line}, column {column}: convert it, or take `\"unit\": \"byte\"`",
+        "`{}` is not UTF-8 at line {line}, column {column}: convert it, or take `\"unit\": \"byte\"`",
         file.display()
     )]
     NotUtf8 {

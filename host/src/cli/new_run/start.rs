@@ -181,7 +181,7 @@ impl Data {
                 })
                 .map_err(Diagnostic::new)?,
             None => {
-                let problem = Diagnostic::new(format!("nobody says where {what} is"));
+                let problem = Diagnostic::new(format!("it is not given where {what} is"));
                 return Err(
                     problem.hint("say `--data PATH`, or `--task digits` for data without a file")
                 );

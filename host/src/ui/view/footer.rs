@@ -24,11 +24,11 @@ const HELP: [(&str, &str); 10] = [
     ("Ctrl-C", "save a checkpoint and end; twice: end at once"),
     ("c", "save the checkpoint `by-key` now"),
     ("v", "validate now"),
-    ("p", "pause, and go on"),
+    ("p", "pause and resume"),
     ("1 to 4, tab", "on small terminals: which pane"),
     ("↑ ↓ PgUp PgDn", "scroll the log"),
     ("Home, End", "to the log's first and newest lines"),
-    ("Ctrl-L", "draw the screen anew"),
+    ("Ctrl-L", "redraw the screen"),
     ("?", "this help; any key ends it"),
 ];
 

@@ -90,7 +90,7 @@ fn doing(picture: &Picture<'_>, now: &Now) -> Span<'static> {
         let word = if is_waiting(RemoteRequest::Pause) {
             "pausing"
         } else {
-            "paused: p goes on"
+            "paused: p resumes"
         };
         return Span::styled(word, palette.warning());
     }

@@ -75,7 +75,7 @@ fn draw_panes(frame: &mut Frame<'_>, picture: &Picture<'_>) -> u16 {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let words = format!(
-            "{} columns, {} lines: too small for the view; the run goes on",
+            "{} columns, {} lines: too small for the view; the run continues",
             area.width, area.height
         );
         frame.render_widget(Paragraph::new(words).wrap(Wrap { trim: true }), area);

@@ -207,7 +207,7 @@ fn questions_wishes_pauses_and_help_are_shown() {
     let shown = lines(120, 40, &state, &changed);
     expect(&shown, &["next: checkpoint, validation"]);
     changed.choice.is_paused = true;
-    expect(&lines(80, 24, &state, &changed), &["paused: p goes on"]);
+    expect(&lines(80, 24, &state, &changed), &["paused: p resumes"]);
     changed.waiting = vec![RemoteRequest::Pause];
     expect(&lines(80, 24, &state, &changed), &["pausing"]);
     changed.choice.shows_help = true;

@@ -109,7 +109,7 @@ impl Visualize {
 
 #[hook(
     name = "visualize",
-    about = "Draws inputs with their targets and predictions, every so many epochs or iterations.",
+    about = "Draws inputs with their targets and predictions, every n epochs or iterations.",
     priority = LOW
 )]
 impl Hook for Visualize {

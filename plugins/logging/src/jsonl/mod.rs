@@ -58,7 +58,7 @@ impl Meter {
 
 #[hook(
     name = "jsonl",
-    about = "Writes losses and metrics as JSON, a line every so many iterations and per epoch.",
+    about = "Writes losses and metrics as JSON, a line every n iterations and one per epoch.",
     priority = LOW
 )]
 impl Hook for JsonLines {

@@ -180,7 +180,7 @@ fn check_modules(wanted: &[String], modules: &[ModuleFacts]) -> Result<()> {
 
 #[hook(
     name = "activation-stats",
-    about = "Tells mean, spread and dead units of what modules make, every so many iterations.",
+    about = "Reports mean, spread and dead units of modules' outputs every n iterations.",
     priority = HIGHER,
     publishes = ["dead_units"]
 )]
