@@ -60,10 +60,16 @@ pub struct BridgeState<'run> {
     pub trail: &'static Trail,
     /// Observer of what hooks do.
     witness: Option<&'run dyn Witness>,
+    call: CurrentCall,
+    names: RefCell<Vec<String>>,
+}
+
+/// The call of a hook in progress, or the last one.
+struct CurrentCall {
+    /// None during a hook's creation.
     point: Cell<Option<Point>>,
     phase: Cell<Phase>,
     hook: Cell<Option<HookId>>,
-    names: RefCell<Vec<String>>,
 }
 
 impl<'run> BridgeState<'run> {
@@ -87,9 +93,11 @@ impl<'run> BridgeState<'run> {
             clock: Clock::start(),
             trail: Trail::nowhere(),
             witness: None,
-            point: Cell::new(None),
-            phase: Cell::new(Phase::Train),
-            hook: Cell::new(None),
+            call: CurrentCall {
+                point: Cell::new(None),
+                phase: Cell::new(Phase::Train),
+                hook: Cell::new(None),
+            },
             names: RefCell::default(),
         }
     }
@@ -138,30 +146,30 @@ impl<'run> BridgeState<'run> {
         let mut names = self.names.borrow_mut();
         names.push(name.to_owned());
         let hook = HookId::at(names.len() - 1);
-        self.hook.set(Some(hook));
+        self.call.hook.set(Some(hook));
         hook
     }
 
     /// Sets the mount point and phase, by which requests are checked.
     pub(crate) fn enter(&self, point: Option<Point>, phase: Phase) {
-        self.point.set(point);
-        self.phase.set(phase);
+        self.call.point.set(point);
+        self.call.phase.set(phase);
     }
 
     /// Sets the hook that is called next.
     #[inline]
     pub(crate) fn set_hook(&self, hook: HookId) {
-        self.hook.set(Some(hook));
+        self.call.hook.set(Some(hook));
     }
 
     /// Mount point of the current call; `None` during creation.
     pub(crate) fn point(&self) -> Option<Point> {
-        self.point.get()
+        self.call.point.get()
     }
 
     /// Phase of the current call.
     pub(crate) fn phase(&self) -> Phase {
-        self.phase.get()
+        self.call.phase.get()
     }
 
     /// Copies the optimizer's groups.
@@ -172,7 +180,7 @@ impl<'run> BridgeState<'run> {
 
     /// The hook being created or called, or the last one.
     pub(crate) fn hook(&self) -> Option<HookId> {
-        self.hook.get()
+        self.call.hook.get()
     }
 
     /// The hook with this name.
@@ -191,7 +199,7 @@ impl<'run> BridgeState<'run> {
 
     /// Name of the hook being called.
     pub(crate) fn hook_name(&self) -> String {
-        self.name_of(self.hook.get())
+        self.name_of(self.call.hook.get())
     }
 
     /// Logs information as the host.

@@ -102,15 +102,15 @@ impl<'a> Drive<'a> {
         let entry = json!({"hook": kind.name(), "name": name, "config": config});
         let manifest = json!({
             "name": "scripted",
-            "seed": script.seed,
+            "seed": script.schedule.seed,
             "train": {
-                "epochs": script.epochs,
-                "batch_size": script.batch_size,
-                "accumulate": script.accumulate,
+                "epochs": script.schedule.epochs,
+                "batch_size": script.schedule.batch_size,
+                "accumulate": script.schedule.accumulate,
             },
             "optimizer": {
                 "kind": "sgd",
-                "learning_rate": script.learning_rate,
+                "learning_rate": script.model.learning_rate,
                 "momentum": MOMENTUM,
             },
             "hooks": [entry],
@@ -132,7 +132,7 @@ impl<'a> Drive<'a> {
             view: ViewAbi::EMPTY,
             hook,
             listens: true,
-            position: Position::start(script.epochs),
+            position: Position::start(script.schedule.epochs),
             waiting: Vec::new(),
             checkpoints: BTreeMap::new(),
             swapped: None,
@@ -149,14 +149,18 @@ impl<'a> Drive<'a> {
     /// Sets the task to its initial state.
     fn set_stage(&mut self) {
         let (script, stage) = (self.script, &self.stage);
-        stage.parameters.borrow_mut().clone_from(&script.parameters);
+        stage
+            .parameters
+            .borrow_mut()
+            .clone_from(&script.model.parameters);
         let group = |name: &str, scale: f64| FakeGroup {
             name: name.into(),
-            learning_rate: script.learning_rate * scale,
+            learning_rate: script.model.learning_rate * scale,
             scale,
             momentum: MOMENTUM,
         };
         let others = script
+            .model
             .groups
             .iter()
             .map(|(name, scale)| group(name, *scale));
@@ -166,31 +170,35 @@ impl<'a> Drive<'a> {
         for entry in &script.values {
             stage.values.borrow_mut().set(entry.clone());
         }
-        let learned = script.parameters.iter().filter(|tensor| !tensor.is_buffer);
+        let learned = script
+            .model
+            .parameters
+            .iter()
+            .filter(|tensor| !tensor.is_buffer);
         let mut metrics: Vec<&str> = Vec::new();
         for (_, name, _) in &script.metrics {
             if name != "loss" && !metrics.contains(&name.as_str()) {
                 metrics.push(name);
             }
         }
-        let modules = script.modules.iter();
+        let modules = script.model.modules.iter();
         let modules: Vec<Value> = modules
             .map(|module| json!({"name": module.name, "kind": module.kind}))
             .collect();
         let facts = json!({
             "run": "scripted",
             "run_directory": self.directory.path(),
-            "seed": script.seed,
+            "seed": script.schedule.seed,
             "rank": 0,
             "world_size": 1,
-            "classes": script.classes,
-            "sample_shape": script.sample_shape,
+            "classes": script.data.classes,
+            "sample_shape": script.data.sample_shape,
             "metrics": metrics,
             "modules": modules,
             "parameter_count": learned.map(Fake::len).sum::<usize>(),
         });
         *stage.facts.borrow_mut() = facts.to_string().into();
-        self.position = Position::start(script.epochs);
+        self.position = Position::start(script.schedule.epochs);
         self.set_clock();
     }
 
@@ -239,7 +247,7 @@ impl<'a> Drive<'a> {
     }
 
     fn end(&self) -> RunEnd {
-        match &*self.stage.stop.borrow() {
+        match &*self.stage.requests.stop.borrow() {
             Some(stop) => RunEnd::Stopped {
                 reason: stop.reason.clone(),
             },
@@ -295,9 +303,9 @@ impl<'a> Drive<'a> {
         let flags = ResumeTable::RESUMED | ResumeTable::KNOWN;
         self.stage.resume_flags.set(flags);
         self.stage.place.set(None);
-        self.stage.left_out.borrow_mut().clear();
+        self.stage.requests.left_out.borrow_mut().clear();
         // A stop is not part of a checkpoint: a hook that still wants it asks again.
-        self.stage.stop.replace(None);
+        self.stage.requests.stop.replace(None);
         *self.stage.values.borrow_mut() = super::values::FakeValues::default();
         (self.listens, self.swapped) = (true, None);
         self.hook = create(
@@ -323,8 +331,8 @@ impl<'a> Drive<'a> {
 
     /// Sets the run's clock, which advances with finished iterations.
     pub(super) fn set_clock(&self) {
-        let seconds = self.script.seconds_per_iteration;
-        let total = self.script.epochs * self.script.iterations;
+        let seconds = self.script.schedule.seconds_per_iteration;
+        let total = self.script.schedule.epochs * self.script.schedule.iterations;
         let left = total.saturating_sub(self.position.iteration);
         self.stage
             .elapsed
@@ -391,7 +399,7 @@ fn create(
         },
         run_directory: &directory.path().to_string_lossy(),
         manifest,
-        seed: script.seed,
+        seed: script.schedule.seed,
     };
     Driven::create(&creation, stage)
 }
@@ -400,7 +408,7 @@ fn create(
 fn points(kind: &Kind, stage: &FakeRun) -> Vec<u32> {
     let metadata: Option<HookMetadata> = serde_json::from_str(kind.metadata()).ok();
     let points = metadata.map(|metadata| metadata.points).unwrap_or_default();
-    let left_out = stage.left_out.borrow();
+    let left_out = stage.requests.left_out.borrow();
     let is_left_out = |number: u32| left_out.iter().any(|point| point.number() == number);
     let numbers = points.iter().map(|point| point.number);
     numbers.filter(|&number| !is_left_out(number)).collect()

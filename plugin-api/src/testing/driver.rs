@@ -48,35 +48,38 @@ impl RunDriver for Drive<'_> {
     fn batches_of(&self, phase: Phase) -> Option<EpochBatches> {
         let script = self.script;
         let count = match phase {
-            Phase::Train => script.iterations,
-            Phase::Val => script.validation,
-            Phase::Test => script.test,
+            Phase::Train => script.schedule.iterations,
+            Phase::Val => script.schedule.validation,
+            Phase::Test => script.schedule.test,
             Phase::Predict => 0,
         };
         (count > 0 || phase == Phase::Train).then(|| EpochBatches {
-            samples: script.batch_size.saturating_mul(count as usize),
-            size: script.batch_size,
+            samples: script.schedule.batch_size.saturating_mul(count as usize),
+            size: script.schedule.batch_size,
         })
     }
 
     fn validates_first(&self) -> bool {
-        self.script.initial_validation
+        self.script.schedule.initial_validation
     }
 
     fn validates_after(&self, epoch: u64) -> bool {
-        epoch % self.script.validate_every == 0 || epoch == self.script.epochs
+        epoch % self.script.schedule.validate_every == 0 || epoch == self.script.schedule.epochs
     }
 
     fn tests(&self) -> bool {
-        self.script.test > 0
+        self.script.schedule.test > 0
     }
 
     fn accumulation(&self) -> (Option<u64>, u64) {
-        (self.stage.accumulation.get(), self.script.accumulate)
+        (
+            self.stage.requests.accumulation.get(),
+            self.script.schedule.accumulate,
+        )
     }
 
     fn stopping(&self) -> Stopping {
-        match &*self.stage.stop.borrow() {
+        match &*self.stage.requests.stop.borrow() {
             None => Stopping::No,
             Some(stop) if stop.after_epoch => Stopping::AfterEpoch,
             Some(_) => Stopping::Now,
@@ -88,7 +91,7 @@ impl RunDriver for Drive<'_> {
     }
 
     fn call_profile(&mut self, _phase: Phase) -> Result<(), Leave> {
-        let total = self.position.pass.batch as f64 * self.script.seconds_per_iteration;
+        let total = self.position.pass.batch as f64 * self.script.schedule.seconds_per_iteration;
         let payload = ProfileAbi {
             total,
             data: total * 0.1,
@@ -146,7 +149,7 @@ impl RunDriver for Drive<'_> {
             groups: stage.groups.borrow().clone(),
             board: stage.board.borrow().clone(),
             values: stage.values.borrow().clone(),
-            accumulation: stage.accumulation.get(),
+            accumulation: stage.requests.accumulation.get(),
             seen: stage.seen.borrow().marks(),
         })
     }
@@ -159,7 +162,7 @@ impl RunDriver for Drive<'_> {
         *stage.groups.borrow_mut() = snapshot.groups;
         stage.board.borrow_mut().restore(&snapshot.board);
         *stage.values.borrow_mut() = snapshot.values;
-        stage.accumulation.set(snapshot.accumulation);
+        stage.requests.accumulation.set(snapshot.accumulation);
         Ok(())
     }
 
@@ -184,7 +187,7 @@ impl RunDriver for Drive<'_> {
     }
 
     fn size_of(&self, _batch: &ScriptedBatch) -> u64 {
-        self.script.batch_size as u64
+        self.script.schedule.batch_size as u64
     }
 
     fn show_batch(&mut self, batch: &ScriptedBatch) {
@@ -197,11 +200,11 @@ impl RunDriver for Drive<'_> {
     }
 
     fn take_skip_batch(&mut self) -> bool {
-        self.stage.skip_batch.take()
+        self.stage.requests.skip_batch.take()
     }
 
     fn take_skip_update(&mut self) -> bool {
-        self.stage.skip_update.take()
+        self.stage.requests.skip_update.take()
     }
 
     fn check_training_batch(&mut self) -> Result<(), Leave> {
@@ -224,7 +227,7 @@ impl RunDriver for Drive<'_> {
         phase: Phase,
     ) -> Result<(), Leave> {
         let position = CallPosition::at(Point::AfterLoss, &self.position);
-        let loss = (self.script.loss)(&position);
+        let loss = (self.script.model.loss)(&position);
         self.position.pass.loss = Some(loss);
         self.stage.batch.borrow_mut()[LOSS] = Some(Fake::new("loss", &[], &[loss as f32]));
         let losses = &mut self.losses[phase.number() as usize];
@@ -294,16 +297,16 @@ impl RunDriver for Drive<'_> {
 
 impl Drive<'_> {
     fn set_batch(&self, number: u64) {
-        let (script, size) = (self.script, self.script.batch_size);
+        let (script, size) = (self.script, self.script.schedule.batch_size);
         let shape: Vec<usize> = std::iter::once(size)
-            .chain(script.sample_shape.clone())
+            .chain(script.data.sample_shape.clone())
             .collect();
-        let inputs = match &script.inputs {
+        let inputs = match &script.data.inputs {
             Some(inputs) => inputs(number),
             None => noise("inputs", number, shape.iter().product()),
         };
-        let classes = script.classes.len().max(1) as u64;
-        let targets = match &script.targets {
+        let classes = script.data.classes.len().max(1) as u64;
+        let targets = match &script.data.targets {
             Some(targets) => targets(number),
             None => (0..size as u64)
                 .map(|sample| ((number + sample) % classes) as u32)
@@ -324,9 +327,9 @@ impl Drive<'_> {
     /// Runs the modules and sets the outputs.
     fn outputs(&mut self, number: u64) -> Result<(), Leave> {
         let script = self.script;
-        let size = script.batch_size;
+        let size = script.schedule.batch_size;
         let mut input = self.stage.batch.borrow()[0].clone();
-        for module in &script.modules {
+        for module in &script.model.modules {
             let mut elements = noise(&module.name, number, size * module.width);
             if module.kind == "relu" {
                 for value in &mut elements {
@@ -343,7 +346,7 @@ impl Drive<'_> {
             )?;
             input = Some(output);
         }
-        let outputs = match (&script.outputs, input) {
+        let outputs = match (&script.model.outputs, input) {
             (Some(outputs), _) => {
                 let elements = outputs(number);
                 Fake::new(
@@ -384,10 +387,10 @@ impl Drive<'_> {
     /// Computes the batch's gradients and makes them visible.
     fn differentiate(&mut self, number: u64, fraction: f64) -> Result<(), Leave> {
         let script = self.script;
-        let size = script.batch_size;
-        let widths = script.modules.iter().map(|module| module.width);
-        let before = std::iter::once(script.sample_shape.iter().product()).chain(widths);
-        let modules: Vec<_> = script.modules.iter().zip(before).collect();
+        let size = script.schedule.batch_size;
+        let widths = script.model.modules.iter().map(|module| module.width);
+        let before = std::iter::once(script.data.sample_shape.iter().product()).chain(widths);
+        let modules: Vec<_> = script.model.modules.iter().zip(before).collect();
         for (module, before) in modules.into_iter().rev() {
             let gradient = |what: &str, width: usize| {
                 let elements = noise(&format!("{} {what}", module.name), number, size * width);
@@ -401,7 +404,7 @@ impl Drive<'_> {
             ];
             self.show_module(&module.name, &module.kind, tensors, false)?;
         }
-        let scale = self.stage.loss_scale.take().unwrap_or(1.0);
+        let scale = self.stage.requests.loss_scale.take().unwrap_or(1.0);
         let gradients = self.gradients(number, (scale * fraction) as f32);
         *self.stage.gradients.borrow_mut() = gradients;
         Ok(())
@@ -417,7 +420,7 @@ impl Drive<'_> {
             if parameter.is_buffer || is_frozen {
                 return None;
             }
-            let mut scripted = self.script.gradients.iter();
+            let mut scripted = self.script.model.gradients.iter();
             let mut elements = match scripted.find(|(name, _)| **name == *parameter.name) {
                 Some((_, elements)) => elements(number),
                 None => noise(

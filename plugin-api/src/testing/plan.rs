@@ -7,33 +7,40 @@ use crate::{ModuleFacts, ParameterPlan, Phase, PhasePlan, Plan};
 pub(super) fn of(script: &ScriptedRun) -> String {
     let phase = |phase: Phase, batches: u64, passes: u64| PhasePlan {
         phase: phase.name().to_owned(),
-        samples: batches * script.batch_size as u64,
+        samples: batches * script.schedule.batch_size as u64,
         batches,
         passes,
     };
     let phases = [
-        phase(Phase::Train, script.iterations, script.epochs),
+        phase(
+            Phase::Train,
+            script.schedule.iterations,
+            script.schedule.epochs,
+        ),
         phase(
             Phase::Val,
-            script.validation,
-            script.epochs.div_ceil(script.validate_every.max(1)),
+            script.schedule.validation,
+            script
+                .schedule
+                .epochs
+                .div_ceil(script.schedule.validate_every.max(1)),
         ),
-        phase(Phase::Test, script.test, 1),
+        phase(Phase::Test, script.schedule.test, 1),
     ];
     let mut metrics = vec!["loss".to_owned()];
     metrics.extend(script.metrics.iter().map(|(_, name, _)| name.clone()));
-    let groups = script.groups.iter().map(|(name, _)| name.clone());
+    let groups = script.model.groups.iter().map(|(name, _)| name.clone());
     let plan = Plan {
-        epochs: script.epochs,
-        accumulate: script.accumulate,
+        epochs: script.schedule.epochs,
+        accumulate: script.schedule.accumulate,
         phases: phases.into_iter().filter(|plan| plan.batches > 0).collect(),
-        parameters: (script.parameters.iter())
+        parameters: (script.model.parameters.iter())
             .map(|parameter| ParameterPlan {
                 name: parameter.name.to_string(),
                 is_buffer: parameter.is_buffer,
             })
             .collect(),
-        modules: (script.modules.iter())
+        modules: (script.model.modules.iter())
             .map(|module| ModuleFacts {
                 name: module.name.clone(),
                 kind: module.kind.clone(),
@@ -42,7 +49,7 @@ pub(super) fn of(script: &ScriptedRun) -> String {
         groups: std::iter::once("default".to_owned())
             .chain(groups)
             .collect(),
-        classes: script.classes.clone(),
+        classes: script.data.classes.clone(),
         metrics,
     };
     serde_json::to_string(&plan).unwrap_or_default()

@@ -35,7 +35,7 @@ impl ScriptedRun {
     pub fn check_resume<H: HookKind>(&self, config: Value) -> Result<(), Failed> {
         let config = filled(config);
         let whole = Drive::new(self, kind::<H>(), &config, None)?.run()?;
-        for iterations in 1..self.epochs * self.iterations {
+        for iterations in 1..self.schedule.epochs * self.schedule.iterations {
             let drive = Drive::new(self, kind::<H>(), &config, Some(iterations))?;
             let seen = drive.run()?;
             if seen.calls_before_interruption.is_none() {

@@ -18,7 +18,7 @@ impl Drive<'_> {
         let rest = CompleteState {
             groups: self.stage.groups.borrow().clone(),
             shares: self.shares.clone(),
-            accumulation: self.stage.accumulation.get(),
+            accumulation: self.stage.requests.accumulation.get(),
             board: self.stage.board.borrow().clone(),
             position: self.position_to_save(),
             accumulated: self.accumulated.clone(),
@@ -97,7 +97,7 @@ impl Drive<'_> {
             .clone_from(&checkpoint.parameters);
         stage.groups.borrow_mut().clone_from(&rest.groups);
         stage.board.borrow_mut().restore(&rest.board);
-        stage.accumulation.set(rest.accumulation);
+        stage.requests.accumulation.set(rest.accumulation);
         self.shares.clone_from(&rest.shares);
         self.accumulated.clone_from(&rest.accumulated);
         self.position = Position {

@@ -23,6 +23,20 @@ type OfEpoch = Box<dyn Fn(u64) -> f64>;
 ///
 /// Iterations are numbered from 0 throughout the run; epochs as [`metric`](ScriptedRun::metric) says.
 pub struct ScriptedRun {
+    pub(super) schedule: ScriptedSchedule,
+    pub(super) model: ScriptedModel,
+    pub(super) data: ScriptedData,
+    pub(super) name: String,
+    pub(super) metrics: Vec<(Phase, String, OfEpoch)>,
+    pub(super) values: Vec<FakeValueEntry>,
+    pub(super) failure: Option<(u64, String)>,
+    pub(super) saves_fail: Option<String>,
+    pub(super) interrupt: Option<u64>,
+    pub(super) run_directory: Option<PathBuf>,
+}
+
+/// Lengths and steps of a scripted run.
+pub(super) struct ScriptedSchedule {
     pub(super) epochs: u64,
     pub(super) iterations: u64,
     pub(super) validation: u64,
@@ -32,26 +46,27 @@ pub struct ScriptedRun {
     pub(super) batch_size: usize,
     pub(super) accumulate: u64,
     pub(super) seed: u64,
-    pub(super) name: String,
+    pub(super) seconds_per_iteration: f64,
+}
+
+/// Model and optimizer of a scripted run.
+pub(super) struct ScriptedModel {
     pub(super) learning_rate: f64,
     /// Name and scale of each group except `default`.
     pub(super) groups: Vec<(String, f64)>,
     pub(super) parameters: Vec<Fake>,
     pub(super) gradients: Vec<(String, Numbers)>,
     pub(super) modules: Vec<FakeModule>,
+    pub(super) outputs: Option<Numbers>,
+    pub(super) loss: Box<dyn Fn(&CallPosition) -> f64>,
+}
+
+/// Batches of a scripted run.
+pub(super) struct ScriptedData {
     pub(super) sample_shape: Vec<usize>,
     pub(super) inputs: Option<Numbers>,
     pub(super) targets: Option<Box<dyn Fn(u64) -> Vec<u32>>>,
-    pub(super) outputs: Option<Numbers>,
     pub(super) classes: Vec<String>,
-    pub(super) loss: Box<dyn Fn(&CallPosition) -> f64>,
-    pub(super) metrics: Vec<(Phase, String, OfEpoch)>,
-    pub(super) values: Vec<FakeValueEntry>,
-    pub(super) seconds_per_iteration: f64,
-    pub(super) failure: Option<(u64, String)>,
-    pub(super) saves_fail: Option<String>,
-    pub(super) interrupt: Option<u64>,
-    pub(super) run_directory: Option<PathBuf>,
 }
 
 /// A module of the fake model.
@@ -74,39 +89,45 @@ impl Default for ScriptedRun {
             width,
         };
         ScriptedRun {
-            epochs: 3,
-            iterations: 4,
-            validation: 2,
-            validate_every: 1,
-            initial_validation: false,
-            test: 0,
-            batch_size: 2,
-            accumulate: 1,
-            seed: 1,
+            schedule: ScriptedSchedule {
+                epochs: 3,
+                iterations: 4,
+                validation: 2,
+                validate_every: 1,
+                initial_validation: false,
+                test: 0,
+                batch_size: 2,
+                accumulate: 1,
+                seed: 1,
+                seconds_per_iteration: 1.0,
+            },
+            model: ScriptedModel {
+                learning_rate: 0.1,
+                groups: Vec::new(),
+                parameters: vec![
+                    parameter("fc1.weight", &[4, 3]),
+                    parameter("fc1.bias", &[4]),
+                    parameter("fc2.weight", &[2, 4]),
+                    parameter("fc2.bias", &[2]),
+                ],
+                gradients: Vec::new(),
+                modules: vec![
+                    module("fc1", "linear", 4),
+                    module("act", "relu", 4),
+                    module("fc2", "linear", 2),
+                ],
+                outputs: None,
+                loss: Box::new(|at| 1.0 / (1.0 + at.iteration as f64)),
+            },
+            data: ScriptedData {
+                sample_shape: vec![3],
+                inputs: None,
+                targets: None,
+                classes: vec!["no".to_owned(), "yes".to_owned()],
+            },
             name: String::new(),
-            learning_rate: 0.1,
-            groups: Vec::new(),
-            parameters: vec![
-                parameter("fc1.weight", &[4, 3]),
-                parameter("fc1.bias", &[4]),
-                parameter("fc2.weight", &[2, 4]),
-                parameter("fc2.bias", &[2]),
-            ],
-            gradients: Vec::new(),
-            modules: vec![
-                module("fc1", "linear", 4),
-                module("act", "relu", 4),
-                module("fc2", "linear", 2),
-            ],
-            sample_shape: vec![3],
-            inputs: None,
-            targets: None,
-            outputs: None,
-            classes: vec!["no".to_owned(), "yes".to_owned()],
-            loss: Box::new(|at| 1.0 / (1.0 + at.iteration as f64)),
             metrics: Vec::new(),
             values: Vec::new(),
-            seconds_per_iteration: 1.0,
             failure: None,
             saves_fail: None,
             interrupt: None,
@@ -123,55 +144,55 @@ impl ScriptedRun {
 
     /// Sets the number of epochs.
     pub fn epochs(mut self, epochs: u64) -> Self {
-        self.epochs = epochs;
+        self.schedule.epochs = epochs;
         self
     }
 
     /// Sets the number of batches per epoch.
     pub fn iterations(mut self, iterations: u64) -> Self {
-        self.iterations = iterations;
+        self.schedule.iterations = iterations;
         self
     }
 
     /// Sets the number of batches per validation; 0 for no validation.
     pub fn validation(mut self, batches: u64) -> Self {
-        self.validation = batches;
+        self.schedule.validation = batches;
         self
     }
 
     /// Validates after every `epochs` epochs.
     pub fn validate_every(mut self, epochs: u64) -> Self {
-        self.validate_every = epochs.max(1);
+        self.schedule.validate_every = epochs.max(1);
         self
     }
 
     /// Adds a validation before the first epoch.
     pub fn initial_validation(mut self) -> Self {
-        self.initial_validation = true;
+        self.schedule.initial_validation = true;
         self
     }
 
     /// Adds a test at the end, with this number of batches.
     pub fn test(mut self, batches: u64) -> Self {
-        self.test = batches;
+        self.schedule.test = batches;
         self
     }
 
     /// Sets the number of samples per batch.
     pub fn batch_size(mut self, samples: usize) -> Self {
-        self.batch_size = samples;
+        self.schedule.batch_size = samples;
         self
     }
 
     /// Accumulates the gradients of this number of batches per update.
     pub fn accumulate(mut self, batches: u64) -> Self {
-        self.accumulate = batches.max(1);
+        self.schedule.accumulate = batches.max(1);
         self
     }
 
     /// Sets the run's seed.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        self.schedule.seed = seed;
         self
     }
 
@@ -183,7 +204,7 @@ impl ScriptedRun {
 
     /// Sets the initial learning rate.
     pub fn learning_rate(mut self, learning_rate: f64) -> Self {
-        self.learning_rate = learning_rate;
+        self.model.learning_rate = learning_rate;
         self
     }
 
@@ -191,14 +212,16 @@ impl ScriptedRun {
     ///
     /// It contains the parameters whose names begin with the group's name and a dot.
     pub fn group(mut self, name: &str, learning_rate_scale: f64) -> Self {
-        self.groups.push((name.to_owned(), learning_rate_scale));
+        self.model
+            .groups
+            .push((name.to_owned(), learning_rate_scale));
         self
     }
 
     /// Removes all parameters and modules of the model, so that the next calls can add others.
     pub fn empty_model(mut self) -> Self {
-        self.parameters.clear();
-        self.modules.clear();
+        self.model.parameters.clear();
+        self.model.modules.clear();
         self
     }
 
@@ -225,10 +248,10 @@ impl ScriptedRun {
     }
 
     fn with_parameter(mut self, parameter: Fake) -> Self {
-        let mut known = self.parameters.iter_mut();
+        let mut known = self.model.parameters.iter_mut();
         match known.find(|known| known.name == parameter.name) {
             Some(known) => *known = parameter,
-            None => self.parameters.push(parameter),
+            None => self.model.parameters.push(parameter),
         }
         self
     }
@@ -239,14 +262,15 @@ impl ScriptedRun {
         parameter: &str,
         elements: impl Fn(u64) -> Vec<f32> + 'static,
     ) -> Self {
-        self.gradients
+        self.model
+            .gradients
             .push((parameter.to_owned(), Box::new(elements)));
         self
     }
 
     /// Appends a module to the model; `width` is the number of elements of its output per sample.
     pub fn module(mut self, name: &str, kind: &str, width: usize) -> Self {
-        self.modules.push(FakeModule {
+        self.model.modules.push(FakeModule {
             name: name.to_owned(),
             kind: kind.to_owned(),
             width,
@@ -256,20 +280,20 @@ impl ScriptedRun {
 
     /// Sets the shape of one sample's input.
     pub fn sample_shape(mut self, shape: &[usize]) -> Self {
-        shape.clone_into(&mut self.sample_shape);
+        shape.clone_into(&mut self.data.sample_shape);
         self
     }
 
     /// Sets the inputs of each batch: in training by iteration, otherwise by index within the pass.
     pub fn inputs(mut self, elements: impl Fn(u64) -> Vec<f32> + 'static) -> Self {
-        self.inputs = Some(Box::new(elements));
+        self.data.inputs = Some(Box::new(elements));
         self
     }
 
     /// Sets the targets of each batch, one per sample; batches are numbered as for
     /// [`inputs`](ScriptedRun::inputs).
     pub fn targets(mut self, classes: impl Fn(u64) -> Vec<u32> + 'static) -> Self {
-        self.targets = Some(Box::new(classes));
+        self.data.targets = Some(Box::new(classes));
         self
     }
 
@@ -277,19 +301,19 @@ impl ScriptedRun {
     ///
     /// Batches are numbered as for [`inputs`](ScriptedRun::inputs).
     pub fn outputs(mut self, elements: impl Fn(u64) -> Vec<f32> + 'static) -> Self {
-        self.outputs = Some(Box::new(elements));
+        self.model.outputs = Some(Box::new(elements));
         self
     }
 
     /// Sets the class names.
     pub fn classes(mut self, names: &[&str]) -> Self {
-        self.classes = names.iter().map(|&name| name.to_owned()).collect();
+        self.data.classes = names.iter().map(|&name| name.to_owned()).collect();
         self
     }
 
     /// Sets the loss of each batch. The metric `loss` is its mean over the pass so far.
     pub fn loss(mut self, loss: impl Fn(&CallPosition) -> f64 + 'static) -> Self {
-        self.loss = Box::new(loss);
+        self.model.loss = Box::new(loss);
         self
     }
 
@@ -336,7 +360,7 @@ impl ScriptedRun {
 
     /// Sets the duration of an iteration by the run's clock, in seconds. Default 1.
     pub fn seconds_per_iteration(mut self, seconds: f64) -> Self {
-        self.seconds_per_iteration = seconds;
+        self.schedule.seconds_per_iteration = seconds;
         self
     }
 

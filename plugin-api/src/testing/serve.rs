@@ -7,7 +7,7 @@ use crate::lifecycle::validate;
 
 impl Drive<'_> {
     pub(super) fn serve(&mut self) -> Result<(), Leave> {
-        let asked = std::mem::take(&mut *self.stage.pending.borrow_mut());
+        let asked = std::mem::take(&mut *self.stage.requests.pending.borrow_mut());
         let mut has_rolled_back = false;
         for one in asked {
             if let Asked::Listen(listens) = one {

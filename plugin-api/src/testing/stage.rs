@@ -35,6 +35,18 @@ pub(super) struct FakeStop {
     pub(super) after_epoch: bool,
 }
 
+/// What the hook has requested and the run has not served yet, and settings that it has changed.
+#[derive(Default)]
+pub(super) struct FakeRequests {
+    pub(super) stop: RefCell<Option<FakeStop>>,
+    pub(super) skip_batch: Cell<bool>,
+    pub(super) skip_update: Cell<bool>,
+    pub(super) loss_scale: Cell<Option<f64>>,
+    pub(super) accumulation: Cell<Option<u64>>,
+    pub(super) left_out: RefCell<Vec<Point>>,
+    pub(super) pending: RefCell<Vec<Asked>>,
+}
+
 /// The state from which the tables answer, accessed by one call at a time through its context.
 #[derive(Default)]
 pub(super) struct FakeRun {
@@ -56,13 +68,7 @@ pub(super) struct FakeRun {
     pub(super) resume_flags: Cell<u64>,
     pub(super) elapsed: Cell<f64>,
     pub(super) remaining: Cell<f64>,
-    pub(super) stop: RefCell<Option<FakeStop>>,
-    pub(super) skip_batch: Cell<bool>,
-    pub(super) skip_update: Cell<bool>,
-    pub(super) loss_scale: Cell<Option<f64>>,
-    pub(super) accumulation: Cell<Option<u64>>,
-    pub(super) left_out: RefCell<Vec<Point>>,
-    pub(super) pending: RefCell<Vec<Asked>>,
+    pub(super) requests: FakeRequests,
     /// Original content of the tensors that were lent for writing in the current call.
     lent: RefCell<Vec<(Collection, usize, Fake)>>,
     pub(super) seen: RefCell<Seen>,

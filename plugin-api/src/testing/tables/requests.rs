@@ -56,7 +56,7 @@ fn ask(stage: &FakeRun, asked: ext::Asked) -> Result<(), String> {
             reason,
             after_epoch,
         } => {
-            let mut stop = stage.stop.borrow_mut();
+            let mut stop = stage.requests.stop.borrow_mut();
             // The first request's reason is kept, unless a later stop is more urgent.
             let replaces = |known: &FakeStop| known.after_epoch && !after_epoch;
             if stop.as_ref().is_none_or(replaces) {
@@ -66,8 +66,8 @@ fn ask(stage: &FakeRun, asked: ext::Asked) -> Result<(), String> {
                 });
             }
         }
-        A::SkipBatch => stage.skip_batch.set(true),
-        A::SkipUpdate => stage.skip_update.set(true),
+        A::SkipBatch => stage.requests.skip_batch.set(true),
+        A::SkipUpdate => stage.requests.skip_update.set(true),
         A::SetLearningRate { group, rate } => {
             let is_of_one = group.is_some();
             for_groups(stage, group.as_deref(), |group| {
@@ -79,19 +79,19 @@ fn ask(stage: &FakeRun, asked: ext::Asked) -> Result<(), String> {
             for_groups(stage, group.as_deref(), |group| group.momentum = momentum)?;
         }
         A::ScaleLoss(factor) => {
-            let scale = stage.loss_scale.get().unwrap_or(1.0);
-            stage.loss_scale.set(Some(scale * factor));
+            let scale = stage.requests.loss_scale.get().unwrap_or(1.0);
+            stage.requests.loss_scale.set(Some(scale * factor));
         }
-        A::SetAccumulation(batches) => stage.accumulation.set(Some(batches)),
-        A::LeaveOut(point) => stage.left_out.borrow_mut().push(point),
+        A::SetAccumulation(batches) => stage.requests.accumulation.set(Some(batches)),
+        A::LeaveOut(point) => stage.requests.left_out.borrow_mut().push(point),
         A::Freeze { ref name, ratio } => {
             let index = stage.index(Collection::Parameters, name)?;
             let parameters = stage.parameters.borrow();
             let is_buffer = parameters.get(index).is_some_and(|tensor| tensor.is_buffer);
             check_ratio(name, ratio, is_buffer)?;
-            stage.pending.borrow_mut().push(asked);
+            stage.requests.pending.borrow_mut().push(asked);
         }
-        asked => stage.pending.borrow_mut().push(asked),
+        asked => stage.requests.pending.borrow_mut().push(asked),
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use record::{ResumedFrom, Status, Trace};
+use record::{ResumedFrom, Status, ThisProcess, Trace};
 use sconce_plugin_api::abi::API_VERSION;
 use sconce_plugin_api::prelude::*;
 use serde_json::{Value, json};
@@ -92,8 +92,10 @@ impl Hook for TrainingTrace {
             run: manifest["name"].as_str().unwrap_or_default().to_owned(),
             seed: setup.seed(),
             begin: now.clone(),
-            process_begin: now,
-            process: std::process::id(),
+            this_process: ThisProcess {
+                process: std::process::id(),
+                process_begin: now,
+            },
             hooks: hooks(&manifest),
             ..Trace::default()
         };

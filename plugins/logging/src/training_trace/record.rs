@@ -25,9 +25,8 @@ pub(crate) struct Trace {
     /// Seconds of the run, without the gaps between its processes.
     pub(crate) seconds: f64,
     pub(crate) epochs: Epochs,
-    pub(crate) iterations: u64,
-    pub(crate) updates: u64,
-    pub(crate) samples: u64,
+    #[serde(flatten)]
+    pub(crate) counters: Counters,
     /// The last metrics of each phase; `null` for values that are not finite.
     pub(crate) metrics: BTreeMap<String, BTreeMap<String, Option<f64>>>,
     /// The best value of each metric with a known direction.
@@ -40,11 +39,28 @@ pub(crate) struct Trace {
     /// The run's hooks, in the manifest's order.
     pub(crate) hooks: Vec<Value>,
     pub(crate) versions: BTreeMap<String, String>,
-    /// This process's ID, and when it began.
-    pub(crate) process: u32,
-    pub(crate) process_begin: String,
+    #[serde(flatten)]
+    pub(crate) this_process: ThisProcess,
     /// The earlier processes of the run.
     pub(crate) earlier: Vec<Earlier>,
+}
+
+/// Counters of a run.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Counters {
+    pub(crate) iterations: u64,
+    pub(crate) updates: u64,
+    pub(crate) samples: u64,
+}
+
+/// The process that runs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ThisProcess {
+    /// Its ID, and when it began.
+    pub(crate) process: u32,
+    pub(crate) process_begin: String,
 }
 
 /// Status of a run.
@@ -111,7 +127,7 @@ impl Trace {
     pub(crate) fn into_earlier(self) -> Vec<Earlier> {
         let mut earlier = self.earlier;
         earlier.push(Earlier {
-            begin: self.process_begin,
+            begin: self.this_process.process_begin,
             end: self.end,
             updated: self.updated,
             status: match self.status {
@@ -119,7 +135,7 @@ impl Trace {
                 other => other,
             },
             reason: self.reason,
-            iterations: self.iterations,
+            iterations: self.counters.iterations,
         });
         earlier
     }
@@ -131,9 +147,9 @@ impl Trace {
             done: task.epoch(),
             asked: task.epochs(),
         };
-        self.iterations = task.iteration();
-        self.updates = task.update();
-        self.samples = task.samples();
+        self.counters.iterations = task.iteration();
+        self.counters.updates = task.update();
+        self.counters.samples = task.samples();
         for phase in Phase::ALL {
             let metrics: BTreeMap<_, _> = (task.metrics_of(phase))
                 .filter(|(name, _)| !name.contains('/'))
