@@ -7,9 +7,9 @@ use candle_core::{CpuStorage, CustomOp1, CustomOp3, DType, Layout, Result, Shape
 
 use super::aside::hand_over;
 use super::tape::apply3;
-use crate::kernels::UninitBuffer;
+use crate::kernels::fill::{Rows, Schedule, UninitInterleaved, fill_parts};
 use crate::kernels::math::{sum, sum_by};
-use crate::kernels::region::{self, SharedSlice};
+use crate::kernels::{region, write_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, number, numbers, ready, stored};
 use crate::vectorised;
 
@@ -83,22 +83,25 @@ impl Channels {
     }
 
     /// Range of a sample's elements in a channel.
-    fn piece(&self, sample: usize, channel: usize) -> Range<usize> {
+    fn range(&self, sample: usize, channel: usize) -> Range<usize> {
         let start = (sample * self.count + channel) * self.inner;
         start..start + self.inner
     }
 
-    /// Sums `of_piece` over all samples of a channel.
-    fn total<T: Number>(&self, channel: usize, of_piece: impl Fn(Range<usize>) -> T) -> T {
-        sum_by(self.batch, |sample| of_piece(self.piece(sample, channel)))
+    /// Sums `of_sample` over all samples of a channel.
+    fn total<T: Number>(&self, channel: usize, of_sample: impl Fn(Range<usize>) -> T) -> T {
+        sum_by(self.batch, |sample| of_sample(self.range(sample, channel)))
     }
 
-    /// Calls `work` for every channel, in parallel.
-    fn each(&self, work: impl Fn(usize) + Sync) {
-        let parts = region::parts(self.batch * self.count * self.inner * EACH);
-        region::run(parts, |part| {
-            region::range(self.count, 1, part, parts).for_each(&work);
-        });
+    /// How the channels are distributed over the threads.
+    fn schedule(&self) -> Schedule {
+        let threads = region::parts(self.batch * self.count * self.inner * EACH);
+        Schedule::per_thread(threads, self.count, 1)
+    }
+
+    /// A result of the input's shape, in which channels are interleaved.
+    fn result<T: Number>(&self) -> UninitInterleaved<T> {
+        UninitInterleaved::new([1, self.batch, self.count, self.inner])
     }
 }
 
@@ -128,15 +131,20 @@ vectorised! {
 }
 
 vectorised! {
-    fn normalise<T: Number>(x: &[T], mean: T, scale: T, w: T, b: T, y: &mut [MaybeUninit<T>]) {
-        for (y, &x) in y.iter_mut().zip(x) {
-            y.write((x - mean) * scale * w + b);
-        }
+    fn normalise<'a, T: Number>(
+        x: &[T],
+        mean: T,
+        scale: T,
+        w: T,
+        b: T,
+        y: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        write_all(y, x.iter().map(|&x| (x - mean) * scale * w + b))
     }
 }
 
 vectorised! {
-    fn input_gradient<T: Number>(
+    fn input_gradient<'a, T: Number>(
         x: &[T],
         g: &[T],
         mean: T,
@@ -144,11 +152,13 @@ vectorised! {
         w: T,
         of_mean: T,
         of_scale: T,
-        slopes: &mut [MaybeUninit<T>],
-    ) {
-        for ((slope, &x), &g) in slopes.iter_mut().zip(x).zip(g) {
-            slope.write(w * scale * (g - of_mean - (x - mean) * scale * of_scale));
-        }
+        gradients: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let both = x.iter().zip(g);
+        let gradient = |(&x, &g): (&T, &T)| {
+            w * scale * (g - of_mean - (x - mean) * scale * of_scale)
+        };
+        write_all(gradients, both.map(gradient))
     }
 }
 
@@ -167,18 +177,15 @@ impl CustomOp1 for Statistics {
             let x = numbers::<T>(x, layout)?;
             let count = number::<T>(count);
             let mut both = vec![T::ZERO; 2 * channels.count];
-            let places = SharedSlice::new(&mut both);
-            channels.each(|channel| {
-                let mean = channels.total(channel, |piece| sum_of(&x[piece])) / count;
-                let squares = channels.total(channel, |piece| squares_of(&x[piece], mean));
-                let second = channels.count + channel;
-                // SAFETY: each channel is processed once, and its two elements are in no other part.
-                #[expect(unsafe_code, reason = "each channel has its own places")]
-                let (means, variances) = unsafe {
-                    (places.part(channel..channel + 1), places.part(second..second + 1))
-                };
-                means.fill(mean);
-                variances.fill(squares / count);
+            let (means, variances) = both.split_at_mut(channels.count);
+            let memory = (Rows::new(means, 1), Rows::new(variances, 1));
+            fill_parts(channels.schedule(), memory, |own, (means, variances)| {
+                for ((channel, mean_slot), variance) in own.clone().zip(means).zip(variances) {
+                    let mean = channels.total(channel, |sample| sum_of(&x[sample])) / count;
+                    let squares = channels.total(channel, |sample| squares_of(&x[sample], mean));
+                    (*mean_slot, *variance) = (mean, squares / count);
+                }
+                ((), ())
             });
             Ok((stored(both), (2, channels.count).into()))
         })
@@ -246,21 +253,15 @@ impl CustomOp3 for BatchNormOp {
             if weight.len() != channels.count || bias.len() != channels.count {
                 bail!("batch norm's weight and bias must have a number for each channel")
             }
-            let mut y = UninitBuffer::new(x.len());
-            let places = SharedSlice::new(y.places());
-            channels.each(|channel| {
-                let ((mean, scale), w, b) = (moments[channel], weight[channel], bias[channel]);
-                for sample in 0..channels.batch {
-                    let piece = channels.piece(sample, channel);
-                    // SAFETY: each channel is processed once, and its ranges overlap with no other channel's.
-                    #[expect(unsafe_code, reason = "each channel has its own pieces")]
-                    let y = unsafe { places.part(piece.clone()) };
-                    normalise(&x[piece], mean, scale, w, b, y);
+            let y = fill_parts(channels.schedule(), channels.result(), |own, mut y| {
+                for channel in own.clone() {
+                    let ((mean, scale), w, b) = (moments[channel], weight[channel], bias[channel]);
+                    y.write_next(|sample, y| {
+                        normalise(&x[channels.range(sample, channel)], mean, scale, w, b, y)
+                    });
                 }
+                y.finish()
             });
-            // SAFETY: `normalise` has written the range of every sample and channel, which together are all of `y`.
-            #[expect(unsafe_code, reason = "they are written")]
-            let y = unsafe { y.written() };
             Ok((stored(y), x_layout.shape().clone()))
         })
     }
@@ -289,44 +290,38 @@ impl CustomOp3 for BatchNormOp {
             let numbers_of_weight = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
             let count = number::<T>((channels.batch * channels.inner).max(1) as f64);
-            let mut slopes = UninitBuffer::new(numbers_of_x.len());
             let mut of_weight = vec![T::ZERO; channels.count];
             let mut of_bias = vec![T::ZERO; channels.count];
-            let places = SharedSlice::new(slopes.places());
-            let (weights, biases) = (SharedSlice::new(&mut of_weight), SharedSlice::new(&mut of_bias));
-            channels.each(|channel| {
-                let ((mean, scale), w) = (moments[channel], numbers_of_weight[channel]);
-                let of_bias = channels.total(channel, |piece| sum_of(&g[piece]));
-                let of_weight = channels.total(channel, |piece| {
-                    product_of(&numbers_of_x[piece.clone()], &g[piece], mean, scale)
-                });
-                let (of_mean, of_scale) = if self.of_batch {
-                    (of_bias / count, of_weight / count)
-                } else {
-                    (T::ZERO, T::ZERO)
-                };
-                for sample in 0..channels.batch {
-                    let piece = channels.piece(sample, channel);
-                    // SAFETY: each channel is processed once, and its ranges overlap with no other channel's.
-                    #[expect(unsafe_code, reason = "each channel has its own pieces")]
-                    let slopes = unsafe { places.part(piece.clone()) };
-                    let (x, g) = (&numbers_of_x[piece.clone()], &g[piece]);
-                    input_gradient(x, g, mean, scale, w, of_mean, of_scale, slopes);
+            let memory = (
+                channels.result(),
+                Rows::new(&mut of_weight, 1),
+                Rows::new(&mut of_bias, 1),
+            );
+            let (gradients, (), ()) = fill_parts(channels.schedule(), memory, |own, parts| {
+                let (mut gradients, weights, biases) = parts;
+                for ((channel, weight_slot), bias_slot) in own.clone().zip(weights).zip(biases) {
+                    let ((mean, scale), w) = (moments[channel], numbers_of_weight[channel]);
+                    let of_bias = channels.total(channel, |sample| sum_of(&g[sample]));
+                    let of_weight = channels.total(channel, |sample| {
+                        product_of(&numbers_of_x[sample.clone()], &g[sample], mean, scale)
+                    });
+                    let (of_mean, of_scale) = if self.of_batch {
+                        (of_bias / count, of_weight / count)
+                    } else {
+                        (T::ZERO, T::ZERO)
+                    };
+                    gradients.write_next(|sample, gradients| {
+                        let range = channels.range(sample, channel);
+                        let (x, g) = (&numbers_of_x[range.clone()], &g[range]);
+                        input_gradient(x, g, mean, scale, w, of_mean, of_scale, gradients)
+                    });
+                    (*weight_slot, *bias_slot) = (of_weight, of_bias);
                 }
-                // SAFETY: each channel is processed once, and its elements are in no other part.
-                #[expect(unsafe_code, reason = "each channel has its own places")]
-                let (weights, biases) = unsafe {
-                    (weights.part(channel..channel + 1), biases.part(channel..channel + 1))
-                };
-                weights.fill(of_weight);
-                biases.fill(of_bias);
+                (gradients.finish(), (), ())
             });
-            // SAFETY: the range of every sample and channel was written, which together are all of `slopes`.
-            #[expect(unsafe_code, reason = "they are written")]
-            let slopes = unsafe { slopes.written() };
             let each = Shape::from(channels.count);
             Ok((
-                hand_over(x, new_tensor(slopes, x.shape())?),
+                hand_over(x, new_tensor(gradients, x.shape())?),
                 hand_over(weight, new_tensor(of_weight, &each)?),
                 hand_over(bias, new_tensor(of_bias, &each)?),
             ))

@@ -1,13 +1,15 @@
 //! Softmax and cross entropy as one operation.
 
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, WithDType, bail};
 
 use super::tape::apply1;
-use crate::kernels::UninitBuffer;
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
 use crate::kernels::math::{LANES, largest, number, sum};
-use crate::kernels::region::{self, SharedSlice};
+use crate::kernels::region;
+use crate::kernels::{write_all, write_rows, zeros};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
@@ -98,9 +100,10 @@ impl CrossEntropyOp {
         weights.map(|&weight| number(weight)).collect()
     }
 
-    /// Number of threads worth using for all rows.
-    fn threads(&self) -> usize {
-        region::parts(self.targets.len() * self.classes * 16)
+    /// How the rows are distributed over the threads.
+    fn schedule(&self) -> Schedule {
+        let rows = self.targets.len();
+        Schedule::stealing(region::parts(rows * self.classes * 16), rows, 1)
     }
 }
 
@@ -142,22 +145,20 @@ vectorised! {
 
 vectorised! {
     /// factor · exp(x − log sum) − even · w[i].
-    fn row_gradient<T: Number>(
+    fn row_gradient<'a, T: Number>(
         x: &[T],
         log_sum: T,
         factor: T,
         even: T,
         weights: &[T],
-        slopes: &mut [std::mem::MaybeUninit<T>],
-    ) {
+        gradients: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let share = |x: T| factor * (x - log_sum).fast_exp::<FUSED>();
         if weights.len() == x.len() {
-            for ((slope, &x), &w) in slopes.iter_mut().zip(x).zip(weights) {
-                slope.write(factor * (x - log_sum).fast_exp::<FUSED>() - even * w);
-            }
+            let both = x.iter().zip(weights);
+            write_all(gradients, both.map(|(&x, &w)| share(x) - even * w))
         } else {
-            for (slope, &x) in slopes.iter_mut().zip(x) {
-                slope.write(factor * (x - log_sum).fast_exp::<FUSED>() - even);
-            }
+            write_all(gradients, x.iter().map(|&x| share(x) - even))
         }
     }
 }
@@ -173,16 +174,9 @@ impl CustomOp1 for CrossEntropyOp {
             let weights = self.weight_of::<T>();
             let mut losses = vec![0.0_f64; self.targets.len()];
             let mut log_sums = vec![T::ZERO; self.targets.len()];
-            let places = SharedSlice::new(&mut losses);
-            let log_places = SharedSlice::new(&mut log_sums);
-            region::distribute_range(self.threads(), self.targets.len(), 1, |rows| {
-                // SAFETY: `distribute_range` gives disjoint ranges of rows.
-                #[expect(unsafe_code, reason = "each range has its own rows")]
-                let losses = unsafe { places.part(rows.clone()) };
-                // SAFETY: `distribute_range` gives disjoint ranges of rows.
-                #[expect(unsafe_code, reason = "each range has its own rows")]
-                let log_sums = unsafe { log_places.part(rows.clone()) };
-                for ((row, loss), kept) in rows.zip(losses).zip(log_sums) {
+            let memory = (Rows::new(&mut losses, 1), Rows::new(&mut log_sums, 1));
+            fill_parts(self.schedule(), memory, |rows, (losses, log_sums)| {
+                for ((row, loss), kept) in rows.clone().zip(losses).zip(log_sums) {
                     let Some(target) = self.targets[row] else { continue };
                     let x = &x[row * self.classes..(row + 1) * self.classes];
                     let log_sum = log_sum(x);
@@ -193,6 +187,7 @@ impl CustomOp1 for CrossEntropyOp {
                         *loss += even * plain(spread(x, log_sum, &weights));
                     }
                 }
+                ((), ())
             });
             // The forward pass runs once per operation, so nothing was set before.
             drop(self.log_sums.set(stored(log_sums)));
@@ -214,37 +209,22 @@ impl CustomOp1 for CrossEntropyOp {
             let log_sums = log_sums.as_slice::<T>()?;
             let weights = self.weight_of::<T>();
             let all = self.all_weights();
-            let mut slopes = UninitBuffer::new(logits.len());
-            let places = SharedSlice::new(slopes.places());
-            region::distribute_range(self.threads(), self.targets.len(), 1, |rows| {
-                for row in rows {
-                    let range = row * self.classes..(row + 1) * self.classes;
-                    let x = &logits[range.clone()];
-                    // SAFETY: `distribute_range` gives disjoint ranges, so each row is in one of them.
-                    #[expect(unsafe_code, reason = "each range has its own rows")]
-                    let slopes = unsafe { places.part(range) };
+            let memory = UninitRows::new(self.targets.len(), self.classes);
+            let gradients = fill_parts(self.schedule(), memory, |rows, slots| {
+                write_rows(slots, rows, |row, slots| {
                     let Some(target) = self.targets[row] else {
-                        for slope in slopes {
-                            slope.write(T::ZERO);
-                        }
-                        continue;
+                        return zeros(slots);
                     };
-                    let log_sum = log_sums[row];
+                    let x = &logits[row * self.classes..(row + 1) * self.classes];
                     let (own, even) = self.shares(target);
                     let factor = number((own + even * all) * scale);
-                    row_gradient(x, log_sum, factor, number(even * scale), &weights, slopes);
-                    let of_target = &mut slopes[target as usize];
-                    // SAFETY: `row_gradient` has written the whole row, this element included.
-                    #[expect(unsafe_code, reason = "it is written")]
-                    let before = unsafe { of_target.assume_init() };
-                    of_target.write(before - number::<T>(own * scale));
-                }
+                    let even = number(even * scale);
+                    let gradients = row_gradient(x, log_sums[row], factor, even, &weights, slots);
+                    gradients[target as usize] -= number::<T>(own * scale);
+                    gradients
+                })
             });
-            // SAFETY: the ranges cover all rows, and each was written: by `row_gradient`, or with zeros where it does not
-            // count.
-            #[expect(unsafe_code, reason = "they are written")]
-            let slopes = unsafe { slopes.written() };
-            Ok(Some(new_tensor(slopes, x.shape())?))
+            Ok(Some(new_tensor(gradients, x.shape())?))
         })
     }
 }

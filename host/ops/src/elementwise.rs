@@ -1,13 +1,12 @@
 //! Element-wise operations: activation functions, and the sum of two tensors.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail};
 
 use super::tape::{apply1, apply2};
-use crate::kernels::UninitBuffer;
-use crate::kernels::region::{self, SharedSlice};
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
+use crate::kernels::{region, write_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
@@ -41,7 +40,7 @@ pub enum Function {
 
 impl Function {
     /// Applies the function to every element.
-    pub(super) fn of<T: Number>(self, x: &[T], y: &mut [MaybeUninit<T>]) {
+    fn of<'a, T: Number>(self, x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
         match self {
             Function::Relu => relu_of(x, y),
             Function::Gelu => gelu_of(x, y),
@@ -52,7 +51,11 @@ impl Function {
     /// Applies the function to every element of `x` and leaves its derivative there in `x`.
     ///
     /// `ReLU` leaves `x` unchanged, as its derivative follows from its outputs.
-    pub(super) fn keeping_derivatives<T: Number>(self, x: &mut [T], y: &mut [MaybeUninit<T>]) {
+    pub(super) fn keeping_derivatives<'a, T: Number>(
+        self,
+        x: &mut [T],
+        y: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
         match self {
             Function::Relu => relu_of(x, y),
             Function::Gelu => gelu_keeping_derivatives(x, y),
@@ -61,7 +64,12 @@ impl Function {
     }
 
     /// Gradients of `x`, from those of the outputs.
-    fn gradients<T: Number>(self, x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
+    fn gradients<'a, T: Number>(
+        self,
+        x: &[T],
+        g: &[T],
+        gradients: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
         match self {
             Function::Relu => relu_gradients(x, g, gradients),
             Function::Gelu => gelu_gradients(x, g, gradients),
@@ -76,21 +84,26 @@ pub(super) enum KeptValues<'a, T> {
     /// Outputs of `ReLU`: above zero where its inputs are.
     Outputs(&'a [T]),
     /// Derivatives; see [`Function::keeping_derivatives`].
-    Slopes(&'a [T]),
+    Derivatives(&'a [T]),
 }
 
 impl<'a, T: Number> KeptValues<'a, T> {
     pub(super) fn numbers(self) -> &'a [T] {
         match self {
-            KeptValues::Outputs(numbers) | KeptValues::Slopes(numbers) => numbers,
+            KeptValues::Outputs(numbers) | KeptValues::Derivatives(numbers) => numbers,
         }
     }
 
     /// Gradients of some inputs, from the values kept of them (`part`) and the gradients of their outputs.
-    pub(super) fn gradients(self, part: &[T], g: &[T], to: &mut [MaybeUninit<T>]) {
+    pub(super) fn gradients<'b>(
+        self,
+        part: &[T],
+        g: &[T],
+        to: &'b mut [MaybeUninit<T>],
+    ) -> &'b mut [T] {
         match self {
             KeptValues::Outputs(_) => relu_gradients(part, g, to),
-            KeptValues::Slopes(_) => products(part, g, to),
+            KeptValues::Derivatives(_) => products(part, g, to),
         }
     }
 }
@@ -102,71 +115,56 @@ const EACH: usize = 8;
 const CHUNK: usize = 16 << 10;
 
 /// Runs a kernel over chunks of `x` (and `more`, of the same length or empty), in parallel.
+///
+/// The kernel hands back what it was given uninitialised, written.
 pub(super) fn map<T: Number>(
     x: &[T],
     more: &[T],
-    kernel: impl Fn(&[T], &[T], &mut [MaybeUninit<T>]) + Sync,
+    kernel: impl for<'a> Fn(&[T], &[T], &'a mut [MaybeUninit<T>]) -> &'a mut [T] + Sync,
 ) -> Vec<T> {
-    by_chunks(x.len(), |range, y| {
-        kernel(&x[range.clone()], more.get(range).unwrap_or_default(), y);
-    })
+    fill_parts(
+        schedule(x.len()),
+        UninitRows::new(x.len(), 1),
+        |range, y| {
+            kernel(
+                &x[range.clone()],
+                more.get(range.clone()).unwrap_or_default(),
+                y,
+            )
+        },
+    )
 }
 
 /// Runs a kernel that leaves something in place of `x`, like [`map`].
 pub(super) fn map_leaving<T: Number>(
     x: &mut [T],
-    kernel: impl Fn(&mut [T], &mut [MaybeUninit<T>]) + Sync,
+    kernel: impl for<'a> Fn(&mut [T], &'a mut [MaybeUninit<T>]) -> &'a mut [T] + Sync,
 ) -> Vec<T> {
-    let places = SharedSlice::new(x);
-    by_chunks(places.len(), |range, y| {
-        // SAFETY: each chunk is processed by one thread, and chunks do not overlap.
-        #[expect(unsafe_code, reason = "each piece has its own elements")]
-        let x = unsafe { places.part(range) };
-        kernel(x, y);
-    })
+    let schedule = schedule(x.len());
+    let memory = (UninitRows::new(x.len(), 1), Rows::new(x, 1));
+    let (y, ()) = fill_parts(schedule, memory, |_, (y, x)| (kernel(x, y), ()));
+    y
 }
 
-/// Makes `count` elements; `fill` must write every element of each chunk that it is given.
-fn by_chunks<T: Number>(
-    count: usize,
-    fill: impl Fn(Range<usize>, &mut [MaybeUninit<T>]) + Sync,
-) -> Vec<T> {
-    let mut y = UninitBuffer::new(count);
-    let threads = region::parts(count * EACH);
-    let places = SharedSlice::new(y.places());
-    let work = |piece: usize| {
-        let range = piece * CHUNK..count.min((piece + 1) * CHUNK);
-        // SAFETY: each chunk is processed by one thread, and chunks do not overlap.
-        #[expect(unsafe_code, reason = "each piece has its own elements")]
-        let y = unsafe { places.part(range.clone()) };
-        fill(range, y);
-    };
-    region::distribute(
-        threads,
-        count.div_ceil(CHUNK),
-        || (),
-        |(), piece| work(piece),
-    );
-    // SAFETY: the chunks cover all elements, and every kernel passed here writes as many elements as it is given.
-    #[expect(unsafe_code, reason = "they are written")]
-    unsafe {
-        y.written()
+/// How elements are distributed over the threads.
+fn schedule(count: usize) -> Schedule {
+    Schedule::of_size(region::parts(count * EACH), count, CHUNK)
+}
+
+vectorised! {
+    fn relu_of<'a, T: Number>(x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+        write_all(y, x.iter().map(|&x| if x < T::ZERO { T::ZERO } else { x }))
     }
 }
 
 vectorised! {
-    fn relu_of<T: Number>(x: &[T], y: &mut [MaybeUninit<T>]) {
-        for (y, &x) in y.iter_mut().zip(x) {
-            y.write(if x < T::ZERO { T::ZERO } else { x });
-        }
-    }
-}
-
-vectorised! {
-    fn relu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
-        for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
-            gradient.write(if x > T::ZERO { g } else { T::ZERO });
-        }
+    fn relu_gradients<'a, T: Number>(
+        x: &[T],
+        g: &[T],
+        gradients: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let both = x.iter().zip(g);
+        write_all(gradients, both.map(|(&x, &g)| if x > T::ZERO { g } else { T::ZERO }))
     }
 }
 
@@ -181,36 +179,39 @@ fn gelu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
 }
 
 vectorised! {
-    fn gelu_of<T: Number>(x: &[T], y: &mut [MaybeUninit<T>]) {
-        for (y, &x) in y.iter_mut().zip(x) {
-            y.write(gelu_and_derivative::<FUSED, T>(x).0);
-        }
+    fn gelu_of<'a, T: Number>(x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+        write_all(y, x.iter().map(|&x| gelu_and_derivative::<FUSED, T>(x).0))
     }
 }
 
 vectorised! {
-    fn gelu_keeping_derivatives<T: Number>(x: &mut [T], y: &mut [MaybeUninit<T>]) {
-        for (y, x) in y.iter_mut().zip(x) {
-            let (value, slope) = gelu_and_derivative::<FUSED, T>(*x);
-            y.write(value);
-            *x = slope;
-        }
+    fn gelu_keeping_derivatives<'a, T: Number>(
+        x: &mut [T],
+        y: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let values = x.iter_mut().map(|x| {
+            let (value, derivative) = gelu_and_derivative::<FUSED, T>(*x);
+            *x = derivative;
+            value
+        });
+        write_all(y, values)
     }
 }
 
 vectorised! {
-    fn gelu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
-        for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
-            gradient.write(gelu_and_derivative::<FUSED, T>(x).1 * g);
-        }
+    fn gelu_gradients<'a, T: Number>(
+        x: &[T],
+        g: &[T],
+        gradients: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let both = x.iter().zip(g);
+        write_all(gradients, both.map(|(&x, &g)| gelu_and_derivative::<FUSED, T>(x).1 * g))
     }
 }
 
 vectorised! {
-    fn products<T: Number>(a: &[T], b: &[T], y: &mut [MaybeUninit<T>]) {
-        for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
-            y.write(a * b);
-        }
+    fn products<'a, T: Number>(a: &[T], b: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+        write_all(y, a.iter().zip(b).map(|(&a, &b)| a * b))
     }
 }
 
@@ -221,34 +222,39 @@ vectorised! {
 fn silu_and_derivative<const FUSED: bool, T: Number>(x: T) -> (T, T) {
     let small = (-x.abs()).fast_exp::<FUSED>();
     let size = T::one() / (T::one() + small);
-    let share = if x < T::ZERO { small * size } else { size };
-    let slope = share * x.times_plus::<FUSED>(T::one() - share, T::one());
-    (x * share, slope)
+    let sigmoid = if x < T::ZERO { small * size } else { size };
+    let derivative = sigmoid * x.times_plus::<FUSED>(T::one() - sigmoid, T::one());
+    (x * sigmoid, derivative)
 }
 
 vectorised! {
-    fn silu_of<T: Number>(x: &[T], y: &mut [MaybeUninit<T>]) {
-        for (y, &x) in y.iter_mut().zip(x) {
-            y.write(silu_and_derivative::<FUSED, T>(x).0);
-        }
+    fn silu_of<'a, T: Number>(x: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+        write_all(y, x.iter().map(|&x| silu_and_derivative::<FUSED, T>(x).0))
     }
 }
 
 vectorised! {
-    fn silu_keeping_derivatives<T: Number>(x: &mut [T], y: &mut [MaybeUninit<T>]) {
-        for (y, x) in y.iter_mut().zip(x) {
-            let (value, slope) = silu_and_derivative::<FUSED, T>(*x);
-            y.write(value);
-            *x = slope;
-        }
+    fn silu_keeping_derivatives<'a, T: Number>(
+        x: &mut [T],
+        y: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let values = x.iter_mut().map(|x| {
+            let (value, derivative) = silu_and_derivative::<FUSED, T>(*x);
+            *x = derivative;
+            value
+        });
+        write_all(y, values)
     }
 }
 
 vectorised! {
-    fn silu_gradients<T: Number>(x: &[T], g: &[T], gradients: &mut [MaybeUninit<T>]) {
-        for ((gradient, &x), &g) in gradients.iter_mut().zip(x).zip(g) {
-            gradient.write(silu_and_derivative::<FUSED, T>(x).1 * g);
-        }
+    fn silu_gradients<'a, T: Number>(
+        x: &[T],
+        g: &[T],
+        gradients: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let both = x.iter().zip(g);
+        write_all(gradients, both.map(|(&x, &g)| silu_and_derivative::<FUSED, T>(x).1 * g))
     }
 }
 
@@ -297,10 +303,8 @@ pub fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 struct Add;
 
 vectorised! {
-    fn add_of<T: Number>(a: &[T], b: &[T], y: &mut [MaybeUninit<T>]) {
-        for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
-            y.write(a + b);
-        }
+    fn add_of<'a, T: Number>(a: &[T], b: &[T], y: &'a mut [MaybeUninit<T>]) -> &'a mut [T] {
+        write_all(y, a.iter().zip(b).map(|(&a, &b)| a + b))
     }
 }
 

@@ -4,8 +4,8 @@ use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor, b
 
 use super::aside::hand_over;
 use super::tape::apply2;
-use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{UninitBuffer, add_rows, zeros};
+use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
+use crate::kernels::{add_rows, region, zeros};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 
 /// Cost of an element in operations, from which the number of threads follows.
@@ -30,17 +30,17 @@ pub fn add_positions(x: &Tensor, table: &Tensor) -> Result<Tensor> {
 struct EmbeddingOp;
 
 /// Tokens as row indices of a table of `rows` rows; an error for any outside it.
-fn places(tokens: &CpuStorage, layout: &Layout, rows: usize) -> Result<Vec<usize>> {
-    let place = |token: i64| match usize::try_from(token) {
-        Ok(place) if place < rows => Ok(place),
+fn row_indices(tokens: &CpuStorage, layout: &Layout, rows: usize) -> Result<Vec<usize>> {
+    let index = |token: i64| match usize::try_from(token) {
+        Ok(index) if index < rows => Ok(index),
         _ => bail!("an embedding of {rows} tokens was given the token {token}"),
     };
     if let CpuStorage::U32(_) = tokens {
         let tokens = numbers::<u32>(tokens, layout)?;
-        tokens.iter().map(|&token| place(token.into())).collect()
+        tokens.iter().map(|&token| index(token.into())).collect()
     } else {
         let tokens = numbers::<i64>(tokens, layout)?;
-        tokens.iter().map(|&token| place(token)).collect()
+        tokens.iter().map(|&token| index(token)).collect()
     }
 }
 
@@ -62,14 +62,14 @@ impl CustomOp2 for EmbeddingOp {
                 table_layout.dims()
             )
         };
-        let places = places(tokens, tokens_layout, rows)?;
+        let indices = row_indices(tokens, tokens_layout, rows)?;
         let mut shape = tokens_layout.dims().to_vec();
         shape.push(width);
         for_floats!(table, T => {
             let table = numbers::<T>(table, table_layout)?;
-            let mut y = Vec::with_capacity(places.len() * width);
-            for place in places {
-                y.extend_from_slice(&table[place * width..(place + 1) * width]);
+            let mut y = Vec::with_capacity(indices.len() * width);
+            for index in indices {
+                y.extend_from_slice(&table[index * width..(index + 1) * width]);
             }
             Ok((stored(y), shape.into()))
         })
@@ -85,41 +85,33 @@ impl CustomOp2 for EmbeddingOp {
         let gradient = ready(gradient)?;
         let (rows, width) = table.dims2()?;
         let (tokens_guard, tokens_layout) = tokens.storage_and_layout();
-        let places = places(cpu(&tokens_guard)?, tokens_layout, rows)?;
+        let indices = row_indices(cpu(&tokens_guard)?, tokens_layout, rows)?;
         let (guard, layout) = gradient.storage_and_layout();
         let storage = cpu(&guard)?;
-        let slopes = for_floats!(storage, T => {
-            let slopes = table_gradient(numbers::<T>(storage, layout)?, &places, rows, width);
-            new_tensor(slopes, table.shape())?
+        let of_table = for_floats!(storage, T => {
+            let of_table = table_gradient(numbers::<T>(storage, layout)?, &indices, rows, width);
+            new_tensor(of_table, table.shape())?
         });
-        Ok((hand_over(table, slopes), None))
+        Ok((hand_over(table, of_table), None))
     }
 }
 
 /// Gradient of the table: adds each row of `g` to the row of its token.
 ///
 /// Each thread has its own rows of the table, so that sums are in the order of the tokens for any number of threads.
-fn table_gradient<T: Number>(g: &[T], places: &[usize], rows: usize, width: usize) -> Vec<T> {
-    let mut slopes = UninitBuffer::new(rows * width);
-    let shared = SharedSlice::new(slopes.places());
-    let parts = region::parts((places.len() + rows) * width * EACH);
-    region::run(parts, |part| {
-        let own = region::range(rows, 1, part, parts);
-        // SAFETY: `region::range` gives different parts disjoint rows.
-        #[expect(unsafe_code, reason = "each part has its own rows")]
-        let slopes = zeros(unsafe { shared.part(own.start * width..own.end * width) });
-        for (&place, g) in places.iter().zip(g.chunks_exact(width.max(1))) {
-            if own.contains(&place) {
-                let start = (place - own.start) * width;
-                add_rows(&mut slopes[start..start + width], g, width, 0);
+fn table_gradient<T: Number>(g: &[T], indices: &[usize], rows: usize, width: usize) -> Vec<T> {
+    let threads = region::parts((indices.len() + rows) * width * EACH);
+    let schedule = Schedule::per_thread(threads, rows, 1);
+    fill_parts(schedule, UninitRows::new(rows, width), |own, slots| {
+        let gradients = zeros(slots);
+        for (&index, g) in indices.iter().zip(g.chunks_exact(width.max(1))) {
+            if own.contains(&index) {
+                let start = (index - own.start) * width;
+                add_rows(&mut gradients[start..start + width], g, width, 0);
             }
         }
-    });
-    // SAFETY: the parts cover all rows, and each has filled its own with zeros at least.
-    #[expect(unsafe_code, reason = "they are written")]
-    unsafe {
-        slopes.written()
-    }
+        gradients
+    })
 }
 
 struct PositionsOp;
@@ -167,19 +159,19 @@ impl CustomOp2 for PositionsOp {
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let size = sequence(x.dims(), table.dims())?;
         let gradient = ready(gradient)?;
-        let slopes = if table.track_op() {
+        let of_table = if table.track_op() {
             let (guard, layout) = gradient.storage_and_layout();
             let storage = cpu(&guard)?;
             for_floats!(storage, T => {
-                let mut slopes = vec![<T as Number>::ZERO; table.elem_count()];
+                let mut of_table = vec![<T as Number>::ZERO; table.elem_count()];
                 let g = numbers::<T>(storage, layout)?;
-                add_rows(&mut slopes[..size], g, size, 0);
-                Some(new_tensor(slopes, table.shape())?)
+                add_rows(&mut of_table[..size], g, size, 0);
+                Some(new_tensor(of_table, table.shape())?)
             })
         } else {
             None
         };
-        Ok((hand_over(x, gradient), hand_over(table, slopes)))
+        Ok((hand_over(x, gradient), hand_over(table, of_table)))
     }
 }
 
@@ -204,9 +196,9 @@ mod tests {
             );
             let factors = Tensor::arange(1.0_f32, 9.0, &device)?.reshape((2, 2, 2))?;
             let gradients = (y * factors)?.sum_all()?.backward()?;
-            let slopes = gradients.get(&table).expect("a gradient");
+            let of_table = gradients.get(&table).expect("a gradient");
             assert_eq!(
-                slopes.to_vec2::<f32>()?,
+                of_table.to_vec2::<f32>()?,
                 [[3.0, 4.0], [0.0, 0.0], [13.0, 16.0]]
             );
         }
@@ -230,9 +222,9 @@ mod tests {
         assert_eq!(y.to_vec3::<f64>()?, [[[1.0, 2.0], [3.0, 4.0]]; 3]);
         let factors = Tensor::arange(0.0_f64, 12.0, &device)?.reshape((3, 2, 2))?;
         let gradients = (y * &factors)?.sum_all()?.backward()?;
-        let slopes = gradients.get(&table).expect("a gradient");
+        let of_table = gradients.get(&table).expect("a gradient");
         assert_eq!(
-            slopes.to_vec2::<f64>()?,
+            of_table.to_vec2::<f64>()?,
             [[12.0, 15.0], [18.0, 21.0], [0.0, 0.0]]
         );
         let of_x = gradients.get(&x).expect("a gradient");

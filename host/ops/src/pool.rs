@@ -9,8 +9,8 @@ use candle_core::{
 };
 
 use super::tape::apply1;
-use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{UninitBuffer, zeros};
+use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
+use crate::kernels::{region, write_rows, zeros};
 use crate::storage::{Number, for_floats, number, numbers, ready};
 pub(super) use quads::{is_next, quads_with_positions, spread_quads};
 use quads::{quad_gradient, quads};
@@ -30,7 +30,7 @@ pub struct Windows {
     /// Start and end of each, inside the input.
     ranges: Vec<(usize, usize)>,
     /// Size of each, including the padding, which counts as zeros in a mean.
-    places: Vec<usize>,
+    sizes: Vec<usize>,
 }
 
 impl Windows {
@@ -44,12 +44,12 @@ impl Windows {
         let ranges = (0..count).map(|index| {
             let start = index * stride;
             let end = start + size;
-            let inside = |place: usize| place.saturating_sub(padding).min(length);
+            let inside = |position: usize| position.saturating_sub(padding).min(length);
             (inside(start), inside(end))
         });
         Some(Windows {
             ranges: ranges.collect(),
-            places: vec![size; count],
+            sizes: vec![size; count],
         })
     }
 
@@ -63,7 +63,7 @@ impl Windows {
         };
         let ranges: Vec<_> = (0..count).map(range).collect();
         Windows {
-            places: ranges.iter().map(|(start, end)| end - start).collect(),
+            sizes: ranges.iter().map(|(start, end)| end - start).collect(),
             ranges,
         }
     }
@@ -118,8 +118,8 @@ impl PoolOp {
     /// Calls `at(output, window's rows, window's columns, size with padding)` for each window of a plane.
     fn windows(&self, mut at: impl FnMut(usize, (usize, usize), (usize, usize), usize)) {
         let mut output = 0;
-        for (rows, high) in self.down.ranges.iter().zip(&self.down.places) {
-            for (columns, wide) in self.across.ranges.iter().zip(&self.across.places) {
+        for (rows, high) in self.down.ranges.iter().zip(&self.down.sizes) {
+            for (columns, wide) in self.across.ranges.iter().zip(&self.across.sizes) {
                 at(output, *rows, *columns, high * wide);
                 output += 1;
             }
@@ -140,7 +140,7 @@ impl PoolOp {
         if self.is_quads() {
             return quads(x, width, self.across.count(), y);
         }
-        self.windows(|output, rows, columns, places| {
+        self.windows(|output, rows, columns, size| {
             y[output] = match self.kind {
                 PoolKind::Max => largest(x, width, rows, columns).1,
                 PoolKind::Mean => {
@@ -150,29 +150,29 @@ impl PoolOp {
                         let line = &x[start + columns.0..start + columns.1];
                         sum = line.iter().fold(sum, |sum, &x| sum + x);
                     }
-                    sum / number(places as f64)
+                    sum / number(size as f64)
                 }
             };
         });
     }
 
-    /// Adds the gradient of one plane's input to `slopes`.
-    fn plane_gradient<T: Number>(&self, x: &[T], g: &[T], width: usize, slopes: &mut [T]) {
+    /// Adds the gradient of one plane's input to `gradients`.
+    fn plane_gradient<T: Number>(&self, x: &[T], g: &[T], width: usize, gradients: &mut [T]) {
         if self.is_quads() {
-            return quad_gradient(x, g, width, self.across.count(), slopes);
+            return quad_gradient(x, g, width, self.across.count(), gradients);
         }
-        self.windows(|output, rows, columns, places| match self.kind {
+        self.windows(|output, rows, columns, size| match self.kind {
             PoolKind::Max => {
-                if let (Some(place), _) = largest(x, width, rows, columns) {
-                    slopes[place] += g[output];
+                if let (Some(position), _) = largest(x, width, rows, columns) {
+                    gradients[position] += g[output];
                 }
             }
             PoolKind::Mean => {
-                let share = g[output] / number(places as f64);
+                let each = g[output] / number(size as f64);
                 for row in rows.0..rows.1 {
                     let start = row * width;
-                    for slope in &mut slopes[start + columns.0..start + columns.1] {
-                        *slope += share;
+                    for gradient in &mut gradients[start + columns.0..start + columns.1] {
+                        *gradient += each;
                     }
                 }
             }
@@ -181,46 +181,34 @@ impl PoolOp {
 
     fn forward<T: Number>(&self, x: &[T], sizes: &Planes) -> Vec<T> {
         let (size, outputs) = (sizes.size(), sizes.outputs);
-        let count = x.len() / size;
-        let mut y = UninitBuffer::new(count * outputs);
-        let places = SharedSlice::new(y.places());
-        let parts = region::parts(x.len() * EACH);
-        region::run(parts, |part| {
-            for plane in region::range(count, 1, part, parts) {
-                // SAFETY: each plane is in one part, and its range overlaps with no other plane's.
-                #[expect(unsafe_code, reason = "each plane has its own outputs")]
-                let y = zeros(unsafe { places.part(plane * outputs..(plane + 1) * outputs) });
+        let memory = UninitRows::new(x.len() / size, outputs);
+        fill_parts(schedule(x.len(), size), memory, |planes, slots| {
+            write_rows(slots, planes, |plane, slots| {
+                let y = zeros(slots);
                 self.plane(&x[plane * size..(plane + 1) * size], sizes.width, y);
-            }
-        });
-        // SAFETY: the planes cover the memory, and each was filled with zeros at least.
-        #[expect(unsafe_code, reason = "they are written")]
-        unsafe {
-            y.written()
-        }
+                y
+            })
+        })
     }
 
     fn backward<T: Number>(&self, x: &[T], gradient: &[T], sizes: &Planes) -> Vec<T> {
         let (size, outputs) = (sizes.size(), sizes.outputs);
-        let mut slopes = UninitBuffer::new(x.len());
-        let places = SharedSlice::new(slopes.places());
-        let parts = region::parts(x.len() * EACH);
-        region::run(parts, |part| {
-            for plane in region::range(x.len() / size, 1, part, parts) {
-                let inputs = plane * size..(plane + 1) * size;
+        let memory = UninitRows::new(x.len() / size, size);
+        fill_parts(schedule(x.len(), size), memory, |planes, slots| {
+            write_rows(slots, planes, |plane, slots| {
+                let x = &x[plane * size..(plane + 1) * size];
                 let g = &gradient[plane * outputs..(plane + 1) * outputs];
-                // SAFETY: each plane is in one part, and its range overlaps with no other plane's.
-                #[expect(unsafe_code, reason = "each plane has its own slopes")]
-                let slopes = zeros(unsafe { places.part(inputs.clone()) });
-                self.plane_gradient(&x[inputs], g, sizes.width, slopes);
-            }
-        });
-        // SAFETY: the planes cover the memory, and each was filled with zeros at least.
-        #[expect(unsafe_code, reason = "they are written")]
-        unsafe {
-            slopes.written()
-        }
+                let gradients = zeros(slots);
+                self.plane_gradient(x, g, sizes.width, gradients);
+                gradients
+            })
+        })
     }
+}
+
+/// How planes of `size` elements, `count` in all, are distributed over the threads.
+fn schedule(count: usize, size: usize) -> Schedule {
+    Schedule::per_thread(region::parts(count * EACH), count / size, 1)
 }
 
 /// Cost of an element in operations, from which the number of threads follows.
@@ -239,18 +227,18 @@ fn largest<T: Number>(
     rows: (usize, usize),
     columns: (usize, usize),
 ) -> (Option<usize>, T) {
-    let (mut place, mut most) = (None, T::neg_infinity());
+    let (mut position, mut most) = (None, T::neg_infinity());
     for row in rows.0..rows.1 {
         for column in columns.0..columns.1 {
             let index = row * width + column;
             let value = x[index];
             // A NaN is kept: no comparison with it is true.
-            if place.is_none() || value > most || value.is_nan() && !most.is_nan() {
-                (place, most) = (Some(index), value);
+            if position.is_none() || value > most || value.is_nan() && !most.is_nan() {
+                (position, most) = (Some(index), value);
             }
         }
     }
-    (place, most)
+    (position, most)
 }
 
 impl CustomOp1 for PoolOp {
@@ -290,8 +278,8 @@ impl CustomOp2 for PoolGradient {
         let planes = self.0.planes(x_layout)?;
         for_floats!(x, T => {
             let x = numbers::<T>(x, x_layout)?;
-            let slopes = self.0.backward(x, numbers::<T>(gradient, gradient_layout)?, &planes);
-            Ok((T::to_cpu_storage_owned(slopes), x_layout.shape().clone()))
+            let gradients = self.0.backward(x, numbers::<T>(gradient, gradient_layout)?, &planes);
+            Ok((T::to_cpu_storage_owned(gradients), x_layout.shape().clone()))
         })
     }
 }
@@ -316,16 +304,16 @@ mod tests {
                 .collect();
             let outputs = pool.down.count() * pool.across.count();
             let g: Vec<f32> = (1..=outputs).map(|index| index as f32).collect();
-            let (mut y, mut slopes) = (vec![0.0; outputs], vec![0.0; x.len()]);
+            let (mut y, mut gradients) = (vec![0.0; outputs], vec![0.0; x.len()]);
             pool.plane(&x, width, &mut y);
-            pool.plane_gradient(&x, &g, width, &mut slopes);
+            pool.plane_gradient(&x, &g, width, &mut gradients);
             let mut slow = vec![0.0; x.len()];
             pool.windows(|output, rows, columns, _| {
-                let (place, most) = largest(&x, width, rows, columns);
+                let (position, most) = largest(&x, width, rows, columns);
                 assert!((y[output] - most).abs() < f32::EPSILON);
-                slow[place.expect("a place")] += g[output];
+                slow[position.expect("a position")] += g[output];
             });
-            assert_eq!(slopes, slow);
+            assert_eq!(gradients, slow);
         }
     }
 }

@@ -7,9 +7,9 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, Layout, Result, Shape, Te
 
 use super::aside::{hand_over, take_before};
 use super::tape::{apply2, apply3};
-use crate::kernels::UninitBuffer;
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
 use crate::kernels::math::{number, sum};
-use crate::kernels::region::{self, CHUNKS, SharedSlice};
+use crate::kernels::{Cursor, region};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 
@@ -50,33 +50,29 @@ fn of_row<T: Number>(x: &[T], epsilon: T, centred: bool) -> (T, T) {
 }
 
 vectorised! {
-    fn norm_rows<T: Number>(
+    /// Norms rows into `y` and keeps mean and scale of each; returns both, written.
+    fn norm_rows<'a, T: Number>(
         x: &[T],
         weight: &[T],
         bias: &[T],
         epsilon: T,
         centred: bool,
-        y: &mut [MaybeUninit<T>],
-        kept: &mut [MaybeUninit<T>],
-    ) {
+        y: &'a mut [MaybeUninit<T>],
+        kept: &'a mut [MaybeUninit<T>],
+    ) -> (&'a mut [T], &'a mut [T]) {
         let width = weight.len();
-        let rows = x.chunks_exact(width).zip(kept.chunks_exact_mut(2));
-        for ((x, kept), y) in rows.zip(y.chunks_exact_mut(width)) {
+        let (mut y, mut kept) = (Cursor::new(y), Cursor::new(kept));
+        for x in x.chunks_exact(width) {
             let (mean, scale) = of_row(x, epsilon, centred);
-            if let [mean_kept, scale_kept] = kept {
-                mean_kept.write(mean);
-                scale_kept.write(scale);
-            }
+            kept.write(2, [mean, scale]);
+            let weighted = x.iter().zip(weight).map(|(&x, &w)| (x - mean) * scale * w);
             if bias.len() == width {
-                for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(weight).zip(bias) {
-                    y.write((x - mean) * scale * w + b);
-                }
+                y.write(width, weighted.zip(bias).map(|(x, &b)| x + b));
             } else {
-                for ((y, &x), &w) in y.iter_mut().zip(x).zip(weight) {
-                    y.write((x - mean) * scale * w);
-                }
+                y.write(width, weighted);
             }
         }
+        (y.finish(), kept.finish())
     }
 }
 
@@ -85,21 +81,22 @@ vectorised! {
     ///
     /// Without centring the mean of h is left out. The sums of g · n and of g are added to the gradients of weight and
     /// bias, and `before`, where it is given, to that of the input.
-    fn row_gradient<T: Number>(
+    fn row_gradient<'a, T: Number>(
         x: &[T],
         kept: &[T],
         weight: &[T],
         g: &[T],
         before: &[T],
         centred: bool,
-        slopes: &mut [MaybeUninit<T>],
+        gradients: &'a mut [MaybeUninit<T>],
         weight_sums: &mut [T],
         bias_sums: &mut [T],
-    ) {
+    ) -> &'a mut [T] {
         let width = weight.len();
+        let mut gradients = Cursor::new(gradients);
         let count = number::<T>(width as f64);
         let rows = x.chunks_exact(width).zip(kept.chunks_exact(2)).zip(g.chunks_exact(width));
-        for (index, (((x, kept), g), slopes)) in rows.zip(slopes.chunks_exact_mut(width)).enumerate() {
+        for (index, ((x, kept), g)) in rows.enumerate() {
             let &[mean, scale] = kept else {
                 continue;
             };
@@ -111,31 +108,21 @@ vectorised! {
             let of_scale = sum([x, g, weight], |[x, g, weight]| {
                 g * weight * ((x - mean) * scale)
             }) / count;
-            let slope_of = |x, g, w| {
+            let sums = weight_sums.iter_mut().zip(bias_sums.iter_mut());
+            let own = sums.zip(x.iter().zip(g).zip(weight)).map(|(sums, ((&x, &g), &w))| {
                 let n = (x - mean) * scale;
-                (scale * (g * w - of_mean - n * of_scale), g * n)
-            };
-            let places = slopes.iter_mut().zip(weight_sums.iter_mut()).zip(bias_sums.iter_mut());
-            let places = places.zip(x.iter().zip(g).zip(weight));
+                *sums.0 += g * n;
+                *sums.1 += g;
+                scale * (g * w - of_mean - n * of_scale)
+            });
             match before.get(index * width..(index + 1) * width) {
                 Some(before) => {
-                    for ((((slope, of_weight), of_bias), ((&x, &g), &w)), &before) in places.zip(before) {
-                        let (own, weights) = slope_of(x, g, w);
-                        slope.write(before + own);
-                        *of_weight += weights;
-                        *of_bias += g;
-                    }
+                    gradients.write(width, own.zip(before).map(|(own, &before)| before + own));
                 }
-                None => {
-                    for (((slope, of_weight), of_bias), ((&x, &g), &w)) in places {
-                        let (own, weights) = slope_of(x, g, w);
-                        slope.write(own);
-                        *of_weight += weights;
-                        *of_bias += g;
-                    }
-                }
+                None => gradients.write(width, own),
             }
         }
+        gradients.finish()
     }
 }
 
@@ -166,22 +153,13 @@ impl RowNorm {
                 bail!("a norm over {width} numbers has a bias of another length")
             }
             let bias = bias.unwrap_or_default();
-            let threads = region::parts(x.len() * EACH);
-            let mut y = UninitBuffer::new(x.len());
-            let mut kept = UninitBuffer::new(x.len() / width * 2);
-            let (places, kept_places) = (SharedSlice::new(y.places()), SharedSlice::new(kept.places()));
-            region::distribute_range(threads, x.len(), width, |range| {
-                // SAFETY: `distribute_range` gives disjoint ranges of whole rows.
-                #[expect(unsafe_code, reason = "each range has its own rows")]
-                let (y, kept) = unsafe {
-                    let rows = range.start / width * 2..range.end / width * 2;
-                    (places.part(range.clone()), kept_places.part_if_any(rows))
-                };
-                norm_rows(&x[range], weight, bias, number(self.epsilon), self.centred, y, kept);
+            let rows = x.len() / width;
+            let schedule = Schedule::stealing(region::parts(x.len() * EACH), rows, 1);
+            let memory = (UninitRows::new(rows, width), UninitRows::new(rows, 2));
+            let (y, kept) = fill_parts(schedule, memory, |rows, (y, kept)| {
+                let x = &x[rows.start * width..rows.end * width];
+                norm_rows(x, weight, bias, number(self.epsilon), self.centred, y, kept)
             });
-            // SAFETY: the ranges cover all rows, and every row was written.
-            #[expect(unsafe_code, reason = "they are written")]
-            let (y, kept) = unsafe { (y.written(), kept.written()) };
             // The forward pass runs once per operation, so nothing was set before.
             drop(self.rows.set(stored(kept)));
             Ok((stored(y), x_layout.shape().clone()))
@@ -214,24 +192,22 @@ impl RowNorm {
             }
             let kept = <T as candle_core::WithDType>::cpu_storage_as_slice(rows)?;
             let count = numbers_of_x.len();
-            let threads = region::parts(count * EACH);
-            let pieces = threads * CHUNKS;
-            let mut slopes = UninitBuffer::new(count);
-            let mut sums = vec![T::ZERO; pieces * 2 * width];
-            let (places, sum_places) = (SharedSlice::new(slopes.places()), SharedSlice::new(&mut sums));
-            region::distribute(threads, pieces, || (), |(), piece| {
-                let range = region::chunk(count, width, piece, threads);
-                // SAFETY: the ranges of different chunks are disjoint, and each chunk has its own sums.
-                #[expect(unsafe_code, reason = "each piece has its own rows and sums")]
-                let (slopes, sums) = unsafe {
-                    let sums = sum_places.part(piece * 2 * width..(piece + 1) * 2 * width);
-                    (places.part(range.clone()), sums)
-                };
+            let schedule = Schedule::in_chunks(region::parts(count * EACH), count / width, 1);
+            // Each chunk's own sums: of the weight's gradient and of the bias's.
+            let mut sums = vec![T::ZERO; schedule.chunks() * 2 * width];
+            let memory = (
+                UninitRows::new(count / width, width),
+                Rows::per_chunk(&mut sums, 2 * width),
+            );
+            let (gradients, ()) = fill_parts(schedule, memory, |rows, (gradients, sums)| {
                 let (of_weight, of_bias) = sums.split_at_mut(width);
-                let kept = &kept[range.start / width * 2..range.end / width * 2];
+                let kept = &kept[rows.start * 2..rows.end * 2];
+                let range = rows.start * width..rows.end * width;
                 let before = before.get(range.clone()).unwrap_or_default();
                 let (x, g) = (&numbers_of_x[range.clone()], &g[range]);
-                row_gradient(x, kept, w, g, before, self.centred, slopes, of_weight, of_bias);
+                let gradients =
+                    row_gradient(x, kept, w, g, before, self.centred, gradients, of_weight, of_bias);
+                (gradients, ())
             });
             let (first, others) = sums.split_at_mut(2 * width);
             for other in others.chunks_exact(2 * width) {
@@ -240,11 +216,8 @@ impl RowNorm {
                 }
             }
             let (of_weight, of_bias) = first.split_at(width);
-            // SAFETY: the ranges cover all rows, and every row was written.
-            #[expect(unsafe_code, reason = "they are written")]
-            let slopes = unsafe { slopes.written() };
             Ok([
-                new_tensor(slopes, x.shape())?,
+                new_tensor(gradients, x.shape())?,
                 new_tensor(of_weight.to_vec(), &width.into())?,
                 new_tensor(of_bias.to_vec(), &width.into())?,
             ])

@@ -3,9 +3,10 @@
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, D, Layout, Result, Shape, Tensor, WithDType};
 
 use super::tape::apply1;
+use crate::kernels::fill::{Schedule, UninitRows, fill_parts};
 use crate::kernels::math::{largest, sum};
-use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{UninitBuffer, zeros};
+use crate::kernels::region;
+use crate::kernels::{write_rows, zeros};
 use crate::storage::{Number, for_floats, numbers, ready};
 use crate::vectorised;
 
@@ -47,10 +48,10 @@ vectorised! {
 
 vectorised! {
     /// Gradient of a row, y · (g − Σ g · y): masked elements have y = 0, so theirs is 0.
-    fn row_gradient<T: Number>(y: &[T], g: &[T], slopes: &mut [T]) {
+    fn row_gradient<T: Number>(y: &[T], g: &[T], gradients: &mut [T]) {
         let mean = sum([y, g], |[y, g]| y * g);
-        for ((slope, &y), &g) in slopes.iter_mut().zip(y).zip(g) {
-            *slope = y * (g - mean);
+        for ((gradient, &y), &g) in gradients.iter_mut().zip(y).zip(g) {
+            *gradient = y * (g - mean);
         }
     }
 }
@@ -61,22 +62,15 @@ fn each_row<T: Number>(
     width: usize,
     work: impl Fn(usize, &mut [T]) + Sync,
 ) -> Vec<T> {
-    let mut rows = UninitBuffer::new(count);
-    let places = SharedSlice::new(rows.places());
-    let parts = region::parts(count * EACH);
-    region::run(parts, |part| {
-        for index in region::range(count / width, 1, part, parts) {
-            // SAFETY: each row is in one part, and rows do not overlap.
-            #[expect(unsafe_code, reason = "each row has its own places")]
-            let row = unsafe { places.part(index * width..(index + 1) * width) };
-            work(index, zeros(row));
-        }
-    });
-    // SAFETY: the rows cover the memory, and each was filled with zeros at least.
-    #[expect(unsafe_code, reason = "they are written")]
-    unsafe {
-        rows.written()
-    }
+    let rows = count / width;
+    let schedule = Schedule::per_thread(region::parts(count * EACH), rows, 1);
+    fill_parts(schedule, UninitRows::new(rows, width), |rows, slots| {
+        write_rows(slots, rows, |index, slots| {
+            let row = zeros(slots);
+            work(index, row);
+            row
+        })
+    })
 }
 
 impl CustomOp1 for Softmax {
@@ -129,11 +123,11 @@ impl CustomOp2 for SoftmaxGradient {
         for_floats!(y, T => {
             let y = numbers::<T>(y, y_layout)?;
             let gradient = numbers::<T>(gradient, gradient_layout)?;
-            let slopes = each_row(y.len(), self.width, |index, slopes| {
+            let gradients = each_row(y.len(), self.width, |index, gradients| {
                 let range = index * self.width..(index + 1) * self.width;
-                row_gradient(&y[range.clone()], &gradient[range], slopes);
+                row_gradient(&y[range.clone()], &gradient[range], gradients);
             });
-            Ok((T::to_cpu_storage_owned(slopes), y_layout.shape().clone()))
+            Ok((T::to_cpu_storage_owned(gradients), y_layout.shape().clone()))
         })
     }
 }

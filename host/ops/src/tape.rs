@@ -111,8 +111,8 @@ impl std::fmt::Debug for OuterRecording {
 /// let gradients = ops::backward(&y.sum_all()?, 1.0)?;
 /// drop(recording);
 /// // 3 · 1 − 4 · 2 is below zero.
-/// let slopes = gradients.get(&weight).expect("a gradient");
-/// assert_eq!(slopes.to_vec2::<f32>()?, [[0.0, 0.0]]);
+/// let of_weight = gradients.get(&weight).expect("a gradient");
+/// assert_eq!(of_weight.to_vec2::<f32>()?, [[0.0, 0.0]]);
 /// # Ok(())
 /// # }
 /// ```
@@ -234,17 +234,17 @@ pub fn backward(loss: &Tensor, factor: f64) -> Result<GradStore> {
 /// Tensors with their gradients so far, in a fixed order.
 #[derive(Default)]
 struct Pending {
-    places: HashMap<TensorId, usize>,
+    indices: HashMap<TensorId, usize>,
     gradients: Vec<Option<(Tensor, Tensor)>>,
 }
 
 impl Pending {
     fn add(&mut self, tensor: &Tensor, gradient: Tensor) -> Result<()> {
-        let place = *self.places.entry(tensor.id()).or_insert_with(|| {
+        let index = *self.indices.entry(tensor.id()).or_insert_with(|| {
             self.gradients.push(None);
             self.gradients.len() - 1
         });
-        if let Some(slot) = self.gradients.get_mut(place) {
+        if let Some(slot) = self.gradients.get_mut(index) {
             let sum = match slot.take() {
                 Some((_, before)) => before.add(&gradient)?,
                 None => gradient,
@@ -256,8 +256,8 @@ impl Pending {
     }
 
     fn take(&mut self, tensor: &Tensor) -> Option<Tensor> {
-        let place = *self.places.get(&tensor.id())?;
-        let (_, gradient) = self.gradients.get_mut(place)?.take()?;
+        let index = *self.indices.get(&tensor.id())?;
+        let (_, gradient) = self.gradients.get_mut(index)?.take()?;
         Some(gradient)
     }
 

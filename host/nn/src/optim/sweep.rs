@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::ops::{Add, Div, Mul, Sub};
 
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Storage, Tensor, bail};
-use sconce_ops::kernels::region::{self, SharedSlice};
+use sconce_ops::kernels::fill::{Rows, Schedule, fill_parts};
+use sconce_ops::kernels::region;
 use sconce_ops::vectorised;
 
 /// A floating-point type of parameters.
@@ -162,22 +163,24 @@ fn distribute<T: Float>(
 ) {
     let count = parameter.len().min(gradient.len());
     let threads = region::parts(count * 16);
-    let parameter = SharedSlice::new(parameter);
-    let [first, second, third] = moments.map(SharedSlice::new);
-    region::distribute_range(threads, count, 64, |range| {
-        // SAFETY: `distribute_range` gives each range to one call only, and the ranges are disjoint, so that no element
-        // has two mutable references; slices of moments that the optimizer does not have are empty.
-        #[expect(unsafe_code, reason = "each range has its own elements")]
-        let (parameter, first, second, third) = unsafe {
-            (
-                parameter.part(range.clone()),
-                first.part_if_any(range.clone()),
-                second.part_if_any(range.clone()),
-                third.part_if_any(range.clone()),
-            )
-        };
-        run_all(sweep, parameter, &gradient[range], first, second, third);
-    });
+    let [first, second, third] = moments.map(|moment| Rows::if_any(moment, 1));
+    let memory = (Rows::new(parameter, 1), first, second, third);
+    let schedule = Schedule::stealing(threads, count, 64);
+    fill_parts(
+        schedule,
+        memory,
+        |range, (parameter, first, second, third)| {
+            run_all(
+                sweep,
+                parameter,
+                &gradient[range.clone()],
+                first,
+                second,
+                third,
+            );
+            ((), (), (), ())
+        },
+    );
 }
 
 /// Whether a gradient shares its parameter's storage, as that of ½‖p‖² may: the parameter is locked

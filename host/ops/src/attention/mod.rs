@@ -7,9 +7,9 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
 use self::tiled::TiledAttention;
 use super::tape::apply1;
+use crate::kernels::fill::{Schedule, SharedSlice, UninitInterleaved, fill_parts};
 use crate::kernels::math::{LANES, largest, number, sum};
-use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{Job, Matrix, TargetMatrix, UninitBuffer, multiply};
+use crate::kernels::{Matrix, UninitBuffer, multiply_uninit, region, write_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use crate::vectorised;
 use sizes::AttentionSizes;
@@ -85,79 +85,55 @@ impl AttentionOp {
     }
 
     /// Computes the attention weights of a head, (length, length), into `weights`.
-    fn weights<T: Number>(&self, qkv: &[T], index: usize, weights: &mut UninitBuffer<T>) {
-        let length = self.sizes.length;
+    fn weights<'a, T: Number>(
+        &self,
+        qkv: &[T],
+        index: usize,
+        weights: &'a mut UninitBuffer<T>,
+    ) -> &'a [T] {
         let queries = self.sizes.part(qkv, 0, index);
         let keys = self.sizes.part(qkv, 1, index);
-        let target = TargetMatrix::uninit(weights.places(), length, length);
-        multiply(&mut Job::new(target, queries, keys.t()));
-        // SAFETY: the multiplication has written every element.
-        #[expect(unsafe_code, reason = "it is written")]
-        let scores = unsafe { weights.all_written() };
-        softmax_rows(scores, length, self.scale(), self.causal);
+        let scores = multiply_uninit(weights.slots(), queries, keys.t());
+        softmax_rows(scores, self.sizes.length, self.scale(), self.causal);
+        scores
     }
 
     fn forward<T: Number>(&self, qkv: &[T]) -> Vec<T> {
         let sizes = self.sizes;
         let (length, each) = (sizes.length, sizes.each());
-        let mut y = UninitBuffer::new(sizes.batch * length * sizes.width);
-        let places = SharedSlice::new(y.places());
-        let parts = sizes.parts();
-        region::run(parts, |part| {
+        let schedule = Schedule::per_thread(sizes.parts(), sizes.batch * sizes.heads, 1);
+        let memory = UninitInterleaved::new([sizes.batch, length, sizes.heads, each]);
+        fill_parts(schedule, memory, |heads, mut y| {
             let mut weights = UninitBuffer::new(length * length);
             let mut mixed = UninitBuffer::new(length * each);
-            for index in region::range(sizes.batch * sizes.heads, 1, part, parts) {
-                self.weights(qkv, index, &mut weights);
-                // SAFETY: `self.weights` has written every element.
-                #[expect(unsafe_code, reason = "it is written")]
-                let weights = unsafe { weights.all_written() };
+            for index in heads.clone() {
+                let weights = self.weights(qkv, index, &mut weights);
+                let weights = Matrix::new(weights, length, length);
                 let values = sizes.part(qkv, 2, index);
-                let target = TargetMatrix::uninit(mixed.places(), length, each);
-                let weights = Matrix::new(&*weights, length, length);
-                multiply(&mut Job::new(target, weights, values));
-                // SAFETY: the multiplication has written every element.
-                #[expect(unsafe_code, reason = "it is written")]
-                let mixed = unsafe { mixed.all_written() };
-                for (row, mixed) in mixed.chunks_exact(each).enumerate() {
-                    let start = sizes.output_start(index) + row * sizes.width;
-                    // SAFETY: each head is in one part, and its elements overlap with no other head's.
-                    #[expect(unsafe_code, reason = "each head has its own places")]
-                    let y = unsafe { places.part(start..start + each) };
-                    for (y, &x) in y.iter_mut().zip(mixed) {
-                        y.write(x);
-                    }
-                }
+                let mixed = multiply_uninit(mixed.slots(), weights, values);
+                y.write_next(|row, y| {
+                    write_all(y, mixed[row * each..(row + 1) * each].iter().copied())
+                });
             }
-        });
-        // SAFETY: every head has written its elements, which together are all of `y`.
-        #[expect(unsafe_code, reason = "they are written")]
-        unsafe {
-            y.written()
-        }
+            y.finish()
+        })
     }
 
     fn backward<T: Number>(&self, qkv: &[T], g: &[T]) -> Vec<T> {
         let sizes = self.sizes;
         let (length, each) = (sizes.length, sizes.each());
-        let mut slopes = UninitBuffer::new(qkv.len());
-        let places = SharedSlice::new(slopes.places());
+        let mut gradients = UninitBuffer::new(qkv.len());
+        let shared = SharedSlice::new(gradients.slots());
         let parts = sizes.parts();
         region::run(parts, |part| {
             let mut weights = UninitBuffer::new(length * length);
-            let mut weight_slopes = UninitBuffer::new(length * length);
-            let mut piece = UninitBuffer::new(length * each);
+            let mut weight_gradients = UninitBuffer::new(length * length);
+            let mut matrix = UninitBuffer::new(length * each);
             for index in region::range(sizes.batch * sizes.heads, 1, part, parts) {
-                self.weights(qkv, index, &mut weights);
-                // SAFETY: `self.weights` has written every element.
-                #[expect(unsafe_code, reason = "it is written")]
-                let weights = &*unsafe { weights.all_written() };
+                let weights = self.weights(qkv, index, &mut weights);
                 let of_output = sizes.output(g, index);
-                let target = TargetMatrix::uninit(weight_slopes.places(), length, length);
                 let values = sizes.part(qkv, 2, index);
-                multiply(&mut Job::new(target, of_output, values.t()));
-                // SAFETY: the multiplication has written every element.
-                #[expect(unsafe_code, reason = "it is written")]
-                let of_scores = unsafe { weight_slopes.all_written() };
+                let of_scores = multiply_uninit(weight_gradients.slots(), of_output, values.t());
                 softmax_gradient(weights, of_scores, length, self.scale(), self.causal);
                 let of_scores = Matrix::new(&*of_scores, length, length);
                 let weights = Matrix::new(weights, length, length);
@@ -168,30 +144,27 @@ impl AttentionOp {
                     (1, of_scores.t(), queries),
                     (2, weights.t(), of_output),
                 ] {
-                    let target = TargetMatrix::uninit(piece.places(), length, each);
-                    multiply(&mut Job::new(target, left, right));
-                    // SAFETY: the multiplication has written every element.
-                    #[expect(unsafe_code, reason = "it is written")]
-                    let piece = unsafe { piece.all_written() };
+                    let matrix = multiply_uninit(matrix.slots(), left, right);
                     let (image, head) = (index / sizes.heads, index % sizes.heads);
                     let begin =
                         image * length * 3 * sizes.width + which * sizes.width + head * each;
-                    for (row, piece) in piece.chunks_exact(each).enumerate() {
+                    for (row, from) in matrix.chunks_exact(each).enumerate() {
                         let start = begin + row * 3 * sizes.width;
-                        // SAFETY: each head is in one part, and its elements overlap with no other head's.
-                        #[expect(unsafe_code, reason = "each head has its own places")]
-                        let slopes = unsafe { places.part(start..start + each) };
-                        for (slope, &x) in slopes.iter_mut().zip(piece) {
-                            slope.write(x);
-                        }
+                        // SAFETY: a head of an image is in one part only, and these elements are those of its queries,
+                        // keys or values at one position: `begin` depends on all three, and is less than a position's
+                        // 3 · width elements from the start of the image's first position.
+                        #[expect(unsafe_code, reason = "each head has its own elements")]
+                        let slots = unsafe { shared.part(start..start + each) };
+                        write_all(slots, from.iter().copied());
                     }
                 }
             }
         });
-        // SAFETY: every head has written its elements for queries, keys and values, which together are all.
+        // SAFETY: the parts have all heads of all images, and of each the loops have written queries, keys and values
+        // at every position, `each` elements: together (batch, length, 3, heads, each), which is all of the memory.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
-            slopes.written()
+            gradients.written()
         }
     }
 }
@@ -224,13 +197,13 @@ impl CustomOp1 for AttentionOp {
             (storage, TiledAttention::of(self.sizes, self.causal))
         {
             let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
-            let slopes = tiled.backward(numbers(storage, layout)?, g);
-            return Ok(Some(new_tensor(slopes, qkv.shape())?));
+            let gradients = tiled.backward(numbers(storage, layout)?, g);
+            return Ok(Some(new_tensor(gradients, qkv.shape())?));
         }
         for_floats!(storage, T => {
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
-            let slopes = self.backward(numbers::<T>(storage, layout)?, g);
-            Ok(Some(new_tensor(slopes, qkv.shape())?))
+            let gradients = self.backward(numbers::<T>(storage, layout)?, g);
+            Ok(Some(new_tensor(gradients, qkv.shape())?))
         })
     }
 }

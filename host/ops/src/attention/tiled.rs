@@ -6,10 +6,10 @@
 use std::mem::MaybeUninit;
 
 use super::sizes::AttentionSizes;
+use crate::kernels::fill::SharedSlice;
 use crate::kernels::math::Number;
-use crate::kernels::region::{self, SharedSlice};
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, has_tiles, multiply_tiles,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, has_tiles, multiply_tiles, region,
     transpose,
 };
 use crate::vectorised;
@@ -39,10 +39,12 @@ struct AttentionScratch {
     /// Attention weights: (keys, [`BLOCK`]).
     weights: Vec<f32>,
     /// Gradient of the weights.
-    slopes: Vec<f32>,
+    gradients: Vec<f32>,
 }
 
 /// Start of a head's part of a tensor, and the stride from one position to the next.
+///
+/// Different heads, and the queries, keys and values of a head, have different elements at every position.
 #[derive(Clone, Copy)]
 struct HeadLayout {
     start: usize,
@@ -60,7 +62,7 @@ impl TiledAttention {
     }
 
     /// Queries (0), keys (1) or values (2) of a head.
-    fn place(&self, which: usize, head: usize) -> HeadLayout {
+    fn input(&self, which: usize, head: usize) -> HeadLayout {
         let AttentionSizes {
             length,
             width,
@@ -82,24 +84,28 @@ impl TiledAttention {
         }
     }
 
-    fn room(&self, with_slopes: bool) -> AttentionScratch {
+    fn room(&self, with_gradients: bool) -> AttentionScratch {
         let size = self.sizes.length.next_multiple_of(PANEL) * BLOCK;
         AttentionScratch {
             transposed: vec![0.0; self.sizes.each() * BLOCK],
             weights: vec![0.0; size],
-            slopes: vec![0.0; if with_slopes { size } else { 0 }],
+            gradients: vec![0.0; if with_gradients { size } else { 0 }],
         }
     }
 
     /// Calls `work` for all blocks of queries of all heads, those of a head in order on one thread.
-    fn each_block(&self, with_slopes: bool, work: impl Fn(Queries, &mut AttentionScratch) + Sync) {
+    fn each_block(
+        &self,
+        with_gradients: bool,
+        work: impl Fn(Queries, &mut AttentionScratch) + Sync,
+    ) {
         let AttentionSizes {
             batch,
             length,
             heads,
             ..
         } = self.sizes;
-        let room = || self.room(with_slopes);
+        let room = || self.room(with_gradients);
         region::distribute(self.sizes.parts(), batch * heads, room, |room, head| {
             for first in (0..length).step_by(BLOCK) {
                 let count = BLOCK.min(length - first);
@@ -128,46 +134,46 @@ impl TiledAttention {
 
     /// Multiplies a head's keys or values by the queries of a block, or by the gradients of their outputs.
     ///
-    /// The latter come from `columns` and are transposed into `turned`; the result is (keys, [`BLOCK`]).
+    /// The latter come from `columns` and are transposed into `transposed`; the result is (keys, [`BLOCK`]).
     fn with_queries(
         &self,
-        (positions, place): (&[f32], HeadLayout),
+        (positions, of_positions): (&[f32], HeadLayout),
         (columns, of_columns): (&[f32], HeadLayout),
         queries: Queries,
-        turned: &mut [f32],
+        transposed: &mut [f32],
         products: &mut [f32],
     ) {
         let each = self.sizes.each();
         let Queries { first, count, .. } = queries;
         let from = &columns[of_columns.start + first * of_columns.step..];
-        transpose(from, of_columns.step, (count, each), turned, BLOCK);
+        transpose(from, of_columns.step, (count, each), transposed, BLOCK);
         for (start, _, keys) in self.panels(queries) {
             let left = LeftMatrix {
-                numbers: &positions[place.start..],
-                row: place.step,
+                numbers: &positions[of_positions.start..],
+                row: of_positions.step,
                 steps: (0, 1),
             };
             let right = Right {
-                numbers: &turned[start..],
+                numbers: &transposed[start..],
                 panel: PANEL,
                 steps: (0, BLOCK),
             };
-            let places = &mut products[start..];
-            let mut target = TargetMatrix::replacing_with_step(places, keys, PANEL, BLOCK);
+            let products = &mut products[start..];
+            let mut target = TargetMatrix::replacing_with_step(products, keys, PANEL, BLOCK);
             multiply_tiles(&mut target, Depth::new(each), left, right);
         }
     }
 
     /// Computes the attention weights of a block of queries, (keys, [`BLOCK`]).
     fn weights(&self, qkv: &[f32], queries: Queries, room: &mut AttentionScratch) {
-        let keys = self.place(1, queries.head);
-        let own = self.place(0, queries.head);
+        let keys = self.input(1, queries.head);
+        let own = self.input(0, queries.head);
         let AttentionScratch {
-            transposed: turned,
+            transposed,
             weights,
             ..
         } = room;
-        self.with_queries((qkv, keys), (qkv, own), queries, turned, weights);
+        self.with_queries((qkv, keys), (qkv, own), queries, transposed, weights);
         for (start, _, keys) in self.panels(queries) {
             let seen = if self.causal {
                 keys.min(queries.first + start + 1)
@@ -182,9 +188,9 @@ impl TiledAttention {
     fn sums(
         &self,
         weights: &[f32],
-        (positions, place): (&[f32], HeadLayout),
+        (positions, of_positions): (&[f32], HeadLayout),
         queries: Queries,
-        (places, of_places): (&SharedSlice<'_, MaybeUninit<f32>>, HeadLayout),
+        (shared, own): (&SharedSlice<'_, MaybeUninit<f32>>, HeadLayout),
     ) {
         let each = self.sizes.each();
         for (start, count, keys) in self.panels(queries) {
@@ -194,15 +200,16 @@ impl TiledAttention {
                 steps: (0, BLOCK),
             };
             let right = Right {
-                numbers: &positions[place.start..],
+                numbers: &positions[of_positions.start..],
                 panel: PANEL,
-                steps: (0, place.step),
+                steps: (0, of_positions.step),
             };
-            let first = of_places.start + (queries.first + start) * of_places.step;
+            let first = own.start + (queries.first + start) * own.step;
             let dims = (count, each);
-            // SAFETY: each head is processed by one thread, and its elements overlap with no other head's.
-            #[expect(unsafe_code, reason = "each head has its own places")]
-            let mut target = unsafe { TargetMatrix::shared(places, first, dims, of_places.step) };
+            // SAFETY: the rows are positions of this head, `own`, and the columns its elements there, in which no other
+            // head has any; a head's blocks are processed one after the other, and this target ends with the loop body.
+            #[expect(unsafe_code, reason = "each head has its own elements")]
+            let mut target = unsafe { TargetMatrix::shared(shared, first, dims, own.step) };
             multiply_tiles(&mut target, Depth::new(keys), left, right);
         }
     }
@@ -213,9 +220,9 @@ impl TiledAttention {
     fn sums_of_queries(
         &self,
         weights: &[f32],
-        (numbers, place): (&[f32], HeadLayout),
+        (numbers, layout): (&[f32], HeadLayout),
         queries: Queries,
-        (places, of_places): (&SharedSlice<'_, MaybeUninit<f32>>, HeadLayout),
+        (shared, own): (&SharedSlice<'_, MaybeUninit<f32>>, HeadLayout),
     ) {
         let each = self.sizes.each();
         let all = self.keys(queries.first + queries.count);
@@ -233,20 +240,21 @@ impl TiledAttention {
                 steps: (0, 1),
             };
             let right = Right {
-                numbers: &numbers[place.start + (queries.first + start) * place.step..],
+                numbers: &numbers[layout.start + (queries.first + start) * layout.step..],
                 panel: PANEL,
-                steps: (0, place.step),
+                steps: (0, layout.step),
             };
             let adds = queries.first > if self.causal { key } else { 0 };
-            let first = of_places.start + key * of_places.step;
+            let first = own.start + key * own.step;
             let dims = (count, each);
-            // SAFETY: each head is processed by one thread, and its elements overlap with no other head's.
-            #[expect(unsafe_code, reason = "each head has its own places")]
-            let target = unsafe { TargetMatrix::shared(places, first, dims, of_places.step) };
+            // SAFETY: the rows are positions of this head, `own`, and the columns its elements there, in which no other
+            // head has any; a head's blocks are processed one after the other, and this target ends with the loop body.
+            #[expect(unsafe_code, reason = "each head has its own elements")]
+            let target = unsafe { TargetMatrix::shared(shared, first, dims, own.step) };
             #[expect(unsafe_code, reason = "they are written")]
             let mut target = if adds {
-                // SAFETY: the first block that sees these keys has written their rows; this is a later one of the same
-                // head.
+                // SAFETY: a head's blocks are processed in order, and there was one before this that saw these keys and
+                // wrote their rows: the first one, or with `causal` the one whose queries begin at or before `key`.
                 unsafe { target.added() }
             } else {
                 target
@@ -263,14 +271,15 @@ impl TiledAttention {
             ..
         } = self.sizes;
         let mut y = UninitBuffer::new(batch * length * width);
-        let places = SharedSlice::new(y.places());
+        let shared = SharedSlice::new(y.slots());
         self.each_block(false, |queries, room| {
             self.weights(qkv, queries, room);
-            let values = (qkv, self.place(2, queries.head));
-            let own = (&places, self.output(queries.head));
+            let values = (qkv, self.input(2, queries.head));
+            let own = (&shared, self.output(queries.head));
             self.sums(&room.weights, values, queries, own);
         });
-        // SAFETY: every head has written its elements, which together are all of `y`.
+        // SAFETY: `each_block` goes through all queries of all heads of all images, and `sums` has written the elements
+        // of each query in its head: together (batch, length, heads, width of a head), which is all of `y`.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             y.written()
@@ -278,30 +287,43 @@ impl TiledAttention {
     }
 
     pub(super) fn backward(&self, qkv: &[f32], g: &[f32]) -> Vec<f32> {
-        let mut slopes = UninitBuffer::new(qkv.len());
-        let places = SharedSlice::new(slopes.places());
+        let mut input_gradients = UninitBuffer::new(qkv.len());
+        let shared = SharedSlice::new(input_gradients.slots());
         self.each_block(true, |queries, room| {
             let head = queries.head;
             self.weights(qkv, queries, room);
-            let [of_queries, of_keys, of_values] = [0, 1, 2].map(|which| self.place(which, head));
+            let [of_queries, of_keys, of_values] = [0, 1, 2].map(|which| self.input(which, head));
             let of_output = self.output(head);
             let AttentionScratch {
-                transposed: turned,
+                transposed,
                 weights,
-                slopes,
+                gradients,
             } = room;
-            self.with_queries((qkv, of_values), (g, of_output), queries, turned, slopes);
+            self.with_queries(
+                (qkv, of_values),
+                (g, of_output),
+                queries,
+                transposed,
+                gradients,
+            );
             for (start, _, keys) in self.panels(queries) {
-                softmax_gradient(&weights[start..], &mut slopes[start..], keys, self.scale());
+                softmax_gradient(
+                    &weights[start..],
+                    &mut gradients[start..],
+                    keys,
+                    self.scale(),
+                );
             }
-            self.sums(slopes, (qkv, of_keys), queries, (&places, of_queries));
-            self.sums_of_queries(slopes, (qkv, of_queries), queries, (&places, of_keys));
-            self.sums_of_queries(weights, (g, of_output), queries, (&places, of_values));
+            self.sums(gradients, (qkv, of_keys), queries, (&shared, of_queries));
+            self.sums_of_queries(gradients, (qkv, of_queries), queries, (&shared, of_keys));
+            self.sums_of_queries(weights, (g, of_output), queries, (&shared, of_values));
         });
-        // SAFETY: every head has written its elements for queries, keys and values, which together are all.
+        // SAFETY: `each_block` goes through all queries of all heads of all images. `sums` has written the gradient of
+        // each, and `sums_of_queries` those of the keys and values that any query sees, which are all, since the last
+        // query sees all: together (batch, length, 3, heads, width of a head), which is all of the memory.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
-            slopes.written()
+            input_gradients.written()
         }
     }
 }
@@ -399,8 +421,8 @@ mod tests {
                 let factors = factors.reshape(y.shape())?;
                 let factors = factors.to_dtype(DType::F32)?.to_dtype(dtype)?;
                 let gradients = (&y * factors)?.sum_all()?.backward()?;
-                let slopes = gradients.get(&qkv).cloned().expect("a gradient");
-                Ok([y, slopes])
+                let of_qkv = gradients.get(&qkv).cloned().expect("a gradient");
+                Ok([y, of_qkv])
             };
             for (found, exact) in of(DType::F32)?.iter().zip(of(DType::F64)?) {
                 let error = (found.to_dtype(DType::F64)? - exact)?;

@@ -59,8 +59,8 @@ impl After {
         let outputs = rows / 2 * (columns / 2);
         let whole = spread.chunks_exact_mut(rows * columns);
         let pooled = g.chunks_exact(outputs).zip(squares.chunks_exact(outputs));
-        for (plane, (g, places)) in whole.zip(pooled) {
-            spread_quads(places, g, columns, columns / 2, plane);
+        for (plane, (g, positions)) in whole.zip(pooled) {
+            spread_quads(positions, g, columns, columns / 2, plane);
         }
         spread
     }

@@ -78,21 +78,24 @@ impl Bands {
     }
 
     /// The inverse of [`Bands::weight`], from transposed matrices (lines, outputs).
-    pub(super) fn weight_of<T: Number>(&self, turned: &[T], outputs: usize) -> Vec<T> {
+    pub(super) fn weight_of<T: Number>(&self, transposed: &[T], outputs: usize) -> Vec<T> {
         let (lines, _) = self.lines.matrix();
         let (down, across) = self.lines.window.kernel;
         let whole = self.count * lines;
-        let mut weight = vec![T::ZERO; turned.len()];
-        let groups = turned.chunks_exact((outputs * whole).max(1));
-        for (turned, weight) in groups.zip(weight.chunks_exact_mut((outputs * whole).max(1))) {
-            for (band, turned) in turned.chunks_exact((lines * outputs).max(1)).enumerate() {
+        let mut weight = vec![T::ZERO; transposed.len()];
+        let groups = transposed.chunks_exact((outputs * whole).max(1));
+        for (transposed, weight) in groups.zip(weight.chunks_exact_mut((outputs * whole).max(1))) {
+            for (band, transposed) in transposed
+                .chunks_exact((lines * outputs).max(1))
+                .enumerate()
+            {
                 for first in (0..outputs).step_by(LANES) {
                     let range = first..outputs.min(first + LANES);
-                    for (line, numbers) in turned.chunks_exact(outputs).enumerate() {
-                        let (channel, place) = (line / (down * across), line % (down * across));
-                        let place = (channel * self.count + band) * down * across + place;
+                    for (line, numbers) in transposed.chunks_exact(outputs).enumerate() {
+                        let (channel, tap) = (line / (down * across), line % (down * across));
+                        let position = (channel * self.count + band) * down * across + tap;
                         for (output, &x) in range.clone().zip(&numbers[range.clone()]) {
-                            weight[output * whole + place] = x;
+                            weight[output * whole + position] = x;
                         }
                     }
                 }
@@ -126,12 +129,12 @@ mod tests {
         let expected = weight[((outputs + 5) * 20 + 4) * 6 + 5];
         let found = parts[((3 + 2) * outputs + 5) * 40 + 4 * 2 + 1];
         assert_eq!(found.to_bits(), expected.to_bits());
-        let mut turned = Vec::new();
+        let mut transposed = Vec::new();
         for part in parts.chunks_exact(outputs * 40) {
             for line in 0..40 {
-                turned.extend((0..outputs).map(|output| part[output * 40 + line]));
+                transposed.extend((0..outputs).map(|output| part[output * 40 + line]));
             }
         }
-        assert_eq!(bands.weight_of(&turned, outputs), weight);
+        assert_eq!(bands.weight_of(&transposed, outputs), weight);
     }
 }

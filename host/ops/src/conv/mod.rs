@@ -59,7 +59,7 @@ pub fn conv2d_then(
     let op = ConvOp {
         conv,
         after,
-        places: OnceLock::new(),
+        positions: OnceLock::new(),
     };
     match bias {
         Some(bias) => apply3(&x, &weight, &ready(bias)?, op),
@@ -71,7 +71,7 @@ struct ConvOp {
     conv: Conv,
     after: After,
     /// Positions of the largest elements in their squares, set by the forward pass.
-    places: OnceLock<Vec<u8>>,
+    positions: OnceLock<Vec<u8>>,
 }
 
 impl ConvOp {
@@ -94,23 +94,23 @@ impl ConvOp {
                 .map(|(bias, layout)| numbers(bias, layout))
                 .transpose()?;
             let weight = numbers(weight, weight_layout)?;
-            let (y, places) = direct.forward(numbers(x, x_layout)?, weight, bias);
+            let (y, positions) = direct.forward(numbers(x, x_layout)?, weight, bias);
             // The forward pass runs once per operation, so nothing was set before.
-            drop(self.places.set(places));
+            drop(self.positions.set(positions));
             return Ok((stored(y), shape.into()));
         }
         for_floats!(x, T => {
             let bias = bias.map(|(bias, layout)| numbers::<T>(bias, layout)).transpose()?;
             let weight = numbers::<T>(weight, weight_layout)?;
-            let (y, places) =
+            let (y, positions) =
                 self.conv.forward(numbers::<T>(x, x_layout)?, weight, bias, self.after);
             // The forward pass runs once per operation, so nothing was set before.
-            drop(self.places.set(places));
+            drop(self.positions.set(positions));
             Ok((stored(y), shape.into()))
         })
     }
 
-    fn slopes(
+    fn gradients(
         &self,
         x: &Tensor,
         weight: &Tensor,
@@ -123,8 +123,8 @@ impl ConvOp {
         let (weight_guard, weight_layout) = weight.storage_and_layout();
         let (gradient_guard, gradient_layout) = gradient.storage_and_layout();
         let storage = cpu(&x_guard)?;
-        let (wanted, places) = (x.track_op(), self.places.get());
-        let places = places.map_or(&[][..], Vec::as_slice);
+        let (wanted, positions) = (x.track_op(), self.positions.get());
+        let positions = positions.map_or(&[][..], Vec::as_slice);
         if let (CpuStorage::F32(_), Some(direct)) = (storage, Direct::of(&self.conv, self.after)) {
             let inputs = (
                 numbers(storage, x_layout)?,
@@ -134,8 +134,8 @@ impl ConvOp {
                 numbers(cpu(&y_guard)?, y_layout)?,
                 numbers(cpu(&gradient_guard)?, gradient_layout)?,
             );
-            let slopes = direct.backward(inputs, outputs, places, wanted);
-            return self.tensors(x, weight, slopes);
+            let gradients = direct.backward(inputs, outputs, positions, wanted);
+            return self.tensors(x, weight, gradients);
         }
         for_floats!(storage, T => {
             let numbers_of_x = numbers::<T>(storage, x_layout)?;
@@ -145,7 +145,7 @@ impl ConvOp {
             self.tensors(x, weight, self.conv.backward(
                 (numbers_of_x, numbers_of_weight),
                 (y, g),
-                (self.after, places),
+                (self.after, positions),
                 wanted,
             ))
         })
@@ -193,7 +193,7 @@ impl CustomOp3 for ConvOp {
         y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, of_bias] = self.slopes(x, weight, y, gradient)?;
+        let [of_x, of_weight, of_bias] = self.gradients(x, weight, y, gradient)?;
         Ok((
             hand_over(x, of_x),
             hand_over(weight, of_weight),
@@ -224,7 +224,7 @@ impl CustomOp2 for ConvOp {
         y: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let [of_x, of_weight, _] = self.slopes(x, weight, y, gradient)?;
+        let [of_x, of_weight, _] = self.gradients(x, weight, y, gradient)?;
         Ok((hand_over(x, of_x), hand_over(weight, of_weight)))
     }
 }

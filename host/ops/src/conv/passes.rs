@@ -5,10 +5,9 @@ use std::mem::MaybeUninit;
 use super::after::{self, After, Scratch};
 use super::bands::Bands;
 use super::sizes::Conv;
-use crate::kernels::math::Number;
-use crate::kernels::math::sum;
-use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{Job, Matrix, TargetMatrix, UninitBuffer, multiply, written, zeros};
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts};
+use crate::kernels::math::{Number, sum};
+use crate::kernels::{Job, Matrix, TargetMatrix, multiply, multiply_uninit, write_rows, zeros};
 use crate::vectorised;
 
 impl Conv {
@@ -20,7 +19,7 @@ impl Conv {
         bias: Option<&[T]>,
         after: After,
     ) -> (Vec<T>, Vec<u8>) {
-        let Bands { lines, count, step } = self.bands;
+        let lines = self.bands.lines;
         let (depth, width) = lines.matrix();
         let (_, windows) = self.image.matrix();
         let sides = (self.image.rows, self.image.columns);
@@ -28,69 +27,67 @@ impl Conv {
         let weight = self.bands.weight(weight, outputs);
         // For one image and group: outputs of the multiplication, and those kept.
         let (whole, kept) = (outputs * windows, outputs * self.kept(after));
-        let mut y = UninitBuffer::new(self.batch * self.groups * kept);
-        let mut squares = vec![
-            0;
-            if after.pool {
-                self.batch * self.groups * kept
-            } else {
-                0
-            }
-        ];
-        let (places, square_places) =
-            (SharedSlice::new(y.places()), SharedSlice::new(&mut squares));
-        let parts = self.parts();
-        region::run(parts, |part| {
+        let images = self.batch * self.groups;
+        let pooled = if after.pool { kept } else { 0 };
+        let mut squares = vec![0; images * pooled];
+        let memory = (
+            UninitRows::new(images, kept),
+            Rows::new(&mut squares, pooled),
+        );
+        let schedule = Schedule::per_thread(self.parts(), images, self.groups);
+        let (y, ()) = fill_parts(schedule, memory, |images, (y, squares)| {
             let mut columns = vec![T::ZERO; depth * width];
             let mut scratch = after::room(after, whole);
-            let images = region::range(self.batch * self.groups, self.groups, part, parts);
-            for index in images {
+            let first = images.start;
+            let y = write_rows(y, images, |index, y| {
                 let group = index % self.groups;
                 let size = self.input_size();
                 lines.unfold(&x[index * size..(index + 1) * size], &mut columns);
-                let own = index * kept..(index + 1) * kept;
-                // SAFETY: each image is in one part, and its range overlaps with no other image's.
-                #[expect(unsafe_code, reason = "each image has its own outputs")]
-                let y = unsafe { places.part(own.clone()) };
                 let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
-                let product = |places: &mut [MaybeUninit<T>]| {
-                    for band in 0..count {
-                        let own = (group * count + band) * outputs * depth;
-                        let weight = Matrix::new(&weight[own..], outputs, depth);
-                        let seen = &columns[band * step..];
-                        let seen = Matrix::with_steps(seen, depth, windows, (width, 1));
-                        let target = if band == 0 {
-                            TargetMatrix::uninit(places, outputs, windows)
-                        } else {
-                            // SAFETY: the multiplication of the first band has written every element.
-                            #[expect(unsafe_code, reason = "it is written")]
-                            let sums = unsafe { written(places) };
-                            TargetMatrix::adding(sums, outputs, windows)
-                        };
-                        multiply(&mut Job::new(target, weight, seen));
-                    }
-                };
                 if after.pool {
-                    product(scratch.places());
-                    // SAFETY: the multiplications have written every element; each image is in one part, and its range
-                    // overlaps with no other image's.
-                    #[expect(unsafe_code, reason = "each image has its own outputs")]
-                    let (whole, squares) =
-                        unsafe { (scratch.all_written(), square_places.part_if_any(own)) };
+                    let whole = self.product(&weight, group, &columns, scratch.slots());
                     after.finish(whole, bias, windows);
-                    after::pool(whole, sides, zeros(y), squares);
+                    let squares = &mut squares[(index - first) * pooled..][..pooled];
+                    let y = zeros(y);
+                    after::pool(whole, sides, y, squares);
+                    y
                 } else {
-                    product(y);
-                    // SAFETY: the multiplications have written every element.
-                    #[expect(unsafe_code, reason = "it is written")]
-                    after.finish(unsafe { written(y) }, bias, windows);
+                    let y = self.product(&weight, group, &columns, y);
+                    after.finish(y, bias, windows);
+                    y
                 }
-            }
+            });
+            (y, ())
         });
-        // SAFETY: the parts cover all images, and the outputs of each were written.
-        #[expect(unsafe_code, reason = "they are written")]
-        let y = unsafe { y.written() };
         (y, squares)
+    }
+
+    /// Computes the outputs of an image and group, without bias, from the matrix of its windows: (outputs, windows).
+    fn product<'a, T: Number>(
+        &self,
+        weight: &[T],
+        group: usize,
+        columns: &[T],
+        slots: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        let Bands { lines, count, step } = self.bands;
+        let (depth, width) = lines.matrix();
+        let (_, windows) = self.image.matrix();
+        let outputs = self.group_outputs();
+        let factors = |band: usize| {
+            let own = (group * count + band) * outputs * depth;
+            let seen = &columns[band * step..];
+            let seen = Matrix::with_steps(seen, depth, windows, (width, 1));
+            (Matrix::new(&weight[own..], outputs, depth), seen)
+        };
+        let (weight, seen) = factors(0);
+        let sums = multiply_uninit(slots, weight, seen);
+        for band in 1..count {
+            let (weight, seen) = factors(band);
+            let target = TargetMatrix::adding(sums, outputs, windows);
+            multiply(&mut Job::new(target, weight, seen));
+        }
+        sums
     }
 
     /// Number of outputs of one channel of an image that are kept.
@@ -114,35 +111,31 @@ impl Conv {
         let outputs = self.group_outputs();
         let in_bands = self.bands.weight(weight, outputs);
         let kept = outputs * self.kept(after);
-        let parts = self.parts();
-        let mut x_slopes = UninitBuffer::new(if of_input { x.len() } else { 0 });
+        let images = self.batch * self.groups;
+        let schedule = Schedule::per_thread(self.parts(), images, self.groups);
         // Each part's own sums: of the weight's gradient, transposed, and of the bias's.
         let size = weight.len() + self.outputs;
-        let mut sums = vec![T::ZERO; parts * size];
-        let (x_places, sum_places) = (
-            SharedSlice::new(x_slopes.places()),
-            SharedSlice::new(&mut sums),
+        let mut sums = vec![T::ZERO; schedule.chunks() * size];
+        let inputs = self.input_size();
+        let memory = (
+            UninitRows::new(images, if of_input { inputs } else { 0 }),
+            Rows::per_chunk(&mut sums, size),
         );
-        region::run(parts, |part| {
+        let (x_gradient, ()) = fill_parts(schedule, memory, |images, (x_gradient, sums)| {
             let mut columns = vec![T::ZERO; depth * width];
-            let mut column_slopes = vec![T::ZERO; if of_input { depth * width } else { 0 }];
+            let mut column_gradients = vec![T::ZERO; if of_input { depth * width } else { 0 }];
             let mut scratch = Scratch::new(after, outputs, sides);
-            // SAFETY: the ranges of different parts are disjoint.
-            #[expect(unsafe_code, reason = "each part has its own sums")]
-            let sums = unsafe { sum_places.part(part * size..(part + 1) * size) };
             let (weight_sums, bias_sums) = sums.split_at_mut(weight.len());
-            let images = region::range(self.batch * self.groups, self.groups, part, parts);
-            for index in images {
+            let x_gradient = write_rows(x_gradient, images, |index, slots| {
                 let group = index % self.groups;
-                let inputs = index * self.input_size()..(index + 1) * self.input_size();
-                lines.unfold(&x[inputs.clone()], &mut columns);
+                lines.unfold(&x[index * inputs..(index + 1) * inputs], &mut columns);
                 let own = index * kept..(index + 1) * kept;
                 let squares = squares.get(own.clone()).unwrap_or_default();
                 let (y, g) = (&y[own.clone()], &g[own]);
                 let g = after.gradient(g, y, squares, sides, &mut scratch);
                 let of_output = Matrix::new(g, outputs, windows);
                 if count > 1 {
-                    column_slopes.fill(T::ZERO);
+                    column_gradients.fill(T::ZERO);
                 }
                 for band in 0..count {
                     let own = (group * count + band) * outputs * depth;
@@ -152,11 +145,11 @@ impl Conv {
                     multiply(&mut Job::new(target, seen, of_output.t()));
                     if of_input {
                         let weight = Matrix::new(&in_bands[own..], outputs, depth);
-                        let slopes = &mut column_slopes[band * step..];
+                        let gradients = &mut column_gradients[band * step..];
                         let target = if count > 1 {
-                            TargetMatrix::adding_with_step(slopes, depth, windows, width)
+                            TargetMatrix::adding_with_step(gradients, depth, windows, width)
                         } else {
-                            TargetMatrix::replacing(slopes, depth, windows)
+                            TargetMatrix::replacing(gradients, depth, windows)
                         };
                         multiply(&mut Job::new(target, weight.t(), of_output));
                     }
@@ -166,13 +159,13 @@ impl Conv {
                     g,
                     windows,
                 );
+                let gradients = zeros(slots);
                 if of_input {
-                    // SAFETY: each image is in one part, and its range overlaps with no other image's.
-                    #[expect(unsafe_code, reason = "each image has its own inputs")]
-                    let slopes = unsafe { x_places.part(inputs) };
-                    lines.fold(&column_slopes, zeros(slopes));
+                    lines.fold(&column_gradients, gradients);
                 }
-            }
+                gradients
+            });
+            (x_gradient, ())
         });
         let (first, others) = sums.split_at_mut(size);
         for other in others.chunks_exact(size) {
@@ -181,11 +174,8 @@ impl Conv {
             }
         }
         let (weight_sums, bias_sums) = first.split_at(weight.len());
-        let weight_slopes = self.bands.weight_of(weight_sums, outputs);
-        // SAFETY: the gradient of every image was written; if it is not wanted, there are no elements.
-        #[expect(unsafe_code, reason = "they are written")]
-        let x_slopes = unsafe { x_slopes.written() };
-        [x_slopes, weight_slopes, bias_sums.to_vec()]
+        let weight_gradient = self.bands.weight_of(weight_sums, outputs);
+        [x_gradient, weight_gradient, bias_sums.to_vec()]
     }
 }
 

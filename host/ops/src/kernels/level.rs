@@ -61,29 +61,29 @@ fn found() -> InstructionLevel {
 macro_rules! vectorised {
     (
         $(#[$meta:meta])*
-        $visibility:vis fn $name:ident $(<$($generic:ident: $bound:path),+>)?
+        $visibility:vis fn $name:ident $(<$($lifetime:lifetime,)? $($generic:ident: $bound:path),+>)?
         ($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block
     ) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments, reason = "a kernel's slices")]
-        $visibility fn $name $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
+        $visibility fn $name $(<$($lifetime,)? $($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
             #[inline(always)]
             #[allow(clippy::too_many_arguments, clippy::inline_always, reason = "as above; it is \
                     what makes the body part of each of its three surroundings")]
-            fn body<const FUSED: bool $(, $($generic: $bound),+)?> ($($argument: $type),*)
+            fn body<$($($lifetime,)?)? const FUSED: bool $(, $($generic: $bound),+)?> ($($argument: $type),*)
             $(-> $result)? $body
 
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
                 #[allow(clippy::too_many_arguments, reason = "as above")]
-                fn avx512 $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
+                fn avx512 $(<$($lifetime,)? $($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
                     body::<true $(, $($generic),+)?>($($argument),*)
                 }
 
                 #[target_feature(enable = "avx2,fma")]
                 #[allow(clippy::too_many_arguments, reason = "as above")]
-                fn avx2 $(<$($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
+                fn avx2 $(<$($lifetime,)? $($generic: $bound),+>)? ($($argument: $type),*) $(-> $result)? {
                     body::<true $(, $($generic),+)?>($($argument),*)
                 }
 

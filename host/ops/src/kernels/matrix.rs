@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::region::SharedSlice;
+use super::fill::SharedSlice;
 
 /// A view of a matrix (rows, columns) to be read, with any strides.
 #[derive(Clone, Copy)]
@@ -83,18 +83,18 @@ unsafe impl<T: Send> Sync for TargetMatrix<'_, T> {}
 impl<'a, T> TargetMatrix<'a, T> {
     /// A row-major target in uninitialised memory, all of which the product writes.
     pub(crate) fn uninit(
-        places: &'a mut [MaybeUninit<T>],
+        slots: &'a mut [MaybeUninit<T>],
         rows: usize,
         columns: usize,
     ) -> TargetMatrix<'a, T> {
-        TargetMatrix::uninit_with_strides(places, rows, columns, (columns, 1))
+        TargetMatrix::uninit_with_strides(slots, rows, columns, (columns, 1))
     }
 
-    /// As [`TargetMatrix::fresh`], with strides from row to row and from column to column.
+    /// As [`TargetMatrix::uninit`], with strides from row to row and from column to column.
     ///
     /// One of them is 1, and the other at least the length of a column or row.
     pub(crate) fn uninit_with_strides(
-        places: &'a mut [MaybeUninit<T>],
+        slots: &'a mut [MaybeUninit<T>],
         rows: usize,
         columns: usize,
         (row_step, column_step): (usize, usize),
@@ -106,9 +106,9 @@ impl<'a, T> TargetMatrix<'a, T> {
         };
         assert!(is_apart, "the lines of a product's target overlap");
         let reach = reach(rows, columns, row_step, column_step);
-        assert!(reach <= places.len(), "a product's target is too short");
+        assert!(reach <= slots.len(), "a product's target is too short");
         TargetMatrix {
-            start: places.as_mut_ptr().cast(),
+            start: slots.as_mut_ptr().cast(),
             rows,
             columns,
             row_step,
@@ -165,7 +165,7 @@ impl<'a, T> TargetMatrix<'a, T> {
     /// Nothing else accesses these rows and columns while the target lives.
     #[expect(unsafe_code, reason = "the caller knows that targets are disjoint")]
     pub(crate) unsafe fn shared(
-        places: &'a SharedSlice<'_, MaybeUninit<T>>,
+        slots: &'a SharedSlice<'_, MaybeUninit<T>>,
         start: usize,
         (rows, columns): (usize, usize),
         row_step: usize,
@@ -176,7 +176,7 @@ impl<'a, T> TargetMatrix<'a, T> {
         );
         let end = start + reach(rows, columns, row_step, 1);
         TargetMatrix {
-            start: places.places(start..end).cast(),
+            start: slots.slots(start..end).cast(),
             rows,
             columns,
             row_step,

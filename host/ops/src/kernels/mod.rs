@@ -12,14 +12,16 @@
 //! - `pool`: the worker threads; `bench` leaves out workers that cost more than they save, and `courtesy` sets their
 //!   scheduling policy.
 //! - `fresh`: uninitialised memory that is written before it is read.
+//! - [`fill`]: memory whose parts are written by the threads of a region.
 //! - `matrix`, `product`: matrix views, and their multiplication by the crate `gemm`.
 //! - `tile`: matrix multiplication and transposition in registers, without packing.
 //! - `rows`, `finite`, [`strokes`]: sums of rows, the check for NaN and infinity, distances for drawing.
 //!
-//! **Flow.** 1. An operation allocates its result with `UninitBuffer` and asks `region::parts` how many threads the work is
-//! worth. 2. `region::run`, `distribute` or `distribute_range` partitions the work and hands it to the pool, which the first
-//! region starts. 3. Each part writes its own range of the result, through `region::SharedSlice`, with `vectorised!` loops,
-//! `multiply` or `multiply_tiles`. 4. When all parts are done, `Fresh::written` turns the memory into a vector.
+//! **Flow.** 1. An operation asks `region::parts` how many threads the work is worth, and allocates its result as
+//! `fill::UninitRows`. 2. [`fill::fill_parts`] cuts the work into chunks by a `Schedule`; `region::run` or `distribute`
+//! hands them to the pool, which the first region starts. 3. Each chunk writes its own part of the result, with
+//! `vectorised!` loops, `multiply` or `multiply_tiles`, and hands it back initialised. 4. When all chunks are done,
+//! `fill_parts` returns the memory as a vector.
 //!
 //! **States.** The instruction set and the numbers of threads are fixed at their first use. A worker is spinning, in a
 //! region, asleep or benched; `pool` documents the transitions.
@@ -30,6 +32,7 @@
 
 mod bench;
 mod courtesy;
+pub mod fill;
 mod finite;
 mod fresh;
 mod inside;
@@ -45,12 +48,12 @@ pub mod threads;
 mod tile;
 
 pub(crate) use finite::all_finite;
-pub(crate) use fresh::{UninitBuffer, written, zeros};
+pub(crate) use fresh::{Cursor, UninitBuffer, write_all, write_rows, written, zeros};
 pub use level::{InstructionLevel, VARIABLE, level};
 pub(crate) use matrix::{Matrix, TargetMatrix};
-pub(crate) use product::{Job, multiply, multiply_all};
+pub(crate) use product::{Factors, Job, multiply, multiply_all_uninit, multiply_uninit};
 pub(crate) use rows::add_rows;
 pub(crate) use tile::{
-    Depth, LeftMatrix, PANEL, Right, has_tiles, multiply_tiles, transpose, transpose_at,
-    transpose_uninit,
+    Depth, LeftMatrix, PANEL, Right, has_tiles, multiply_tiles, multiply_tiles_uninit, transpose,
+    transpose_at, transpose_uninit, transpose_whole,
 };

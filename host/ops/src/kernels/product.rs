@@ -5,17 +5,21 @@ use std::ops::Range;
 
 use gemm::Parallelism;
 
+use super::fill::{Rows, Schedule, fill_chunks};
 use super::math::Number;
 use super::matrix::{Matrix, TargetMatrix};
-use super::{UninitBuffer, add_rows, has_tiles, region, transpose_at, written};
+use super::{UninitBuffer, add_rows, has_tiles, region, transpose_at, write_all, written};
 use crate::vectorised;
 
 vectorised! {
     /// Copies a row of a column-major matrix of `rows` rows into `line`.
-    fn transpose<T: Number>(turned: &[T], row: usize, rows: usize, line: &mut [MaybeUninit<T>]) {
-        for (place, column) in line.iter_mut().zip(turned.chunks_exact(rows)) {
-            place.write(column[row]);
-        }
+    fn transpose<'a, T: Number>(
+        transposed: &[T],
+        row: usize,
+        rows: usize,
+        line: &'a mut [MaybeUninit<T>],
+    ) -> &'a mut [T] {
+        write_all(line, transposed.chunks_exact(rows).map(|column| column[row]))
     }
 }
 
@@ -75,9 +79,7 @@ impl<'a, T: Number> Job<'a, T> {
                 // SAFETY: by this function's contract row and columns lie inside the target, and nothing else accesses
                 // their elements.
                 let line = unsafe { target.line(row, columns.clone()) };
-                for (place, &x) in line.iter_mut().zip(&begin[columns.clone()]) {
-                    place.write(x);
-                }
+                write_all(line, begin[columns.clone()].iter().copied());
             }
         }
         let adds = target.adds || target.begin.is_some();
@@ -109,38 +111,36 @@ impl<'a, T: Number> Job<'a, T> {
     #[expect(unsafe_code, reason = "`gemm` takes pointers")]
     unsafe fn run_transposed(&self, rows: Range<usize>, columns: Range<usize>) {
         let count = rows.len();
-        let mut turned = UninitBuffer::new(count * columns.len());
-        let start = turned.places().as_mut_ptr().cast();
+        let mut transposed = UninitBuffer::new(count * columns.len());
+        let start = transposed.slots().as_mut_ptr().cast();
         // SAFETY: the memory belongs to this call and has an element for each of these rows and columns, all of which
         // the multiplication writes.
-        let turned = unsafe {
+        let transposed = unsafe {
             self.multiply(rows.clone(), columns.clone(), start, (1, count), false);
-            turned.written()
+            transposed.written()
         };
-        let is_turned = match T::as_single(&turned).filter(|_| has_tiles()) {
-            Some(turned) => {
-                let dims = (columns.len(), count);
-                let start = rows.start * self.target.row_step + columns.start;
-                // SAFETY: by this function's contract rows and columns lie inside the target and nothing else accesses
-                // their elements; `as_single` has shown that `T` is `f32`.
-                unsafe {
-                    let to = self.target.start.add(start).cast();
-                    transpose_at(turned, count, dims, to, self.target.row_step);
-                }
-                true
+        let in_tiles = T::as_single(&transposed).filter(|_| has_tiles());
+        if let Some(transposed) = in_tiles {
+            let dims = (columns.len(), count);
+            let start = rows.start * self.target.row_step + columns.start;
+            // SAFETY: by this function's contract rows and columns lie inside the target and nothing else accesses
+            // their elements; `as_single` has shown that `T` is `f32`.
+            unsafe {
+                let to = self.target.start.add(start).cast();
+                transpose_at(transposed, count, dims, to, self.target.row_step);
             }
-            None => false,
-        };
+        }
         for (index, row) in rows.enumerate() {
             // SAFETY: by this function's contract row and columns lie inside the target, and nothing else accesses
             // their elements.
             let line = unsafe { self.target.line(row, columns.clone()) };
-            if !is_turned {
-                transpose(&turned, index, count, line);
-            }
+            let line = if in_tiles.is_some() {
+                // SAFETY: `transpose_at` has written these columns of every row.
+                unsafe { written(line) }
+            } else {
+                transpose(&transposed, index, count, line)
+            };
             if let Some(begin) = self.target.begin {
-                // SAFETY: `transpose_at` or `turn` has written the whole line.
-                let line = unsafe { written(line) };
                 add_rows(line, &begin[columns.clone()], columns.len(), 0);
             }
         }
@@ -224,23 +224,88 @@ pub(crate) fn multiply<T: Number>(job: &mut Job<'_, T>) {
     unsafe { job.part(0, 1) };
 }
 
-/// Runs multiplications and other work in parallel: each part also calls `beside(part, parts)`.
-#[expect(unsafe_code, reason = "`gemm` takes pointers")]
-pub(crate) fn multiply_all<T: Number>(
+/// left · right into uninitialised memory of its size, row-major, on the calling thread alone.
+pub(crate) fn multiply_uninit<'a, T: Number>(
+    slots: &'a mut [MaybeUninit<T>],
+    left: Matrix<'_, T>,
+    right: Matrix<'_, T>,
+) -> &'a mut [T] {
+    let (rows, columns) = (left.rows, right.columns);
+    assert!(
+        slots.len() == rows * columns,
+        "a product's target is not of its size"
+    );
+    let target = TargetMatrix::uninit(&mut *slots, rows, columns);
+    multiply(&mut Job::new(target, left, right));
+    // SAFETY: the target is all of the memory, and the multiplication has written each of its rows and columns.
+    #[expect(unsafe_code, reason = "they are written")]
+    unsafe {
+        written(slots)
+    }
+}
+
+/// The matrices of a product, and a row to be added to each of its rows, if any.
+#[derive(Clone, Copy)]
+pub(crate) struct Factors<'a, T> {
+    pub(crate) left: Matrix<'a, T>,
+    pub(crate) right: Matrix<'a, T>,
+    pub(crate) row: Option<&'a [T]>,
+}
+
+/// Runs multiplications and other work in parallel, and returns the products that are wanted.
+///
+/// Each part also calls `beside` for some of the elements of `sums`, with their range.
+pub(crate) fn multiply_all_uninit<T: Number, const N: usize>(
+    factors: [Option<Factors<'_, T>>; N],
+    sums: &mut [T],
+    beside: impl Fn(Range<usize>, &mut [T]) + Sync,
+) -> [Option<Vec<T>>; N] {
+    let size = |factors: Factors<'_, T>| factors.left.rows * factors.right.columns;
+    let mut products = factors.map(|factors| factors.map(size).map(UninitBuffer::new));
+    let mut jobs = Vec::with_capacity(N);
+    for (factors, product) in factors.into_iter().zip(&mut products) {
+        if let (Some(Factors { left, right, row }), Some(product)) = (factors, product) {
+            let target = TargetMatrix::uninit(product.slots(), left.rows, right.columns);
+            jobs.push(Job::new(target.with_row(row), left, right));
+        }
+    }
+    multiply_all(&mut jobs, sums, beside);
+    // SAFETY: the target of each multiplication is all of its product's memory, and `multiply_all` has written each of
+    // its rows and columns.
+    #[expect(unsafe_code, reason = "they are written")]
+    let written = |product: UninitBuffer<T>| unsafe { product.written() };
+    products.map(|product| product.map(written))
+}
+
+/// Runs multiplications and other work in parallel; see [`multiply_all_uninit`].
+fn multiply_all<T: Number>(
     jobs: &mut [Job<'_, T>],
-    beside: impl Fn(usize, usize) + Sync,
+    sums: &mut [T],
+    beside: impl Fn(Range<usize>, &mut [T]) + Sync,
 ) {
     let operations = jobs.iter().map(Job::operations).sum();
     let parts = region::parts(operations);
     let jobs = &*jobs;
-    region::run(parts, |part| {
-        for job in jobs {
-            // SAFETY: `region::run` runs each part once, and the jobs are mutably borrowed for this call, so nothing
-            // else accesses their targets.
-            unsafe { job.part(part, parts) };
-        }
-        beside(part, parts);
-    });
+    let schedule = Schedule::per_thread(parts, sums.len(), STEP);
+    let room = || ();
+    fill_chunks(
+        schedule,
+        Rows::new(sums, 1),
+        room,
+        |(), part, range, sums| {
+            for job in jobs {
+                // SAFETY: `fill_chunks` runs each chunk once, and this schedule has `parts` of them; the jobs are
+                // mutably borrowed for this call, so nothing else accesses their targets.
+                #[expect(unsafe_code, reason = "`gemm` takes pointers")]
+                unsafe {
+                    job.part(part, parts);
+                }
+            }
+            if !range.is_empty() {
+                beside(range.clone(), sums);
+            }
+        },
+    );
 }
 
 #[cfg(test)]
@@ -259,8 +324,14 @@ mod tests {
         (0..m * n).map(|index| dot(index / n, index % n)).collect()
     }
 
+    /// The product by [`multiply_all_uninit`].
+    fn product(left: Matrix<'_, f32>, right: Matrix<'_, f32>, row: Option<&[f32]>) -> Vec<f32> {
+        let factors = Factors { left, right, row };
+        let [product] = multiply_all_uninit([Some(factors)], &mut [], |_, _| {});
+        product.expect("it is wanted")
+    }
+
     #[test]
-    #[expect(unsafe_code, reason = "the target is written whole")]
     fn products_of_all_sizes_and_orders_are_the_slow_ones() {
         for (m, n, k) in [
             (1, 1, 1),
@@ -271,13 +342,11 @@ mod tests {
         ] {
             let (a, b) = (numbers(m, k, 1), numbers(k, n, 2));
             let expected = slow(&a, &b, m, n, k);
-            let mut y = UninitBuffer::new(m * n);
-            let target = TargetMatrix::uninit(y.places(), m, n);
-            let job = Job::new(target, Matrix::new(&a, m, k), Matrix::new(&b, k, n));
-            multiply_all(&mut [job], |_, _| {});
-            // SAFETY: the multiplication has written every element.
-            let mut y = unsafe { y.written() };
+            let mut y = product(Matrix::new(&a, m, k), Matrix::new(&b, k, n), None);
             assert_eq!(y, expected);
+            let mut alone = UninitBuffer::new(m * n);
+            let (left, right) = (Matrix::new(&a, m, k), Matrix::new(&b, k, n));
+            assert_eq!(multiply_uninit(alone.slots(), left, right), expected);
             let target = TargetMatrix::adding(&mut y, m, n);
             multiply(&mut Job::new(
                 target,
@@ -288,25 +357,20 @@ mod tests {
             assert_eq!(y, twice);
             // Transposed: (b' a')' = a b.
             let mut y = UninitBuffer::new(m * n);
-            let target = TargetMatrix::uninit_with_strides(y.places(), n, m, (1, n));
+            let target = TargetMatrix::uninit_with_strides(y.slots(), n, m, (1, n));
             let job = Job::new(target, Matrix::new(&b, k, n).t(), Matrix::new(&a, m, k).t());
-            multiply_all(&mut [job], |_, _| {});
-            // SAFETY: the multiplication has written every element.
-            assert_eq!(unsafe { y.written() }, expected);
+            multiply_all(&mut [job], &mut [], |_, _| {});
+            // SAFETY: the multiplication has written each of the n · m elements.
+            #[expect(unsafe_code, reason = "they are written")]
+            let y = unsafe { y.written() };
+            assert_eq!(y, expected);
             // With a row added and the right matrix transposed, so that some are computed transposed first.
             let right: Vec<f32> = (0..n * k)
                 .map(|index| b[index % k * n + index / k])
                 .collect();
             let row = numbers(1, n, 3);
-            let mut y = UninitBuffer::new(m * n);
-            let target = TargetMatrix::uninit(y.places(), m, n).with_row(Some(&row));
             let right = Matrix::new(&right, n, k).t();
-            multiply_all(
-                &mut [Job::new(target, Matrix::new(&a, m, k), right)],
-                |_, _| {},
-            );
-            // SAFETY: the multiplication has written every element.
-            let y = unsafe { y.written() };
+            let y = product(Matrix::new(&a, m, k), right, Some(&row));
             let with_row: Vec<f32> = (0..m * n)
                 .map(|index| expected[index] + row[index % n])
                 .collect();

@@ -1,6 +1,5 @@
 //! Parallel regions on the threads of the module `pool`: how work is partitioned and scheduled.
 
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -35,8 +34,8 @@ pub fn parts(operations: usize) -> usize {
 /// Range of part `index` of `count`, where `0..length` is cut at multiples of `step`.
 pub fn range(length: usize, step: usize, index: usize, count: usize) -> Range<usize> {
     let steps = length.div_ceil(step.max(1));
-    let place = |index: usize| (steps * index / count.max(1) * step).min(length);
-    place(index)..place(index + 1)
+    let boundary = |index: usize| (steps * index / count.max(1) * step).min(length);
+    boundary(index)..boundary(index + 1)
 }
 
 /// Runs `work` once for each part of `0..count`, in parallel; inside another region, one after the other.
@@ -64,14 +63,14 @@ pub fn distribute<R>(
     work: impl Fn(&mut R, usize) + Sync,
 ) {
     let threads = threads.clamp(1, count.max(1));
-    let shares: Vec<Partition> = (0..threads)
+    let partitions: Vec<Partition> = (0..threads)
         .map(|thread| Partition::new(range(count, 1, thread, threads)))
         .collect();
     run(threads, |thread| {
         let mut own = None;
         for distance in 0..threads {
-            let share = &shares[(thread + distance) % threads];
-            while let Some(index) = share.take(distance == 0) {
+            let partition = &partitions[(thread + distance) % threads];
+            while let Some(index) = partition.take(distance == 0) {
                 work(own.get_or_insert_with(&room), index);
             }
         }
@@ -88,132 +87,28 @@ const CUTS: [usize; CHUNKS + 1] = [0, 16, 26, 29, 32];
 
 /// Range of chunk `index` of `threads` · [`CHUNKS`], where `0..length` is cut at multiples of `step`.
 pub fn chunk(length: usize, step: usize, index: usize, threads: usize) -> Range<usize> {
-    let share = range(length, step, index / CHUNKS, threads);
-    let steps = share.len().div_ceil(step.max(1));
-    let place = |cut: usize| {
-        share
-            .end
-            .min(share.start + steps * cut / CUTS[CHUNKS] * step)
-    };
-    place(CUTS[index % CHUNKS])..place(CUTS[index % CHUNKS + 1])
-}
-
-/// Calls `work` for disjoint ranges that cover `0..length`, on at most `threads` threads.
-///
-/// The ranges are cut at multiples of `step` and scheduled as by [`distribute`].
-pub fn distribute_range(
-    threads: usize,
-    length: usize,
-    step: usize,
-    work: impl Fn(Range<usize>) + Sync,
-) {
-    if threads <= 1 {
-        work(0..length);
-        return;
-    }
-    distribute(
-        threads,
-        threads * CHUNKS,
-        || (),
-        |(), index| {
-            let range = chunk(length, step, index, threads);
-            if !range.is_empty() {
-                work(range);
-            }
-        },
-    );
+    let own = range(length, step, index / CHUNKS, threads);
+    let steps = own.len().div_ceil(step.max(1));
+    let boundary = |cut: usize| own.end.min(own.start + steps * cut / CUTS[CHUNKS] * step);
+    boundary(CUTS[index % CHUNKS])..boundary(CUTS[index % CHUNKS + 1])
 }
 
 /// The indices of those chunks of a partition that have not been taken yet.
 struct Partition(Mutex<Range<usize>>);
 
 impl Partition {
-    fn new(pieces: Range<usize>) -> Partition {
-        Partition(Mutex::new(pieces))
+    fn new(chunks: Range<usize>) -> Partition {
+        Partition(Mutex::new(chunks))
     }
 
     /// Takes the first chunk, or the last one (for stealing).
     fn take(&self, first: bool) -> Option<usize> {
-        let mut pieces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chunks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if first {
-            pieces.next()
+            chunks.next()
         } else {
-            pieces.next_back()
+            chunks.next_back()
         }
-    }
-}
-
-/// A slice whose disjoint parts are written by several threads.
-pub struct SharedSlice<'a, T> {
-    start: *mut T,
-    length: usize,
-    lifetime: PhantomData<&'a mut [T]>,
-}
-
-// SAFETY: elements are reached only through `part`, whose contract keeps live parts disjoint, and through raw pointers.
-// `T: Send`, so other threads may write them.
-#[expect(unsafe_code, reason = "threads write to parts of one slice")]
-unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
-
-impl<'a, T> SharedSlice<'a, T> {
-    /// Wraps a slice, which stays mutably borrowed.
-    pub fn new(slice: &'a mut [T]) -> SharedSlice<'a, T> {
-        SharedSlice {
-            start: slice.as_mut_ptr(),
-            length: slice.len(),
-            lifetime: PhantomData,
-        }
-    }
-
-    /// Number of elements.
-    #[expect(clippy::len_without_is_empty, reason = "nobody asks whether it is")]
-    pub fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Pointer to the start of a range, which must lie inside the slice.
-    pub fn places(&self, range: Range<usize>) -> *mut T {
-        let fits = range.start <= range.end && range.end <= self.length;
-        assert!(fits, "a part reaches beyond its slice");
-        self.start.wrapping_add(range.start)
-    }
-
-    /// A part of the slice.
-    ///
-    /// # Panics
-    ///
-    /// If it reaches beyond the slice.
-    ///
-    /// # Safety
-    ///
-    /// None of its elements is in another live part.
-    #[expect(unsafe_code, reason = "the caller knows that parts are disjoint")]
-    #[expect(clippy::mut_from_ref, reason = "the parts are disjoint")]
-    pub unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
-        let fits = range.start <= range.end && range.end <= self.length;
-        assert!(fits, "a part reaches beyond its slice");
-        // SAFETY: the range was checked to lie inside the slice, and by this function's contract no other live part
-        // overlaps it.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
-    }
-
-    /// A part of a slice that may be absent: an empty one if the slice is empty.
-    ///
-    /// # Panics
-    ///
-    /// If it reaches beyond a slice that is there.
-    ///
-    /// # Safety
-    ///
-    /// As for [`part`](Shared::part): no element of it is in another part that is alive.
-    #[expect(unsafe_code, reason = "the caller knows that parts are disjoint")]
-    #[expect(clippy::mut_from_ref, reason = "the parts are disjoint")]
-    pub unsafe fn part_if_any(&self, range: Range<usize>) -> &mut [T] {
-        if self.length == 0 {
-            return &mut [];
-        }
-        // SAFETY: the caller guarantees that no element of the range is in another part.
-        unsafe { self.part(range) }
     }
 }
 
@@ -235,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_cover_everything_once_and_end_small() {
+    fn chunks_cover_everything_once_and_end_small() {
         for (length, step, threads) in [(64, 1, 2), (1024, 16, 3), (5, 16, 4), (0, 1, 2), (7, 1, 2)]
         {
             let of = |index| chunk(length, step, index, threads);
@@ -246,15 +141,6 @@ mod tests {
             .map(|index| chunk(64, 1, index, 2).len())
             .collect();
         assert_eq!(lengths, [16, 10, 3, 3]);
-        for threads in [1, 3] {
-            let done: Vec<AtomicUsize> = (0..50).map(|_| AtomicUsize::new(0)).collect();
-            distribute_range(threads, 50, 2, |range| {
-                for index in range {
-                    done[index].fetch_add(1, Ordering::SeqCst);
-                }
-            });
-            assert!(done.iter().all(|count| count.load(Ordering::SeqCst) == 1));
-        }
     }
 
     #[test]
@@ -269,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_piece_is_done_once_with_room_of_its_thread() {
+    fn every_chunk_is_done_once_with_room_of_its_thread() {
         let done: Vec<AtomicUsize> = (0..50).map(|_| AtomicUsize::new(0)).collect();
         let rooms = AtomicUsize::new(0);
         let room = || rooms.fetch_add(1, Ordering::SeqCst);
@@ -278,16 +164,6 @@ mod tests {
         });
         assert!(done.iter().all(|count| count.load(Ordering::SeqCst) == 1));
         assert!((1..=4).contains(&rooms.into_inner()));
-    }
-
-    #[test]
-    #[should_panic(expected = "beyond its slice")]
-    #[expect(unsafe_code, reason = "a part")]
-    fn a_part_beyond_the_slice_is_no_part() {
-        let mut numbers = [1, 2, 3];
-        let shared = SharedSlice::new(&mut numbers);
-        // SAFETY: this is the only part.
-        unsafe { shared.part(2..4) };
     }
 
     #[test]

@@ -13,8 +13,7 @@ use self::tiled::TiledLinear;
 use super::aside::hand_over;
 use super::elementwise::{Function, KeptValues, map, map_leaving};
 use super::tape::{apply2, apply3};
-use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{Job, Matrix, TargetMatrix, UninitBuffer, add_rows, multiply_all};
+use crate::kernels::{Factors, Matrix, add_rows, multiply_all_uninit};
 use crate::storage::{Number, cpu, for_floats, new_tensor, numbers, ready, stored};
 use sizes::LinearSizes;
 
@@ -44,7 +43,7 @@ fn apply(
     let (x, weight) = (ready(x)?, ready(weight)?);
     let op = LinearOp {
         function,
-        slopes: OnceLock::new(),
+        derivatives: OnceLock::new(),
     };
     match bias {
         Some(bias) => apply3(&x, &weight, &ready(bias)?, op),
@@ -55,7 +54,7 @@ fn apply(
 struct LinearOp {
     function: Option<Function>,
     /// The function's derivatives at its inputs, where they don't follow from its outputs.
-    slopes: OnceLock<CpuStorage>,
+    derivatives: OnceLock<CpuStorage>,
 }
 
 impl LinearOp {
@@ -83,10 +82,10 @@ impl LinearOp {
                 bail!("a linear layer of {outputs} outputs has a bias of another length")
             }
             let (x, weight) = (numbers(x, x_layout)?, numbers(weight, weight_layout)?);
-            let (y, slopes) = tiled.forward(x, weight, bias, self.function);
-            if let Some(slopes) = slopes {
+            let (y, derivatives) = tiled.forward(x, weight, bias, self.function);
+            if let Some(derivatives) = derivatives {
                 // The forward pass runs once per operation, so nothing was set before.
-                drop(self.slopes.set(stored(slopes)));
+                drop(self.derivatives.set(stored(derivatives)));
             }
             return Ok((stored(y), shape.into()));
         }
@@ -97,13 +96,14 @@ impl LinearOp {
             }
             let left = Matrix::new(numbers::<T>(x, x_layout)?, rows, inputs);
             let right = Matrix::new(numbers::<T>(weight, weight_layout)?, outputs, inputs).t();
-            let mut y = UninitBuffer::new(rows * outputs);
-            let target = TargetMatrix::uninit(y.places(), rows, outputs).with_row(bias);
-            multiply_all(&mut [Job::new(target, left, right)], |_, _| {});
-            // SAFETY: the multiplication has written every element.
-            #[expect(unsafe_code, reason = "it is written")]
-            let y = unsafe { y.written() };
-            Ok((stored(self.then(y)), shape.into()))
+            let factors = Factors {
+                left,
+                right,
+                row: bias,
+            };
+            let [y] = multiply_all_uninit([Some(factors)], &mut [], |_, _| {});
+            // It was asked for, so it is there.
+            Ok((stored(self.then(y.unwrap_or_default())), shape.into()))
         })
     }
 
@@ -115,7 +115,7 @@ impl LinearOp {
         let y = map_leaving(&mut product, |x, y| function.keeping_derivatives(x, y));
         if function != Function::Relu {
             // The forward pass runs once per operation, so nothing was set before.
-            drop(self.slopes.set(stored(product)));
+            drop(self.derivatives.set(stored(product)));
         }
         y
     }
@@ -130,8 +130,8 @@ impl LinearOp {
         if self.function.is_none() {
             return Ok(None);
         }
-        let kept = match self.slopes.get() {
-            Some(slopes) => KeptValues::Slopes(T::cpu_storage_as_slice(slopes)?),
+        let kept = match self.derivatives.get() {
+            Some(derivatives) => KeptValues::Derivatives(T::cpu_storage_as_slice(derivatives)?),
             None => KeptValues::Outputs(numbers::<T>(y, layout)?),
         };
         if kept.numbers().len() != g.len() {
@@ -164,8 +164,8 @@ impl LinearOp {
             inputs,
         } = sizes;
         // Also for a weight held constant, so that the bias's gradient has the same bits as otherwise.
-        let tiled = TiledLinear::of(sizes).and_then(|tiled| Some((tiled, tiled.shares()?)));
-        if let (CpuStorage::F32(_), Some((tiled, shares))) = (x_storage, tiled) {
+        let tiled = TiledLinear::of(sizes).and_then(|tiled| Some((tiled, tiled.partitions()?)));
+        if let (CpuStorage::F32(_), Some((tiled, partitions))) = (x_storage, tiled) {
             let inputs = (
                 numbers(x_storage, x_layout)?,
                 numbers(weight_storage, weight_layout)?,
@@ -173,7 +173,7 @@ impl LinearOp {
             let g = numbers(cpu(&gradient_guard)?, gradient_layout)?;
             let kept = self.kept(cpu(&y_guard)?, y_layout, g)?;
             let wanted = [x.track_op(), weight.track_op()];
-            let [of_x, of_weight, of_bias] = tiled.backward(inputs, (g, kept), wanted, shares);
+            let [of_x, of_weight, of_bias] = tiled.backward(inputs, (g, kept), wanted, partitions);
             let of_x = x.track_op().then(|| new_tensor(of_x, x.shape()));
             let of_bias = has_bias.then(|| new_tensor(of_bias, &outputs.into()));
             let of_weight = weight
@@ -195,40 +195,29 @@ impl LinearOp {
             let of_output = Matrix::new(g, rows, outputs);
             let of_x = Matrix::new(numbers::<T>(x_storage, x_layout)?, rows, inputs);
             let of_weight = Matrix::new(numbers::<T>(weight_storage, weight_layout)?, outputs, inputs);
-            let mut x_slopes = x.track_op().then(|| UninitBuffer::new(rows * inputs));
-            let mut weight_slopes = weight.track_op().then(|| UninitBuffer::new(outputs * inputs));
-            let mut bias_slopes = has_bias.then(|| vec![T::ZERO; outputs]);
-            let mut jobs = Vec::with_capacity(2);
-            if let Some(slopes) = &mut weight_slopes {
-                let target = TargetMatrix::uninit(slopes.places(), outputs, inputs);
-                jobs.push(Job::new(target, of_output.t(), of_x));
-            }
-            if let Some(slopes) = &mut x_slopes {
-                let target = TargetMatrix::uninit(slopes.places(), rows, inputs);
-                jobs.push(Job::new(target, of_output, of_weight));
-            }
-            let bias_places = bias_slopes.as_mut().map(|slopes| SharedSlice::new(slopes));
-            multiply_all(&mut jobs, |part, parts| {
-                if let Some(places) = &bias_places {
-                    let columns = region::range(outputs, 16, part, parts);
-                    // SAFETY: `region::range` gives different parts disjoint columns.
-                    #[expect(unsafe_code, reason = "each part has its own sums")]
-                    let sums = unsafe { places.part(columns.clone()) };
-                    if !columns.is_empty() {
-                        add_rows(sums, g, outputs, columns.start);
-                    }
-                }
-            });
-            drop(jobs);
-            // SAFETY: the multiplications have written every element of both.
-            #[expect(unsafe_code, reason = "they are written")]
-            let written = |slopes: UninitBuffer<T>, like: &Tensor| unsafe {
-                new_tensor(slopes.written(), like.shape())
+            let factors = |left, right| Factors {
+                left,
+                right,
+                row: None,
             };
-            let of_x = x_slopes.map(|slopes| written(slopes, x)).transpose()?;
-            let of_weight = weight_slopes.map(|slopes| written(slopes, weight)).transpose()?;
-            let of_bias = bias_slopes.map(|slopes| new_tensor(slopes, &outputs.into()));
-            Ok([of_x, of_weight, of_bias.transpose()?])
+            let wanted = [
+                weight.track_op().then(|| factors(of_output.t(), of_x)),
+                x.track_op().then(|| factors(of_output, of_weight)),
+            ];
+            let mut bias_sums = vec![T::ZERO; if has_bias { outputs } else { 0 }];
+            let [weight_gradient, x_gradient] =
+                multiply_all_uninit(wanted, &mut bias_sums, |columns, sums| {
+                    add_rows(sums, g, outputs, columns.start);
+                });
+            let x_gradient = x_gradient.map(|gradient| new_tensor(gradient, x.shape()));
+            let weight_gradient =
+                weight_gradient.map(|gradient| new_tensor(gradient, weight.shape()));
+            let bias_gradient = has_bias.then(|| new_tensor(bias_sums, &outputs.into()));
+            Ok([
+                x_gradient.transpose()?,
+                weight_gradient.transpose()?,
+                bias_gradient.transpose()?,
+            ])
         })
     }
 }

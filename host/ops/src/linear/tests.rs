@@ -16,12 +16,12 @@ fn results(
     let var = |given: &Tensor| Var::from_tensor(&given.to_dtype(dtype)?);
     let (x, weight, bias) = (var(x)?, var(weight)?, var(bias)?);
     let y = of(&x, &weight, &bias)?;
-    let places = Tensor::arange(0.0, y.elem_count() as f64, &Device::Cpu)?;
-    let factors = ((places * 0.7)?.cos()? + 0.5)?.reshape(y.shape())?;
+    let indices = Tensor::arange(0.0, y.elem_count() as f64, &Device::Cpu)?;
+    let factors = ((indices * 0.7)?.cos()? + 0.5)?.reshape(y.shape())?;
     let factors = factors.to_dtype(DType::F32)?.to_dtype(dtype)?;
     let gradients = (&y * factors)?.sum_all()?.backward()?;
-    let slopes = |var: &Var| gradients.get(var).cloned().expect("a gradient");
-    let all = [slopes(&x), slopes(&weight), slopes(&bias)];
+    let gradient = |var: &Var| gradients.get(var).cloned().expect("a gradient");
+    let all = [gradient(&x), gradient(&weight), gradient(&bias)];
     let [of_x, of_weight, of_bias] = all;
     Ok([y, of_x, of_weight, of_bias])
 }

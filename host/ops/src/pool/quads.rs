@@ -47,7 +47,7 @@ impl<T: Number, const LANES: usize> Quads<T, LANES> {
 /// Writes each square's element of `g` to its position, and zeros to the other three.
 #[inline(always)]
 fn spread<T: Number, const LANES: usize>(
-    places: &[u8; LANES],
+    positions: &[u8; LANES],
     g: &[T],
     upper: &mut [T],
     lower: &mut [T],
@@ -56,8 +56,8 @@ fn spread<T: Number, const LANES: usize>(
     let upper = &mut upper[2 * column..2 * (column + LANES)];
     let lower = &mut lower[2 * column..2 * (column + LANES)];
     // By bit masks: comparisons with a position are not vectorised.
-    let is_right: [u8; LANES] = from_fn(|lane| places[lane] & 1);
-    let is_lower: [u8; LANES] = from_fn(|lane| places[lane] >> 1);
+    let is_right: [u8; LANES] = from_fn(|lane| positions[lane] & 1);
+    let is_lower: [u8; LANES] = from_fn(|lane| positions[lane] >> 1);
     let above: [T; LANES] = from_fn(|lane| g[lane].kept(is_lower[lane] ^ 1));
     let below: [T; LANES] = from_fn(|lane| g[lane].kept(is_lower[lane]));
     for lane in 0..LANES {
@@ -127,16 +127,16 @@ vectorised! {
         width: usize,
         columns: usize,
         y: &mut [T],
-        places: &mut [u8],
+        positions: &mut [u8],
     ) {
         let lines = x.chunks_exact(2 * width);
-        let targets = y.chunks_exact_mut(columns.max(1)).zip(places.chunks_exact_mut(columns.max(1)));
-        for (lines, (y, places)) in lines.zip(targets) {
+        let targets = y.chunks_exact_mut(columns.max(1)).zip(positions.chunks_exact_mut(columns.max(1)));
+        for (lines, (y, positions)) in lines.zip(targets) {
             let (upper, lower) = lines.split_at(width);
             side_by_side!(columns, |column, LANES| {
                 let (most, largest) = Quads::<T, LANES>::load(upper, lower, column).largest();
                 y[column..][..LANES].copy_from_slice(&most);
-                places[column..][..LANES].copy_from_slice(&largest);
+                positions[column..][..LANES].copy_from_slice(&largest);
             });
         }
     }
@@ -144,14 +144,14 @@ vectorised! {
 
 vectorised! {
     /// The gradient of [`quads`]; a last row or column that is in no square stays unchanged.
-    pub(super) fn quad_gradient<T: Number>(x: &[T], g: &[T], width: usize, columns: usize, slopes: &mut [T]) {
-        let lines = x.chunks_exact(2 * width).zip(slopes.chunks_exact_mut(2 * width));
-        for ((lines, slopes), g) in lines.zip(g.chunks_exact(columns.max(1))) {
+    pub(super) fn quad_gradient<T: Number>(x: &[T], g: &[T], width: usize, columns: usize, gradients: &mut [T]) {
+        let lines = x.chunks_exact(2 * width).zip(gradients.chunks_exact_mut(2 * width));
+        for ((lines, gradients), g) in lines.zip(g.chunks_exact(columns.max(1))) {
             let (upper, lower) = lines.split_at(width);
-            let (up, low) = slopes.split_at_mut(width);
+            let (up, low) = gradients.split_at_mut(width);
             side_by_side!(columns, |column, LANES| {
-                let (_, places) = Quads::<T, LANES>::load(upper, lower, column).largest();
-                spread(&places, &g[column..][..LANES], up, low, column);
+                let (_, positions) = Quads::<T, LANES>::load(upper, lower, column).largest();
+                spread(&positions, &g[column..][..LANES], up, low, column);
             });
         }
     }
@@ -160,18 +160,18 @@ vectorised! {
 vectorised! {
     /// The gradient of [`quads_with_positions`], from the positions it found.
     pub(in crate) fn spread_quads<T: Number>(
-        places: &[u8],
+        positions: &[u8],
         g: &[T],
         width: usize,
         columns: usize,
-        slopes: &mut [T],
+        gradients: &mut [T],
     ) {
-        let lines = slopes.chunks_exact_mut(2 * width).zip(places.chunks_exact(columns.max(1)));
-        for ((slopes, places), g) in lines.zip(g.chunks_exact(columns.max(1))) {
-            let (up, low) = slopes.split_at_mut(width);
+        let lines = gradients.chunks_exact_mut(2 * width).zip(positions.chunks_exact(columns.max(1)));
+        for ((gradients, positions), g) in lines.zip(g.chunks_exact(columns.max(1))) {
+            let (up, low) = gradients.split_at_mut(width);
             side_by_side!(columns, |column, LANES| {
                 let mut here = [0; LANES];
-                here.copy_from_slice(&places[column..][..LANES]);
+                here.copy_from_slice(&positions[column..][..LANES]);
                 spread(&here, &g[column..][..LANES], up, low, column);
             });
         }

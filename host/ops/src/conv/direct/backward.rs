@@ -6,10 +6,10 @@ use super::Direct;
 use super::squares::spread;
 use crate::conv::Conv;
 use crate::conv::after::mask;
-use crate::kernels::region::{self, CHUNKS, SharedSlice};
+use crate::kernels::fill::{Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, add_rows, multiply_tiles,
-    transpose, transpose_uninit, zeros,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, add_rows, multiply_tiles, transpose,
+    transpose_uninit, write_rows, written, zeros,
 };
 use crate::unfold::UnfoldSizes;
 
@@ -23,14 +23,14 @@ const NEAR: usize = 24 << 10;
 struct RoomBack {
     image: Vec<f32>,
     gradient: Gradient,
-    slopes: Vec<f32>,
+    input_gradient: Vec<f32>,
     bias_sums: Vec<f32>,
 }
 
 /// Scratch memory for the gradient of one image's outputs before pooling, (windows, outputs).
 struct Gradient {
     masked: Vec<f32>,
-    turned: Vec<f32>,
+    transposed: Vec<f32>,
     spread: Vec<f32>,
 }
 
@@ -40,7 +40,7 @@ impl Gradient {
         let room = |is_wanted: bool, count: usize| vec![0.0; if is_wanted { count } else { 0 }];
         Gradient {
             masked: room(direct.after.relu, kept),
-            turned: vec![0.0; kept],
+            transposed: vec![0.0; kept],
             spread: room(direct.after.pool, direct.outputs * direct.windows()),
         }
     }
@@ -56,12 +56,12 @@ impl Gradient {
         } else {
             g
         };
-        transpose(g, kept, (outputs, kept), &mut self.turned, outputs);
+        transpose(g, kept, (outputs, kept), &mut self.transposed, outputs);
         if !direct.after.pool {
-            return &self.turned;
+            return &self.transposed;
         }
         let line = direct.conv.image.columns * outputs;
-        spread(&self.turned, squares, line, outputs, &mut self.spread);
+        spread(&self.transposed, squares, line, outputs, &mut self.spread);
         &self.spread
     }
 }
@@ -77,49 +77,45 @@ impl Direct {
     ) -> [Vec<f32>; 3] {
         let Conv { batch, groups, .. } = self.conv;
         let (outputs, windows, kept) = (self.outputs, self.windows(), self.kept());
-        let turned = if of_input {
+        let transposed = if of_input {
             self.transposed_weight(weight)
         } else {
             Vec::new()
         };
-        let mut x_slopes = UninitBuffer::new(if of_input { x.len() } else { 0 });
         // Sums over some images each: of the weight's gradient, (groups, kernel, inputs, outputs), and of the bias's.
         // Where they take at most twice the memory of the images, there are more of them than threads. Their number
         // depends only on the convolution and the number of threads, not on the operations after it, which must not
         // change a bit.
-        let parts = self.conv.parts();
+        let threads = self.conv.parts();
         let size = weight.len() + self.conv.outputs;
-        let images = x.len() + batch * groups * outputs * windows;
-        let shares = CHUNKS * parts;
-        let are_pieces = shares * LEAST <= batch && shares * size <= 2 * images;
-        let shares = if are_pieces { shares } else { parts };
-        let share_of = |share| {
-            if are_pieces {
-                region::chunk(batch * groups, groups, share, parts)
-            } else {
-                region::range(batch * groups, groups, share, shares)
-            }
+        let elements = x.len() + batch * groups * outputs * windows;
+        let in_chunks = Schedule::in_chunks(threads, batch * groups, groups);
+        let are_large =
+            in_chunks.chunks() * LEAST <= batch && in_chunks.chunks() * size <= 2 * elements;
+        let schedule = if are_large {
+            in_chunks
+        } else {
+            Schedule::per_thread(threads, batch * groups, groups)
         };
-        let mut sums = UninitBuffer::new(shares * size);
-        let (x_places, sum_places) = (
-            SharedSlice::new(x_slopes.places()),
-            SharedSlice::new(sums.places()),
+        let inputs = self.conv.input_size();
+        let memory = (
+            UninitRows::new(batch * groups, if of_input { inputs } else { 0 }),
+            UninitRows::per_chunk(schedule.chunks(), size),
         );
         let room = || RoomBack {
             image: Vec::new(),
             gradient: Gradient::new(self),
-            slopes: Vec::new(),
+            input_gradient: Vec::new(),
             bias_sums: vec![0.0; outputs],
         };
-        region::distribute(parts, shares, room, |room, share| {
-            // SAFETY: each partition is processed by one thread, and their sums do not overlap.
-            #[expect(unsafe_code, reason = "each share has its own sums")]
-            let sums = zeros(unsafe { sum_places.part(share * size..(share + 1) * size) });
+        let (x_gradient, sums) = fill_parts_with(schedule, memory, room, |room, images, parts| {
+            let (x_gradient, sums) = parts;
+            let sums = zeros(sums);
             let (weight_sums, bias_sums) = sums.split_at_mut(weight.len());
-            for index in share_of(share) {
+            let x_gradient = write_rows(x_gradient, images, |index, slots| {
                 let group = index % groups;
-                let inputs = index * self.conv.input_size()..(index + 1) * self.conv.input_size();
-                let image = self.channels_last(&x[inputs.clone()], &mut room.image);
+                let image = &x[index * inputs..(index + 1) * inputs];
+                let image = self.channels_last(image, &mut room.image);
                 let own = index * outputs * kept..(index + 1) * outputs * kept;
                 let squares = squares.get(own.clone()).unwrap_or_default();
                 let g = room.gradient.of(self, &y[own.clone()], &g[own], squares);
@@ -131,28 +127,24 @@ impl Direct {
                 let sums = &mut bias_sums[group * outputs..][..outputs];
                 add_rows(sums, &room.bias_sums, outputs, 0);
                 if of_input {
-                    // SAFETY: each image is in one partition, and its range overlaps with no other image's.
-                    #[expect(unsafe_code, reason = "each image has its own inputs")]
-                    let slopes = unsafe { x_places.part(inputs) };
-                    self.input_gradient(&turned, group, g, &mut room.slopes, slopes);
+                    self.input_gradient(&transposed, group, g, &mut room.input_gradient, slots)
+                } else {
+                    zeros(slots)
                 }
-            }
+            });
+            (x_gradient, sums)
         });
-        // SAFETY: the sums of every partition were filled with zeros at least, and the gradient of every image was
-        // written; if it is not wanted, there are no elements.
-        #[expect(unsafe_code, reason = "they are written")]
-        let (x_slopes, sums) = unsafe { (x_slopes.written(), sums.written()) };
-        let weight_slopes = self.weight_of(&sums, size);
-        let mut bias_slopes = vec![0.0; self.conv.outputs];
+        let weight_gradient = self.weight_of(&sums, size);
+        let mut bias_gradient = vec![0.0; self.conv.outputs];
         for sums in sums.chunks_exact(size) {
             add_rows(
-                &mut bias_slopes,
+                &mut bias_gradient,
                 &sums[weight.len()..],
                 self.conv.outputs,
                 0,
             );
         }
-        [x_slopes, weight_slopes, bias_slopes]
+        [x_gradient, weight_gradient, bias_gradient]
     }
 
     /// Adds one image's gradient of the weight: for each row of the kernel, of the elements it sees and each output.
@@ -187,15 +179,15 @@ impl Direct {
         }
     }
 
-    /// Computes the gradient of one image's inputs into `slopes`, by way of a channels-last one in `room`.
-    fn input_gradient(
+    /// Computes the gradient of one image's inputs into `slots`, by way of a channels-last one in `room`.
+    fn input_gradient<'a>(
         &self,
-        turned: &[f32],
+        transposed: &[f32],
         group: usize,
         g: &[f32],
         room: &mut Vec<f32>,
-        slopes: &mut [MaybeUninit<f32>],
-    ) {
+        slots: &'a mut [MaybeUninit<f32>],
+    ) -> &'a mut [f32] {
         let UnfoldSizes {
             height,
             width,
@@ -209,11 +201,11 @@ impl Direct {
         let panels = channels.div_ceil(PANEL);
         room.clear();
         room.resize(self.height * self.width * channels, 0.0);
-        for place in 0..down * across {
-            let (i, j) = (place / across, place % across);
-            let first = (group * down * across + place) * panels * outputs * PANEL;
+        for tap in 0..down * across {
+            let (i, j) = (tap / across, tap % across);
+            let first = (group * down * across + tap) * panels * outputs * PANEL;
             let right = Right {
-                numbers: &turned[first..][..panels * outputs * PANEL],
+                numbers: &transposed[first..][..panels * outputs * PANEL],
                 panel: outputs * PANEL,
                 steps: (0, PANEL),
             };
@@ -224,16 +216,27 @@ impl Direct {
                     steps: (0, 1),
                 };
                 let start = row * steps.down + i * steps.kernel + j * channels;
-                let places = &mut room[start..];
+                let sums = &mut room[start..];
                 let mut target =
-                    TargetMatrix::adding_with_step(places, columns, channels, steps.across);
+                    TargetMatrix::adding_with_step(sums, columns, channels, steps.across);
                 multiply_tiles(&mut target, Depth::new(outputs), left, right);
             }
         }
-        self.each_stretch(|place, padded, count| {
+        assert!(
+            slots.len() == channels * height * width,
+            "a gradient is not of its image's size"
+        );
+        self.each_stretch(|start, padded, count| {
             let from = &room[padded * channels..];
-            let to = &mut slopes[place..];
+            let to = &mut slots[start..];
             transpose_uninit(from, channels, (count, channels), to, height * width);
         });
+        // SAFETY: `each_stretch` goes through all of an image, (height, width), and each transposed copy has written
+        // its stretch of every channel, `height * width` apart: together (channels, height, width), which is all of the
+        // memory.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            written(slots)
+        }
     }
 }

@@ -5,9 +5,10 @@ use std::mem::MaybeUninit;
 use super::Direct;
 use super::squares::largest;
 use crate::conv::Conv;
-use crate::kernels::region::{self, SharedSlice};
+use crate::kernels::fill::{Rows, Schedule, UninitRows, fill_parts_with};
 use crate::kernels::{
-    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, multiply_tiles, transpose_uninit,
+    Depth, LeftMatrix, PANEL, Right, TargetMatrix, UninitBuffer, multiply_tiles, transpose_whole,
+    write_rows, written,
 };
 use crate::unfold::UnfoldSizes;
 
@@ -34,63 +35,56 @@ impl Direct {
         let columns = self.conv.image.columns;
         let (outputs, windows, kept) = (self.outputs, self.windows(), self.kept());
         let weight = self.weight(weight);
-        let mut y = UninitBuffer::new(batch * groups * outputs * kept);
+        let images = batch * groups;
         let pooled = if self.after.pool { outputs * kept } else { 0 };
-        let mut squares = vec![0; batch * groups * pooled];
-        let (places, square_places) =
-            (SharedSlice::new(y.places()), SharedSlice::new(&mut squares));
+        let mut squares = vec![0; images * pooled];
+        let memory = (
+            UninitRows::new(images, outputs * kept),
+            Rows::new(&mut squares, pooled),
+        );
         let room = || ConvScratch {
             image: Vec::new(),
             unpooled: UninitBuffer::new(windows * outputs),
             most: vec![0.0; pooled],
         };
-        region::distribute(self.conv.parts(), batch * groups, room, |room, index| {
-            let ConvScratch {
-                image,
-                unpooled: whole,
-                most,
-            } = room;
-            let group = index % groups;
-            let size = self.conv.input_size();
-            let image = self.channels_last(&x[index * size..(index + 1) * size], image);
-            let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
-            self.products(image, &weight, group, bias, whole.places());
-            let own = index * outputs * kept..(index + 1) * outputs * kept;
-            // SAFETY: the multiplications have written every element of `whole`; each image is processed by one thread,
-            // and its ranges overlap with no other image's.
-            #[expect(unsafe_code, reason = "each image has its own outputs")]
-            let (whole, y, squares) = unsafe {
-                (
-                    whole.all_written(),
-                    places.part(own),
-                    square_places.part_if_any(index * pooled..(index + 1) * pooled),
-                )
-            };
-            // The multiplications started from the bias.
-            self.after.finish(whole, None, outputs);
-            let left = if self.after.pool {
-                largest(whole, columns * outputs, outputs, most, squares);
-                &most[..]
-            } else {
-                whole
-            };
-            transpose_uninit(left, outputs, (kept, outputs), y, kept);
+        let schedule = Schedule::of_size(self.conv.parts(), images, 1);
+        let (y, ()) = fill_parts_with(schedule, memory, room, |room, images, (y, squares)| {
+            // Of one image: see `schedule`.
+            let y = write_rows(y, images, |index, y| {
+                let ConvScratch {
+                    image,
+                    unpooled,
+                    most,
+                } = &mut *room;
+                let group = index % groups;
+                let size = self.conv.input_size();
+                let image = self.channels_last(&x[index * size..(index + 1) * size], image);
+                let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
+                let whole = self.products(image, &weight, group, bias, unpooled.slots());
+                // The multiplications started from the bias.
+                self.after.finish(whole, None, outputs);
+                let left = if self.after.pool {
+                    largest(whole, columns * outputs, outputs, most, squares);
+                    &most[..]
+                } else {
+                    whole
+                };
+                transpose_whole(left, outputs, (kept, outputs), y)
+            });
+            (y, ())
         });
-        // SAFETY: the outputs of every image were written, which together are all of `y`.
-        #[expect(unsafe_code, reason = "they are written")]
-        let y = unsafe { y.written() };
         (y, squares)
     }
 
     /// Computes one image's outputs, (windows, outputs).
-    fn products(
+    fn products<'a>(
         &self,
         image: &[f32],
         weight: &[f32],
         group: usize,
         bias: Option<&[f32]>,
-        y: &mut [MaybeUninit<f32>],
-    ) {
+        y: &'a mut [MaybeUninit<f32>],
+    ) -> &'a mut [f32] {
         let UnfoldSizes {
             rows,
             columns,
@@ -123,13 +117,14 @@ impl Direct {
                         row: steps.across,
                         steps: (steps.kernel, 1),
                     };
-                    let places = &mut y[row * columns * outputs + first..];
+                    let slots = &mut y[row * columns * outputs + first..];
                     let target =
-                        TargetMatrix::uninit_with_strides(places, columns, count, (outputs, 1));
+                        TargetMatrix::uninit_with_strides(slots, columns, count, (outputs, 1));
                     let mut target = if i == 0 {
                         target.with_row(bias.map(|bias| &bias[first..first + count]))
                     } else {
-                        // SAFETY: the multiplication of the first row of the kernel has written every element.
+                        // SAFETY: the multiplication for the kernel's first row, `i == 0`, had the same target, of the
+                        // same panel and row of windows, and has written each of its elements.
                         #[expect(unsafe_code, reason = "it is written")]
                         unsafe {
                             target.added()
@@ -142,6 +137,17 @@ impl Direct {
                     multiply_tiles(&mut target, depth, left, right);
                 }
             }
+        }
+        assert!(
+            y.len() == rows * columns * outputs,
+            "an image's outputs are not of its size"
+        );
+        // SAFETY: with `i == 0` the multiplications have written, for each row of windows and each panel, the panel's
+        // outputs of each window in the row. The panels have all outputs, so these are (rows, columns, outputs), which
+        // is all of the memory.
+        #[expect(unsafe_code, reason = "they are written")]
+        unsafe {
+            written(y)
         }
     }
 }

@@ -96,9 +96,9 @@ impl Direct {
             return x;
         }
         room.resize(self.height * self.width * channels, 0.0);
-        self.each_stretch(|place, padded, count| {
+        self.each_stretch(|start, padded, count| {
             let to = &mut room[padded * channels..];
-            transpose(&x[place..], height * width, (channels, count), to, channels);
+            transpose(&x[start..], height * width, (channels, count), to, channels);
         });
         room
     }

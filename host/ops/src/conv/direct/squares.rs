@@ -53,9 +53,9 @@ vectorised! {
             let sources = g.chunks_exact(outputs).zip(squares.chunks_exact(outputs));
             for ((upper, lower), (g, squares)) in pairs.zip(sources) {
                 let ((a, b), (c, d)) = (upper.split_at_mut(outputs), lower.split_at_mut(outputs));
-                for (place, to) in [a, b, c, d].into_iter().enumerate() {
+                for (position, to) in [a, b, c, d].into_iter().enumerate() {
                     for (to, (&g, &square)) in to.iter_mut().zip(g.iter().zip(squares)) {
-                        *to = if usize::from(square) == place { g } else { 0.0 };
+                        *to = if usize::from(square) == position { g } else { 0.0 };
                     }
                 }
             }

@@ -45,10 +45,10 @@ fn compare(dims: [usize; 4], outputs: usize, window: Window, groups: usize) -> R
         };
         let conv = Conv::of(&given[0], &given[1], None, window, groups)?;
         assert_eq!(Direct::of(&conv, after).is_some(), has_tiles());
-        let (found, found_slopes) = of(DType::F32)?;
-        let (exact, exact_slopes) = of(DType::F64)?;
+        let (found, found_gradients) = of(DType::F32)?;
+        let (exact, exact_gradients) = of(DType::F64)?;
         assert_close(&found, &exact, "outputs")?;
-        for (index, (found, exact)) in found_slopes.iter().zip(&exact_slopes).enumerate() {
+        for (index, (found, exact)) in found_gradients.iter().zip(&exact_gradients).enumerate() {
             let of = ["inputs", "weight", "bias"][index];
             assert_close(found, exact, &format!("the gradient of {of}, {after:?}"))?;
         }
@@ -122,8 +122,8 @@ fn what_follows_does_not_change_a_bit() -> Result<()> {
         let factors =
             (Tensor::arange(0.0_f32, y.elem_count() as f32, &Device::Cpu)? * 0.7)?.cos()?;
         let gradients = (&y * factors.reshape(y.shape())?)?.sum_all()?.backward()?;
-        let slopes = |var: &Var| gradients.get(var).cloned().expect("a gradient");
-        let all = [y, slopes(&x), slopes(&weight), slopes(&bias)];
+        let gradient = |var: &Var| gradients.get(var).cloned().expect("a gradient");
+        let all = [y, gradient(&x), gradient(&weight), gradient(&bias)];
         let exactly = |tensor: &Tensor| -> Result<Vec<u32>> {
             let numbers = tensor.flatten_all()?.to_vec1::<f32>()?;
             Ok(numbers.into_iter().map(f32::to_bits).collect())

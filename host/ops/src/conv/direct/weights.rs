@@ -1,8 +1,11 @@
 //! Packing of the weight for tiled multiplication, and unpacking of its gradient.
 
 use super::Direct;
-use crate::kernels::region::{self, SharedSlice};
-use crate::kernels::{PANEL, UninitBuffer, add_rows, transpose_at, zeros};
+use crate::kernels::fill::{Schedule, SharedSlice, UninitRows, fill_parts};
+use crate::kernels::{
+    Cursor, PANEL, UninitBuffer, add_rows, region, transpose_at, write_all, write_rows, written,
+    zeros,
+};
 
 impl Direct {
     /// Packs the weight (outputs, inputs, kernel) as the right matrix of the forward pass.
@@ -14,37 +17,37 @@ impl Direct {
         let (outputs, channels) = (self.outputs, self.channels());
         let panels = outputs.div_ceil(PANEL);
         let size = channels * down * across;
-        let mut packed = UninitBuffer::new(self.conv.groups * panels * size * PANEL);
-        let places = SharedSlice::new(packed.places());
-        each_segment(self.conv.groups * panels, size * PANEL, |index| {
-            let (group, panel) = (index / panels, index % panels);
-            let range = index * size * PANEL..(index + 1) * size * PANEL;
-            // SAFETY: each panel is packed by one thread, and panels do not overlap.
-            #[expect(unsafe_code, reason = "each panel has its own places")]
-            let packed = unsafe { places.part(range) };
-            let first = group * outputs + panel * PANEL;
-            let count = PANEL.min(outputs - panel * PANEL);
-            if count < PANEL {
-                zeros(packed);
-            }
-            let lines = &weight[first * size..(first + count) * size];
-            for channel in 0..channels {
-                for place in 0..down * across {
-                    let (i, j) = (place / across, place % across);
-                    let line = ((i * across + j) * channels + channel) * PANEL;
-                    let from = &lines[channel * down * across + place..];
-                    let line = packed[line..][..count].iter_mut();
-                    for (to, &x) in line.zip(from.iter().step_by(size)) {
-                        to.write(x);
+        let count = self.conv.groups * panels;
+        let memory = UninitRows::new(count, size * PANEL);
+        fill_parts(
+            schedule(count, size * PANEL),
+            memory,
+            |panels_here, slots| {
+                write_rows(slots, panels_here, |index, packed| {
+                    let (group, panel) = (index / panels, index % panels);
+                    let first = group * outputs + panel * PANEL;
+                    let count = PANEL.min(outputs - panel * PANEL);
+                    if count < PANEL {
+                        zeros(packed);
                     }
-                }
-            }
-        });
-        // SAFETY: every panel was written, with zeros where it has no outputs.
-        #[expect(unsafe_code, reason = "they are written")]
-        unsafe {
-            packed.written()
-        }
+                    let lines = &weight[first * size..(first + count) * size];
+                    for channel in 0..channels {
+                        for tap in 0..down * across {
+                            let line = (tap * channels + channel) * PANEL;
+                            let from = &lines[channel * down * across + tap..];
+                            let line = &mut packed[line..][..count];
+                            write_all(line, from.iter().step_by(size).copied());
+                        }
+                    }
+                    // SAFETY: the loops go through all (taps, channels) lines of the panel, and `write_all` has written
+                    // the panel's outputs in each: the whole line, or else `zeros` has written the rest.
+                    #[expect(unsafe_code, reason = "they are written")]
+                    unsafe {
+                        written(packed)
+                    }
+                })
+            },
+        )
     }
 
     /// Packs the weight as the right matrix for the inputs' gradient.
@@ -54,39 +57,26 @@ impl Direct {
         let (down, across) = self.conv.image.window.kernel;
         let (outputs, channels) = (self.outputs, self.channels());
         let panels = channels.div_ceil(PANEL);
-        let places_of_kernel = down * across;
-        let size = places_of_kernel * panels * outputs * PANEL;
-        let mut packed = UninitBuffer::new(self.conv.groups * size);
-        let places = SharedSlice::new(packed.places());
+        let taps = down * across;
         let each = outputs * PANEL;
-        each_segment(
-            self.conv.groups * places_of_kernel * panels,
-            each,
-            |index| {
+        let count = self.conv.groups * taps * panels;
+        let memory = UninitRows::new(count, each);
+        fill_parts(schedule(count, each), memory, |panels_here, slots| {
+            write_rows(slots, panels_here, |index, packed| {
                 let (rest, panel) = (index / panels, index % panels);
-                let (group, place) = (rest / places_of_kernel, rest % places_of_kernel);
-                // SAFETY: each panel is packed by one thread, and panels do not overlap.
-                #[expect(unsafe_code, reason = "each panel has its own places")]
-                let packed = unsafe { places.part(index * each..(index + 1) * each) };
+                let (group, tap) = (rest / taps, rest % taps);
                 let count = PANEL.min(channels - panel * PANEL);
-                if count < PANEL {
-                    zeros(packed);
-                }
-                let all = channels * places_of_kernel;
+                let all = channels * taps;
                 let lines = weight[group * outputs * all..].chunks_exact(all);
-                for (line, from) in packed.chunks_exact_mut(PANEL).zip(lines) {
-                    let from = from[panel * PANEL * places_of_kernel + place..].iter();
-                    for (to, &x) in line[..count].iter_mut().zip(from.step_by(places_of_kernel)) {
-                        to.write(x);
-                    }
+                let mut packed = Cursor::new(packed);
+                for from in lines.take(outputs) {
+                    let from = from[panel * PANEL * taps + tap..].iter();
+                    packed.write(count, from.step_by(taps).copied());
+                    packed.write(PANEL - count, std::iter::repeat(0.0));
                 }
-            },
-        );
-        // SAFETY: every panel was written, with zeros where it has no inputs.
-        #[expect(unsafe_code, reason = "they are written")]
-        unsafe {
-            packed.written()
-        }
+                packed.finish()
+            })
+        })
     }
 
     /// The weight's gradient in the layout of the weight, from the sums of all parts.
@@ -97,26 +87,34 @@ impl Direct {
         let (outputs, channels) = (self.outputs, self.channels());
         let (kernel, all) = (down * across, channels * down * across);
         let mut weight = UninitBuffer::new(self.conv.groups * outputs * all);
-        let places = SharedSlice::new(weight.places());
-        each_segment(self.conv.groups * channels, kernel * outputs, |index| {
-            let (group, channel) = (index / channels, index % channels);
-            let mut totals = vec![0.0; kernel * outputs];
-            for (place, totals) in totals.chunks_exact_mut(outputs).enumerate() {
-                let from = (group * all + place * channels + channel) * outputs;
-                for sums in sums.chunks_exact(size) {
-                    add_rows(totals, &sums[from..from + outputs], outputs, 0);
+        let shared = SharedSlice::new(weight.slots());
+        let count = self.conv.groups * channels;
+        let threads = region::parts(8 * count * kernel * outputs);
+        region::distribute(
+            threads,
+            count,
+            || (),
+            |(), index| {
+                let (group, channel) = (index / channels, index % channels);
+                let mut totals = vec![0.0; kernel * outputs];
+                for (tap, totals) in totals.chunks_exact_mut(outputs).enumerate() {
+                    let from = (group * all + tap * channels + channel) * outputs;
+                    for sums in sums.chunks_exact(size) {
+                        add_rows(totals, &sums[from..from + outputs], outputs, 0);
+                    }
                 }
-            }
-            let start = group * outputs * all + channel * kernel;
-            let to = places.places(start..start + (outputs - 1) * all + kernel);
-            // SAFETY: `places` has checked that the range lies in the memory; of each output only the channel's
-            // elements are written, and no other thread processes this channel.
-            #[expect(unsafe_code, reason = "each channel has its own places")]
-            unsafe {
-                transpose_at(&totals, outputs, (kernel, outputs), to.cast(), all);
-            }
-        });
-        // SAFETY: the elements of every channel were written, which together are the weight.
+                let start = group * outputs * all + channel * kernel;
+                let to = shared.slots(start..start + (outputs - 1) * all + kernel);
+                // SAFETY: `slots` has checked that the range lies in the memory. Of each output, `all` elements apart,
+                // only the channel's `kernel` elements are written, and `distribute` runs each channel of a group once.
+                #[expect(unsafe_code, reason = "each channel has its own elements")]
+                unsafe {
+                    transpose_at(&totals, outputs, (kernel, outputs), to.cast(), all);
+                }
+            },
+        );
+        // SAFETY: `distribute` runs all channels of all groups, and of each the copy has written `kernel` elements of
+        // each output: together (groups, outputs, channels, kernel), which is all of the memory.
         #[expect(unsafe_code, reason = "they are written")]
         unsafe {
             weight.written()
@@ -124,8 +122,7 @@ impl Direct {
     }
 }
 
-/// Calls `work` for each of `count` chunks of `numbers` elements to be moved, in parallel.
-fn each_segment(count: usize, numbers: usize, work: impl Fn(usize) + Sync) {
-    let threads = region::parts(8 * count * numbers);
-    region::distribute(threads, count, || (), |(), index| work(index));
+/// How `count` panels of `each` elements to be moved are distributed over the threads.
+fn schedule(count: usize, each: usize) -> Schedule {
+    Schedule::of_size(region::parts(8 * count * each), count, 1)
 }

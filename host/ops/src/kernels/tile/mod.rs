@@ -10,11 +10,13 @@
 mod registers;
 mod transpose;
 
-pub(crate) use transpose::{transpose, transpose_at, transpose_uninit};
+use std::mem::MaybeUninit;
 
-use super::TargetMatrix;
+pub(crate) use transpose::{transpose, transpose_at, transpose_uninit, transpose_whole};
+
 #[cfg(target_arch = "x86_64")]
 use super::{InstructionLevel, level};
+use super::{TargetMatrix, written};
 
 /// Number of columns of a panel.
 pub(crate) const PANEL: usize = 32;
@@ -115,6 +117,28 @@ pub(crate) fn multiply_tiles(
     }
 }
 
+/// [`multiply_tiles`] into uninitialised memory of the product's size, with a row added to each row, if any.
+pub(crate) fn multiply_tiles_uninit<'a>(
+    slots: &'a mut [MaybeUninit<f32>],
+    (rows, columns): (usize, usize),
+    row: Option<&[f32]>,
+    depth: Depth,
+    left: LeftMatrix<'_>,
+    right: Right<'_>,
+) -> &'a mut [f32] {
+    assert!(
+        slots.len() == rows * columns,
+        "a product's target is not of its size"
+    );
+    let mut target = TargetMatrix::uninit(&mut *slots, rows, columns).with_row(row);
+    multiply_tiles(&mut target, depth, left, right);
+    // SAFETY: the target is all of the memory, and tiles cover its rows and columns.
+    #[expect(unsafe_code, reason = "they are written")]
+    unsafe {
+        written(slots)
+    }
+}
+
 /// Steps along the depth for which the lines of a panel stay in the L1 cache.
 const NEAR: usize = 256;
 
@@ -184,13 +208,13 @@ macro_rules! apart {
     }};
 }
 
-/// Position and width of a tile; `place` is the offset of its first column in the right matrix.
+/// Position and width of a tile; `offset` is the offset of its first column in the right matrix.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct At {
     row: usize,
     column: usize,
-    place: usize,
+    offset: usize,
     columns: usize,
 }
 
@@ -231,7 +255,7 @@ impl Product<'_, '_> {
             let at = At {
                 row: 0,
                 column,
-                place: panel * self.right.panel + within,
+                offset: panel * self.right.panel + within,
                 columns: columns.min(self.target.columns - column),
             };
             for index in 0..tiles {
@@ -277,7 +301,7 @@ impl Product<'_, '_> {
             let third = apart!(3 * left_row);
             let groups = [0, apart!(4 * left_row), apart!(8 * left_row)];
             let mut left_outer = self.left.numbers.as_ptr().add(at.row * left_row);
-            let mut right_outer = self.right.numbers.as_ptr().add(at.place);
+            let mut right_outer = self.right.numbers.as_ptr().add(at.offset);
             for _ in 0..self.depth.outer {
                 let (mut left, mut right) = (left_outer, right_outer);
                 for _ in 0..self.depth.inner {

@@ -9,6 +9,7 @@ use std::arch::x86_64::{
 
 #[cfg(target_arch = "x86_64")]
 use super::registers::{Avx2, Registers};
+use super::written;
 
 /// Number of rows and columns transposed at once.
 const SIDE: usize = 8;
@@ -51,6 +52,26 @@ pub(crate) fn transpose_uninit(
     );
     // SAFETY: `fits` has checked that everything written lies in `to`, which is mutably borrowed.
     unsafe { transpose_at(from, from_step, dims, to.as_mut_ptr().cast(), to_step) };
+}
+
+/// [`transpose`] into uninitialised memory of the matrix's size.
+pub(crate) fn transpose_whole<'a>(
+    from: &[f32],
+    from_step: usize,
+    (rows, columns): (usize, usize),
+    to: &'a mut [MaybeUninit<f32>],
+) -> &'a mut [f32] {
+    assert!(
+        to.len() == rows * columns,
+        "a transposed copy is not of its matrix's size"
+    );
+    transpose_uninit(from, from_step, (rows, columns), to, rows);
+    // SAFETY: the transposed matrix is all of the memory, since its rows have no elements between them, and blocks
+    // cover all of it.
+    #[expect(unsafe_code, reason = "they are written")]
+    unsafe {
+        written(to)
+    }
 }
 
 /// Whether the transposed matrix lies in memory of `length` elements.
@@ -145,16 +166,16 @@ unsafe fn block(
             for (line, block) in block.iter_mut().enumerate() {
                 *block = Avx2::load(from.add(line * from_step));
             }
-            for (line, turned) in transposed(block).into_iter().enumerate() {
-                Avx2::store(to.add(line * to_step), turned);
+            for (line, column) in transposed(block).into_iter().enumerate() {
+                Avx2::store(to.add(line * to_step), column);
             }
         } else {
             let (across, down) = (Avx2::mask(wide), Avx2::mask(high));
             for (line, block) in block[..high].iter_mut().enumerate() {
                 *block = Avx2::load_some(from.add(line * from_step), across);
             }
-            for (line, turned) in transposed(block).into_iter().take(wide).enumerate() {
-                Avx2::store_some(to.add(line * to_step), down, turned);
+            for (line, column) in transposed(block).into_iter().take(wide).enumerate() {
+                Avx2::store_some(to.add(line * to_step), down, column);
             }
         }
     }
