@@ -105,12 +105,12 @@ pub mod testing;
 #[expect(unsafe_code, reason = "reads the host's data and calls its tables")]
 mod view;
 
-/// Name of [`HookError`] before 1.3.
+/// Earlier name of [`HookError`].
 #[doc(hidden)]
 pub use error::HookError as Error;
 pub use error::{Context, HookError, Result};
 pub use ext::{BEST_CHECKPOINT, Keep};
-/// Name of [`write_atomically`] before 1.3.
+/// Earlier name of [`write_atomically`].
 #[doc(hidden)]
 pub use files::write_atomically as write_whole;
 pub use files::{path_inside, write_atomically};
