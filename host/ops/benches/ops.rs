@@ -13,6 +13,11 @@ use candle_core::{CpuStorage, CustomOp1, Device, Layout, Result, Shape, Tensor, 
 use criterion::{Criterion, criterion_group, criterion_main};
 use sconce_ops as ops;
 
+/// The binary's: the system's gives large tensors back after each step, and their page faults take longer than most
+/// operations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Values between −1 and 1 that are the same in every run.
 fn values(shape: &[usize]) -> Result<Tensor> {
     let count: usize = shape.iter().product();

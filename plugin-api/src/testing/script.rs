@@ -386,7 +386,7 @@ impl ScriptedRun {
         self
     }
 
-    /// Sets the run's directory. Default: a temporary one, deleted with the last copy of [`Seen`].
+    /// Sets the run's directory. Default: a temporary one, deleted with the last copy of [`Seen`](super::Seen).
     pub fn run_directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.run_directory = Some(path.into());
         self

@@ -195,7 +195,7 @@ pub trait Memory: Sync + sealed::Sealed {
     /// What the memory is once all parts have been written: a vector of what was new, otherwise nothing.
     type Filled;
 
-    /// Whether there is a part for each of so many rows or chunks.
+    /// Whether there is a part for each row or chunk.
     fn fits(&self, rows: usize, chunks: usize) -> bool;
 
     /// The part of a chunk, which has these rows.
@@ -321,12 +321,12 @@ pub(crate) struct UninitRows<T: 'static> {
 }
 
 impl<T: Copy + 'static> UninitRows<T> {
-    /// Allocates `each` elements for each of so many rows.
+    /// Allocates `each` elements for each of `rows` rows.
     pub(crate) fn new(rows: usize, each: usize) -> UninitRows<T> {
         UninitRows::divided(rows, each, Unit::Row)
     }
 
-    /// Allocates `each` elements for each of so many chunks of the rows.
+    /// Allocates `each` elements for each of `chunks` chunks of the rows.
     pub(crate) fn per_chunk(chunks: usize, each: usize) -> UninitRows<T> {
         UninitRows::divided(chunks, each, Unit::Chunk)
     }
@@ -383,7 +383,7 @@ impl<T: Copy + Send + Sync + 'static> Memory for UninitRows<T> {
 pub(crate) struct UninitChunks<T: 'static>(Vec<UninitRows<T>>);
 
 impl<T: Copy + 'static> UninitChunks<T> {
-    /// Allocates `each` elements for each of so many chunks.
+    /// Allocates `each` elements for each of `chunks` chunks.
     pub(crate) fn new(chunks: usize, each: usize) -> UninitChunks<T> {
         let chunk = |_| UninitRows::new(1, each);
         UninitChunks((0..chunks).map(chunk).collect())
