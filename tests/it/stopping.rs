@@ -250,7 +250,7 @@ fn a_run_that_fails_saves_where_it_was() {
     let place = place();
     let first = json!({"hook": "fault", "config": {"at": "before_run", "how": "error"}});
     let finished = place.run(&manifest(json!([first]))).expect(4, &[]);
-    assert!(!finished.stdout.contains("go on with"));
+    assert!(!finished.stdout.contains("continue with"));
     assert!(!place.path("out/checkpoints").exists());
 }
 

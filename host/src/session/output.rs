@@ -241,7 +241,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join(std::ffi::OsStr::from_bytes(b"a\xff"));
         let told = refusal(Output::open(&path));
-        assert!(told.contains("no UTF-8"), "{told}");
+        assert!(told.contains("not UTF-8"), "{told}");
     }
 
     #[test]

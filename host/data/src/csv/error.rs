@@ -15,7 +15,7 @@ pub enum CsvError {
     },
     /// A field is not valid UTF-8.
     #[error(
-        "line {line} of `{}` is no UTF-8 text (in the column `{name}`): convert the file to UTF-8, \
+        "line {line} of `{}` is not UTF-8 text (in the column `{name}`): convert the file to UTF-8, \
          or is it no table at all?",
         file.display()
     )]
@@ -57,7 +57,7 @@ pub enum CsvError {
     },
     /// There is text after a closing quote.
     #[error(
-        "line {line} of `{}`: field {field} goes on after its closing quote{}; a quote within quotes is \
+        "line {line} of `{}`: field {field} continues after its closing quote{}; a quote within quotes is \
          written twice (`\"\"`)",
         file.display(), opened_at(*opened, *line)
     )]

@@ -105,9 +105,9 @@ fn wrong_headers_are_reported() {
         (
             gzip(&longer),
             IdxRole::Images,
-            "goes on after the 76 bytes after decompression",
+            "continues after the 76 bytes after decompression",
         ),
-        (longer, IdxRole::Images, "goes on after the 76 bytes that"),
+        (longer, IdxRole::Images, "continues after the 76 bytes that"),
         (
             gzip(&with(4, 0xff)),
             IdxRole::Images,

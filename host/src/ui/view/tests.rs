@@ -165,7 +165,7 @@ fn a_large_terminal_shows_all_panes() {
 fn a_tiny_terminal_says_so() {
     let state = in_the_third_epoch();
     let shown = lines(30, 5, &state, &Changed::default());
-    expect(&shown, &["too small", "the run goes on"]);
+    expect(&shown, &["too small", "continues"]);
     // The smallest size shows everything important.
     let shown = lines(40, 12, &state, &Changed::default());
     expect(&shown, &["digits", "50 %", " 1 curves ", " q stop "]);

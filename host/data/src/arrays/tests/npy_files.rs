@@ -101,7 +101,7 @@ fn every_truncation_is_reported() {
         assert!(told, "{length}: {text}");
     }
     let text = error(&[&whole[..], &[0]].concat());
-    assert!(text.contains("goes on after"), "{text}");
+    assert!(text.contains("continues after"), "{text}");
 }
 
 #[test]

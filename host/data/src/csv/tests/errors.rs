@@ -44,7 +44,7 @@ fn wrong_files_are_reported() {
     place.write("table", b"a,y\n1,0\n\xff\xfe,1\n");
     let text = place.error(&json!({}));
     assert!(
-        text.contains("line 3 of") && text.contains("no UTF-8"),
+        text.contains("line 3 of") && text.contains("not UTF-8"),
         "{text}"
     );
     place.write("table", &[0x1f, 0x8b, 8, 0, 0]);
@@ -235,7 +235,7 @@ fn quotes_that_do_not_match_are_reported_with_their_lines() {
         ),
         (
             format!("a,y\n1,\"cat\n{}9,\"dog\"\n", rows(2)),
-            "line 51 of `TABLE`: field 2 goes on after its closing quote (it was opened in line 2",
+            "line 51 of `TABLE`: field 2 continues after its closing quote (it was opened in line 2",
         ),
         (
             "\"a,y\n1,2\n".to_owned(),
@@ -243,7 +243,7 @@ fn quotes_that_do_not_match_are_reported_with_their_lines() {
         ),
         (
             "a,y\n1,\"c\"at\n".to_owned(),
-            "line 2 of `TABLE`: field 2 goes on after its closing quote; a quote within quotes is",
+            "line 2 of `TABLE`: field 2 continues after its closing quote; a quote within quotes is",
         ),
         ("a,y\n1,\"\"\"\n".to_owned(), "field 2 is never closed"),
     ] {
