@@ -320,7 +320,7 @@ fn tables() -> String {
     page
 }
 
-/// `UPDATE_EXPECT=1 cargo test -p sconce-tests --test people validate` writes the page anew.
+/// `UPDATE_EXPECT=1 cargo test -p sconce-tests --test people validate` rewrites the page.
 #[test]
 fn the_page_lists_the_tests() {
     let file = workspace().join("docs/validating.md");

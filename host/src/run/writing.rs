@@ -45,7 +45,7 @@ impl WriteTask {
         let gone = |tag: String| WriteResult {
             result: Err(CheckpointError::Form {
                 tag,
-                reason: "nobody has handed it over".to_owned(),
+                reason: "the thread that writes it gave no result".to_owned(),
             }),
             seconds: 0.0,
         };

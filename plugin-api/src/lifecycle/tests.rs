@@ -15,6 +15,9 @@ struct Recorder {
     saved: Option<Position>,
     rolls_back: bool,
     interrupted_at: Option<u64>,
+    /// Whether an interruption arrives at the training's `after_loop`.
+    interrupted_at_end: bool,
+    tests: bool,
     stops_at: Option<u64>,
     skipped_batches: Range<u64>,
     accumulated: u64,
@@ -32,6 +35,8 @@ impl Recorder {
             saved: None,
             rolls_back: false,
             interrupted_at: None,
+            interrupted_at_end: false,
+            tests: false,
             stops_at: None,
             skipped_batches: 0..0,
             accumulated: 0,
@@ -82,7 +87,7 @@ impl RunDriver for Recorder {
     }
 
     fn tests(&self) -> bool {
-        false
+        self.tests
     }
 
     fn accumulation(&self) -> (Option<u64>, u64) {
@@ -104,12 +109,16 @@ impl RunDriver for Recorder {
         };
         let phase = match self.position.phase {
             Phase::Train => "",
+            Phase::Test => "test:",
             _ => "val:",
         };
         let name = point.name().replace("before_", "<").replace("after_", ">");
         self.trace.push(format!("{phase}{name}{again}"));
         if point == Point::AfterIter && self.saves_at == Some(self.position.iteration) {
             self.saved = Some(self.position.clone());
+        }
+        if point == Point::AfterLoop && phase.is_empty() && self.interrupted_at_end {
+            self.interrupted_at = Some(self.position.iteration);
         }
         if point == Point::AfterEpoch && self.rolls_back {
             self.rolls_back = false;
@@ -294,6 +303,19 @@ fn an_interruption_leaves_everything_at_once() {
     let iteration = format!("{BATCH} <update step(1) >update >iter");
     assert_eq!(trace, format!("<run <loop <epoch {iteration}"));
     assert_eq!(recorder.position.consistency, Consistency::Between);
+}
+
+#[test]
+fn an_interruption_after_the_training_leaves_out_the_test() {
+    for is_interrupted in [false, true] {
+        let mut recorder = Recorder::new(1);
+        recorder.validation = 1;
+        recorder.tests = true;
+        recorder.interrupted_at_end = is_interrupted;
+        let (result, trace) = recorder.run();
+        assert_eq!(matches!(result, Err(Leave::Interrupted)), is_interrupted);
+        assert_eq!(!trace.contains("test:"), is_interrupted, "{trace}");
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub fn run<R: RunDriver>(run: &mut R) -> Driven<R> {
     run.position().phase = Phase::Train;
     run.call(Point::BeforeRun)?;
     train(run)?;
+    // `after_loop` may have taken its time.
+    run.check_interrupt()?;
     if run.tests() {
         evaluate(run, Phase::Test, false)?;
     }

@@ -136,7 +136,7 @@ impl Drive<'_> {
     fn tell(&mut self, point: Point, tag: &str, bytes: u64, error: &str) -> Result<(), Leave> {
         let path = self.directory.path().join("checkpoints").join(tag);
         let path = path.to_string_lossy();
-        // Nobody asks for the checkpoint of an interruption.
+        // The checkpoint of an interruption is not a hook's.
         let name = match tag {
             INTERRUPTED => String::new(),
             _ => self.entry_name().to_owned(),
