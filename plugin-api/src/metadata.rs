@@ -5,6 +5,7 @@
 //! ignored, so that a newer plugin's metadata stays readable.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Name of the section in ELF and PE files.
 pub const SECTION: &str = ".sconce.plugin";
@@ -35,7 +36,10 @@ pub struct PluginMetadata {
     pub rustc: String,
     /// Target triple that the plugin was built for.
     pub target: String,
-    /// Panic strategy, `unwind` or `abort`; with `abort`, a panic in the plugin ends the run.
+    /// Programming language, if not Rust: `c`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// Panic strategy, `unwind` or `abort`; with `abort`, a panic in the plugin ends the run. `none` in C.
     pub panic: String,
     /// Processor features required by the compiled code beyond the target's baseline.
     #[serde(default)]
@@ -59,6 +63,9 @@ pub struct HookMetadata {
     /// Host extensions that the hook requires, such as `sconce.tensors/1`.
     #[serde(default)]
     pub requires: Vec<String>,
+    /// JSON Schema of the hook's configuration, in the section of plugins that can't compute it (in C); null otherwise.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub config_schema: Value,
     /// Names of the metrics that the hook publishes.
     #[serde(default)]
     pub publishes: Vec<String>,

@@ -44,7 +44,7 @@ impl HookInstance {
         // SAFETY: the layout of the library's root module was checked when it was opened; the texts, the
         // setup and both output locations are valid for the call.
         let status = unsafe {
-            (library.root().create())(
+            (library.create_entry())(
                 TextAbi::new(kind),
                 TextAbi::new(config),
                 setup,

@@ -8,12 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi_stable::library::{LibraryError, lib_header_from_path};
 use abi_stable::std_types::RString;
-use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, PluginRootRef, Status};
+use sconce_plugin_api::abi::{
+    ABI_EPOCH, API_VERSION, ErrorAbi, HookAbi, HostRoot, PluginRootRef, SetupAbi, Status, TextAbi,
+};
+use sconce_plugin_api::ext::{C_ENTRY, CPlugin};
 use serde_json::Value;
 
 use super::entry_error::EntryError;
+use super::inspect::inspect;
 use super::refusal::{Cause, PluginRefusal};
 use super::surroundings::ProcessSurroundings;
+use crate::bridge;
 use crate::faults::Origin;
 
 /// Whether a library's code has run in this process.
@@ -28,7 +33,7 @@ pub(crate) fn is_any_open() -> bool {
 #[derive(Clone)]
 pub struct Library {
     path: PathBuf,
-    root: PluginRootRef,
+    root: Root,
     warnings: Vec<String>,
 }
 
@@ -86,12 +91,17 @@ impl Library {
     /// The plugin's description: its metadata, and schemas of its hooks. The JSON Schema of a hook's
     /// configuration is under `hooks[].config_schema`. Runs the plugin's code.
     pub fn describe(&self) -> Result<Value, PluginRefusal> {
+        let describe = match self.root {
+            Root::Rust(root) => root.describe(),
+            Root::C(CPlugin { describe: Some(describe), .. }, _) => describe,
+            Root::C(..) => return self.described_by_metadata(),
+        };
         let mut text = RString::new();
         let mut error = ErrorAbi::new();
         let origin = Origin::here();
         // SAFETY: the layout of the root module was checked when it was opened; both output locations are
         // valid for the call.
-        let status = unsafe { (self.root.describe())(&raw mut text, &raw mut error) };
+        let status = unsafe { describe(&raw mut text, &raw mut error) };
         origin.check();
         if status != Status::OK.0 {
             let message = EntryError::read(status, &mut error).message;
@@ -99,6 +109,21 @@ impl Library {
         }
         serde_json::from_slice(text.as_str().as_bytes())
             .map_err(|error| self.refuse(Cause::Describe(error.to_string())))
+    }
+
+    /// The description of a plugin in C that leaves it to its metadata.
+    fn described_by_metadata(&self) -> Result<Value, PluginRefusal> {
+        let metadata = inspect(&self.path)?.metadata;
+        let mut description = serde_json::to_value(&metadata)
+            .map_err(|error| self.refuse(Cause::Describe(error.to_string())))?;
+        let hooks = description.get_mut("hooks").and_then(Value::as_array_mut);
+        for hook in hooks.into_iter().flatten() {
+            if let Some(hook) = hook.as_object_mut() {
+                // Without a schema every configuration is passed on.
+                hook.entry("config_schema").or_insert(Value::Bool(true));
+            }
+        }
+        Ok(description)
     }
 
     /// Like [`describe`](Library::describe), but undoes and reports changes to this process.
@@ -109,14 +134,36 @@ impl Library {
         (description, told(&self.path, changes))
     }
 
-    pub(super) fn root(&self) -> PluginRootRef {
-        self.root
+    /// Its function that creates hooks.
+    pub(super) fn create_entry(&self) -> CreateEntry {
+        match self.root {
+            Root::Rust(root) => root.create(),
+            Root::C(_, create) => create,
+        }
     }
 
     fn refuse(&self, cause: Cause) -> PluginRefusal {
         PluginRefusal::new(&self.path, cause)
     }
 }
+
+/// What a library exports.
+#[derive(Clone, Copy)]
+enum Root {
+    /// The root module of a plugin in Rust.
+    Rust(PluginRootRef),
+    /// The plugin of [`C_ENTRY`], whose `create` is not null.
+    C(CPlugin, CreateEntry),
+}
+
+/// Creates a hook: `create` of a plugin's root.
+pub(super) type CreateEntry = unsafe extern "C" fn(
+    TextAbi,
+    TextAbi,
+    *const SetupAbi,
+    *mut HookAbi,
+    *mut ErrorAbi,
+) -> u32;
 
 /// Formats changes made by a library as warnings.
 fn told(path: &Path, changes: Vec<String>) -> Vec<String> {
@@ -173,9 +220,15 @@ unsafe fn open_now(path: &Path) -> Result<libloading::Library, libloading::Error
 
 /// The library's own root module. Not through `RootModule::load_from_file`, which would return the first
 /// library of that type again.
-fn root_of(path: &Path) -> Result<PluginRootRef, PluginRefusal> {
+fn root_of(path: &Path) -> Result<Root, PluginRefusal> {
     let refuse = |cause| PluginRefusal::new(path, cause);
-    let header = lib_header_from_path(path).map_err(|error| refuse(header_cause(&error)))?;
+    let header = match lib_header_from_path(path) {
+        Ok(header) => header,
+        Err(error @ LibraryError::GetSymbolError { .. }) => {
+            return c_root(path).unwrap_or_else(|| Err(refuse(header_cause(&error))));
+        }
+        Err(error) => return Err(refuse(header_cause(&error))),
+    };
     if header.layout().is_none() {
         return Err(refuse(Cause::LayoutMissing));
     }
@@ -189,7 +242,33 @@ fn root_of(path: &Path) -> Result<PluginRootRef, PluginRefusal> {
             plugin: root.abi_epoch(),
         }));
     }
-    Ok(root)
+    Ok(Root::Rust(root))
+}
+
+/// The plugin of a library in C; none if it does not export [`C_ENTRY`].
+fn c_root(path: &Path) -> Option<Result<Root, PluginRefusal>> {
+    type Entry = unsafe extern "C" fn(*const HostRoot) -> *const CPlugin;
+    // SAFETY: the library is open, so that this runs no constructors.
+    let library = unsafe { open_now(path) }.ok()?;
+    // SAFETY: what is exported under this name is that function, by the contract of `sconce.h`.
+    let entry = unsafe { library.get::<Entry>(C_ENTRY.as_bytes()) }.ok()?;
+    // SAFETY: as above; the host's root lives as long as the process.
+    let plugin = unsafe { entry(bridge::root()).as_ref() }.copied();
+    std::mem::forget(library);
+    let refuse = |cause| PluginRefusal::new(path, cause);
+    let Some(plugin) = plugin else {
+        return Some(Err(refuse(Cause::Root("it does not work with this host".to_owned()))));
+    };
+    if plugin.abi_epoch != ABI_EPOCH {
+        return Some(Err(refuse(Cause::AbiEpoch {
+            host: ABI_EPOCH,
+            plugin: plugin.abi_epoch,
+        })));
+    }
+    Some(match plugin.create {
+        Some(create) => Ok(Root::C(plugin, create)),
+        None => Err(refuse(Cause::Root("its `create` is null".to_owned()))),
+    })
 }
 
 fn header_cause(error: &LibraryError) -> Cause {

@@ -5,6 +5,7 @@
 //! it return an error, or the plugin is refused if its hook `requires` the extension.
 
 mod asked;
+mod c;
 mod claims;
 mod legal;
 mod log;
@@ -22,6 +23,7 @@ mod values;
 use std::ffi::c_void;
 
 pub use asked::{Asked, check_ratio};
+pub use c::{C_ENTRY, CPlugin, CTable};
 pub use claims::ClaimsTable;
 pub use legal::{BEST_CHECKPOINT, LATEST, check_name, check_path, check_tag};
 pub use log::{Level, LogTable};
@@ -39,7 +41,8 @@ pub use values::{Keep, ValuesTable};
 use crate::abi::{HostRoot, TextAbi};
 
 /// Identifiers of the extensions that this version of the API can use.
-pub const KNOWN: [&str; 12] = [
+pub const KNOWN: [&str; 13] = [
+    CTable::ID,
     ClaimsTable::ID,
     LogTable::ID,
     MetricsTable::ID,

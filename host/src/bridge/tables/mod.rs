@@ -1,5 +1,6 @@
 //! Function tables that plugins call, one file per extension, and the root that leads to them.
 
+mod c;
 mod claims;
 mod log;
 mod metrics;
@@ -18,14 +19,15 @@ use std::ptr;
 
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, HostRoot, TextAbi};
 use sconce_plugin_api::ext::{
-    ClaimsTable, LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable,
+    CTable, ClaimsTable, LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable,
     ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
 };
 
 use crate::version::HOST_VERSION;
 
 /// Extensions of this host, for `sconce plugins` and for refusing plugins that require others.
-pub const EXTENSIONS: [&str; 12] = [
+pub const EXTENSIONS: [&str; 13] = [
+    CTable::ID,
     ClaimsTable::ID,
     LogTable::ID,
     MetricsTable::ID,
@@ -63,6 +65,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         return ptr::null();
     };
     match id {
+        CTable::ID => ptr::from_ref(&c::TABLE).cast(),
         ClaimsTable::ID => ptr::from_ref(&claims::TABLE).cast(),
         LogTable::ID => ptr::from_ref(&log::TABLE).cast(),
         MetricsTable::ID => ptr::from_ref(&metrics::TABLE).cast(),

@@ -1,0 +1,478 @@
+/* Sconce hooks in C and C++.
+ *
+ * A plugin is a shared library with a metadata section (SCONCE_PLUGIN) and one function, sconce_c_plugin_v1. The host
+ * reads the section without running any code of the library, creates hooks by `create`, and calls them at mount points.
+ * docs/hooks-in-c.md shows a whole hook; `sconce new-plugin NAME --language c` writes one.
+ *
+ * Every type here is one of the frozen binary interface (plugin-api/src/abi and ext), field by field; the project's tests
+ * compare them. The interface grows by extensions alone: tables that the host gives by name, or null if it lacks them.
+ *
+ * Rules for all functions of a plugin:
+ * - Texts (sconce_text) are UTF-8 with a length, and without a null character at the end.
+ * - What is given to a function is borrowed for that call, unless said otherwise.
+ * - They return SCONCE_OK or another status. Before another one, say what failed by sconce_fail(); the user reads it.
+ * - No exception and no longjmp may leave them.
+ * - They are called by one thread at a time.
+ *
+ * C99 or later, C++11 or later. License: MIT OR Apache-2.0. */
+#ifndef SCONCE_H
+#define SCONCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SCONCE_ABI_EPOCH 1u
+/* Version of this header, and of the interface that it describes. */
+#define SCONCE_API_VERSION "1.2.0"
+
+/* Statuses. The set is open: treat unknown numbers as SCONCE_ERROR. */
+#define SCONCE_OK 0u             /* success */
+#define SCONCE_ERROR 1u          /* failure; the message says why */
+#define SCONCE_PANIC 2u          /* a panic or an exception was caught */
+#define SCONCE_CONFIG 3u         /* the hook's configuration was refused */
+#define SCONCE_NO_SUCH_KIND 4u   /* the plugin has no hook kind of that name */
+#define SCONCE_NOT_FOUND 5u      /* there is no entry of that name */
+#define SCONCE_NOT_LEGAL_HERE 6u /* the request is not legal at this mount point */
+#define SCONCE_INVALID 7u        /* an argument is out of range */
+#define SCONCE_UNSUPPORTED 8u    /* the other side does not know this number or name */
+
+/* Phases. */
+#define SCONCE_TRAIN 0u
+#define SCONCE_VAL 1u
+#define SCONCE_TEST 2u
+#define SCONCE_PREDICT 3u
+
+/* Mount points: their numbers, in sconce_view.point. */
+#define SCONCE_BEFORE_RUN 0
+#define SCONCE_AFTER_RUN 1
+#define SCONCE_BEFORE_LOOP 2
+#define SCONCE_AFTER_LOOP 3
+#define SCONCE_BEFORE_EPOCH 4
+#define SCONCE_AFTER_EPOCH 5
+#define SCONCE_AFTER_CYCLE 6
+#define SCONCE_BEFORE_ITER 7
+#define SCONCE_AFTER_ITER 8
+#define SCONCE_AFTER_FORWARD 9
+#define SCONCE_AFTER_LOSS 10
+#define SCONCE_AFTER_BACKWARD 11
+#define SCONCE_BEFORE_UPDATE 12
+#define SCONCE_AFTER_UPDATE 13
+#define SCONCE_MODULE_FORWARD 14
+#define SCONCE_MODULE_BACKWARD 15
+#define SCONCE_BEFORE_SAVE_CHECKPOINT 16
+#define SCONCE_AFTER_SAVE_CHECKPOINT 17
+#define SCONCE_AFTER_LOAD_CHECKPOINT 18
+#define SCONCE_EPOCH_PROFILE 19
+#define SCONCE_ON_EXCEPTION 20
+
+/* UTF-8 text. A null pointer with length 0 is the empty text. */
+typedef struct sconce_text {
+  const uint8_t *pointer;
+  size_t length; /* in bytes */
+} sconce_text;
+
+/* The host's own types, of which a plugin only passes pointers on. */
+typedef struct sconce_error sconce_error;   /* where a failure is described */
+typedef struct sconce_bytes sconce_bytes;   /* where a hook's state is written */
+typedef struct sconce_string sconce_string; /* where a description is written */
+
+/* Flags of sconce_view. */
+#define SCONCE_VIEW_HAS_LOSS 1u /* `loss` has a value */
+#define SCONCE_VIEW_INITIAL 2u  /* this validation comes before the first training epoch */
+#define SCONCE_VIEW_UPDATES 4u  /* the optimizer steps at the end of this batch */
+
+/* State of the task at a mount point. Counters count what is finished, from 0. */
+typedef struct sconce_view {
+  const void *context; /* argument of the host's functions */
+  const void *payload; /* payload of the mount point (see below), or null */
+  sconce_text stream;  /* name of the phase's data set */
+  uint64_t epoch;      /* training epochs */
+  uint64_t epochs;     /* training epochs that are planned */
+  uint64_t iteration;  /* training batches */
+  uint64_t update;     /* optimizer steps */
+  uint64_t batch;      /* batches of this pass over the phase's data */
+  uint64_t batches;    /* batches of the whole pass; 0 outside of one */
+  uint64_t samples;    /* training samples */
+  uint64_t batch_size; /* samples of the current batch; 0 outside of one */
+  uint64_t ordinal;    /* earlier validations of this epoch */
+  double loss;         /* of the current batch, or of the last one; see SCONCE_VIEW_HAS_LOSS */
+  double learning_rate;
+  uint64_t flags; /* SCONCE_VIEW_…; ignore unknown bits */
+  uint32_t point; /* the mount point's number */
+  uint32_t phase; /* the phase's number */
+} sconce_view;
+
+/* Payload of after_run. */
+typedef struct sconce_outcome {
+  uint32_t kind;      /* 0 completed, 1 stopped, 2 failed, 3 interrupted by a signal */
+  sconce_text reason; /* why it stopped, its error, or the signal's name */
+} sconce_outcome;
+
+/* Time spent in one hook, of a sconce_profile. Times are in seconds. */
+typedef struct sconce_hook_time {
+  sconce_text name; /* of the manifest entry */
+  uint64_t calls;
+  double seconds; /* of all calls; estimated from a sample if calls are short and many */
+  double longest; /* of the calls that were timed */
+} sconce_hook_time;
+
+/* Payload of epoch_profile: wall-clock times of a pass, in seconds. */
+typedef struct sconce_profile {
+  double total; /* from before_epoch to after_epoch, including both */
+  double data;  /* waiting for batches */
+  double forward;
+  double loss;
+  double backward;
+  double update;
+  const sconce_hook_time *hooks; /* of all hooks, in the manifest's order */
+  size_t hook_count;
+} sconce_profile;
+
+/* Payload of on_exception. */
+typedef struct sconce_failure {
+  uint32_t origin;     /* 0 the task, 1 the data, 2 a hook, 3 a signal, 4 the host */
+  sconce_text message; /* the complete error message */
+  sconce_text hook;    /* the hook that failed, or empty */
+} sconce_failure;
+
+/* Payload of module_forward and module_backward. */
+typedef struct sconce_module {
+  sconce_text name; /* such as fc1 */
+  sconce_text kind; /* such as linear */
+} sconce_module;
+
+/* Payload of the three checkpoint points. */
+typedef struct sconce_checkpoint {
+  sconce_text path;  /* absolute, of its directory */
+  sconce_text tag;   /* the directory's name */
+  sconce_text hook;  /* the hook that requested it, or empty */
+  sconce_text error; /* why it could not be written; empty on success */
+  uint64_t bytes;    /* 0 before it is written */
+  double seconds;    /* taken to write or read it */
+} sconce_checkpoint;
+
+/* The host, as long as the process lives. */
+typedef struct sconce_host {
+  uint32_t abi_epoch;
+  sconce_text version;     /* such as "sconce 0.1.0" */
+  sconce_text api_version; /* of the interface that it was built with */
+  /* The host's table of this name (SCONCE_…_ID), or null if it has none. */
+  const void *(*query)(sconce_text extension);
+} sconce_host;
+
+/* What is known at a hook's creation; borrowed for `create`. */
+typedef struct sconce_setup {
+  const sconce_host *host;
+  const void *context;       /* argument of the host's functions */
+  sconce_text name;          /* of the manifest entry */
+  sconce_text run_directory; /* absolute path */
+  sconce_text manifest;      /* the resolved manifest, JSON */
+  uint64_t seed;
+} sconce_setup;
+
+/* Functions of a hook. `instance` is what `create` has returned. */
+typedef struct sconce_hook_table {
+  uint32_t (*call)(void *instance, uint32_t point, const sconce_view *view, sconce_error *error);
+  /* Writes the hook's state by sconce_c_table.append; nothing for a hook without state. */
+  uint32_t (*save_state)(void *instance, sconce_bytes *state, sconce_error *error);
+  uint32_t (*load_state)(void *instance, const uint8_t *state, size_t length, sconce_error *error);
+  /* Frees `instance`, even if it fails. Called once. */
+  uint32_t (*drop)(void *instance, sconce_error *error);
+} sconce_hook_table;
+
+typedef struct sconce_hook {
+  void *instance;
+  const sconce_hook_table *table; /* as long as the process lives */
+} sconce_hook;
+
+/* A plugin; as long as the process lives. */
+typedef struct sconce_plugin {
+  uint32_t abi_epoch; /* SCONCE_ABI_EPOCH */
+  /* Writes the metadata with configuration schemas. Null: the host takes both from the metadata section. */
+  uint32_t (*describe)(sconce_string *description, sconce_error *error);
+  /* Creates a hook of this kind; `config` is JSON. */
+  uint32_t (*create)(sconce_text kind, sconce_text config, const sconce_setup *setup, sconce_hook *hook,
+                     sconce_error *error);
+  /* The plugin's table of this name. Null: it has none. */
+  const void *(*query)(sconce_text extension);
+} sconce_plugin;
+
+/* The function that a plugin defines. Null: the plugin won't work with this host. */
+#if defined(_WIN32)
+#define SCONCE_EXPORT __declspec(dllexport)
+#else
+#define SCONCE_EXPORT __attribute__((visibility("default")))
+#endif
+SCONCE_EXPORT const sconce_plugin *sconce_c_plugin_v1(const sconce_host *host);
+
+/* ---- Extensions: tables of the host, by name. All take the context of the view or the setup at hand. ---- */
+
+/* What C needs to use the host's types. A plugin should require it (SCONCE_HOOK does). */
+#define SCONCE_C_ID "sconce.c/1"
+typedef struct sconce_c_table {
+  /* Describes a failure; `place` is a location such as "clip.c:12", or empty. */
+  void (*set_error)(sconce_error *error, sconce_text message, sconce_text place);
+  /* The message, borrowed until the error changes. */
+  sconce_text (*read_error)(const sconce_error *error);
+  /* Takes the message back: for a failure of the host's that the hook has dealt with. */
+  void (*clear_error)(sconce_error *error);
+  /* Appends to a hook's state. */
+  void (*append)(sconce_bytes *bytes, const uint8_t *data, size_t length);
+  void (*set_string)(sconce_string *string, sconce_text text);
+  /* The value at an RFC 6901 pointer such as "/max_norm" or "/train/epochs" of a JSON text: SCONCE_OK, SCONCE_NOT_FOUND
+   * if there is none or it is null, SCONCE_INVALID if it is of another type or the text is not JSON. */
+  uint32_t (*json_number)(sconce_text json, sconce_text pointer, double *value);
+  uint32_t (*json_bool)(sconce_text json, sconce_text pointer, uint32_t *value);
+  /* Copies at most `capacity` bytes; `length` is set to that of the whole text. */
+  uint32_t (*json_text)(sconce_text json, sconce_text pointer, uint8_t *text, size_t capacity, size_t *length);
+} sconce_c_table;
+
+#define SCONCE_LOG_ID "sconce.log/1"
+#define SCONCE_WARN 1u
+#define SCONCE_INFO 2u
+#define SCONCE_DEBUG 3u
+typedef struct sconce_log_table {
+  uint32_t (*log)(const void *context, uint32_t level, sconce_text message);
+} sconce_log_table;
+
+typedef struct sconce_metric {
+  sconce_text name; /* as long as the run */
+  double value;
+} sconce_metric;
+
+/* Metrics of a phase: means over the samples so far, or of its last pass. */
+#define SCONCE_METRICS_ID "sconce.metrics/1"
+typedef struct sconce_metrics_table {
+  size_t (*count)(const void *context, uint32_t phase);
+  uint32_t (*at)(const void *context, uint32_t phase, size_t index, sconce_metric *metric);
+  uint32_t (*get)(const void *context, uint32_t phase, sconce_text name, double *value);
+  /* Sets a metric of the current phase, until its next pass. */
+  uint32_t (*publish)(const void *context, sconce_text name, double value, sconce_error *error);
+} sconce_metrics_table;
+
+#define SCONCE_TENSOR_WRITABLE 1u
+#define SCONCE_TENSOR_BUFFER 2u /* part of the model's state, but not learned from gradients */
+
+/* A tensor, borrowed for the call. */
+typedef struct sconce_tensor {
+  void *data;             /* the first element */
+  uint64_t byte_length;   /* from `data` on, with gaps between elements */
+  const int64_t *shape;   /* `dimensions` sizes */
+  const int64_t *strides; /* `dimensions` strides in elements, never negative */
+  sconce_text name;
+  uint64_t flags; /* SCONCE_TENSOR_…; ignore unknown bits */
+  uint32_t dimensions;
+  int32_t device_type; /* as in DLPack: 1 is the CPU */
+  int32_t device_id;
+  uint8_t type_code; /* as in DLPack: 0 signed, 1 unsigned, 2 float, 4 bfloat */
+  uint8_t type_bits;
+  uint16_t type_lanes; /* always 1 */
+} sconce_tensor;
+
+/* Collections of tensors. */
+#define SCONCE_PARAMETERS 0u /* parameters and buffers, in order of registration */
+#define SCONCE_GRADIENTS 1u  /* at the parameters' indices; slots without a gradient are empty */
+#define SCONCE_BATCH 2u      /* inputs, targets, outputs, loss, and others that the task names */
+#define SCONCE_MODULE 3u     /* input, output, input_gradient, output_gradient */
+#define SCONCE_PUBLISHED 4u  /* published by hooks */
+#define SCONCE_CHECKPOINT 5u /* extra tensors of the current checkpoint */
+#define SCONCE_OPTIMIZER 6u  /* such as fc1.weight.exp_avg */
+
+#define SCONCE_TENSORS_ID "sconce.tensors/1"
+typedef struct sconce_tensors_table {
+  size_t (*count)(const void *context, uint32_t collection); /* slots; some may be empty */
+  /* `writable` is 0 or 1. SCONCE_NOT_FOUND for an empty slot. */
+  uint32_t (*at)(const void *context, uint32_t collection, size_t index, uint32_t writable, sconce_tensor *tensor,
+                 sconce_error *error);
+  uint32_t (*find)(const void *context, uint32_t collection, sconce_text name, size_t *index, sconce_error *error);
+} sconce_tensors_table;
+
+/* How long a published value or tensor is kept. */
+#define SCONCE_KEEP_BATCH 0u
+#define SCONCE_KEEP_EPOCH 1u
+#define SCONCE_KEEP_RUN 2u        /* in checkpoints, too */
+#define SCONCE_KEEP_CHECKPOINT 3u /* an extra entry of the checkpoint at hand */
+
+#define SCONCE_VALUES_ID "sconce.values/1"
+typedef struct sconce_values_table {
+  uint32_t (*set)(const void *context, uint32_t keep, sconce_text name, sconce_text json, sconce_error *error);
+  /* Its elements must be contiguous; they are copied. */
+  uint32_t (*set_tensor)(const void *context, uint32_t keep, sconce_text name, const sconce_tensor *tensor,
+                         sconce_error *error);
+  /* Valid until a value of this name is set again. */
+  uint32_t (*get)(const void *context, uint32_t keep, sconce_text name, sconce_text *json);
+  uint32_t (*remove)(const void *context, sconce_text name, sconce_error *error);
+} sconce_values_table;
+
+/* Requests, with the meaning of `number` and `text`. Where each is legal: docs/mount-points.md. */
+#define SCONCE_STOP 1u              /* after this iteration; text: the reason */
+#define SCONCE_STOP_AFTER_EPOCH 2u  /* after this epoch and its validation; text: the reason */
+#define SCONCE_SKIP_BATCH 3u
+#define SCONCE_SKIP_UPDATE 4u
+#define SCONCE_SET_LEARNING_RATE 5u /* number; text: a group, or empty for all */
+#define SCONCE_SCALE_LOSS 6u        /* number: factor of this batch's loss */
+#define SCONCE_SAVE_CHECKPOINT 7u   /* text: its tag; number: 1 for the parameters alone */
+#define SCONCE_VALIDATE 8u
+#define SCONCE_ROLL_BACK 9u         /* text: a checkpoint's tag */
+#define SCONCE_SWAP_PARAMETERS 10u  /* text: a published set */
+#define SCONCE_SWAP_BACK 11u
+#define SCONCE_LOAD_PARAMETERS 12u  /* text: TAG or TAG/SET */
+#define SCONCE_DELETE_CHECKPOINT 13u
+#define SCONCE_COPY_CHECKPOINT 14u  /* text: FROM/TO */
+#define SCONCE_PUBLISH_WEIGHTS 15u  /* text: TAG/NAME or TAG/NAME/SET */
+#define SCONCE_SAVE_IN_BACKGROUND 16u
+#define SCONCE_LEAVE_OUT_POINT 17u  /* at creation; number: a mount point */
+#define SCONCE_LISTEN_AT_MODULES 18u
+#define SCONCE_FREEZE 19u           /* text: a parameter; number: factor of its learning rate, 0 freezes it */
+#define SCONCE_SET_ACCUMULATION 20u /* number: batches per update */
+#define SCONCE_SET_MOMENTUM 21u     /* number; text: a group, or empty for all */
+#define SCONCE_RENEW_STATISTICS 22u /* number: training samples, 0 for all */
+
+#define SCONCE_REQUESTS_ID "sconce.requests/1"
+typedef struct sconce_requests_table {
+  uint32_t (*request)(const void *context, uint32_t request, double number, sconce_text text, sconce_error *error);
+} sconce_requests_table;
+
+#define SCONCE_TASK_ID "sconce.task/1"
+typedef struct sconce_task_table {
+  /* Facts that don't change during the run, as JSON; not at creation. As long as the run. */
+  uint32_t (*facts)(const void *context, sconce_text *json);
+  size_t (*group_count)(const void *context);
+  uint32_t (*group)(const void *context, size_t index, sconce_text *name, double *learning_rate);
+} sconce_task_table;
+
+#define SCONCE_RUN_ID "sconce.run/1"
+typedef struct sconce_run_table {
+  double (*elapsed_seconds)(const void *context);
+  double (*remaining_seconds)(const void *context); /* negative: unknown */
+} sconce_run_table;
+
+#define SCONCE_RESUMED 1u /* the run resumes from a checkpoint */
+#define SCONCE_KNOWN 2u   /* which has a record of this hook */
+#define SCONCE_RESUME_ID "sconce.resume/1"
+typedef struct sconce_resume_table {
+  uint64_t (*flags)(const void *context);
+} sconce_resume_table;
+
+/* What the run will be, as JSON; from creation on. */
+#define SCONCE_PLAN_ID "sconce.plan/1"
+typedef struct sconce_plan_table {
+  uint32_t (*plan)(const void *context, sconce_text *json);
+} sconce_plan_table;
+
+/* Claims what only one hook of a run can have; at creation. */
+#define SCONCE_CLAIMS_ID "sconce.claims/1"
+typedef struct sconce_claims_table {
+  uint32_t (*claim)(const void *context, sconce_text what, sconce_error *error);
+} sconce_claims_table;
+
+#define SCONCE_SCREEN_ID "sconce.screen/1"
+typedef struct sconce_screen_table {
+  uint32_t (*columns)(const void *context); /* 0: messages go to no terminal */
+  uint32_t (*status)(const void *context, sconce_text text); /* a line below all messages; empty removes it */
+} sconce_screen_table;
+
+/* Calls `part` for each index below `parts`, on the host's threads. `part` calls no function of the host. */
+#define SCONCE_THREADS_ID "sconce.threads/1"
+typedef struct sconce_threads_table {
+  uint32_t (*count)(const void *context);
+  uint32_t (*run)(const void *context, uint32_t parts, void (*part)(const void *data, uint32_t index), const void *data);
+} sconce_threads_table;
+
+/* ---- Metadata ---- */
+
+#define SCONCE_STRINGIFY_(x) #x
+#define SCONCE_STRINGIFY(x) SCONCE_STRINGIFY_(x)
+
+#if defined(__x86_64__) || defined(_M_X64)
+#define SCONCE_ARCH_ "x86_64"
+#elif defined(__aarch64__) || defined(_M_ARM64)
+#define SCONCE_ARCH_ "aarch64"
+#endif
+#if defined(__linux__) && defined(__GLIBC__)
+#define SCONCE_SYSTEM_ "-unknown-linux-gnu"
+#elif defined(__linux__)
+#define SCONCE_SYSTEM_ "-unknown-linux-musl"
+#elif defined(__APPLE__)
+#define SCONCE_SYSTEM_ "-apple-darwin"
+#elif defined(_WIN32)
+#define SCONCE_SYSTEM_ "-pc-windows-msvc"
+#endif
+/* Define SCONCE_TARGET, as `rustc -vV` prints it under `host`, where this is not known. */
+#if !defined(SCONCE_TARGET) && defined(SCONCE_ARCH_) && defined(SCONCE_SYSTEM_)
+#define SCONCE_TARGET SCONCE_ARCH_ SCONCE_SYSTEM_
+#endif
+#ifdef __VERSION__
+#define SCONCE_COMPILER_ "cc " __VERSION__
+#else
+#define SCONCE_COMPILER_ "cc"
+#endif
+#if defined(__APPLE__)
+#define SCONCE_SECTION_ __attribute__((used, section("__DATA,__sconce_plugin")))
+#elif defined(__GNUC__)
+#define SCONCE_SECTION_ __attribute__((used, section(".sconce.plugin")))
+#else
+#define SCONCE_SECTION_
+#endif
+
+/* A mount point of a hook, in SCONCE_HOOK: SCONCE_AT(AFTER_ITER, "after_iter"). */
+#define SCONCE_AT(number, name) "{\"number\":" SCONCE_AT_(SCONCE_##number) ",\"name\":\"" name "\"}"
+#define SCONCE_AT_(number) SCONCE_AT__(number)
+#define SCONCE_AT__(number) SCONCE_DIGITS_(number)
+#define SCONCE_DIGITS_(number) #number
+
+/* A hook kind: its name, what it is for in one sentence, its default priority from 0 to 100 (lower is called earlier),
+ * its mount points (SCONCE_AT, separated by ","), and the JSON Schema of its configuration. */
+#define SCONCE_HOOK(name, about, priority, points, schema)                                                             \
+  "{\"name\":\"" name "\",\"about\":\"" about "\",\"priority\":" SCONCE_STRINGIFY(priority) ",\"points\":[" points      \
+  "],\"requires\":[\"" SCONCE_C_ID "\"],\"config_schema\":" schema "}"
+
+/* The metadata section, once in a library: its name, version and purpose, and its hooks (SCONCE_HOOK, separated by ","). */
+#define SCONCE_PLUGIN(name, version, about, hooks)                                                                     \
+  SCONCE_SECTION_BYTES_("{\"name\":\"" name "\",\"version\":\"" version "\",\"about\":\"" about                         \
+                        "\",\"abi_epoch\":1,\"api_version\":\"" SCONCE_API_VERSION "\",\"rustc\":\"" SCONCE_COMPILER_   \
+                        "\",\"language\":\"c\",\"target\":\"" SCONCE_TARGET "\",\"panic\":\"none\",\"hooks\":[" hooks "]}")
+#define SCONCE_SECTION_BYTES_(text)                                                                                    \
+  struct sconce_section_ {                                                                                             \
+    char magic[8];                                                                                                     \
+    uint32_t length;                                                                                                   \
+    char json[sizeof(text)];                                                                                           \
+  };                                                                                                                   \
+  SCONCE_SECTION_ static const struct sconce_section_ sconce_metadata_section_ = {                                       \
+      {'S', 'C', 'O', 'N', 'C', 'E', '\0', '\1'}, (uint32_t)(sizeof(text) - 1), text}
+
+/* ---- Convenience ---- */
+
+/* A text of a null-terminated string, which must live as long as the text is used. */
+static inline sconce_text sconce_str(const char *string) {
+  sconce_text text;
+  text.pointer = (const uint8_t *)string;
+  text.length = strlen(string);
+  return text;
+}
+
+/* Whether a text is this string. */
+static inline int sconce_is(sconce_text text, const char *string) {
+  size_t length = strlen(string);
+  return text.length == length && (length == 0 || memcmp(text.pointer, string, length) == 0);
+}
+
+/* Describes a failure with the current file and line, and is SCONCE_ERROR: `return sconce_fail(c, error, "…");`. */
+#define sconce_fail(c_table, error, message)                                                                           \
+  sconce_fail_at((c_table), (error), (message), __FILE__ ":" SCONCE_STRINGIFY(__LINE__))
+static inline uint32_t sconce_fail_at(const sconce_c_table *c_table, sconce_error *error, const char *message,
+                                      const char *place) {
+  c_table->set_error(error, sconce_str(message), sconce_str(place));
+  return SCONCE_ERROR;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
