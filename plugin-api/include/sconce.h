@@ -28,7 +28,7 @@ extern "C" {
 
 #define SCONCE_ABI_EPOCH 1u
 /* Version of this header, and of the interface that it describes. */
-#define SCONCE_API_VERSION "1.2.0"
+#define SCONCE_API_VERSION "1.3.0"
 
 /* Statuses. The set is open: treat unknown numbers as SCONCE_ERROR. */
 #define SCONCE_OK 0u             /* success */

@@ -110,6 +110,7 @@ mod tests {
             api_version: API_VERSION.to_owned(),
             rustc: String::new(),
             target: String::new(),
+            language: None,
             panic: "unwind".to_owned(),
             target_features: vec!["sse2".to_owned(), "made-up".to_owned()],
             hooks: Vec::new(),
@@ -137,6 +138,7 @@ mod tests {
             priority: 30,
             points: Vec::new(),
             requires: vec!["sconce.metrics/1".to_owned()],
+            config_schema: serde_json::Value::Null,
             publishes: Vec::new(),
         };
         assert_eq!(check_hook(&hook, "1.0.0"), Ok(()));

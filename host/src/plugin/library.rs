@@ -4,6 +4,7 @@
 //! Libraries stay open for the lifetime of the process.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi_stable::library::{LibraryError, lib_header_from_path};
@@ -12,11 +13,12 @@ use sconce_plugin_api::abi::{
     ABI_EPOCH, API_VERSION, ErrorAbi, HookAbi, HostRoot, PluginRootRef, SetupAbi, Status, TextAbi,
 };
 use sconce_plugin_api::ext::{C_ENTRY, CPlugin};
+use sconce_plugin_api::metadata::PluginMetadata;
 use serde_json::Value;
 
 use super::entry_error::EntryError;
-use super::inspect::inspect;
 use super::refusal::{Cause, PluginRefusal};
+use super::section;
 use super::surroundings::ProcessSurroundings;
 use crate::bridge;
 use crate::faults::Origin;
@@ -91,10 +93,12 @@ impl Library {
     /// The plugin's description: its metadata, and schemas of its hooks. The JSON Schema of a hook's
     /// configuration is under `hooks[].config_schema`. Runs the plugin's code.
     pub fn describe(&self) -> Result<Value, PluginRefusal> {
-        let describe = match self.root {
+        let describe = match &self.root {
             Root::Rust(root) => root.describe(),
-            Root::C(CPlugin { describe: Some(describe), .. }, _) => describe,
-            Root::C(..) => return self.described_by_metadata(),
+            Root::C(root) => match root.describe {
+                Some(describe) => describe,
+                None => return Ok(root.described_by_section.clone()),
+            },
         };
         let mut text = RString::new();
         let mut error = ErrorAbi::new();
@@ -111,21 +115,6 @@ impl Library {
             .map_err(|error| self.refuse(Cause::Describe(error.to_string())))
     }
 
-    /// The description of a plugin in C that leaves it to its metadata.
-    fn described_by_metadata(&self) -> Result<Value, PluginRefusal> {
-        let metadata = inspect(&self.path)?.metadata;
-        let mut description = serde_json::to_value(&metadata)
-            .map_err(|error| self.refuse(Cause::Describe(error.to_string())))?;
-        let hooks = description.get_mut("hooks").and_then(Value::as_array_mut);
-        for hook in hooks.into_iter().flatten() {
-            if let Some(hook) = hook.as_object_mut() {
-                // Without a schema every configuration is passed on.
-                hook.entry("config_schema").or_insert(Value::Bool(true));
-            }
-        }
-        Ok(description)
-    }
-
     /// Like [`describe`](Library::describe), but undoes and reports changes to this process.
     pub(crate) fn describe_watched(&self) -> (Result<Value, PluginRefusal>, Vec<String>) {
         let before = ProcessSurroundings::look();
@@ -136,9 +125,9 @@ impl Library {
 
     /// Its function that creates hooks.
     pub(super) fn create_entry(&self) -> CreateEntry {
-        match self.root {
+        match &self.root {
             Root::Rust(root) => root.create(),
-            Root::C(_, create) => create,
+            Root::C(root) => root.create,
         }
     }
 
@@ -148,22 +137,27 @@ impl Library {
 }
 
 /// What a library exports.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Root {
     /// The root module of a plugin in Rust.
     Rust(PluginRootRef),
-    /// The plugin of [`C_ENTRY`], whose `create` is not null.
-    C(CPlugin, CreateEntry),
+    /// The plugin of [`C_ENTRY`].
+    C(Arc<CRoot>),
 }
 
+/// The plugin that a library in C exports.
+struct CRoot {
+    describe: Option<DescribeEntry>,
+    create: CreateEntry,
+    /// The description for a plugin without `describe`: its metadata section.
+    described_by_section: Value,
+}
+
+type DescribeEntry = unsafe extern "C" fn(*mut RString, *mut ErrorAbi) -> u32;
+
 /// Creates a hook: `create` of a plugin's root.
-pub(super) type CreateEntry = unsafe extern "C" fn(
-    TextAbi,
-    TextAbi,
-    *const SetupAbi,
-    *mut HookAbi,
-    *mut ErrorAbi,
-) -> u32;
+pub(super) type CreateEntry =
+    unsafe extern "C" fn(TextAbi, TextAbi, *const SetupAbi, *mut HookAbi, *mut ErrorAbi) -> u32;
 
 /// Formats changes made by a library as warnings.
 fn told(path: &Path, changes: Vec<String>) -> Vec<String> {
@@ -225,7 +219,8 @@ fn root_of(path: &Path) -> Result<Root, PluginRefusal> {
     let header = match lib_header_from_path(path) {
         Ok(header) => header,
         Err(error @ LibraryError::GetSymbolError { .. }) => {
-            return c_root(path).unwrap_or_else(|| Err(refuse(header_cause(&error))));
+            let root = c_root(path).unwrap_or_else(|| Err(header_cause(&error)));
+            return root.map_err(refuse);
         }
         Err(error) => return Err(refuse(header_cause(&error))),
     };
@@ -246,29 +241,50 @@ fn root_of(path: &Path) -> Result<Root, PluginRefusal> {
 }
 
 /// The plugin of a library in C; none if it does not export [`C_ENTRY`].
-fn c_root(path: &Path) -> Option<Result<Root, PluginRefusal>> {
+fn c_root(path: &Path) -> Option<Result<Root, Cause>> {
     type Entry = unsafe extern "C" fn(*const HostRoot) -> *const CPlugin;
     // SAFETY: the library is open, so that this runs no constructors.
     let library = unsafe { open_now(path) }.ok()?;
     // SAFETY: what is exported under this name is that function, by the contract of `sconce.h`.
-    let entry = unsafe { library.get::<Entry>(C_ENTRY.as_bytes()) }.ok()?;
-    // SAFETY: as above; the host's root lives as long as the process.
-    let plugin = unsafe { entry(bridge::root()).as_ref() }.copied();
+    let entry = unsafe { library.get::<Entry>(C_ENTRY.as_bytes()) };
+    let entry: Entry = *entry.ok()?;
     std::mem::forget(library);
-    let refuse = |cause| PluginRefusal::new(path, cause);
-    let Some(plugin) = plugin else {
-        return Some(Err(refuse(Cause::Root("it does not work with this host".to_owned()))));
-    };
+    // SAFETY: as above; the host's root lives as long as the process, and so does the plugin.
+    let plugin = unsafe { entry(bridge::root()).as_ref() };
+    Some(checked_c_root(path, plugin))
+}
+
+/// Checks what a library in C returned.
+fn checked_c_root(path: &Path, plugin: Option<&CPlugin>) -> Result<Root, Cause> {
+    let plugin = plugin.ok_or(Cause::Entry("null: it does not work with this host"))?;
     if plugin.abi_epoch != ABI_EPOCH {
-        return Some(Err(refuse(Cause::AbiEpoch {
+        return Err(Cause::AbiEpoch {
             host: ABI_EPOCH,
             plugin: plugin.abi_epoch,
-        })));
+        });
     }
-    Some(match plugin.create {
-        Some(create) => Ok(Root::C(plugin, create)),
-        None => Err(refuse(Cause::Root("its `create` is null".to_owned()))),
-    })
+    let create = plugin
+        .create
+        .ok_or(Cause::Entry("a plugin without `create`"))?;
+    let bytes = std::fs::read(path).map_err(|error| Cause::Read(error.to_string()))?;
+    let described_by_section = described_by_section(&section::read(&bytes)?)
+        .map_err(|error| Cause::Describe(error.to_string()))?;
+    Ok(Root::C(Arc::new(CRoot {
+        describe: plugin.describe,
+        create,
+        described_by_section,
+    })))
+}
+
+/// A description made of a plugin's metadata, in which each hook has a schema.
+fn described_by_section(metadata: &PluginMetadata) -> Result<Value, serde_json::Error> {
+    let mut description = serde_json::to_value(metadata)?;
+    let hooks = description.get_mut("hooks").and_then(Value::as_array_mut);
+    for hook in hooks.into_iter().flatten().filter_map(Value::as_object_mut) {
+        // Where there is none, the hook checks its configuration alone.
+        hook.entry("config_schema").or_insert(Value::Bool(true));
+    }
+    Ok(description)
 }
 
 fn header_cause(error: &LibraryError) -> Cause {

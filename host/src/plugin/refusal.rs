@@ -122,6 +122,9 @@ pub enum Cause {
     /// Its root module failed to load.
     #[error("its root module failed: {0}")]
     Root(String),
+    /// The entry function of a plugin in C returned none that this host can use.
+    #[error("its function `{entry}` returned {0}", entry = sconce_plugin_api::ext::C_ENTRY)]
+    Entry(&'static str),
     /// Its description failed.
     #[error("it failed to describe itself: {0}")]
     Describe(String),
@@ -146,6 +149,7 @@ impl Cause {
             | Cause::LayoutMissing
             | Cause::Layout { .. }
             | Cause::Root(_)
+            | Cause::Entry(_)
             | Cause::Describe(_) => "layout",
         }
     }

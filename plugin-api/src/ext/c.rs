@@ -26,8 +26,7 @@ pub struct CTable {
     /// The number at a JSON pointer (RFC 6901) of a JSON text.
     ///
     /// `NOT_FOUND` if there is nothing or null, `INVALID` if it is of another type or the text is not JSON.
-    pub json_number:
-        unsafe extern "C" fn(json: TextAbi, pointer: TextAbi, value: *mut f64) -> u32,
+    pub json_number: unsafe extern "C" fn(json: TextAbi, pointer: TextAbi, value: *mut f64) -> u32,
     /// The boolean at a JSON pointer, as 0 or 1; statuses as for `json_number`.
     pub json_bool: unsafe extern "C" fn(json: TextAbi, pointer: TextAbi, value: *mut u32) -> u32,
     /// Copies at most `capacity` bytes of the text at a JSON pointer and writes its complete length to `length`; statuses

@@ -12,7 +12,7 @@
 //! crate-type = ["cdylib", "rlib"] # the second one for tests in `tests/`
 //!
 //! [dev-dependencies]
-//! sconce-plugin-api = { version = "1.2", features = ["testing"] }
+//! sconce-plugin-api = { version = "1.3", features = ["testing"] }
 //! serde_json = "1"
 //! ```
 //!
