@@ -45,6 +45,11 @@ pub mod faults;
 pub mod files;
 #[doc(hidden)]
 pub mod hook_id;
+#[expect(
+    unsafe_code,
+    reason = "memory shared with hooks' processes, and the tables that hooks call there"
+)]
+mod isolation;
 #[doc(hidden)]
 pub mod log;
 pub mod manifest;

@@ -24,7 +24,7 @@ pub(super) unsafe fn shared<'a>(context: *const c_void) -> Option<&'a BridgeStat
 ///
 /// `error` must be null or point to an [`ErrorAbi`] that nothing else accesses during the call.
 #[cold]
-pub(super) unsafe fn refuse(error: *mut ErrorAbi, status: Status, message: &str) -> u32 {
+pub(crate) unsafe fn refuse(error: *mut ErrorAbi, status: Status, message: &str) -> u32 {
     // SAFETY: the caller promises that `error` is null or points to an `ErrorAbi` that nothing else
     // accesses.
     if let Some(error) = unsafe { error.as_mut() } {

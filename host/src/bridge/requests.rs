@@ -5,6 +5,8 @@ use std::cell::{Cell, RefCell};
 use sconce_plugin_api::Point;
 use sconce_plugin_api::ext::Asked;
 
+use crate::hook_id::HookId;
+
 /// Requests that the loop has not served yet.
 #[derive(Debug, Default)]
 pub struct Requests {
@@ -16,6 +18,8 @@ pub struct Requests {
     asked: RefCell<Vec<(Asked, String)>>,
     /// Mount points from which the hook being created has opted out.
     left_out: RefCell<Vec<Point>>,
+    /// Hooks whose processes have ended and are to be restarted.
+    restarts: RefCell<Vec<HookId>>,
     is_pending: Cell<bool>,
 }
 
@@ -96,6 +100,59 @@ impl Requests {
     pub(super) fn ask(&self, asked: Asked, hook: String) {
         self.asked.borrow_mut().push((asked, hook));
         self.is_pending.set(true);
+    }
+
+    /// Asks for a hook's restart, whose process has ended.
+    pub(crate) fn ask_restart(&self, hook: HookId) {
+        self.restarts.borrow_mut().push(hook);
+        self.is_pending.set(true);
+    }
+
+    /// Whether hooks are to be restarted.
+    #[inline]
+    pub(crate) fn has_restarts(&self) -> bool {
+        !self.restarts.borrow().is_empty()
+    }
+
+    /// Takes all requests out, to be put back after calls whose requests don't count.
+    pub(crate) fn set_aside(&self) -> Requests {
+        Requests {
+            stop: RefCell::new(self.stop.take()),
+            skip_batch: Cell::new(self.skip_batch.take()),
+            skip_update: Cell::new(self.skip_update.take()),
+            loss_scale: Cell::new(self.loss_scale.take()),
+            asked: RefCell::new(self.asked.take()),
+            left_out: RefCell::new(self.left_out.take()),
+            restarts: RefCell::new(self.restarts.take()),
+            is_pending: Cell::new(self.is_pending.take()),
+        }
+    }
+
+    /// Puts back requests that were set aside, in the place of all others.
+    pub(crate) fn put_back(&self, requests: Requests) {
+        self.stop.replace(requests.stop.into_inner());
+        self.skip_batch.set(requests.skip_batch.get());
+        self.skip_update.set(requests.skip_update.get());
+        self.loss_scale.set(requests.loss_scale.get());
+        self.asked.replace(requests.asked.into_inner());
+        self.left_out.replace(requests.left_out.into_inner());
+        self.restarts.replace(requests.restarts.into_inner());
+        self.is_pending.set(requests.is_pending.get());
+    }
+
+    /// Takes out the requests that concern the requesting hook alone: whether it is called at modules.
+    pub(crate) fn take_listening(&self) -> Vec<(String, bool)> {
+        let asked = self.asked.take();
+        let listening = asked.into_iter().filter_map(|(asked, hook)| match asked {
+            Asked::Listen(listens) => Some((hook, listens)),
+            _ => None,
+        });
+        listening.collect()
+    }
+
+    /// Returns and clears the hooks to restart.
+    pub(crate) fn take_restarts(&self) -> Vec<HookId> {
+        self.restarts.take()
     }
 
     /// Returns and clears the mount points that the last created hook opted out of.

@@ -52,6 +52,8 @@ pub struct BridgeState<'run> {
     pub(super) plan: OnceCell<String>,
     /// Names of the hooks in the checkpoint that the run resumes from; set before hooks are created.
     pub(super) resumed: OnceCell<Vec<String>>,
+    /// Whether a hook is being put in the place of another instance of it.
+    pub(super) is_reinstating: Cell<bool>,
     /// What hooks have claimed for themselves.
     pub(super) claims: Claims,
     /// Clock of the run.
@@ -89,6 +91,7 @@ impl<'run> BridgeState<'run> {
             facts: OnceCell::new(),
             plan: OnceCell::new(),
             resumed: OnceCell::new(),
+            is_reinstating: Cell::new(false),
             claims: Claims::default(),
             clock: Clock::start(),
             trail: Trail::nowhere(),
@@ -107,6 +110,11 @@ impl<'run> BridgeState<'run> {
     pub fn resume(&self, known: impl Iterator<Item = String>) {
         // Already set: a second call would belong to another run.
         drop(self.resumed.set(known.collect()));
+    }
+
+    /// Sets whether the hook being called is put in the place of another instance of it.
+    pub(crate) fn reinstate(&self, is_reinstating: bool) {
+        self.is_reinstating.set(is_reinstating);
     }
 
     /// Sets the run's plan, the JSON of a [`Plan`](sconce_plugin_api::Plan); must precede the hooks' creation.

@@ -45,6 +45,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit;
 use crate::faults;
+use crate::isolation;
 use crate::manifest::{LimitsConfig, Overlay};
 use crate::plugin::{library, trial};
 use crate::session::{FromManifest, StartFailure, TaskBuilder, rehearsal};
@@ -103,6 +104,21 @@ enum Command {
     /// Creates hooks in this process, for `check`: see [`crate::session::rehearse`].
     #[command(name = rehearsal::COMMAND, hide = true)]
     CreateHooks,
+    /// Runs one hook in this process: see [`crate::isolation`].
+    #[command(name = isolation::COMMAND, hide = true)]
+    HookHost {
+        /// Process ID of the run.
+        #[arg(long)]
+        parent: u32,
+        /// Rules of the sandbox.
+        #[arg(long)]
+        rules: String,
+        /// Library to open.
+        #[arg(long)]
+        library: PathBuf,
+        /// Descriptors of the channel.
+        files: Vec<i32>,
+    },
     /// Runs one test of the conformance suite: see [`crate::validate`].
     #[command(name = suite::COMMAND, hide = true)]
     ValidateTest,
@@ -207,6 +223,15 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
     if let Command::CreateHooks = command {
         return rehearsal::answer();
     }
+    if let Command::HookHost {
+        parent,
+        rules,
+        library,
+        files,
+    } = &command
+    {
+        return isolation::answer(*parent, files, library, rules);
+    }
     trial::enable();
     signals::let_writes_fail();
     let result = match command {
@@ -227,7 +252,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Completions(arguments) => Ok(shell::completions(&arguments)),
         Command::Man(arguments) => shell::manual(&arguments),
         Command::Validate(arguments) => Ok(validate::validate(&arguments)),
-        Command::CreateHooks | Command::ValidateTest => Ok(exit::USAGE),
+        Command::CreateHooks | Command::ValidateTest | Command::HookHost { .. } => Ok(exit::USAGE),
         Command::TrialLoad { libraries } => Ok(trial::answer(&libraries)),
     };
     result.unwrap_or_else(|failure: StartFailure| {

@@ -51,11 +51,16 @@ impl fmt::Display for HookFault {
         } else {
             "failed"
         };
-        write!(f, "hook `{}` {how} {}", self.hook, self.moment)?;
+        // Of an ended process the message begins with how it ended.
+        let ended = self.error.has_ended();
+        if !ended {
+            write!(f, "hook `{}` {how} {}", self.hook, self.moment)?;
+        }
         // Continuation lines are prefixed with the hook's name, so they can't pass for a message of
         // the host.
         for (index, line) in self.error.message.split('\n').enumerate() {
             match index {
+                0 if ended => write!(f, "hook `{}` {line} {}", self.hook, self.moment)?,
                 0 => write!(f, ": {line}")?,
                 _ => write!(f, "\n  {}: {line}", self.hook)?,
             }

@@ -9,6 +9,7 @@ use super::Every;
 use super::points::{is_module, is_outside};
 use crate::checkpoint::HookRecord;
 use crate::patterns::Patterns;
+use crate::plugin::blueprint::HookBlueprint;
 use crate::plugin::instance::HookInstance;
 
 /// Policy when a hook fails.
@@ -21,6 +22,18 @@ pub enum OnError {
     Disable,
     /// The fault is reported, and the hook stays on.
     Ignore,
+}
+
+/// Policy when the process of an isolated hook crashes, or is killed at its time limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnCrash {
+    /// The run ends, calling `on_exception` and `after_run` of the other hooks.
+    #[default]
+    Fail,
+    /// The hook is switched off for the rest of the run.
+    Disable,
+    /// The hook is restarted with its last state, at most so many times; the next crash switches it off.
+    Restart(u32),
 }
 
 /// Everything about a hook except its instance: manifest entry, plugin, mount points and filters.
@@ -42,6 +55,8 @@ pub struct HookSpec {
     pub priority: Priority,
     /// Policy when the hook fails.
     pub on_error: OnError,
+    /// Policy when its process crashes, if it has one of its own.
+    pub on_crash: OnCrash,
     /// Mount points that it overrides, except those unknown to this host.
     pub points: Vec<Point>,
     /// Phases in which it is called; `None` for all.
@@ -94,10 +109,14 @@ pub struct LoadedHook {
     pub spec: HookSpec,
     /// The plugin's object.
     pub instance: HookInstance,
+    /// How it is created again; none for hooks that are linked into this program.
+    pub(super) blueprint: Option<HookBlueprint>,
     /// Whether it was switched off after a fault.
     pub(super) disabled: bool,
     /// Number of its faults.
     pub(super) faults: u64,
+    /// How often its process has ended.
+    pub(super) endings: u32,
     /// How often it has changed process-wide state.
     pub(super) changes: u64,
     /// Whether it is called at each of the task's modules; empty for all.
@@ -112,12 +131,21 @@ impl LoadedHook {
         LoadedHook {
             spec,
             instance,
+            blueprint: None,
             disabled: false,
             faults: 0,
+            endings: 0,
             changes: 0,
             modules: Vec::new(),
             listens: None,
         }
+    }
+
+    /// Sets how it is created again.
+    #[must_use]
+    pub(crate) fn with_blueprint(mut self, blueprint: HookBlueprint) -> LoadedHook {
+        self.blueprint = Some(blueprint);
+        self
     }
 
     /// Whether it was switched off.

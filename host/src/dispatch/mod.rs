@@ -6,6 +6,7 @@
 //! - `hooks`: a [`LoadedHook`], its [`HookSpec`], and the [`LifeEvent`]s that messages name.
 //! - `lists`: the order of calls, computed once per mount point and phase.
 //! - `points`: kinds of mount points. `payload`: what a view carries at some of them. `every`: the filter `every`.
+//! - `replacing`: a hook whose instance is replaced in mid-run.
 //! - `states`: saving, restoring and dropping hooks. `fault`: [`HookFault`], the error of a failed call.
 //! - `times`: sampled times of calls, and with `memory` their growth in memory.
 //! - `process`: process-wide state that no call may change.
@@ -30,6 +31,7 @@ mod memory;
 mod payload;
 mod points;
 mod process;
+mod replacing;
 mod states;
 mod times;
 
@@ -39,7 +41,7 @@ use sconce_plugin_api::{Phase, Point};
 
 pub use every::{Every, Unit};
 pub use fault::HookFault;
-pub use hooks::{HookSpec, LifeEvent, LoadedHook, OnError};
+pub use hooks::{HookSpec, LifeEvent, LoadedHook, OnCrash, OnError};
 pub use lists::order;
 use lists::{Lists, Slot};
 pub use payload::Payload;
@@ -210,8 +212,9 @@ impl Dispatcher {
                     trail.end();
                     return Some((index, Box::new(fault)));
                 }
-                // A disabled hook was removed from the list: its successor now has this index.
-                if self.hook(slot.hook).is_some_and(|hook| hook.disabled) {
+                // A disabled or ended hook was removed from the list: its successor now has this index.
+                let hook = self.hooks.get_mut(slot.hook.position());
+                if hook.is_some_and(|hook| hook.disabled || hook.instance.has_ended()) {
                     continue;
                 }
             }
@@ -328,6 +331,9 @@ impl Dispatcher {
         fault: HookFault,
         shared: &BridgeState<'_>,
     ) -> Option<HookFault> {
+        if fault.error.has_ended() {
+            return self.judge_ending(id, fault, shared);
+        }
         let hook = self.hooks.get_mut(id.position())?;
         hook.faults += 1;
         match hook.spec.on_error {
@@ -346,6 +352,43 @@ impl Dispatcher {
                 shared.warn(&format!("{fault}\n  ignored ({} so far)", hook.faults));
             }
             OnError::Ignore => {}
+        }
+        None
+    }
+
+    /// Handles the end of a hook's process by the hook's policy; returns the fault if it ends the run.
+    #[cold]
+    fn judge_ending(
+        &mut self,
+        id: HookId,
+        fault: HookFault,
+        shared: &BridgeState<'_>,
+    ) -> Option<HookFault> {
+        // Nothing of it can be called any more.
+        self.lists.remove(id);
+        let hook = self.hooks.get_mut(id.position())?;
+        hook.faults += 1;
+        hook.endings += 1;
+        let name = &hook.spec.name;
+        match hook.spec.on_crash {
+            OnCrash::Fail => return Some(fault),
+            OnCrash::Restart(most) if hook.endings <= most => {
+                let count = hook.endings;
+                shared.warn(&format!(
+                    "{fault}\n  `{name}` is restarted ({count} of {most})"
+                ));
+                shared.requests.ask_restart(id);
+            }
+            OnCrash::Restart(most) => {
+                hook.disabled = true;
+                shared.warn(&format!(
+                    "{fault}\n  `{name}` is disabled from now on, after {most} restarts"
+                ));
+            }
+            OnCrash::Disable => {
+                hook.disabled = true;
+                shared.warn(&format!("{fault}\n  `{name}` is disabled from now on"));
+            }
         }
         None
     }

@@ -26,7 +26,7 @@ pub enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    fn pointer(self) -> *const c_void {
+    pub(super) fn pointer(self) -> *const c_void {
         match self {
             Payload::Checkpoint(payload) => ptr::from_ref(payload).cast(),
             Payload::Failure(payload) => ptr::from_ref(payload).cast(),

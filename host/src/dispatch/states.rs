@@ -64,6 +64,10 @@ impl Dispatcher {
             .hooks
             .get_mut(id.position())
             .filter(|hook| !hook.disabled)?;
+        if let Some(ended) = hook.instance.proxy().filter(|proxy| proxy.has_ended()) {
+            // It has the state from which a restart would begin.
+            return ended.last_state().map(|state| Ok(state.to_vec()));
+        }
         let save = || hook.instance.save_state();
         Some(shared.trail.around(id, PluginFunction::Save, save))
     }

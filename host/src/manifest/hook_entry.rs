@@ -12,9 +12,10 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::isolation::{CrashPolicy, Isolation, Sandbox, SandboxConfig};
 use super::limits::seconds;
 use super::priority::WrittenPriority;
-use crate::dispatch::{Every, OnError, Unit};
+use crate::dispatch::{Every, OnCrash, OnError, Unit};
 use crate::patterns::Patterns;
 
 /// The message for an `every` with no unit, or with more than one.
@@ -22,12 +23,15 @@ pub(super) const ONE_UNIT: &str =
     "`every` must have exactly one of `iterations`, `updates`, `epochs`";
 
 /// The keys of an entry that belong to the host, not to the hook's configuration.
-pub(crate) const ENTRY_KEYS: [&str; 11] = [
+pub(crate) const ENTRY_KEYS: [&str; 14] = [
     "hook",
     "name",
     "priority",
     "on_error",
     "time_limit",
+    "isolation",
+    "on_crash",
+    "sandbox",
     "phases",
     "every",
     "streams",
@@ -51,6 +55,15 @@ pub struct HookEntry {
     /// Seconds after which one of its calls counts as a hang; `None` for the limit of all hooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     time_limit: Option<f64>,
+    /// The process that it runs in.
+    #[serde(skip_serializing_if = "Isolation::is_default")]
+    isolation: Isolation,
+    /// What happens when its process crashes; `None` for what corresponds to `on_error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_crash: Option<CrashPolicy>,
+    /// What its process may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<SandboxConfig>,
     /// The phases in which it is called; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     phases: Option<Vec<PhaseName>>,
@@ -89,6 +102,21 @@ impl HookEntry {
             Policy::Disable => OnError::Disable,
             Policy::Ignore => OnError::Ignore,
         }
+    }
+
+    /// Whether the hook runs in a process of its own.
+    pub fn is_isolated(&self) -> bool {
+        self.isolation.is_process() || self.sandbox().is_some()
+    }
+
+    /// What happens when the hook's process crashes.
+    pub fn on_crash(&self) -> OnCrash {
+        CrashPolicy::of(self.on_crash, self.on_error())
+    }
+
+    /// Rules of the hook's sandbox, if it has one.
+    pub fn sandbox(&self) -> Option<Sandbox> {
+        self.sandbox.as_ref().and_then(SandboxConfig::rules)
     }
 
     /// Time limit for one of the hook's calls, if the entry has one.
@@ -222,6 +250,17 @@ struct Object {
     #[serde(default)]
     #[schemars(range(min = 0.01, max = 864_000.0))]
     time_limit: Option<f64>,
+    /// The process that the hook runs in.
+    #[serde(default)]
+    isolation: Isolation,
+    /// What happens when the process of an isolated hook crashes, or is killed at its time limit. Default: as
+    /// `on_error`; `restart` if that is `ignore`.
+    #[serde(default)]
+    on_crash: Option<CrashPolicy>,
+    /// What the process of the hook may use: `true` for the system's libraries and the run's directory alone, or an
+    /// object with exceptions. Isolates the hook. Default: everything that the run may.
+    #[serde(default)]
+    sandbox: Option<SandboxConfig>,
     /// The phases in which the hook is called. Default: all.
     #[serde(default)]
     #[schemars(length(min = 1))]
@@ -260,6 +299,9 @@ impl From<Object> for HookEntry {
             priority: object.priority,
             on_error: object.on_error,
             time_limit: object.time_limit,
+            isolation: object.isolation,
+            on_crash: object.on_crash,
+            sandbox: object.sandbox,
             phases: object.phases,
             every: object.every,
             streams: object.streams,
@@ -308,6 +350,9 @@ impl<'de> Visitor<'de> for HookEntryVisitor {
             priority: None,
             on_error: Policy::default(),
             time_limit: None,
+            isolation: Isolation::default(),
+            on_crash: None,
+            sandbox: None,
             phases: None,
             every: None,
             streams: None,

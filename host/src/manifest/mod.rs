@@ -6,6 +6,7 @@
 
 mod forms;
 mod hook_entry;
+mod isolation;
 pub(crate) mod json_path;
 pub(crate) mod limits;
 mod load;
@@ -35,6 +36,10 @@ use serde_json::Value;
 
 pub(crate) use hook_entry::ENTRY_KEYS;
 pub use hook_entry::{HookEntry, PhaseName};
+pub use isolation::{
+    CrashPolicy, CrashPolicyName, ISOLATE, Isolation, MemorySize, RestartCount, Sandbox,
+    SandboxConfig,
+};
 pub use limits::LimitsConfig;
 pub use load::load;
 pub use origin::AssignmentOrigin;

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{ErrorAbi, Status};
 
+use crate::isolation::ENDED;
+
 /// Error returned by a plugin's entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryError {
@@ -22,6 +24,11 @@ impl EntryError {
         self.status == Status::PANIC.0
     }
 
+    /// Whether the hook's process has ended; the message begins with how.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.status == ENDED
+    }
+
     /// Copies the plugin's error; the message is truncated to 4 KiB.
     pub(crate) fn read(status: u32, error: &mut ErrorAbi) -> EntryError {
         let error = std::mem::take(error);
@@ -29,7 +36,7 @@ impl EntryError {
         if message.is_empty() {
             message.push_str("it gave no message");
         }
-        if !(Status::ERROR.0..=Status::UNSUPPORTED.0).contains(&status) {
+        if !(Status::ERROR.0..=Status::UNSUPPORTED.0).contains(&status) && status != ENDED {
             // An unknown status counts as an error, by the rules of the ABI.
             message = format!("{message} (status {status}, which this host doesn't know)");
         }

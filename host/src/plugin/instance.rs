@@ -12,6 +12,7 @@ use sconce_plugin_api::export::{create_from, kind};
 use super::entry_error::EntryError;
 use super::library::Library;
 use crate::faults::Origin;
+use crate::isolation::{PROXY_TABLE, Proxy};
 
 /// The value passed to a plugin to be filled in.
 const NO_HOOK: HookAbi = HookAbi {
@@ -23,6 +24,8 @@ const NO_HOOK: HookAbi = HookAbi {
 #[derive(Debug)]
 pub struct HookInstance {
     abi: HookAbi,
+    /// Whether the object is a [`Proxy`] of a hook in another process.
+    is_apart: bool,
 }
 
 // The hook is `Send` (its trait requires it), and `&Instance` gives no access to the object.
@@ -91,7 +94,35 @@ impl HookInstance {
                 place: String::new(),
             });
         }
-        Ok(HookInstance { abi })
+        Ok(HookInstance {
+            abi,
+            is_apart: false,
+        })
+    }
+
+    /// A hook in another process, by its proxy.
+    pub(crate) fn apart(proxy: Box<Proxy>) -> HookInstance {
+        HookInstance {
+            abi: HookAbi {
+                instance: Box::into_raw(proxy).cast(),
+                table: &raw const PROXY_TABLE,
+            },
+            is_apart: true,
+        }
+    }
+
+    /// Whether it was in another process, which has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.proxy().is_some_and(|proxy| proxy.has_ended())
+    }
+
+    /// The proxy of a hook in another process.
+    pub(crate) fn proxy(&mut self) -> Option<&mut Proxy> {
+        if !self.is_apart || self.abi.instance.is_null() {
+            return None;
+        }
+        // SAFETY: the pointer comes from `apart`, has not been dropped, and is this value's own.
+        unsafe { self.abi.instance.cast::<Proxy>().as_mut() }
     }
 
     /// The hook's object and its entry point for mount points, for the dispatcher's lists.

@@ -64,7 +64,7 @@ impl Library {
     }
 
     /// Opens the library at the absolute `path`, without checking for side effects.
-    pub(super) fn open_quietly(path: &Path) -> Result<Library, PluginRefusal> {
+    pub(crate) fn open_quietly(path: &Path) -> Result<Library, PluginRefusal> {
         IS_ANY_OPEN.store(true, Ordering::Relaxed);
         let origin = Origin::here();
         let opened = open_with_all_symbols(path);

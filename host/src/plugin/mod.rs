@@ -29,6 +29,7 @@
 //! **States** of a plugin: file found → [`Inspected`] or [`PluginRefusal`] → resolved → copied → tried → opened →
 //! hooks created. A failed gate ends in a [`PluginRefusal`]; an opened library is never unloaded.
 
+pub(crate) mod blueprint;
 pub mod catalogue;
 mod change;
 pub mod compatibility;

@@ -94,6 +94,9 @@ pub enum Cause {
     /// Opening it in another process failed.
     #[error("{0}")]
     Trial(Fault),
+    /// It was refused in a process of its own.
+    #[error("{0}")]
+    Isolated(String),
     /// The system can't open it.
     #[error("the system can't open it: {0}")]
     Open(String),
@@ -142,7 +145,7 @@ impl Cause {
             | Cause::Features(_)
             | Cause::Extension { .. } => "compatibility",
             Cause::Fingerprint { .. } | Cause::Changed => "fingerprint",
-            Cause::Trial(_) => "trial load",
+            Cause::Trial(_) | Cause::Isolated(_) => "trial load",
             Cause::Open(_) => "open",
             Cause::NoRoot
             | Cause::AbiStable { .. }

@@ -104,6 +104,9 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn settle(&mut self) -> Result<(), Leave> {
+        if self.shared.requests.has_restarts() {
+            self.restart_ended()?;
+        }
         self.settle_writing()
     }
 

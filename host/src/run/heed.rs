@@ -47,6 +47,9 @@ impl Trainer<'_> {
     /// Serves requests from outside. Must only be called between two iterations.
     #[inline]
     pub(super) fn grant(&mut self) -> Result<(), Leave> {
+        if self.shared.requests.has_restarts() {
+            self.restart_ended()?;
+        }
         if self.outside.remote.is_asked() {
             return self.grant_all();
         }

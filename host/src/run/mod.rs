@@ -10,6 +10,7 @@
 //! - `serve`: dispatches the requests of hooks to `save`, `background`, `keep`, `restore`, `swap` and
 //!   `renew`, with their types in `manner`, `writing`, `swapped` and `exchange`
 //! - `resume`, `resumption`, `restore`, `epoch_snapshot`: continuing from a checkpoint
+//! - `reinstate`: a hook whose instance is replaced
 //! - `heed`: requests from outside between iterations: `interrupt` (signals), `remote` (keys), `observer` (a
 //!   view)
 //! - `finite`, `costs`: warnings and errors for NaN, divergence, and slow or leaking hooks
@@ -45,6 +46,7 @@ mod outside;
 mod plan;
 mod profile;
 mod record;
+mod reinstate;
 mod remote;
 mod renew;
 mod report;

@@ -3,26 +3,27 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
 use std::path::{Path, PathBuf};
-use std::ptr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use sconce_plugin_api::abi::{SetupAbi, Status, TextAbi};
+use sconce_plugin_api::abi::Status;
 use sconce_plugin_api::metadata::HookMetadata;
 use sconce_plugin_api::{Point, Priority};
 use serde_json::Value;
 
 use super::StartFailure;
-use crate::bridge::{self, BridgeState};
+use crate::bridge::BridgeState;
 use crate::diagnostic::Diagnostic;
-use crate::dispatch::{HookFault, HookSpec, LifeEvent, LoadedHook};
+use crate::dispatch::{HookFault, HookSpec, LifeEvent, LoadedHook, OnCrash};
 use crate::faults::{PluginFunction, Suspect};
+use crate::isolation::IsolatedLibrary;
 use crate::manifest::problem::ManifestProblem;
 use crate::manifest::schema_check::Checker;
 use crate::manifest::{ENTRY_KEYS, HookEntry, Manifest, json_path};
+use crate::plugin::blueprint::{HookBlueprint, HookLibrary};
 use crate::plugin::catalogue;
 use crate::plugin::copy::{self, LoadableFile};
 use crate::plugin::entry_error::EntryError;
-use crate::plugin::instance::HookInstance;
 use crate::plugin::library::Library;
 use crate::plugin::resolve::{HookOrigin, Resolved, is_missing, resolve};
 use crate::plugin::search::{self, Inventory};
@@ -35,7 +36,7 @@ pub struct HookPlan {
     pub spec: HookSpec,
     /// Path of its entry in the manifest, such as `hooks[1]`.
     pub json_path: String,
-    library: Library,
+    library: HookLibrary,
     /// The file that was loaded.
     pub(super) file: PathBuf,
     /// Time limit of one of its calls.
@@ -50,6 +51,27 @@ pub struct HookPlan {
 }
 
 impl HookPlan {
+    /// How the hook is created in a run.
+    fn blueprint(&self, manifest: &Arc<str>, directory: &Path, seed: u64) -> HookBlueprint {
+        HookBlueprint {
+            library: self.library.clone(),
+            kind: self.kind.clone(),
+            config: self.config.to_string(),
+            manifest: Arc::clone(manifest),
+            directory: directory.to_owned(),
+            seed,
+            name: self.spec.name.clone(),
+            plugin: self.spec.plugin.clone(),
+            file: self.spec.library.clone(),
+            keeps_state: matches!(self.spec.on_crash, OnCrash::Restart(_)),
+        }
+    }
+
+    /// Whether the hook runs in a process of its own.
+    pub(super) fn is_isolated(&self) -> bool {
+        matches!(self.library, HookLibrary::Apart(_))
+    }
+
     /// The hook as it is identified in reports of crashes and hangs.
     pub(crate) fn suspect(&self) -> Suspect {
         Suspect {
@@ -57,7 +79,8 @@ impl HookPlan {
             plugin: self.spec.plugin.clone(),
             file: self.spec.library.display().to_string(),
             loaded: self.file.clone(),
-            time_limit: self.time_limit,
+            // A process of its own is killed at the limit; the run goes on.
+            time_limit: self.time_limit.filter(|_| !self.is_isolated()),
         }
     }
 }
@@ -145,10 +168,19 @@ pub fn plan_hooks(
             let json_path = format!("hooks[{index}]");
             StartFailure::plugin(vec![placed(refusal.diagnostic(), manifest, &json_path)])
         };
-        let library = opened.open(&resolved, &source, warnings);
-        let library = library.map_err(refused);
-        match library.and_then(|library| plan(index, entry, &resolved, library, manifest, warnings))
-        {
+        let planned = if entry.is_isolated() {
+            opened_apart(entry, &resolved, &source, manifest)
+                .map_err(refused)
+                .and_then(|mut library| {
+                    plan(index, entry, &resolved, &mut library, manifest, warnings)
+                })
+        } else {
+            let library = opened.open(&resolved, &source, warnings);
+            library
+                .map_err(refused)
+                .and_then(|library| plan(index, entry, &resolved, library, manifest, warnings))
+        };
+        match planned {
             Ok(plan) => plans.push(plan),
             Err(problem) => failure = failure.and(problem),
         }
@@ -186,8 +218,11 @@ fn sources(
         .collect();
     known.dedup();
     warnings.extend(known);
-    let tried = found.iter().zip(&sources);
+    let tried = found.iter().zip(&sources).zip(&manifest.hooks);
     let candidates: Vec<Candidate> = tried
+        // The start of an isolated hook's process is its trial.
+        .filter(|(_, entry)| !entry.is_isolated())
+        .map(|(tried, _)| tried)
         .map(|((_, resolved), source)| Candidate {
             sha256: resolved.plugin.sha256().to_owned(),
             file: source.file.clone(),
@@ -241,7 +276,7 @@ struct OpenedLibraries {
 
 /// An opened library.
 struct OpenedLibrary {
-    library: Library,
+    library: HookLibrary,
     description: Value,
     /// The file it was loaded from.
     file: PathBuf,
@@ -266,7 +301,7 @@ impl OpenedLibraries {
                 warnings.extend(changes.iter().map(Diagnostic::warning));
                 let description = description?;
                 Ok(place.insert(OpenedLibrary {
-                    library,
+                    library: HookLibrary::Here(library),
                     description,
                     file: source.file.clone(),
                     checks: BTreeMap::new(),
@@ -274,6 +309,28 @@ impl OpenedLibraries {
             }
         }
     }
+}
+
+/// Opens a library in a process for one hook.
+fn opened_apart(
+    entry: &HookEntry,
+    resolved: &Resolved,
+    source: &LoadableFile,
+    manifest: &Manifest,
+) -> Result<OpenedLibrary, PluginRefusal> {
+    let library = IsolatedLibrary::open(
+        &resolved.plugin.path,
+        &source.file,
+        entry.sandbox().as_ref(),
+        manifest.limits.load_limit(),
+        entry.time_limit().or(manifest.limits.call_limit()),
+    )?;
+    Ok(OpenedLibrary {
+        description: library.description.clone(),
+        library: HookLibrary::Apart(Arc::new(library)),
+        file: source.file.clone(),
+        checks: BTreeMap::new(),
+    })
 }
 
 impl OpenedLibrary {
@@ -341,6 +398,7 @@ fn plan(
             library: resolved.plugin.path.clone(),
             priority: entry.priority().unwrap_or(default),
             on_error: entry.on_error(),
+            on_crash: entry.on_crash(),
             points,
             phases: entry.phases(),
             // Checked to be valid when the manifest was loaded.
@@ -417,28 +475,19 @@ pub fn create_hooks(
     directory: &Path,
     shared: &BridgeState<'_>,
 ) -> Result<Vec<LoadedHook>, StartFailure> {
-    let resolved = manifest.resolved().to_string();
-    let directory = directory.to_string_lossy().into_owned();
+    let resolved: Arc<str> = manifest.resolved().to_string().into();
     let mut hooks = Vec::new();
     let mut problems = Vec::new();
     for plan in plans {
         let id = shared.register(&plan.spec.name);
-        let setup = SetupAbi {
-            host: ptr::from_ref(bridge::root()),
-            context: shared.context(),
-            name: TextAbi::new(&plan.spec.name),
-            run_directory: TextAbi::new(&directory),
-            manifest: TextAbi::new(&resolved),
-            seed: manifest.seed,
-        };
-        let config = plan.config.to_string();
-        let create = || HookInstance::create(&plan.library, &plan.kind, &config, &setup);
+        let blueprint = plan.blueprint(&resolved, directory, manifest.seed);
+        let create = || blueprint.create(shared);
         match shared.trail.around(id, PluginFunction::New, create) {
             Ok(instance) => {
                 let left_out = shared.requests.take_left_out();
                 let mut spec = plan.spec;
                 spec.points.retain(|point| !left_out.contains(point));
-                hooks.push(LoadedHook::new(spec, instance));
+                hooks.push(LoadedHook::new(spec, instance).with_blueprint(blueprint));
             }
             Err(error) => problems.push(not_created(&plan, error, manifest)),
         }

@@ -28,6 +28,9 @@ impl ResumeTable {
     /// Flag: that checkpoint contains a record of the hook.
     pub const KNOWN: u64 = 2;
 
+    /// Flag: the hook takes the place of another instance of it in mid-run, with that one's state.
+    pub const RELOADED: u64 = 4;
+
     /// The flags for the hook that is being called; 0 if the host lacks the extension.
     pub(crate) fn ask(table: Option<&'static ResumeTable>, context: *const c_void) -> u64 {
         // SAFETY: the context is the one that the host provided for this call.

@@ -220,7 +220,7 @@ impl Position {
     }
 
     /// Shows the counters as they were when the epoch began.
-    pub(super) fn show_start(&mut self, start: EpochStart) {
+    pub fn show_start(&mut self, start: EpochStart) {
         self.iteration = start.iteration;
         self.update = start.update;
         self.samples = start.samples;

@@ -7,7 +7,7 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::CTable;
 use serde_json::Value;
 
-pub(super) static TABLE: CTable = CTable {
+pub(crate) static TABLE: CTable = CTable {
     set_error,
     read_error,
     clear_error,

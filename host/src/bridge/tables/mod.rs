@@ -16,6 +16,7 @@ mod values;
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::OnceLock;
 
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, HostRoot, TextAbi};
 use sconce_plugin_api::ext::{
@@ -42,22 +43,41 @@ pub const EXTENSIONS: [&str; 13] = [
     ValuesTable::ID,
 ];
 
+pub(crate) use c::TABLE as C_TABLE;
+
+/// Another root for the hooks of this process.
+static OTHER_ROOT: OnceLock<Static<&'static HostRoot>> = OnceLock::new();
+
+/// Makes hooks of this process receive another root: that of a hook's own process.
+pub(crate) fn set_root(root: &'static HostRoot) {
+    // Set once, at the start of the process.
+    drop(OTHER_ROOT.set(Static(root)));
+}
+
+/// The root of this host.
+static ROOT: Static<HostRoot> = Static(HostRoot {
+    abi_epoch: ABI_EPOCH,
+    version: TextAbi::new(HOST_VERSION),
+    api_version: TextAbi::new(API_VERSION),
+    query,
+});
+
 /// Returns the host's root, which every hook receives at its creation.
 pub fn root() -> &'static HostRoot {
-    static ROOT: Static<HostRoot> = Static(HostRoot {
-        abi_epoch: ABI_EPOCH,
-        version: TextAbi::new(HOST_VERSION),
-        api_version: TextAbi::new(API_VERSION),
-        query,
-    });
+    if let Some(other) = OTHER_ROOT.get() {
+        return other.0;
+    }
     &ROOT.0
 }
 
 struct Static<T>(T);
 
-// SAFETY: `T` is only ever `HostRoot`, which is never written to and whose pointers lead to
+// SAFETY: `T` is only ever `HostRoot`, or a reference to one, which is never written to and whose pointers lead to
 // `'static` data.
 unsafe impl<T> Sync for Static<T> {}
+
+// SAFETY: as above.
+unsafe impl<T> Send for Static<T> {}
 
 unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
     // SAFETY: the plugin lends the text for the duration of the call.

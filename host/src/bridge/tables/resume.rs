@@ -11,6 +11,9 @@ pub(super) static TABLE: ResumeTable = ResumeTable { flags };
 unsafe extern "C" fn flags(context: *const c_void) -> u64 {
     // SAFETY: the context is the one that the host handed out for this call.
     let shared = unsafe { shared(context) };
+    if shared.is_some_and(|shared| shared.is_reinstating.get()) {
+        return ResumeTable::RESUMED | ResumeTable::KNOWN | ResumeTable::RELOADED;
+    }
     let Some((shared, known)) = shared.and_then(|shared| Some((shared, shared.resumed.get()?)))
     else {
         return 0;

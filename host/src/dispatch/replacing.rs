@@ -1,0 +1,130 @@
+//! A hook whose instance is replaced in mid-run.
+
+use std::ptr;
+
+use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
+use sconce_plugin_api::lifecycle::Position;
+use sconce_plugin_api::{Phase, Point};
+
+use super::{Dispatcher, HookFault, LifeEvent, Lists, OnCrash, Payload};
+use crate::bridge::BridgeState;
+use crate::faults::PluginFunction;
+use crate::hook_id::HookId;
+use crate::plugin::entry_error::EntryError;
+
+impl Dispatcher {
+    /// The state from which a hook whose process has ended is restarted.
+    pub(crate) fn last_state(&mut self, id: HookId) -> Option<Vec<u8>> {
+        let hook = self.hooks.get_mut(id.position())?;
+        let proxy = hook.instance.proxy()?;
+        proxy.last_state().map(<[u8]>::to_vec)
+    }
+
+    /// Creates a hook once more, in the place of its instance, which is dropped.
+    pub(crate) fn create_again(
+        &mut self,
+        id: HookId,
+        position: &Position,
+        shared: &BridgeState<'_>,
+    ) -> Result<(), Box<HookFault>> {
+        let Some(hook) = self.hooks.get_mut(id.position()) else {
+            return Ok(());
+        };
+        let Some(blueprint) = hook.blueprint.clone() else {
+            return Ok(());
+        };
+        shared.enter(None, position.phase);
+        shared.set_hook(id);
+        let create = || blueprint.create(shared);
+        let created = shared.trail.around(id, PluginFunction::New, create);
+        let left_out = shared.requests.take_left_out();
+        match created {
+            Ok(instance) => {
+                hook.instance = instance;
+                hook.spec.points.retain(|point| !left_out.contains(point));
+                self.lists = Lists::new(&self.hooks);
+                Ok(())
+            }
+            Err(error) => Err(self.failed(id, LifeEvent::Create, error)),
+        }
+    }
+
+    /// Calls one hook at a mount point, if it overrides it; its policy is not asked.
+    pub(crate) fn call_one(
+        &mut self,
+        id: HookId,
+        point: Point,
+        payload: Option<Payload<'_>>,
+        position: &Position,
+        shared: &BridgeState<'_>,
+    ) -> Result<(), Box<HookFault>> {
+        let Some(hook) = self.hooks.get(id.position()) else {
+            return Ok(());
+        };
+        if !hook.spec.is_called_at(point, Phase::Train) {
+            return Ok(());
+        }
+        let (instance, call) = hook.instance.entry();
+        shared.enter(Some(point), position.phase);
+        shared.set_hook(id);
+        let mut view = ViewAbi::EMPTY;
+        position.show_in(&mut view);
+        view.context = shared.context();
+        view.point = point.number();
+        view.learning_rate = shared.learning_rate.get();
+        view.payload = payload.map_or(ptr::null(), Payload::pointer);
+        let mut error = ErrorAbi::new();
+        shared.trail.at(point, position);
+        shared.trail.begin(id);
+        // SAFETY: the instance is that of a hook of this dispatcher; view and error are valid for the call.
+        let status = unsafe { call(instance, point.number(), &raw const view, &raw mut error) };
+        shared.trail.end();
+        if status == Status::OK.0 {
+            return Ok(());
+        }
+        let error = EntryError::read(status, &mut error);
+        Err(self.failed(id, LifeEvent::at(Some(point), position), error))
+    }
+
+    /// Restores the state of one hook; its policy is not asked.
+    pub(crate) fn load_state(
+        &mut self,
+        id: HookId,
+        state: &[u8],
+        shared: &BridgeState<'_>,
+    ) -> Result<(), Box<HookFault>> {
+        let Some(hook) = self.hooks.get_mut(id.position()) else {
+            return Ok(());
+        };
+        let load = || hook.instance.load_state(state);
+        let loaded = shared.trail.around(id, PluginFunction::Load, load);
+        loaded.map_err(|error| self.failed(id, LifeEvent::Load, error))
+    }
+
+    /// Switches a hook off that could not be restarted; returns the fault if the hook may not be missing.
+    pub(crate) fn give_up(
+        &mut self,
+        id: HookId,
+        fault: &HookFault,
+        shared: &BridgeState<'_>,
+    ) -> Result<(), Box<HookFault>> {
+        self.lists.remove(id);
+        let Some(hook) = self.hooks.get_mut(id.position()) else {
+            return Ok(());
+        };
+        if hook.spec.on_crash == OnCrash::Fail {
+            return Err(Box::new(fault.clone()));
+        }
+        hook.disabled = true;
+        let name = &hook.spec.name;
+        shared.warn(&format!(
+            "{fault}\n  `{name}` can't be restarted and is disabled from now on"
+        ));
+        Ok(())
+    }
+
+    fn failed(&self, id: HookId, moment: LifeEvent, error: EntryError) -> Box<HookFault> {
+        let spec = self.hook(id).map(|hook| &hook.spec);
+        Box::new(HookFault::new(spec, moment, error))
+    }
+}

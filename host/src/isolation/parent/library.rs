@@ -1,0 +1,145 @@
+//! A plugin's library that is only opened in processes of its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use sconce_plugin_api::abi::SetupAbi;
+use serde_json::Value;
+
+use super::super::Ending;
+use super::super::message::{Order, Word};
+use super::process::HookProcess;
+use super::proxy::{HookFacts, Proxy};
+use crate::manifest::Sandbox;
+use crate::plugin::entry_error::EntryError;
+use crate::plugin::instance::HookInstance;
+use crate::plugin::trial_fault;
+use crate::plugin::{Cause, PluginRefusal};
+
+/// A library that is opened in processes of its own, for one hook.
+#[derive(Debug)]
+pub(crate) struct IsolatedLibrary {
+    /// The library's path, for messages.
+    path: PathBuf,
+    /// The file to open.
+    file: PathBuf,
+    sandbox: Option<Sandbox>,
+    /// How long opening may take.
+    load_limit: Duration,
+    /// How long a call may take.
+    call_limit: Option<Duration>,
+    /// The process in which it was opened first, until a hook is created there.
+    ready: Mutex<Option<HookProcess>>,
+    /// The plugin's description.
+    pub(crate) description: Value,
+}
+
+impl IsolatedLibrary {
+    /// Opens the library for the first time. The start of the process is its trial load.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be opened, or ends the process.
+    pub(crate) fn open(
+        path: &Path,
+        file: &Path,
+        sandbox: Option<&Sandbox>,
+        load_limit: Duration,
+        call_limit: Option<Duration>,
+    ) -> Result<IsolatedLibrary, PluginRefusal> {
+        let mut library = IsolatedLibrary {
+            path: path.to_owned(),
+            file: file.to_owned(),
+            sandbox: sandbox.cloned(),
+            load_limit,
+            call_limit,
+            ready: Mutex::new(None),
+            description: Value::Null,
+        };
+        let refuse = |cause| PluginRefusal::new(path, cause);
+        let (process, description) = library.start(None).map_err(refuse)?;
+        library.description = serde_json::from_slice(&description)
+            .map_err(|error| refuse(Cause::Describe(error.to_string())))?;
+        // A sandboxed hook needs a process that may write to the run's directory.
+        if sandbox.is_none() {
+            library.ready = Mutex::new(Some(process));
+        }
+        Ok(library)
+    }
+
+    /// Starts a process and opens the library there; returns the plugin's description too.
+    fn start(&self, run_directory: Option<&Path>) -> Result<(HookProcess, Vec<u8>), Cause> {
+        let rules = self
+            .sandbox
+            .as_ref()
+            .map(|sandbox| sandbox.rules(run_directory));
+        let rules = rules.unwrap_or_default();
+        let started = HookProcess::start(&self.file, &rules);
+        let mut process = started.map_err(|error| {
+            Cause::Isolated(format!("no process can be started for it: {error}"))
+        })?;
+        match self.opened(&mut process) {
+            Ok(Ok(description)) => Ok((process, description)),
+            Ok(Err(message)) => Err(Cause::Isolated(message)),
+            Err(ending) => Err(Cause::Trial(trial_fault::Fault {
+                ending: match ending {
+                    Ending::Signal(signal) => trial_fault::Ending::Signal(signal),
+                    Ending::Exit(code) => trial_fault::Ending::Exit(code),
+                    Ending::Late(limit) => trial_fault::Ending::TimeOut(limit),
+                    Ending::Confused(what) => return Err(Cause::Isolated(what)),
+                },
+                is_at_exit: false,
+                words: process.kill().join("\n"),
+            })),
+        }
+    }
+
+    /// Tells a process to open the library.
+    fn opened(&self, process: &mut HookProcess) -> Result<Result<Vec<u8>, String>, Ending> {
+        let confused = |error: postcard::Error| Ending::Confused(error.to_string());
+        let begin = Instant::now();
+        process.send(&postcard::to_allocvec(&Order::Open).map_err(confused)?)?;
+        let mut message = Vec::new();
+        process.receive(&mut message, begin, Some(self.load_limit))?;
+        match postcard::from_bytes(&message).map_err(confused)? {
+            Word::Return(returned) if returned.status == 0 => Ok(Ok(returned.bytes.to_vec())),
+            Word::Return(returned) => Ok(Err(returned.message.to_owned())),
+            Word::Ask(..) => Err(Ending::Confused(
+                "it asked for something of the run before it was created".to_owned(),
+            )),
+        }
+    }
+
+    /// Creates a hook in a process of its own.
+    ///
+    /// # Errors
+    ///
+    /// The hook's or the plugin's error, or how the process ended.
+    pub(crate) fn create(
+        &self,
+        kind: &str,
+        config: &str,
+        setup: &SetupAbi,
+        facts: HookFacts,
+    ) -> Result<HookInstance, EntryError> {
+        let ready = match self.ready.lock() {
+            Ok(mut ready) => ready.take(),
+            Err(_) => None,
+        };
+        let process = if let Some(process) = ready {
+            process
+        } else {
+            let started = self.start(Some(&facts.run_directory));
+            let (process, _) = started.map_err(|cause| EntryError {
+                status: sconce_plugin_api::abi::Status::ERROR.0,
+                message: PluginRefusal::new(&self.path, cause).cause.to_string(),
+                place: String::new(),
+            })?;
+            process
+        };
+        let mut proxy = Box::new(Proxy::new(process, self.call_limit, facts));
+        proxy.create(kind, config, setup)?;
+        Ok(HookInstance::apart(proxy))
+    }
+}

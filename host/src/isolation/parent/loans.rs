@@ -1,0 +1,147 @@
+//! Tensors that a hook was lent in a call, and their way back.
+
+use std::ffi::c_void;
+
+use sconce_plugin_api::abi::{ErrorAbi, Status};
+use sconce_plugin_api::ext::{Collection, TensorAbi};
+
+use super::super::channel::{Arena, Bump, Channel};
+use super::super::message::{LentTensor, TensorForm};
+use super::host::HostTables;
+
+/// The tensors that a hook was lent in a call.
+#[derive(Debug, Default)]
+pub(super) struct Loans {
+    place: Bump,
+    list: Vec<Loan>,
+}
+
+#[derive(Debug)]
+struct Loan {
+    collection: u32,
+    index: usize,
+    offset: u64,
+    length: u64,
+    is_writable: bool,
+}
+
+impl Loans {
+    /// Forgets the loans of the last call.
+    pub(super) fn begin(&mut self) {
+        self.place.reset();
+        self.list.clear();
+    }
+
+    /// Copies a tensor to shared memory, if it is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for it.
+    ///
+    /// # Safety
+    ///
+    /// `tensor` must be one that the host has just lent.
+    pub(super) unsafe fn lend(
+        &mut self,
+        (collection, index, is_writable): (u32, usize, bool),
+        tensor: &TensorAbi,
+        channel: &Channel,
+    ) -> Result<LentTensor, &'static str> {
+        let length = tensor.byte_length;
+        let is_it = |loan: &&mut Loan| (loan.collection, loan.index) == (collection, index);
+        let offset = match self.list.iter_mut().find(is_it) {
+            Some(loan) if loan.length == length => {
+                loan.is_writable |= is_writable;
+                loan.offset
+            }
+            _ => {
+                const FULL: &str = "there is no room for the tensor in the memory that is shared with the hook's process";
+                let offset = self.place.take(length).ok_or(FULL)?;
+                let place = channel.place(Arena::Lent, offset, length).ok_or(FULL)?;
+                // SAFETY: the host lends `length` bytes from `data` on, and the arena has as many at this offset, which
+                // are those of no other loan.
+                unsafe {
+                    place
+                        .as_ptr()
+                        .copy_from(tensor.data.cast(), length as usize);
+                };
+                self.list.push(Loan {
+                    collection,
+                    index,
+                    offset,
+                    length,
+                    is_writable,
+                });
+                offset
+            }
+        };
+        let dimensions = tensor.dimensions as usize;
+        // SAFETY: the host lends arrays with `dimensions` numbers each.
+        let [shape, strides] = unsafe {
+            [tensor.shape, tensor.strides].map(|numbers| match dimensions {
+                0 => Vec::new(),
+                _ => std::slice::from_raw_parts(numbers, dimensions).to_vec(),
+            })
+        };
+        Ok(LentTensor {
+            form: TensorForm {
+                shape,
+                strides,
+                byte_length: length,
+                type_code: tensor.type_code,
+                type_bits: tensor.type_bits,
+            },
+            offset,
+            flags: tensor.flags,
+            device: (tensor.device_type, tensor.device_id),
+        })
+    }
+
+    /// Copies back what was lent for writing.
+    ///
+    /// # Safety
+    ///
+    /// `context` must be the argument that the host gave for this call.
+    pub(super) unsafe fn give_back(
+        &self,
+        channel: &Channel,
+        tables: &HostTables,
+        context: *const c_void,
+    ) {
+        for loan in self.list.iter().filter(|loan| loan.is_writable) {
+            let mut tensor = TensorAbi::EMPTY;
+            let mut error = ErrorAbi::new();
+            // Asked for again: the hook may have removed it meanwhile.
+            // SAFETY: the caller guarantees the context; tensor and error are valid for the call.
+            let status = unsafe {
+                (tables.tensors.at)(
+                    context,
+                    loan.collection,
+                    loan.index,
+                    1,
+                    &raw mut tensor,
+                    &raw mut error,
+                )
+            };
+            let place = channel.place(Arena::Lent, loan.offset, loan.length);
+            if let Some(place) = place
+                && status == Status::OK.0
+                && tensor.byte_length == loan.length
+            {
+                // SAFETY: the host has just lent as many bytes for writing, and the arena has them; they don't overlap.
+                unsafe {
+                    place
+                        .as_ptr()
+                        .copy_to(tensor.data.cast(), loan.length as usize);
+                };
+            }
+        }
+    }
+
+    /// Forgets tensors that hooks have published, since one of them changes.
+    pub(super) fn forget_published(&mut self) {
+        let collections = [Collection::Published, Collection::Checkpoint].map(|known| known as u32);
+        self.list
+            .retain(|loan| !collections.contains(&loan.collection));
+    }
+}

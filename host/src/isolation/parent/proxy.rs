@@ -1,0 +1,648 @@
+//! Stands in for a hook in another process: its functions send orders, and answer what the child asks meanwhile.
+
+use std::ffi::c_void;
+use std::path::PathBuf;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use abi_stable::std_types::{RString, RVec};
+use sconce_plugin_api::abi::{
+    CheckpointAbi, ErrorAbi, FailureAbi, HookTable, ModuleAbi, OutcomeAbi, ProfileAbi, SetupAbi,
+    Status, TextAbi, ViewAbi,
+};
+use sconce_plugin_api::{Phase, Point};
+
+use super::super::ending::{ENDED, Ending};
+use super::super::message::{Ask, Call, Create, Order, PayloadText, Posted, Reply, Word};
+use super::crash_report::{self, Scene};
+use super::gifts::Gifts;
+use super::host::{HostTables, tables};
+use super::loans::Loans;
+use super::process::HookProcess;
+use super::serve::Server;
+use crate::plugin::entry_error::EntryError;
+
+/// What a report of a hook's end names.
+#[derive(Clone, Debug)]
+pub(crate) struct HookFacts {
+    /// Name of the hook in the run.
+    pub(crate) name: String,
+    /// Name of the plugin.
+    pub(crate) plugin: String,
+    /// File of the plugin.
+    pub(crate) file: PathBuf,
+    /// The run's directory.
+    pub(crate) run_directory: PathBuf,
+    /// Whether its state is saved after each cycle, for a restart.
+    pub(crate) keeps_state: bool,
+}
+
+/// A hook in another process.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    process: Option<HookProcess>,
+    facts: HookFacts,
+    limit: Option<Duration>,
+    gifts: Gifts,
+    loans: Loans,
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+    /// The state that was saved last.
+    state: Option<Vec<u8>>,
+}
+
+/// The result of an order.
+struct Returned {
+    status: u32,
+    message: String,
+    place: String,
+    bytes: Vec<u8>,
+}
+
+/// Functions of a hook in another process.
+pub(crate) static TABLE: HookTable = HookTable {
+    call,
+    save_state,
+    load_state,
+    drop: drop_proxy,
+};
+
+impl Proxy {
+    /// Stands in for the hook that will be created in this process.
+    pub(super) fn new(process: HookProcess, limit: Option<Duration>, facts: HookFacts) -> Proxy {
+        Proxy {
+            process: Some(process),
+            facts,
+            limit,
+            gifts: Gifts::default(),
+            loans: Loans::default(),
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+            state: None,
+        }
+    }
+
+    /// Whether the process has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.process.is_none()
+    }
+
+    /// The state that was saved last, if any.
+    pub(crate) fn last_state(&self) -> Option<&[u8]> {
+        self.state.as_deref()
+    }
+
+    /// Creates the hook.
+    pub(super) fn create(
+        &mut self,
+        kind: &str,
+        config: &str,
+        setup: &SetupAbi,
+    ) -> Result<(), EntryError> {
+        let threads = tables().map_or(1, |tables| {
+            // SAFETY: the context is the host's for the creation.
+            unsafe { (tables.threads.count)(setup.context) }
+        });
+        // SAFETY: the setup's texts are borrowed for the creation.
+        let [name, run_directory, manifest] = unsafe {
+            [setup.name, setup.run_directory, setup.manifest]
+                .map(|text| text.read().unwrap_or_default())
+        };
+        let order = Order::Create(Create {
+            kind,
+            config,
+            name,
+            run_directory,
+            manifest,
+            seed: setup.seed,
+            threads,
+        });
+        let scene = Scene {
+            point: "new",
+            phase: Phase::Train.name(),
+            epoch: 0,
+            iteration: 0,
+        };
+        // SAFETY: the context is the host's for the creation.
+        let returned = unsafe { self.carry_out(&order, setup.context, scene) };
+        match returned {
+            Returned { status: 0, .. } => Ok(()),
+            Returned {
+                status,
+                message,
+                place,
+                ..
+            } => Err(EntryError {
+                status,
+                message,
+                place,
+            }),
+        }
+    }
+
+    /// Calls the hook at a mount point.
+    ///
+    /// # Safety
+    ///
+    /// The view must be the host's for this call.
+    unsafe fn call(&mut self, point: u32, view: &ViewAbi) -> Returned {
+        let known = Point::from_number(point);
+        // SAFETY: the view's payload is that of its mount point, by the host's contract.
+        let payload = unsafe { payload(known, view) };
+        // SAFETY: the view's texts are borrowed for the call.
+        let stream = unsafe { view.stream.read() }.unwrap_or_default();
+        let place = (point, view.phase);
+        self.gifts.begin();
+        self.loans.begin();
+        let order = Order::Call(Call {
+            counters: [
+                view.epoch,
+                view.epochs,
+                view.iteration,
+                view.update,
+                view.batch,
+                view.batches,
+                view.samples,
+                view.batch_size,
+                view.ordinal,
+            ],
+            loss: view.loss,
+            learning_rate: view.learning_rate,
+            flags: view.flags,
+            point,
+            phase: view.phase,
+            stream,
+            payload,
+            gifts: self.gifts.at(place).len() as u32,
+        });
+        let scene = Scene {
+            point: known.map_or("an unknown point", Point::name),
+            phase: Phase::from_number(view.phase).map_or("", Phase::name),
+            epoch: view.epoch,
+            iteration: view.iteration,
+        };
+        // SAFETY: the context is the host's for this call.
+        unsafe { self.carry_out(&order, view.context, scene) }
+    }
+
+    /// Carries out an order; an end of the process is a result with the status [`ENDED`].
+    ///
+    /// # Safety
+    ///
+    /// `context` must be null or the host's argument for the call in progress.
+    unsafe fn carry_out(
+        &mut self,
+        order: &Order<'_>,
+        context: *const c_void,
+        scene: Scene<'_>,
+    ) -> Returned {
+        // SAFETY: guaranteed by the caller.
+        let result = unsafe { self.try_carry_out(order, context) };
+        self.show_output(context);
+        match result {
+            Ok(returned) => returned,
+            Err(ending) => self.ended(&ending, scene),
+        }
+    }
+
+    /// Ends what is left of the process, and reports its end.
+    #[cold]
+    fn ended(&mut self, ending: &Ending, scene: Scene<'_>) -> Returned {
+        let lines = self
+            .process
+            .take()
+            .map(HookProcess::kill)
+            .unwrap_or_default();
+        let HookFacts {
+            name,
+            plugin,
+            file,
+            run_directory,
+            ..
+        } = &self.facts;
+        let who = (name.as_str(), plugin.as_str(), file.as_path());
+        let report = crash_report::write(run_directory, who, ending, scene, &lines);
+        let mut message = ending.to_string();
+        for line in &lines {
+            message = format!("{message}\n| {}", crate::diagnostic::shortened(line));
+        }
+        if let Some(report) = report {
+            message = format!("{message}\nreport: {}", report.display());
+        }
+        Returned {
+            status: ENDED,
+            message,
+            place: String::new(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Sends an order and answers what the child asks, until it returns.
+    ///
+    /// # Safety
+    ///
+    /// As for [`carry_out`](Proxy::carry_out).
+    unsafe fn try_carry_out(
+        &mut self,
+        order: &Order<'_>,
+        context: *const c_void,
+    ) -> Result<Returned, Ending> {
+        const GONE: &str = "its process has ended before";
+        let begin = Instant::now();
+        let host = tables().ok_or_else(|| confused("the host lacks an extension"))?;
+        let mut message = std::mem::take(&mut self.outgoing);
+        message.clear();
+        message = postcard::to_extend(order, message).map_err(|error| confused(&error))?;
+        let place = match order {
+            Order::Call(call) => Some((call.point, call.phase)),
+            _ => None,
+        };
+        if let Some(place) = place {
+            // SAFETY: guaranteed by the caller.
+            message = unsafe { self.with_gifts(place, message, host, context) };
+        }
+        let limit = self.limit;
+        let process = self.process.as_mut().ok_or_else(|| confused(GONE))?;
+        process.send(&message)?;
+        let mut incoming = std::mem::take(&mut self.incoming);
+        let returned = loop {
+            let process = self.process.as_mut().ok_or_else(|| confused(GONE))?;
+            process.receive(&mut incoming, begin, limit)?;
+            let word = postcard::from_bytes(&incoming).map_err(|error| confused(&error))?;
+            match word {
+                Word::Ask(ask, posted) => {
+                    self.gifts.note(&ask);
+                    let mut server = Server {
+                        tables: host,
+                        context,
+                        channel: &process.channel,
+                        loans: &mut self.loans,
+                    };
+                    message.clear();
+                    // SAFETY: guaranteed by the caller.
+                    message = unsafe {
+                        if context.is_null() {
+                            unavailable(message)
+                        } else {
+                            take_posted(&mut server, posted)?;
+                            server.answer(&ask, message)
+                        }
+                    };
+                    process.send(&message)?;
+                }
+                Word::Return(returned) => {
+                    let mut server = Server {
+                        tables: host,
+                        context,
+                        channel: &process.channel,
+                        loans: &mut self.loans,
+                    };
+                    let mut result = Returned {
+                        status: if returned.status == ENDED {
+                            1
+                        } else {
+                            returned.status
+                        },
+                        message: returned.message.to_owned(),
+                        place: returned.place.to_owned(),
+                        bytes: returned.bytes.to_vec(),
+                    };
+                    if !context.is_null() {
+                        // SAFETY: guaranteed by the caller.
+                        let taken = unsafe {
+                            server.loans.give_back(server.channel, host, context);
+                            take_posted(&mut server, returned.posted)?
+                        };
+                        if let (0, Some(refusal)) = (result.status, taken) {
+                            result.status = Status::INVALID.0;
+                            result.message = refusal;
+                        }
+                    }
+                    if let Some(place) = place {
+                        self.gifts.end(place, returned.used);
+                    }
+                    break result;
+                }
+            }
+        };
+        self.outgoing = message;
+        self.incoming = incoming;
+        Ok(returned)
+    }
+
+    /// Appends the gifts of a mount point to an order.
+    ///
+    /// # Safety
+    ///
+    /// As for [`carry_out`](Proxy::carry_out).
+    unsafe fn with_gifts(
+        &mut self,
+        place: (u32, u32),
+        mut message: Vec<u8>,
+        host: &HostTables,
+        context: *const c_void,
+    ) -> Vec<u8> {
+        let Some(process) = &self.process else {
+            return message;
+        };
+        let mut server = Server {
+            tables: host,
+            context,
+            channel: &process.channel,
+            loans: &mut self.loans,
+        };
+        for question in self.gifts.at(place) {
+            if let Ok(ask) = postcard::from_bytes(question) {
+                message.extend_from_slice(question);
+                // SAFETY: guaranteed by the caller.
+                message = unsafe { server.answer(&ask, message) };
+            }
+        }
+        message
+    }
+
+    /// Logs what the process has printed.
+    fn show_output(&self, context: *const c_void) {
+        let Some(process) = &self.process else {
+            return;
+        };
+        let lines = process.output.take();
+        for line in lines {
+            if let Some(tables) = tables().filter(|_| !context.is_null()) {
+                // SAFETY: the context is the host's for the call in progress.
+                unsafe { (tables.log.log)(context, INFO, TextAbi::new(&line)) };
+            } else {
+                let name = &self.facts.name;
+                let line = crate::printable::one_line(&line);
+                crate::screen::message(&format!("{name}: {line}\n"));
+            }
+        }
+    }
+
+    /// Saves the hook's state, and keeps a copy for a restart.
+    fn save(&mut self) -> Returned {
+        // SAFETY: without a context no function of the host is called.
+        let returned = unsafe { self.carry_out(&Order::Save, ptr::null(), outside("save_state")) };
+        if returned.status == Status::OK.0 && self.facts.keeps_state {
+            self.state = Some(returned.bytes.clone());
+        }
+        returned
+    }
+
+    /// Drops the hook and waits for the process to exit.
+    fn close(&mut self) -> Returned {
+        if self.has_ended() {
+            return Returned {
+                status: 0,
+                message: String::new(),
+                place: String::new(),
+                bytes: Vec::new(),
+            };
+        }
+        // SAFETY: without a context no function of the host is called.
+        let mut returned = unsafe { self.carry_out(&Order::Drop, ptr::null(), outside("drop")) };
+        if let Some(process) = self.process.take() {
+            let (ending, lines) = process.wait(self.limit);
+            if let (0, Some(ending)) = (returned.status, ending) {
+                returned.status = Status::ERROR.0;
+                returned.message = format!("it {ending} at the process's exit");
+                for line in lines {
+                    returned.message = format!("{}\n| {line}", returned.message);
+                }
+            }
+        }
+        returned
+    }
+}
+
+/// `sconce.log/1`'s number of information.
+const INFO: u32 = 2;
+
+fn confused(what: &(impl ToString + ?Sized)) -> Ending {
+    Ending::Confused(what.to_string())
+}
+
+/// A place outside of mount points.
+fn outside(point: &str) -> Scene<'_> {
+    Scene {
+        point,
+        phase: "",
+        epoch: 0,
+        iteration: 0,
+    }
+}
+
+/// The answer to what is asked while a state is saved or loaded, or the hook is dropped.
+fn unavailable(message: Vec<u8>) -> Vec<u8> {
+    let reply = Reply {
+        status: Status::NOT_LEGAL_HERE.0,
+        message: "the run can't be used here",
+        ..Reply::default()
+    };
+    postcard::to_extend(&reply, message).unwrap_or_default()
+}
+
+/// Does what the hook posted; returns why something was refused.
+///
+/// # Safety
+///
+/// The server's context must be the host's for the call in progress.
+unsafe fn take_posted(
+    server: &mut Server<'_>,
+    posted: Posted<'_>,
+) -> Result<Option<String>, Ending> {
+    let mut rest = posted.bytes;
+    let mut refusal = None;
+    for _ in 0..posted.count {
+        let (ask, behind) =
+            postcard::take_from_bytes::<Ask<'_>>(rest).map_err(|error| confused(&error))?;
+        if !matches!(ask, Ask::Log(..) | Ask::Status(_) | Ask::Publish(..)) {
+            return Err(confused(&"it posted what needs an answer"));
+        }
+        // SAFETY: guaranteed by the caller.
+        let reply = unsafe { server.answer(&ask, Vec::new()) };
+        if let Ok(Reply { message, .. }) = postcard::from_bytes(&reply)
+            && !message.is_empty()
+        {
+            refusal.get_or_insert_with(|| message.to_owned());
+        }
+        rest = behind;
+    }
+    Ok(refusal)
+}
+
+/// The payload of a mount point.
+///
+/// # Safety
+///
+/// The view must be the host's for a call at this point.
+unsafe fn payload<'a>(point: Option<Point>, view: &ViewAbi) -> PayloadText<'a> {
+    let Some(point) = point.filter(|_| !view.payload.is_null()) else {
+        return PayloadText::None;
+    };
+    let payload = view.payload;
+    // SAFETY: the payload is of the mount point's type, and it and its texts are borrowed for the call, by the caller's
+    // guarantee.
+    unsafe {
+        let text = |text: TextAbi| text.read().unwrap_or_default();
+        match point {
+            Point::AfterRun => {
+                let &OutcomeAbi { kind, reason } = &*payload.cast();
+                PayloadText::Outcome {
+                    kind,
+                    reason: text(reason),
+                }
+            }
+            Point::EpochProfile => {
+                let profile: &ProfileAbi = &*payload.cast();
+                let hooks = match profile.hook_count {
+                    0 => &[],
+                    count => std::slice::from_raw_parts(profile.hooks, count),
+                };
+                let hooks = hooks.iter();
+                PayloadText::Profile {
+                    times: [
+                        profile.total,
+                        profile.data,
+                        profile.forward,
+                        profile.loss,
+                        profile.backward,
+                        profile.update,
+                    ],
+                    hooks: hooks
+                        .map(|hook| (text(hook.name), hook.calls, hook.seconds, hook.longest))
+                        .collect(),
+                }
+            }
+            Point::OnException => {
+                let &FailureAbi {
+                    origin,
+                    message,
+                    hook,
+                } = &*payload.cast();
+                PayloadText::Failure {
+                    origin,
+                    message: text(message),
+                    hook: text(hook),
+                }
+            }
+            Point::ModuleForward | Point::ModuleBackward => {
+                let &ModuleAbi { name, kind } = &*payload.cast();
+                PayloadText::Module {
+                    name: text(name),
+                    kind: text(kind),
+                }
+            }
+            Point::BeforeSaveCheckpoint
+            | Point::AfterSaveCheckpoint
+            | Point::AfterLoadCheckpoint => {
+                let &CheckpointAbi {
+                    path,
+                    tag,
+                    hook,
+                    error,
+                    bytes,
+                    seconds,
+                } = &*payload.cast();
+                PayloadText::Checkpoint {
+                    texts: [path, tag, hook, error].map(text),
+                    bytes,
+                    seconds,
+                }
+            }
+            _ => PayloadText::None,
+        }
+    }
+}
+
+/// The proxy that a hook's pointer leads to.
+///
+/// # Safety
+///
+/// `instance` must come from [`HookInstance::apart`](crate::plugin::instance::HookInstance::apart) and not have been
+/// dropped; nothing else may use it meanwhile.
+unsafe fn proxy<'a>(instance: *mut c_void) -> &'a mut Proxy {
+    // SAFETY: guaranteed by the caller.
+    unsafe { &mut *instance.cast() }
+}
+
+/// Writes the error of a result, and returns its status.
+///
+/// # Safety
+///
+/// `error` must be null or point to an [`ErrorAbi`] that nothing else accesses during the call.
+unsafe fn finish(returned: Returned, error: *mut ErrorAbi) -> u32 {
+    if returned.status != Status::OK.0 {
+        // SAFETY: guaranteed by the caller.
+        if let Some(error) = unsafe { error.as_mut() } {
+            error.message = RString::from(returned.message);
+            error.place = RString::from(returned.place);
+        }
+    }
+    returned.status
+}
+
+unsafe extern "C" fn call(
+    instance: *mut c_void,
+    point: u32,
+    view: *const ViewAbi,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the host passes its own instance, view and error for the call.
+    unsafe {
+        let proxy = proxy(instance);
+        let returned = proxy.call(point, &*view);
+        let is_cycle = point == Point::AfterCycle.number();
+        if is_cycle && returned.status == Status::OK.0 && proxy.facts.keeps_state {
+            let saved = proxy.save();
+            if saved.status == ENDED {
+                return finish(saved, error);
+            }
+        }
+        finish(returned, error)
+    }
+}
+
+unsafe extern "C" fn save_state(
+    instance: *mut c_void,
+    state: *mut RVec<u8>,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the host passes its own instance, state and error for the call.
+    unsafe {
+        let mut returned = proxy(instance).save();
+        if let (0, Some(state)) = (returned.status, state.as_mut()) {
+            *state = RVec::from(std::mem::take(&mut returned.bytes));
+        }
+        finish(returned, error)
+    }
+}
+
+unsafe extern "C" fn load_state(
+    instance: *mut c_void,
+    state: *const u8,
+    length: usize,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the host passes its own instance, state and error for the call.
+    unsafe {
+        let state = match length {
+            0 => &[],
+            _ => std::slice::from_raw_parts(state, length),
+        };
+        let proxy = proxy(instance);
+        let returned = proxy.carry_out(&Order::Load(state), ptr::null(), outside("load_state"));
+        if returned.status == Status::OK.0 && proxy.facts.keeps_state {
+            proxy.state = Some(state.to_vec());
+        }
+        finish(returned, error)
+    }
+}
+
+unsafe extern "C" fn drop_proxy(instance: *mut c_void, error: *mut ErrorAbi) -> u32 {
+    // SAFETY: the host passes its own instance for the last time, and its error.
+    unsafe {
+        let mut proxy: Box<Proxy> = Box::from_raw(instance.cast());
+        finish(proxy.close(), error)
+    }
+}
