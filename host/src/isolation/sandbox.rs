@@ -24,7 +24,7 @@ pub(crate) struct SandboxRules {
     pub(crate) network: bool,
     /// Whether programs may be started.
     pub(crate) processes: bool,
-    /// The most address space in bytes, apart from the memory shared with the host.
+    /// The most address space in bytes, apart from what the process has at its start.
     pub(crate) memory: Option<u64>,
     /// Whether a system that can't restrict files is an error.
     pub(crate) strict: bool,
@@ -71,12 +71,20 @@ fn limit_memory(rules: &SandboxRules, shared: u64) -> Result<(), String> {
     let Some(memory) = rules.memory else {
         return Ok(());
     };
-    let most = Some(shared.saturating_add(memory));
+    // Shared memory and what this program itself has reserved are not the hook's.
+    let most = Some(address_space().unwrap_or(shared).saturating_add(memory));
     let limit = Rlimit {
         current: most,
         maximum: most,
     };
     setrlimit(Resource::As, limit).map_err(|error| format!("its memory can't be limited: {error}"))
+}
+
+/// Size of this process's address space in bytes.
+fn address_space() -> Option<u64> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = pages.split_whitespace().next()?.parse().ok()?;
+    pages.checked_mul(rustix::param::page_size() as u64)
 }
 
 fn limit_files(rules: &SandboxRules, library: &Path) -> Result<(), String> {

@@ -122,7 +122,8 @@ pub struct Sandbox {
     pub network: bool,
     /// Whether it may start other programs.
     pub processes: bool,
-    /// Most memory (address space), in bytes or as text: `512MiB`, `1GiB`. Default: no limit.
+    /// Most memory (address space) that library and hook may take, in bytes or as text: `512MiB`, `1GiB`. Default: no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySize>,
     /// Whether it is an error if the system can't restrict a process's files. Linux can from 5.13 on, unless Landlock is
