@@ -354,6 +354,7 @@ typedef struct sconce_run_table {
 
 #define SCONCE_RESUMED 1u /* the run resumes from a checkpoint */
 #define SCONCE_KNOWN 2u   /* which has a record of this hook */
+#define SCONCE_RELOADED 4u /* it takes the place of another instance in mid-run, with its state */
 #define SCONCE_RESUME_ID "sconce.resume/1"
 typedef struct sconce_resume_table {
   uint64_t (*flags)(const void *context);

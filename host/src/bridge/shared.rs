@@ -52,7 +52,7 @@ pub struct BridgeState<'run> {
     pub(super) plan: OnceCell<String>,
     /// Names of the hooks in the checkpoint that the run resumes from; set before hooks are created.
     pub(super) resumed: OnceCell<Vec<String>>,
-    /// Whether a hook is being put in the place of another instance of it.
+    /// Whether a hook is being put in the place of another instance of it, whose messages are not repeated.
     pub(super) is_reinstating: Cell<bool>,
     /// What hooks have claimed for themselves.
     pub(super) claims: Claims,

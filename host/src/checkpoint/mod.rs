@@ -26,6 +26,7 @@ mod bytes;
 mod directory;
 mod error;
 mod form;
+mod history;
 mod index;
 mod layout;
 mod section;
@@ -47,6 +48,7 @@ pub use best::{BestCheckpoint, best};
 pub use directory::{parameters, read};
 pub use error::CheckpointError;
 pub use form::Files;
+pub use history::{HistoryRecord, LibraryId, MOST_RECORDS};
 pub use section::Section;
 pub use sets::{TRAINED, Weights, weights};
 pub use store::{LATEST, Store};
@@ -111,6 +113,9 @@ pub struct CheckpointHeader {
     pub publishers: Vec<Publisher>,
     /// Extra entries added by hooks.
     pub extra: Vec<(String, Box<RawValue>)>,
+    /// What has happened to the run's hooks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryRecord>,
 }
 
 /// Training settings that hooks have changed, other than the learning rates.

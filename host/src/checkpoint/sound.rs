@@ -8,7 +8,7 @@ use sconce_plugin_api::ext::{check_name, check_tag};
 use sconce_plugin_api::state::MOST;
 use serde_json::Value;
 
-use super::{ChangedSettings, CheckpointHeader, PhaseState, TrainingStage};
+use super::{ChangedSettings, CheckpointHeader, MOST_RECORDS, PhaseState, TrainingStage};
 use crate::exact::Exact;
 
 /// Longest run in seconds: about thirty thousand years.
@@ -37,6 +37,12 @@ impl CheckpointHeader {
         self.settings.check(self.batches().unwrap_or(MOST))?;
         for (index, state) in self.metrics.iter().enumerate() {
             state.check(&format!("metrics[{index}]"))?;
+        }
+        if self.history.len() > MOST_RECORDS {
+            let count = self.history.len();
+            return Err(format!(
+                "`history` has {count} records, and a run has at most {MOST_RECORDS}"
+            ));
         }
         let values = self.values.iter().map(|value| ("values", &value.name));
         let publishers = self.publishers.iter().map(|one| ("publishers", &one.name));

@@ -257,6 +257,7 @@ mod tests {
                 values: Vec::new(),
                 publishers: Vec::new(),
                 extra: Vec::new(),
+                history: Vec::new(),
             },
             hooks: vec![HookRecord {
                 name: "h".to_owned(),

@@ -21,6 +21,7 @@ mod plugins;
 mod predict;
 mod prepare;
 mod record;
+mod reload;
 mod resume;
 mod run;
 mod runs;
@@ -85,6 +86,8 @@ enum Command {
     Schema(schema::SchemaArgs),
     /// Lists the runs in a directory, with their states, best metrics and checkpoints.
     Runs(runs::RunsArgs),
+    /// Gives the hooks of a running run new libraries, with their states carried over.
+    Reload(reload::ReloadArgs),
     /// Compares runs: metrics, curves, and differences between their manifests.
     Compare(compare::CompareArgs),
     /// Prints what a bug report needs to say about program, machine and plugins.
@@ -247,6 +250,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::InstallPlugins(arguments) => install_plugins::install_plugins(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments, tasks.source()),
         Command::Runs(arguments) => Ok(runs::runs(&arguments)),
+        Command::Reload(arguments) => reload::reload(&arguments),
         Command::Compare(arguments) => Ok(compare::compare(&arguments)),
         Command::Env(arguments) => Ok(env::environment(&arguments)),
         Command::Completions(arguments) => Ok(shell::completions(&arguments)),

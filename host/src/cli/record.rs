@@ -55,6 +55,7 @@ fn record(report: &RunReport) -> Value {
         "seconds": report.seconds,
         "checkpoints": report.checkpoints,
         "last_checkpoint": report.last_checkpoint,
+        "history": report.history,
         "metrics": metrics,
         "profile": profile,
     })

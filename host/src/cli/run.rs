@@ -20,7 +20,8 @@ use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
 use crate::run::{Divergence, Profile, Resume, RunError, RunOutcome, RunReport};
 use crate::session::{
-    self, FirstWeights, HookPlan, Output, Prepared, Ready, Selection, StartFailure, TaskBuilder,
+    self, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads, Selection,
+    StartFailure, TaskBuilder,
 };
 use crate::task::Task;
 use crate::ui::View;
@@ -166,6 +167,7 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartF
         prepared.show_plan(&shared);
     }
     let opening = opening_lines(&prepared, &output.path, resume.as_ref());
+    let reloads = RunReloads::of(&prepared, &output.path);
     let ready = prepared.ready(&output.path, &shared, Vec::new(), resume.as_ref())?;
     for line in opening {
         log.log(Level::Info, "sconce", &line);
@@ -176,13 +178,15 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartF
     let ready = ready
         .with(|trainer| trainer.with_manifest(resolved).interruptible(&interrupt))
         .resuming(resume);
+    let ready = reloads.serve(ready);
+    let looks = looks_for_libraries(&reloads, log);
     let report = match &view {
         Some(view) => run_in_view(ready, view, log),
         None => ready.run(),
     };
-    let task = prepared.task.as_ref();
+    drop(looks);
     Ok(Ended {
-        is_written: write_results(&output.path, &report, task),
+        is_written: write_results(&output.path, &report, prepared.task.as_ref()),
         store: output.store.clone(),
         report,
     })
@@ -213,6 +217,18 @@ fn run_in_view<'run>(ready: Ready<'run>, view: &'run View, log: &dyn Log) -> Run
     let report = ready.run();
     drop(drawing);
     report
+}
+
+/// Starts to look for requests of `sconce reload`.
+fn looks_for_libraries(reloads: &RunReloads, log: &dyn Log) -> Option<ReloadWatch> {
+    match reloads.watch() {
+        Ok(watch) => Some(watch),
+        Err(error) => {
+            let warning = format!("`sconce reload` can't reach this run: {error}");
+            log.log(Level::Warn, "sconce", &warning);
+            None
+        }
+    }
 }
 
 /// Temporary directory for a dry run; removed when the value is dropped.

@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point, Priority};
+
+use serde::{Deserialize, Serialize};
 
 use super::Every;
 use super::points::{is_module, is_outside};
@@ -36,6 +39,19 @@ pub enum OnCrash {
     Restart(u32),
 }
 
+/// When a hook's library is loaded again in mid-run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReloadPolicy {
+    /// When `sconce reload` or a key in the live view asks for it.
+    #[default]
+    Asked,
+    /// Also by itself, when its file has changed.
+    Changed,
+    /// Never. So it is for every entry with `sha256`.
+    Never,
+}
+
 /// Everything about a hook except its instance: manifest entry, plugin, mount points and filters.
 #[derive(Clone, Debug, Default)]
 pub struct HookSpec {
@@ -57,6 +73,8 @@ pub struct HookSpec {
     pub on_error: OnError,
     /// Policy when its process crashes, if it has one of its own.
     pub on_crash: OnCrash,
+    /// When its library is loaded again in mid-run.
+    pub reload: ReloadPolicy,
     /// Mount points that it overrides, except those unknown to this host.
     pub points: Vec<Point>,
     /// Phases in which it is called; `None` for all.

@@ -41,7 +41,7 @@ use sconce_plugin_api::{Phase, Point};
 
 pub use every::{Every, Unit};
 pub use fault::HookFault;
-pub use hooks::{HookSpec, LifeEvent, LoadedHook, OnCrash, OnError};
+pub use hooks::{HookSpec, LifeEvent, LoadedHook, OnCrash, OnError, ReloadPolicy};
 pub use lists::order;
 use lists::{Lists, Slot};
 pub use payload::Payload;

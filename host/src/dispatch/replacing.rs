@@ -6,11 +6,14 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
 use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
-use super::{Dispatcher, HookFault, LifeEvent, Lists, OnCrash, Payload};
+use super::{Dispatcher, HookFault, HookSpec, LifeEvent, Lists, OnCrash, Payload};
 use crate::bridge::BridgeState;
+use crate::checkpoint::LibraryId;
 use crate::faults::PluginFunction;
 use crate::hook_id::HookId;
+use crate::plugin::blueprint::HookBlueprint;
 use crate::plugin::entry_error::EntryError;
+use crate::plugin::new_library::NewLibrary;
 
 impl Dispatcher {
     /// The state from which a hook whose process has ended is restarted.
@@ -41,6 +44,7 @@ impl Dispatcher {
         match created {
             Ok(instance) => {
                 hook.instance = instance;
+                hook.listens = None;
                 hook.spec.points.retain(|point| !left_out.contains(point));
                 self.lists = Lists::new(&self.hooks);
                 Ok(())
@@ -84,6 +88,102 @@ impl Dispatcher {
         }
         let error = EntryError::read(status, &mut error);
         Err(self.failed(id, LifeEvent::at(Some(point), position), error))
+    }
+
+    /// The hook of this name.
+    pub(crate) fn id_of(&self, name: &str) -> Option<HookId> {
+        let mut hooks = self.hooks.iter();
+        hooks
+            .position(|hook| hook.spec.name == name)
+            .map(HookId::at)
+    }
+
+    /// All hooks, in the manifest's order.
+    pub(crate) fn ids_in_order(&self) -> impl Iterator<Item = HookId> + use<> {
+        (0..self.hooks.len()).map(HookId::at)
+    }
+
+    /// How a hook is created, if it is of a library.
+    pub(crate) fn blueprint_of(&self, id: HookId) -> Option<(&HookSpec, &HookBlueprint)> {
+        let hook = self.hook(id)?;
+        Some((&hook.spec, hook.blueprint.as_ref()?))
+    }
+
+    /// The state of one hook; the error says why there is none.
+    pub(crate) fn state_of(
+        &mut self,
+        id: HookId,
+        shared: &BridgeState<'_>,
+    ) -> Result<Vec<u8>, String> {
+        let Some(hook) = self.hooks.get_mut(id.position()) else {
+            return Err("the run has no such hook".to_owned());
+        };
+        if hook.disabled {
+            return Err("it is switched off".to_owned());
+        }
+        let save = || hook.instance.save_state();
+        let saved = shared.trail.around(id, PluginFunction::Save, save);
+        saved.map_err(|error| self.failed(id, LifeEvent::Save, error).to_string())
+    }
+
+    /// Creates a hook from another library and drops the old instance; returns what the library was before. The error says
+    /// why nothing was changed.
+    pub(crate) fn exchange(
+        &mut self,
+        id: HookId,
+        blueprint: HookBlueprint,
+        library: Option<&NewLibrary>,
+        phase: Phase,
+        shared: &BridgeState<'_>,
+    ) -> Result<LibraryId, String> {
+        shared.enter(None, phase);
+        shared.set_hook(id);
+        let create = || blueprint.create(shared);
+        let created = shared.trail.around(id, PluginFunction::New, create);
+        let left_out = shared.requests.take_left_out();
+        let instance = created.map_err(|error| {
+            let message = self.failed(id, LifeEvent::Create, error).to_string();
+            format!("its new instance can't be created: {message}")
+        })?;
+        let Some(hook) = self.hooks.get_mut(id.position()) else {
+            return Err("the run has no such hook".to_owned());
+        };
+        let old = std::mem::replace(&mut hook.instance, instance);
+        hook.listens = None;
+        hook.blueprint = Some(blueprint);
+        let before = LibraryId {
+            version: hook.spec.version.clone(),
+            sha256: hook.spec.sha256.clone(),
+        };
+        if let Some(library) = library {
+            hook.spec.version.clone_from(&library.version);
+            hook.spec.sha256.clone_from(&library.sha256);
+            let points = library.hook.points.iter();
+            hook.spec.points = points
+                .filter_map(|point| Point::from_number(point.number))
+                .collect();
+        }
+        hook.spec.points.retain(|point| !left_out.contains(point));
+        let close = || old.close();
+        if let Err(error) = shared.trail.around(id, PluginFunction::Drop, close) {
+            let fault = self.failed(id, LifeEvent::Drop, error);
+            shared.warn(&fault.to_string());
+        }
+        self.lists = Lists::new(&self.hooks);
+        Ok(before)
+    }
+
+    /// Handles a fault of a hook by its policy.
+    pub(crate) fn blame_fault(
+        &mut self,
+        id: HookId,
+        fault: HookFault,
+        shared: &BridgeState<'_>,
+    ) -> Result<(), Box<HookFault>> {
+        match self.judge(id, fault, shared) {
+            Some(fault) => Err(Box::new(fault)),
+            None => Ok(()),
+        }
     }
 
     /// Restores the state of one hook; its policy is not asked.

@@ -30,6 +30,20 @@ pub(crate) struct SandboxRules {
     pub(crate) strict: bool,
 }
 
+impl SandboxRules {
+    /// The rules for [`enter`], with the run's directory among those that may be written to.
+    ///
+    /// # Errors
+    ///
+    /// If a path is not valid Unicode.
+    pub(super) fn text(&self, run_directory: Option<&Path>) -> Result<String, String> {
+        let mut rules = self.clone();
+        rules.write.extend(run_directory.map(Path::to_path_buf));
+        serde_json::to_string(&rules)
+            .map_err(|error| format!("its sandbox can't be described: {error}"))
+    }
+}
+
 /// What the system's loader and C library read.
 const SYSTEM: [&str; 13] = [
     "/usr",

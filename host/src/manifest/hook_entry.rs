@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::isolation::{CrashPolicy, Isolation, Sandbox, SandboxConfig};
 use super::limits::seconds;
 use super::priority::WrittenPriority;
-use crate::dispatch::{Every, OnCrash, OnError, Unit};
+use crate::dispatch::{Every, OnCrash, OnError, ReloadPolicy, Unit};
 use crate::patterns::Patterns;
 
 /// The message for an `every` with no unit, or with more than one.
@@ -23,7 +23,7 @@ pub(super) const ONE_UNIT: &str =
     "`every` must have exactly one of `iterations`, `updates`, `epochs`";
 
 /// The keys of an entry that belong to the host, not to the hook's configuration.
-pub(crate) const ENTRY_KEYS: [&str; 14] = [
+pub(crate) const ENTRY_KEYS: [&str; 15] = [
     "hook",
     "name",
     "priority",
@@ -32,6 +32,7 @@ pub(crate) const ENTRY_KEYS: [&str; 14] = [
     "isolation",
     "on_crash",
     "sandbox",
+    "reload",
     "phases",
     "every",
     "streams",
@@ -56,7 +57,7 @@ pub struct HookEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     time_limit: Option<f64>,
     /// The process that it runs in.
-    #[serde(skip_serializing_if = "Isolation::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     isolation: Isolation,
     /// What happens when its process crashes; `None` for what corresponds to `on_error`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,6 +65,9 @@ pub struct HookEntry {
     /// What its process may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<SandboxConfig>,
+    /// When its library is loaded again in mid-run.
+    #[serde(skip_serializing_if = "is_default")]
+    reload: ReloadPolicy,
     /// The phases in which it is called; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     phases: Option<Vec<PhaseName>>,
@@ -114,6 +118,14 @@ impl HookEntry {
         CrashPolicy::of(self.on_crash, self.on_error())
     }
 
+    /// When the hook's library is loaded again in mid-run.
+    pub fn reload(&self) -> ReloadPolicy {
+        match self.sha256 {
+            Some(_) => ReloadPolicy::Never,
+            None => self.reload,
+        }
+    }
+
     /// Rules of the hook's sandbox, if it has one.
     pub fn sandbox(&self) -> Option<Sandbox> {
         self.sandbox.as_ref().and_then(SandboxConfig::rules)
@@ -147,6 +159,10 @@ impl HookEntry {
         let phases = self.phases.as_ref()?;
         Some(phases.iter().map(|name| name.phase()).collect())
     }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What happens when a hook fails.
@@ -261,6 +277,9 @@ struct Object {
     /// object with exceptions. Isolates the hook. Default: everything that the run may.
     #[serde(default)]
     sandbox: Option<SandboxConfig>,
+    /// When the hook's library is loaded again in mid-run, with the hook's state carried over. With `sha256`: never.
+    #[serde(default)]
+    reload: ReloadPolicy,
     /// The phases in which the hook is called. Default: all.
     #[serde(default)]
     #[schemars(length(min = 1))]
@@ -302,6 +321,7 @@ impl From<Object> for HookEntry {
             isolation: object.isolation,
             on_crash: object.on_crash,
             sandbox: object.sandbox,
+            reload: object.reload,
             phases: object.phases,
             every: object.every,
             streams: object.streams,
@@ -353,6 +373,7 @@ impl<'de> Visitor<'de> for HookEntryVisitor {
             isolation: Isolation::default(),
             on_crash: None,
             sandbox: None,
+            reload: ReloadPolicy::default(),
             phases: None,
             every: None,
             streams: None,

@@ -1,6 +1,6 @@
 //! Keys of a hook's entry about the process that it runs in: `isolation`, `on_crash`, `sandbox`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,14 +26,6 @@ impl Isolation {
     /// Whether the hook runs in a process of its own.
     pub fn is_process(self) -> bool {
         self == Isolation::Process || std::env::var_os(ISOLATE).is_some_and(|value| value == "all")
-    }
-
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde's attribute passes a reference"
-    )]
-    pub(super) fn is_default(&self) -> bool {
-        *self == Isolation::default()
     }
 }
 
@@ -145,18 +137,16 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// The rules as the hook's process reads them: JSON. The run's directory may be written to.
-    pub(crate) fn rules(&self, run_directory: Option<&Path>) -> String {
-        let write = self.write.iter().cloned();
-        let rules = SandboxRules {
+    /// The rules as the hook's process gets them.
+    pub(crate) fn rules(&self) -> SandboxRules {
+        SandboxRules {
             read: self.read.clone(),
-            write: write.chain(run_directory.map(Path::to_path_buf)).collect(),
+            write: self.write.clone(),
             network: self.network,
             processes: self.processes,
             memory: self.memory.as_ref().and_then(MemorySize::bytes),
             strict: self.strict,
-        };
-        serde_json::to_string(&rules).unwrap_or_default()
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod overrides;
 mod priority;
 pub mod problem;
 mod read;
+mod reload;
 mod right_form;
 pub mod schema_check;
 mod semantics;
@@ -44,6 +45,7 @@ pub use limits::LimitsConfig;
 pub use load::load;
 pub use origin::AssignmentOrigin;
 pub use overlay::{Assignment, Overlay, VARIABLE};
+pub use reload::ReloadAt;
 pub use source::JsonSource;
 pub use train::TrainConfig;
 pub use with_hooks::{KnownHook, add_hooks};
@@ -109,6 +111,9 @@ pub struct Manifest {
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub hooks: Vec<HookEntry>,
+    /// Where in the training hooks' libraries are loaded again, when that is asked for or their files have changed.
+    #[serde(default)]
+    pub reload_at: ReloadAt,
     /// Time limits for plugins.
     #[serde(default)]
     pub limits: LimitsConfig,

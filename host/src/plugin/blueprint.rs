@@ -42,6 +42,8 @@ pub(crate) struct HookBlueprint {
     pub(crate) plugin: String,
     /// File of the plugin.
     pub(crate) file: PathBuf,
+    /// The file that was opened.
+    pub(crate) opened: PathBuf,
     /// Whether a process of its own saves its state after each cycle, for a restart.
     pub(crate) keeps_state: bool,
 }

@@ -42,6 +42,7 @@ pub mod inspect;
 pub mod install;
 pub mod instance;
 pub mod library;
+pub(crate) mod new_library;
 pub mod refusal;
 pub mod resolve;
 pub mod search;

@@ -50,6 +50,9 @@ impl Trainer<'_> {
         if self.shared.requests.has_restarts() {
             self.restart_ended()?;
         }
+        if self.is_asked_to_reload() {
+            self.reload_waiting()?;
+        }
         if self.outside.remote.is_asked() {
             return self.grant_all();
         }
@@ -63,6 +66,7 @@ impl Trainer<'_> {
             match self.outside.remote.next() {
                 Some(RemoteRequest::Checkpoint) => self.save_by_key()?,
                 Some(RemoteRequest::Validate) => self.validate_by_key()?,
+                Some(RemoteRequest::Reload) => self.look_for_libraries(),
                 Some(RemoteRequest::Pause) => is_paused = true,
                 Some(RemoteRequest::GoOn) => is_paused = false,
                 Some(RemoteRequest::Stop) => {

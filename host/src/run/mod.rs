@@ -10,7 +10,7 @@
 //! - `serve`: dispatches the requests of hooks to `save`, `background`, `keep`, `restore`, `swap` and
 //!   `renew`, with their types in `manner`, `writing`, `swapped` and `exchange`
 //! - `resume`, `resumption`, `restore`, `epoch_snapshot`: continuing from a checkpoint
-//! - `reinstate`: a hook whose instance is replaced
+//! - `reinstate`: a hook whose instance is replaced; `reload`, `reloads`: by one of a new library
 //! - `heed`: requests from outside between iterations: `interrupt` (signals), `remote` (keys), `observer` (a
 //!   view)
 //! - `finite`, `costs`: warnings and errors for NaN, divergence, and slow or leaking hooks
@@ -47,6 +47,8 @@ mod plan;
 mod profile;
 mod record;
 mod reinstate;
+mod reload;
+mod reloads;
 mod remote;
 mod renew;
 mod report;
@@ -70,6 +72,8 @@ pub use interrupt::{Interrupt, Meaning, StopSignal};
 pub use observer::{Now, Observer};
 pub use plan::TrainingPlan;
 pub use profile::{HookTiming, Profile};
+pub(crate) use reload::ReloadService;
+pub(crate) use reloads::{ReloadCandidate, ReloadOrder, ReloadResult, Reloader, Reloads};
 pub use remote::{Remote, RemoteRequest};
 pub use report::{Divergence, RunOutcome, RunReport};
 pub use resumption::Resume;

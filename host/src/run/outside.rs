@@ -2,6 +2,7 @@
 
 use super::interrupt::{Interrupt, StopSignal};
 use super::observer::Observer;
+use super::reload::ReloadService;
 use super::remote::Remote;
 
 /// Connections of a run to the outside.
@@ -13,6 +14,8 @@ pub(super) struct Outside<'run> {
     pub(super) interrupted_by: Option<StopSignal>,
     /// Makes other requests of the run.
     pub(super) remote: Remote,
+    /// Gives hooks new libraries.
+    pub(super) reloads: Option<ReloadService<'run>>,
     /// Observes the run.
     pub(super) observer: Option<&'run dyn Observer>,
 }

@@ -12,6 +12,7 @@ use sconce_plugin_api::{Phase, Point};
 
 use super::Trainer;
 use super::failure::{Leave, RunError};
+use crate::checkpoint::HistoryRecord;
 use crate::dispatch::{HookFault, Payload};
 use crate::hook_id::HookId;
 
@@ -27,6 +28,7 @@ impl Trainer<'_> {
             self.shared.reinstate(true);
             let created = self.hooks.create_again(id, &self.position, self.shared);
             self.shared.reinstate(false);
+            self.note_restart(id);
             let restarted = match created {
                 Ok(()) => self.reinstate(id, state.as_deref())?,
                 Err(fault) => Err(fault),
@@ -38,6 +40,18 @@ impl Trainer<'_> {
             }
         }
         Ok(())
+    }
+
+    fn note_restart(&mut self, id: HookId) {
+        let hooks = self.hooks.hooks();
+        if let Some(hook) = hooks.get(id.position()) {
+            let hook = hook.spec.name.clone();
+            self.note_history(HistoryRecord::Restart {
+                hook,
+                epoch: self.position.epoch,
+                iteration: self.position.iteration,
+            });
+        }
     }
 
     /// Calls a new instance of a hook as in a run that is resumed here.

@@ -18,6 +18,8 @@ pub enum RemoteRequest {
     Checkpoint,
     /// Validate.
     Validate,
+    /// Give hooks whose libraries have changed their new ones.
+    Reload,
     /// Stop training until the pause ends.
     Pause,
     /// End the pause.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sconce_plugin_api::Phase;
 
 use super::{Profile, RunError, StopSignal};
-use crate::checkpoint::Weights;
+use crate::checkpoint::{HistoryRecord, Weights};
 use crate::dispatch::HookFault;
 
 /// The way in which a run ended.
@@ -60,6 +60,8 @@ pub struct RunReport {
     pub updates: u64,
     /// The averages that replaced the parameters in the last evaluation, if they differ from the parameters.
     pub measured: Option<Weights>,
+    /// What has happened to the hooks.
+    pub history: Vec<HistoryRecord>,
     /// Seconds from start to end.
     pub seconds: f64,
 }

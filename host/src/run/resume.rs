@@ -50,6 +50,9 @@ impl<'run> Trainer<'run> {
             self.saver.checkpoints = paths.collect();
         }
         self.saver.last_checkpoint = Some(resume.path.clone());
+        self.saver
+            .history
+            .clone_from(&resume.checkpoint.header.history);
         self.resumption.from = Some(resume);
         self
     }

@@ -209,6 +209,7 @@ impl Trainer<'_> {
             values,
             publishers,
             extra,
+            history: self.saver.history.clone(),
         };
         Ok(Checkpoint {
             header,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::manner::Manner;
 use super::writing::Writing;
-use crate::checkpoint::Store;
+use crate::checkpoint::{HistoryRecord, Store};
 
 /// State of saving: where checkpoints go, and those saved or waiting.
 pub(super) struct Saver {
@@ -22,6 +22,8 @@ pub(super) struct Saver {
     pub(super) waiting: Vec<(String, String, Manner)>,
     /// The checkpoint being written.
     pub(super) writing: Option<Writing>,
+    /// What has happened to the hooks.
+    pub(super) history: Vec<HistoryRecord>,
     /// The checkpoints saved so far.
     pub(super) checkpoints: Vec<PathBuf>,
     /// The last full one.
@@ -38,6 +40,7 @@ impl Saver {
             store: None,
             waiting: Vec::new(),
             writing: None,
+            history: Vec::new(),
             checkpoints: Vec::new(),
             last_checkpoint: None,
         }

@@ -269,6 +269,7 @@ impl<'run> Trainer<'run> {
             iterations: self.position.iteration,
             updates: self.position.update,
             measured,
+            history: self.saver.history,
             seconds: self.shared.clock.elapsed_seconds(),
         }
     }

@@ -33,13 +33,14 @@ const FREE: [&str; 12] = [
 
 /// Keys of a hook's entry that may change without a message. They concern the reaction to faults and to slow
 /// calls, and the location of the plugin's file, which is compared by its bytes.
-const FREE_OF_HOOK: [&str; 8] = [
+const FREE_OF_HOOK: [&str; 9] = [
     "name",
     "on_error",
     "time_limit",
     "isolation",
     "on_crash",
     "sandbox",
+    "reload",
     "library",
     "sha256",
 ];

@@ -63,6 +63,7 @@ impl HookPlan {
             name: self.spec.name.clone(),
             plugin: self.spec.plugin.clone(),
             file: self.spec.library.clone(),
+            opened: self.file.clone(),
             keeps_state: matches!(self.spec.on_crash, OnCrash::Restart(_)),
         }
     }
@@ -321,7 +322,7 @@ fn opened_apart(
     let library = IsolatedLibrary::open(
         &resolved.plugin.path,
         &source.file,
-        entry.sandbox().as_ref(),
+        entry.sandbox().map(|sandbox| sandbox.rules()),
         manifest.limits.load_limit(),
         entry.time_limit().or(manifest.limits.call_limit()),
     )?;
@@ -399,6 +400,7 @@ fn plan(
             priority: entry.priority().unwrap_or(default),
             on_error: entry.on_error(),
             on_crash: entry.on_crash(),
+            reload: entry.reload(),
             points,
             phases: entry.phases(),
             // Checked to be valid when the manifest was loaded.

@@ -38,6 +38,7 @@ mod plan;
 mod prepared;
 mod references;
 pub(crate) mod rehearsal;
+pub(crate) mod reload;
 mod selection;
 
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
@@ -48,6 +49,7 @@ pub use output::{Output, is_in_use};
 pub use prepared::{FirstWeights, Prepared, Ready};
 pub use references::check_references;
 pub use rehearsal::rehearse;
+pub use reload::{ReloadWatch, RunReloads};
 pub use selection::Selection;
 
 use std::path::{Path, PathBuf};

@@ -92,6 +92,7 @@ impl ViewChoices {
         match key.code {
             KeyCode::Char('q' | 's') => self.asks_to_stop = true,
             KeyCode::Char('c') => return Some(KeyAction::Ask(RemoteRequest::Checkpoint)),
+            KeyCode::Char('r') => return Some(KeyAction::Ask(RemoteRequest::Reload)),
             KeyCode::Char('v') => return Some(KeyAction::Ask(RemoteRequest::Validate)),
             KeyCode::Char('p') => {
                 self.is_paused = !self.is_paused;
@@ -187,6 +188,7 @@ mod tests {
         for (key, wish) in [
             ('c', RemoteRequest::Checkpoint),
             ('v', RemoteRequest::Validate),
+            ('r', RemoteRequest::Reload),
             ('p', RemoteRequest::Pause),
             ('p', RemoteRequest::GoOn),
         ] {

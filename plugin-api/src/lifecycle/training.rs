@@ -40,7 +40,7 @@ fn train<R: RunDriver>(run: &mut R) -> Driven<R> {
             Err(Leave::RolledBack) => run.end_batch(),
             ended => ended?,
         }
-        run.check_interrupt()?;
+        run.heed()?;
     }
     run.settle()?;
     run.call(Point::AfterLoop)

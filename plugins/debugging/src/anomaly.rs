@@ -74,7 +74,7 @@ impl Anomaly {
         finished >= begin && (finished + 1).is_multiple_of(every)
     }
 
-    /// Sets whether the hook listens at modules in the next iteration.
+    /// Sets whether the hook listens at modules in the iteration that comes next, or that has just begun.
     fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let listens = self.is_due(task.iteration());
         if self.listens.replace(listens) == Some(listens) {
@@ -186,6 +186,10 @@ impl Hook for Anomaly {
     }
 
     fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if is_training(task) {
+            // After a resume `before_epoch` has shown the counters of the epoch's start.
+            self.listen(task)?;
+        }
         self.looks = is_training(task) && self.is_due(task.iteration());
         self.previous_module = None;
         if self.looks

@@ -17,6 +17,10 @@ unsafe extern "C" fn log(context: *const c_void, level: u32, message: TextAbi) -
     let (Some(shared), Some(message)) = (shared, message) else {
         return Status::INVALID.0;
     };
+    if shared.is_reinstating.get() {
+        // An earlier instance of the hook has said it.
+        return Status::OK.0;
+    }
     shared
         .log
         .log(Level::from_number(level), &shared.hook_name(), message);

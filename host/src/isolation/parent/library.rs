@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::super::Ending;
 use super::super::message::{Order, Word};
+use super::super::sandbox::SandboxRules;
 use super::process::HookProcess;
 use super::proxy::{HookFacts, Proxy};
-use crate::manifest::Sandbox;
 use crate::plugin::entry_error::EntryError;
 use crate::plugin::instance::HookInstance;
 use crate::plugin::trial_fault;
@@ -24,7 +24,7 @@ pub(crate) struct IsolatedLibrary {
     path: PathBuf,
     /// The file to open.
     file: PathBuf,
-    sandbox: Option<Sandbox>,
+    sandbox: Option<SandboxRules>,
     /// How long opening may take.
     load_limit: Duration,
     /// How long a call may take.
@@ -44,14 +44,14 @@ impl IsolatedLibrary {
     pub(crate) fn open(
         path: &Path,
         file: &Path,
-        sandbox: Option<&Sandbox>,
+        sandbox: Option<SandboxRules>,
         load_limit: Duration,
         call_limit: Option<Duration>,
     ) -> Result<IsolatedLibrary, PluginRefusal> {
         let mut library = IsolatedLibrary {
             path: path.to_owned(),
             file: file.to_owned(),
-            sandbox: sandbox.cloned(),
+            sandbox,
             load_limit,
             call_limit,
             ready: Mutex::new(None),
@@ -62,7 +62,7 @@ impl IsolatedLibrary {
         library.description = serde_json::from_slice(&description)
             .map_err(|error| refuse(Cause::Describe(error.to_string())))?;
         // A sandboxed hook needs a process that may write to the run's directory.
-        if sandbox.is_none() {
+        if library.sandbox.is_none() {
             library.ready = Mutex::new(Some(process));
         }
         Ok(library)
@@ -70,11 +70,10 @@ impl IsolatedLibrary {
 
     /// Starts a process and opens the library there; returns the plugin's description too.
     fn start(&self, run_directory: Option<&Path>) -> Result<(HookProcess, Vec<u8>), Cause> {
-        let rules = self
-            .sandbox
-            .as_ref()
-            .map(|sandbox| sandbox.rules(run_directory));
-        let rules = rules.unwrap_or_default();
+        let rules = match &self.sandbox {
+            None => String::new(),
+            Some(rules) => rules.text(run_directory).map_err(Cause::Isolated)?,
+        };
         let started = HookProcess::start(&self.file, &rules);
         let mut process = started.map_err(|error| {
             Cause::Isolated(format!("no process can be started for it: {error}"))

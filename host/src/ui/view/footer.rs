@@ -19,11 +19,12 @@ const KEYS: [(&str, &str); 6] = [
 ];
 
 /// All keys.
-const HELP: [(&str, &str); 10] = [
+const HELP: [(&str, &str); 11] = [
     ("q, s", "end the training after this iteration (asks first)"),
     ("Ctrl-C", "save a checkpoint and end; twice: end at once"),
     ("c", "save the checkpoint `by-key` now"),
     ("v", "validate now"),
+    ("r", "load libraries of hooks that have changed"),
     ("p", "pause and resume"),
     ("1 to 4, tab", "on small terminals: which pane"),
     ("↑ ↓ PgUp PgDn", "scroll the log"),
@@ -61,6 +62,7 @@ fn waiting(wishes: &[RemoteRequest]) -> String {
         .filter_map(|wish| match wish {
             RemoteRequest::Checkpoint => Some("checkpoint"),
             RemoteRequest::Validate => Some("validation"),
+            RemoteRequest::Reload => Some("reload"),
             RemoteRequest::Pause => Some("pause"),
             RemoteRequest::Stop => Some("stop"),
             RemoteRequest::GoOn => None,

@@ -76,7 +76,7 @@ pub(crate) struct ActivationStats {
 }
 
 impl ActivationStats {
-    /// Starts or stops listening at modules for the next iteration.
+    /// Starts or stops listening at modules for the iteration that comes next, or that has just begun.
     fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let listens = (task.iteration() + 1).is_multiple_of(self.config.every);
         if self.listens.replace(listens) == Some(listens) {
@@ -215,6 +215,14 @@ impl Hook for ActivationStats {
     fn before_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if task.phase() == Phase::Train {
             self.seen.clear();
+            self.listen(task)?;
+        }
+        Ok(())
+    }
+
+    fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train {
+            // After a resume `before_epoch` has shown the counters of the epoch's start.
             self.listen(task)?;
         }
         Ok(())

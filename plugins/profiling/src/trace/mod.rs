@@ -101,7 +101,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Sets whether the hook listens at modules in the next iteration.
+    /// Sets whether the hook listens at modules in the iteration that comes next, or that has just begun.
     fn listen(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let is_on = self.config.schedule.step(task.iteration()) != Step::Off;
         let listens = self.config.modules && is_on;
@@ -238,6 +238,10 @@ impl Hook for Trace {
     }
 
     fn before_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+        if task.phase() == Phase::Train {
+            // After a resume `before_epoch` has shown the counters of the epoch's start.
+            self.listen(task)?;
+        }
         let is_active = matches!(
             self.config.schedule.step(task.iteration()),
             Step::Active { .. }

@@ -1,0 +1,58 @@
+//! What has happened to a run's hooks: in its record and its checkpoints.
+
+use serde::{Deserialize, Serialize};
+
+/// Most records of a run; later changes of its hooks are refused.
+pub const MOST_RECORDS: usize = 100;
+
+/// Identity of a library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibraryId {
+    /// Version of the plugin.
+    pub version: String,
+    /// SHA-256 of the file.
+    pub sha256: String,
+}
+
+/// An event in the life of a run's hooks, in its record and its checkpoints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum HistoryRecord {
+    /// A hook's library was loaded again.
+    Reload {
+        /// Name of the hook.
+        hook: String,
+        /// Training epochs finished.
+        epoch: u64,
+        /// Training iterations finished.
+        iteration: u64,
+        /// Updates finished.
+        update: u64,
+        /// The library before.
+        from: LibraryId,
+        /// The library from then on.
+        to: LibraryId,
+        /// Size of the state that was carried over.
+        state_bytes: u64,
+    },
+    /// A new library was refused, and the old one goes on.
+    ReloadRefused {
+        /// Name of the hook.
+        hook: String,
+        /// Training epochs finished.
+        epoch: u64,
+        /// Training iterations finished.
+        iteration: u64,
+        /// Why.
+        reason: String,
+    },
+    /// A hook was restarted, after its process had ended.
+    Restart {
+        /// Name of the hook.
+        hook: String,
+        /// Training epochs finished.
+        epoch: u64,
+        /// Training iterations finished.
+        iteration: u64,
+    },
+}

@@ -1,0 +1,83 @@
+//! A plugin's file that is to take the place of the one that a run has opened.
+
+use std::path::{Path, PathBuf};
+
+use sconce_plugin_api::metadata::HookMetadata;
+
+use super::{compatibility, copy, inspect};
+
+/// A file that has passed all gates that execute none of its code.
+#[derive(Clone, Debug)]
+pub(crate) struct NewLibrary {
+    /// Path of the plugin's file.
+    pub(crate) path: PathBuf,
+    /// The file to open: a private copy.
+    pub(crate) file: PathBuf,
+    /// Version of the plugin.
+    pub(crate) version: String,
+    /// SHA-256 of the file.
+    pub(crate) sha256: String,
+    /// The hook's description there.
+    pub(crate) hook: HookMetadata,
+}
+
+/// The hook whose library is replaced.
+#[derive(Clone, Debug)]
+pub(crate) struct OldLibrary {
+    /// Path of the plugin's file.
+    pub(crate) path: PathBuf,
+    /// Name of the plugin.
+    pub(crate) plugin: String,
+    /// Name of the hook in the plugin.
+    pub(crate) kind: String,
+}
+
+/// Looks at the file that is where a run found its plugin.
+///
+/// # Errors
+///
+/// Why it can't take the old one's place, for the user.
+pub(crate) fn look(old: &OldLibrary) -> Result<NewLibrary, String> {
+    let shown = old.path.display();
+    let refused =
+        |refusal: super::PluginRefusal| format!("`{shown}` is refused: {}", refusal.cause);
+    let inspected = inspect(&old.path).map_err(refused)?;
+    let metadata = &inspected.metadata;
+    if metadata.name != old.plugin {
+        return Err(format!(
+            "`{shown}` is now the plugin `{}`, and the run's is `{}`",
+            metadata.name, old.plugin
+        ));
+    }
+    let Some(hook) = inspected.hook(&old.kind) else {
+        let names: Vec<String> = (metadata.hooks.iter())
+            .map(|hook| format!("`{}`", hook.name))
+            .collect();
+        return Err(format!(
+            "`{shown}` no longer has the hook `{}`; it has {}",
+            old.kind,
+            names.join(", ")
+        ));
+    };
+    compatibility::check_hook(hook, &metadata.api_version)
+        .map_err(|cause| format!("`{shown}` is refused: {cause}"))?;
+    if inspected.looks_beside {
+        return Err(format!(
+            "`{shown}` looks for other libraries beside itself, so that it is not loaded from a copy; start the run again"
+        ));
+    }
+    let source = copy::of(&inspected).map_err(refused)?;
+    Ok(NewLibrary {
+        path: old.path.clone(),
+        file: source.file,
+        version: metadata.version.clone(),
+        sha256: inspected.sha256().to_owned(),
+        hook: hook.clone(),
+    })
+}
+
+/// Identifies the contents of a file as long as nobody writes to it: its size and the time of its last change.
+pub(crate) fn stamp(path: &Path) -> Option<(u64, std::time::SystemTime)> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.modified().ok()?))
+}

@@ -1,0 +1,104 @@
+//! Libraries that wait to be loaded in mid-run, and what is recorded of it.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::bridge::BridgeState;
+use crate::dispatch::HookSpec;
+use crate::plugin::blueprint::HookBlueprint;
+use crate::plugin::new_library::NewLibrary;
+
+/// Reloads that wait for the training. Clones refer to the same ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reloads(Arc<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    is_asked: AtomicBool,
+    orders: Mutex<VecDeque<ReloadOrder>>,
+}
+
+/// Hooks to be given new libraries together.
+#[derive(Debug)]
+pub(crate) struct ReloadOrder {
+    /// Who asked, to be answered; none if the files have changed by themselves.
+    pub(crate) request: Option<String>,
+    /// The hooks.
+    pub(crate) hooks: Vec<ReloadCandidate>,
+}
+
+/// A hook to be given a new library.
+#[derive(Debug)]
+pub(crate) struct ReloadCandidate {
+    /// Name of the hook in the run.
+    pub(crate) hook: String,
+    /// What [`Reloader::prepare`] needs, or why there is nothing to load.
+    pub(crate) library: Result<NewLibrary, String>,
+}
+
+/// Opens new libraries for a run.
+pub(crate) trait Reloader {
+    /// Rehearses a new library in another process, with the state of the hook in the run, and opens it here.
+    ///
+    /// # Errors
+    ///
+    /// Why it is refused, for the user.
+    fn prepare(
+        &self,
+        library: &NewLibrary,
+        old: &HookBlueprint,
+        spec: &HookSpec,
+        state: &[u8],
+        shared: &BridgeState<'_>,
+    ) -> Result<HookBlueprint, String>;
+
+    /// Asks for all libraries that have changed, as `sconce reload` does.
+    fn ask(&self);
+
+    /// Tells who asked what became of it.
+    fn answer(&self, request: &str, results: &[ReloadResult]);
+
+    /// Keeps the libraries of a hook before and after, for whoever resumes the run or wants to know.
+    fn keep(&self, sha256: &str, file: &Path);
+}
+
+/// What became of a request for one hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReloadResult {
+    /// Name of the hook in the run.
+    pub(crate) hook: String,
+    /// Whether it has a new library.
+    pub(crate) is_reloaded: bool,
+    /// What was done, or why not.
+    pub(crate) message: String,
+}
+
+impl Reloads {
+    /// Adds an order.
+    pub(crate) fn ask(&self, order: ReloadOrder) {
+        self.orders().push_back(order);
+        self.0.is_asked.store(true, Ordering::Release);
+    }
+
+    /// Whether an order waits.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.is_asked.load(Ordering::Acquire)
+    }
+
+    /// The next order.
+    pub(crate) fn next(&self) -> Option<ReloadOrder> {
+        let mut orders = self.orders();
+        let next = orders.pop_front();
+        self.0.is_asked.store(!orders.is_empty(), Ordering::Release);
+        next
+    }
+
+    fn orders(&self) -> MutexGuard<'_, VecDeque<ReloadOrder>> {
+        self.0.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

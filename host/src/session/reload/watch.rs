@@ -1,0 +1,217 @@
+//! The thread that looks for requests and changed files.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::request::{self, ReloadAnswer, ReloadRequest};
+use crate::dispatch::ReloadPolicy;
+use crate::nearest::nearest;
+use crate::plugin::new_library::{OldLibrary, look, stamp};
+use crate::run::{ReloadCandidate, ReloadOrder, ReloadResult, Reloads};
+
+/// How often the thread looks for a request.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How often it looks at files.
+const LOOK_AT_FILES: Duration = Duration::from_secs(1);
+
+/// How long a changed file must have stayed as it is.
+const SETTLED: Duration = Duration::from_millis(500);
+
+/// How long a file that is refused may yet become whole, before that is said.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A hook of the run.
+#[derive(Clone, Debug)]
+pub(crate) struct Watched {
+    /// Name of the hook in the run.
+    pub(crate) hook: String,
+    /// Its library.
+    pub(crate) library: OldLibrary,
+    /// SHA-256 of the library in use.
+    pub(crate) sha256: String,
+    /// When it is loaded again.
+    pub(crate) policy: ReloadPolicy,
+}
+
+/// The running thread; it ends when this value is dropped.
+pub struct ReloadWatch {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ReloadWatch {
+    /// Starts the thread for the run in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to start a thread.
+    pub(crate) fn start(
+        directory: &Path,
+        hooks: Vec<Watched>,
+        reloads: Reloads,
+    ) -> std::io::Result<ReloadWatch> {
+        let (stop, stopped) = mpsc::channel();
+        // What an earlier run did not get to is not this one's.
+        drop(request::take(directory));
+        let mut watch = Watch {
+            directory: directory.to_owned(),
+            files: hooks.into_iter().map(WatchedFile::new).collect(),
+            reloads,
+        };
+        let thread = thread::Builder::new()
+            .name("reload".to_owned())
+            .spawn(move || {
+                let mut last = Instant::now();
+                while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                    if let Some(request) = request::take(&watch.directory) {
+                        watch.serve(request);
+                    }
+                    if last.elapsed() >= LOOK_AT_FILES {
+                        last = Instant::now();
+                        watch.look_at_files();
+                    }
+                }
+            })?;
+        Ok(ReloadWatch {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for ReloadWatch {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // The thread returns nothing, so its result is ignored.
+            drop(thread.join());
+        }
+    }
+}
+
+struct Watch {
+    directory: PathBuf,
+    files: Vec<WatchedFile>,
+    reloads: Reloads,
+}
+
+/// A hook's file, as it was when it was last looked at.
+struct WatchedFile {
+    hook: Watched,
+    stamp: Option<(u64, SystemTime)>,
+    /// When it was first seen to be different, and whether that has been dealt with.
+    changed: Option<Instant>,
+}
+
+impl WatchedFile {
+    fn new(hook: Watched) -> WatchedFile {
+        WatchedFile {
+            stamp: stamp(&hook.library.path),
+            hook,
+            changed: None,
+        }
+    }
+
+    /// The hook's new library, if there is one.
+    fn candidate(&mut self) -> ReloadCandidate {
+        let library = look(&self.hook.library).and_then(|library| {
+            if library.sha256 == self.hook.sha256 {
+                return Err(format!("`{}` {UNCHANGED}", library.path.display()));
+            }
+            Ok(library)
+        });
+        if let Ok(library) = &library {
+            self.hook.sha256.clone_from(&library.sha256);
+        }
+        ReloadCandidate {
+            hook: self.hook.hook.clone(),
+            library,
+        }
+    }
+}
+
+/// Whether the file has the bytes that the run has loaded.
+fn is_unchanged(candidate: &ReloadCandidate) -> bool {
+    let reason = candidate.library.as_ref().err();
+    reason.is_some_and(|reason| reason.ends_with(UNCHANGED))
+}
+
+/// End of the reason for a file with the same bytes.
+const UNCHANGED: &str = "has not changed";
+
+impl Watch {
+    /// Serves a request.
+    fn serve(&mut self, request: ReloadRequest) {
+        let ReloadRequest { id, hook } = request;
+        let is_wanted =
+            |file: &&mut WatchedFile| hook.as_ref().is_none_or(|hook| *hook == file.hook.hook);
+        let wanted = self.files.iter_mut().filter(is_wanted);
+        let mut hooks: Vec<ReloadCandidate> = wanted.map(WatchedFile::candidate).collect();
+        if hook.is_none() {
+            // The others are not worth a word.
+            hooks.retain(|candidate| !is_unchanged(candidate));
+        }
+        if hooks.is_empty() {
+            let Some(hook) = hook else {
+                let results = Vec::new();
+                request::answer(&self.directory, &ReloadAnswer { id, results });
+                return;
+            };
+            let names = || self.files.iter().map(|file| file.hook.hook.as_str());
+            let hint = nearest(&hook, names()).map(|near| format!("; did you mean `{near}`?"));
+            let results = vec![ReloadResult {
+                message: format!(
+                    "the run has no hook of that name{}",
+                    hint.unwrap_or_default()
+                ),
+                hook,
+                is_reloaded: false,
+            }];
+            request::answer(&self.directory, &ReloadAnswer { id, results });
+            return;
+        }
+        self.reloads.ask(ReloadOrder {
+            request: Some(id),
+            hooks,
+        });
+    }
+
+    /// Looks for files that have changed by themselves.
+    fn look_at_files(&mut self) {
+        let mut hooks = Vec::new();
+        for file in &mut self.files {
+            if file.hook.policy != ReloadPolicy::Changed {
+                continue;
+            }
+            let now = stamp(&file.hook.library.path);
+            if now != file.stamp {
+                file.stamp = now;
+                file.changed = Some(Instant::now());
+            }
+            let Some(since) = file.changed.map(|changed| changed.elapsed()) else {
+                continue;
+            };
+            if since < SETTLED || now.is_none() {
+                continue;
+            }
+            let candidate = file.candidate();
+            match &candidate.library {
+                // Perhaps it is still being written or copied.
+                Err(_) if since < PATIENCE => continue,
+                _ => file.changed = None,
+            }
+            if !is_unchanged(&candidate) {
+                hooks.push(candidate);
+            }
+        }
+        if !hooks.is_empty() {
+            self.reloads.ask(ReloadOrder {
+                request: None,
+                hooks,
+            });
+        }
+    }
+}
