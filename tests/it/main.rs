@@ -10,6 +10,8 @@
 //! | `requests` | what hooks ask for is served, or refused with a reason |
 //! | `faults` | a hook that fails or panics anywhere ends as a message with its name |
 //! | `crashes`, `hangs` | one that brings the process down, or does not come back, is named too |
+//! | `isolation` | hooks in processes of their own do the same, and end alone |
+//! | `reload` | a hook gets another library in mid-run, or keeps its own |
 //! | `fault_table` | `docs/faults.md` says what becomes of each fault |
 //! | `bad_manifests` | every wrong manifest is told before anything is trained |
 //! | `bad_data` | every wrong data file too |
@@ -74,6 +76,8 @@ mod gradient_audit;
 mod hangs;
 mod hook_docs;
 mod keeping;
+
+mod isolation;
 mod large_data;
 mod legal_table;
 mod measured;
@@ -86,6 +90,7 @@ mod precision;
 mod pytorch;
 mod rates_and_clips;
 mod references;
+mod reload;
 mod requests;
 mod resume;
 mod sharing;

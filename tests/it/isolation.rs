@@ -1,0 +1,287 @@
+//! Hooks in processes of their own: they see and do the same, and what they do wrong ends at most them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use sconce_tests::{Finished, Workplace, edit, tiny};
+use serde_json::{Value, json};
+
+const PLUGINS: [&str; 8] = [
+    "sconce-fixture-recorder",
+    "sconce-fixture-wrecker",
+    "sconce-plugin-checkpoints",
+    "sconce-plugin-csv",
+    "sconce-plugin-logging",
+    "sconce-plugin-metrics",
+    "sconce-plugin-models",
+    "sconce-plugin-optimisation",
+];
+
+/// Every hook of a run in a process of its own.
+const ALL: [(&str, &str); 1] = [("SCONCE_ISOLATE", "all")];
+
+fn place() -> Workplace {
+    Workplace::new(&PLUGINS)
+}
+
+/// A run with a wrecker in a process of its own, under a policy.
+fn wrecked(place: &Workplace, at: &str, how: &str, keys: Value) -> Finished {
+    let mut entry = json!({
+        "hook": "wrecker", "name": "bad", "isolation": "process",
+        "config": {"at": at, "how": how, "after_iteration": 2}
+    });
+    for (key, value) in keys.as_object().expect("keys") {
+        entry[key] = value.clone();
+    }
+    place.run(&edit(tiny(), "/hooks", json!([entry, "recorder"])))
+}
+
+fn report(place: &Workplace) -> Value {
+    serde_json::from_str(&place.read("out/hook-crash.bad.json")).expect("JSON")
+}
+
+fn weights(place: &Workplace) -> Vec<u8> {
+    fs::read(place.path("out/weights.safetensors")).expect("the weights are there")
+}
+
+fn history(place: &Workplace) -> Vec<Value> {
+    let run: Value = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
+    run["history"].as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn isolated_hooks_leave_the_same_weights_and_files() {
+    let hooks = json!([
+        {"hook": "lr-schedule", "config": {"schedule": {"kind": "cosine"}}},
+        {"hook": "grad-clip", "config": {"max_norm": 0.5}},
+        {"hook": "ema", "config": {"decay": 0.9}},
+        {"hook": "activation-stats", "config": {"every": 2}},
+        "recorder",
+        "csv",
+        "jsonl",
+        {"hook": "checkpoint", "config": {"epochs": 1}},
+    ]);
+    let manifest = edit(tiny(), "/hooks", hooks);
+    let here = place();
+    here.run(&manifest).expect(0, &[]);
+    let apart = place();
+    apart.write(&manifest);
+    apart
+        .sconce_in(&["run", "manifest.json"], &ALL)
+        .expect(0, &[]);
+    assert_eq!(weights(&apart), weights(&here));
+    let files = [
+        "record.jsonl",
+        "log.jsonl",
+        "train.csv",
+        "val.csv",
+        "test.csv",
+        "activations.csv",
+        "checkpoints/latest/parameters.safetensors",
+        "checkpoints/latest/optimizer.safetensors",
+    ];
+    let mut compared = 0;
+    for file in files {
+        let read = |place: &Workplace| fs::read(place.path("out").join(file));
+        if let Ok(expected) = read(&here) {
+            assert!(read(&apart).is_ok_and(|found| found == expected), "{file}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 6, "only {compared} of the files are there");
+}
+
+#[test]
+fn whatever_ends_its_process_the_run_goes_on_without_it() {
+    let alone = place();
+    alone.run(&edit(tiny(), "/hooks", json!(["recorder"])));
+    for (how, words, kind) in [
+        (
+            "segv",
+            "hook `bad` crashed (SIGSEGV) in a process of its own",
+            "crash",
+        ),
+        ("abort", "crashed (SIGABRT)", "crash"),
+        ("kill", "crashed (SIGKILL)", "crash"),
+        ("stack-overflow", "crashed (SIGSEGV)", "crash"),
+        ("double-panic", "crashed (SIGABRT)", "crash"),
+        ("thread-segv", "crashed (SIGSEGV)", "crash"),
+        ("exit", "ended its own process (exit code 0)", "exit"),
+        ("_exit", "ended its own process (exit code 0)", "exit"),
+        ("quick-exit", "ended its own process (exit code 0)", "exit"),
+        ("exec", "ended its own process (exit code 0)", "exit"),
+        (
+            "hang",
+            "took longer than 0.5 s, so that its own process was killed,",
+            "hang",
+        ),
+        ("busy", "took longer than 0.5 s", "hang"),
+    ] {
+        let place = place();
+        let keys = json!({"on_crash": "disable", "time_limit": 0.5});
+        let finished = wrecked(&place, "after_iter", how, keys);
+        finished.expect(
+            0,
+            &[
+                words,
+                "at `after_iter` (train), epoch 0, iteration 2",
+                "in plugin plugins/libsconce_fixture_wrecker.so",
+                "`bad` is disabled from now on",
+            ],
+        );
+        let report = report(&place);
+        assert_eq!(
+            (&report["kind"], &report["hook"]),
+            (&json!(kind), &json!("bad")),
+            "{how}"
+        );
+        assert_eq!(report["iteration"], 2, "{how}");
+        assert_eq!(weights(&place), weights(&alone), "{how}");
+    }
+}
+
+#[test]
+fn the_policy_decides_what_becomes_of_the_run() {
+    // As `on_error`, which is `fail`.
+    let failed = place();
+    let finished = wrecked(&failed, "after_iter", "segv", json!({}));
+    finished.expect(
+        4,
+        &["error: hook `bad` crashed (SIGSEGV) in a process of its own"],
+    );
+    let record = failed.read("out/record.jsonl");
+    assert!(record.contains("\"failed"), "the others are told");
+
+    let restarted = place();
+    let keys = json!({"on_crash": {"restart": 2}});
+    let finished = wrecked(&restarted, "after_loss", "abort", keys);
+    finished.expect(
+        0,
+        &[
+            "`bad` is restarted (1 of 2)",
+            "`bad` is restarted (2 of 2)",
+            "`bad` is disabled from now on, after 2 restarts",
+        ],
+    );
+    let history = history(&restarted);
+    let kinds: Vec<_> = history.iter().map(|one| one["kind"].clone()).collect();
+    assert_eq!(kinds, ["restart", "restart"]);
+    assert_eq!(history[0]["hook"], "bad");
+}
+
+#[test]
+fn a_library_that_crashes_when_it_is_opened_or_created_is_refused_with_its_name() {
+    let place = place();
+    let finished = wrecked(&place, "new", "segv", json!({}));
+    finished.expect(
+        3,
+        &["hook `bad` crashed (SIGSEGV) in a process of its own when it was created"],
+    );
+    let finished = wrecked(&place, "new", "hang", json!({"time_limit": 0.3}));
+    finished.expect(3, &["took longer than 0.3 s"]);
+}
+
+#[test]
+fn what_it_prints_is_logged_and_the_last_lines_are_shown_with_its_end() {
+    let place = place();
+    wrecked(&place, "after_iter", "print", json!({})).expect(0, &["bad: hello from a hook"]);
+}
+
+#[test]
+fn a_sandbox_refuses_files_sockets_and_programs_and_allows_the_run_directory() {
+    for (how, words) in [
+        ("read-home", "Permission denied"),
+        ("write-outside", "Permission denied"),
+        ("socket", "Operation not permitted"),
+        ("run-program", "Operation not permitted"),
+    ] {
+        let place = place();
+        let finished = wrecked(&place, "after_iter", how, json!({"sandbox": true}));
+        finished.expect(4, &["hook `bad` failed at `after_iter`", words]);
+        // Without it, the same hook may.
+        let place = self::place();
+        wrecked(&place, "after_iter", how, json!({})).expect(0, &[]);
+    }
+    let place = place();
+    let hooks = json!([{"hook": "csv", "sandbox": true}, {"hook": "recorder", "sandbox": {"memory": "1GiB"}}]);
+    place.run(&edit(tiny(), "/hooks", hooks)).expect(0, &[]);
+    assert!(place.read("out/train.csv").lines().count() > 2);
+    assert!(place.read("out/record.jsonl").lines().count() > 10);
+    let leaking = self::place();
+    let entry = json!([{
+        "hook": "wrecker", "name": "bad", "on_crash": "disable", "sandbox": {"memory": "64MiB"},
+        "config": {"at": "after_iter", "how": "leak", "number": 50_000_000}
+    }]);
+    let finished = leaking.run(&edit(tiny(), "/hooks", entry));
+    finished.expect(
+        0,
+        &[
+            "crashed (SIGABRT)",
+            "memory allocation of 50000000 bytes failed",
+        ],
+    );
+}
+
+#[test]
+fn the_library_is_never_opened_in_the_run_and_no_process_outlives_it() {
+    let place = place();
+    let entry = json!([{
+        "hook": "wrecker", "name": "bad", "isolation": "process",
+        "config": {"at": "after_iter", "how": "hang"}
+    }]);
+    place.write(&edit(tiny(), "/hooks", entry));
+    let mut run = place.command(&["run", "manifest.json"]);
+    let run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut run = Killed(run.expect("it starts"));
+    let child = until("the hook's process is there", || children(run.0.id()).pop());
+    let maps =
+        |process: u32| fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    until("the library is open", || {
+        maps(child)
+            .contains("libsconce_fixture_wrecker")
+            .then_some(())
+    });
+    assert!(!maps(run.0.id()).contains("libsconce_fixture_wrecker"));
+    run.0.kill().expect("it is killed");
+    run.0.wait().expect("it has ended");
+    let status = format!("/proc/{child}");
+    until("the hook's process is gone", || {
+        (!Path::new(&status).exists()).then_some(())
+    });
+}
+
+/// A process that is killed when it is dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Processes that a process has started.
+fn children(process: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let lists =
+        tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let lists: Vec<String> = lists.collect();
+    let numbers = lists.iter().flat_map(|list| list.split_whitespace());
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Waits until a condition holds, however slow the machine.
+fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..6000 {
+        if let Some(found) = condition() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("not in a minute: {what}");
+}
