@@ -31,7 +31,7 @@ pub(crate) use entry::refuse;
 pub use exposed::{Exposed, ModuleTensors};
 pub use requests::{Requests, StopRequest};
 pub use shared::BridgeState;
-pub(crate) use tables::{C_TABLE, set_root};
+pub(crate) use tables::{C_TABLE, lent_before, set_root};
 pub use tables::{EXTENSIONS, root};
 pub use values::{PublishedValues, ValueContent};
 pub use witness::{HookAction, Witness};

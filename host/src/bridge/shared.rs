@@ -139,6 +139,8 @@ impl<'run> BridgeState<'run> {
     #[inline]
     pub(super) fn sees(&self, deed: &HookAction<'_>) -> Result<(), String> {
         match self.witness {
+            // What is undone is not shown either.
+            Some(_) if self.is_reinstating.get() => Ok(()),
             Some(witness) => witness.sees(&self.hook_name(), deed),
             None => Ok(()),
         }

@@ -8,6 +8,7 @@
 //! A test that needs a run plays one on a small `stage`: with the manifest, the plugin gates, the loop and
 //! the checkpoints of a real run, and with a witness among the hooks.
 
+mod again;
 mod child;
 mod config;
 mod configs;

@@ -1,10 +1,12 @@
 //! Tests of a hook's effect on the bits of the training.
 
+use serde_json::json;
+
 use super::finding::{Checked, failed, passed, skipped, warning};
-use super::stage::Script;
+use super::stage::{Played, Script};
 use super::subject::Subject;
 use super::test::{Test, TestGroup, TestScope};
-use super::witness::measured;
+use super::witness::{Act, measured};
 
 pub(super) const GROUP: TestGroup = TestGroup {
     name: "purity",
@@ -28,6 +30,23 @@ pub(super) const GROUP: TestGroup = TestGroup {
             level: 4,
             scope: TestScope::Hook,
             check: repeatable,
+        },
+        Test {
+            name: "purity.isolated",
+            about: "In a process of its own it leaves the same parameters, publications and requests.",
+            advice: "Share nothing with other hooks but what is published through the task: no statics, no \
+                     files that both write.",
+            level: 5,
+            scope: TestScope::Hook,
+            check: isolated,
+        },
+        Test {
+            name: "purity.reloaded",
+            about: "Loaded again after every iteration, it leaves the same parameters, publications and requests.",
+            advice: "Save in `save_state` all that the hook needs to go on, and restore it in `load_state`.",
+            level: 6,
+            scope: TestScope::Hook,
+            check: reloaded,
         },
     ],
 };
@@ -68,22 +87,56 @@ fn bits(subject: &Subject) -> Checked {
 fn repeatable(subject: &Subject) -> Checked {
     let one = subject.play(&Script::plain("one"))?;
     let other = subject.play(&Script::plain("other"))?;
-    one.without_panic()?;
-    if one.bits != other.bits {
-        return Ok(failed("the parameters have other bits in the second run"));
+    compare(&one, &other, "in the second run")
+}
+
+fn isolated(subject: &Subject) -> Checked {
+    if cfg!(not(target_os = "linux")) {
+        return Ok(skipped("hooks have processes of their own on Linux alone"));
     }
-    let (acts, others) = (one.recorder.acts.borrow(), other.recorder.acts.borrow());
+    let here = subject.play(&Script::plain("here"))?;
+    let apart = subject.play(&Script {
+        edits: vec![("/hooks/0/isolation", json!("process"))],
+        ..Script::plain("apart")
+    })?;
+    compare(&here, &apart, "in a process of its own")
+}
+
+fn reloaded(subject: &Subject) -> Checked {
+    let once = subject.play(&Script::plain("once"))?;
+    let again = subject.play(&Script {
+        reloads: Some(1),
+        ..Script::plain("again")
+    })?;
+    compare(&once, &again, "loaded again after every iteration")
+}
+
+/// Compares what two runs left; `how` is what is different in the second one.
+fn compare(one: &Played, other: &Played, how: &str) -> Checked {
+    one.without_panic()?;
+    other.without_panic()?;
+    if one.bits != other.bits {
+        return Ok(failed(format!("the parameters have other bits {how}")));
+    }
+    let of_the_run = |played: &Played| -> Vec<Act> {
+        let acts = played.recorder.acts.borrow();
+        acts.iter()
+            .filter(|act| !act.is_of_the_hook())
+            .cloned()
+            .collect()
+    };
+    let (acts, others) = (of_the_run(one), of_the_run(other));
     let mut pairs = acts.iter().zip(others.iter());
     if let Some((one, other)) = pairs.find(|(one, other)| !one.is_like(other)) {
         return Ok(failed(format!(
-            "it {}\n  in the second run it {}",
+            "it {}\n  {how} it {}",
             one.told(),
             other.told()
         )));
     }
     if acts.len() != others.len() {
         return Ok(failed(format!(
-            "{} publications and requests, in the second run {}",
+            "{} publications and requests, {how} {}",
             acts.len(),
             others.len()
         )));

@@ -9,6 +9,7 @@ use sconce_plugin_api::metadata::HookMetadata;
 use sconce_plugin_api::{HookKind, Phase, Point, Priority};
 use serde_json::Value;
 
+use super::again;
 use super::finding::{Finding, failed, skipped, warning};
 use super::odd_task::{OddTask, Oddity};
 use super::subject::Subject;
@@ -44,6 +45,8 @@ pub(super) struct Script {
     pub(super) is_deaf: bool,
     /// The checkpoint to resume from.
     pub(super) resume: Option<PathBuf>,
+    /// After every how many iterations the hooks are loaded again.
+    pub(super) reloads: Option<u64>,
     /// If set, only this phase is evaluated.
     pub(super) evaluates: Option<Phase>,
     /// The run's directory; `None` for a new one.
@@ -63,6 +66,7 @@ impl Script {
             refuses: false,
             is_deaf: false,
             resume: None,
+            reloads: None,
             evaluates: None,
             directory: None,
         }
@@ -169,6 +173,10 @@ impl Subject {
         let ready = ready
             .with(|trainer| trainer.with_manifest(resolved).with_hook_time_limit(1.0))
             .resuming(resume);
+        let ready = match script.reloads {
+            Some(iterations) => ready.with(|trainer| trainer.reloading(again::every(iterations))),
+            None => ready,
+        };
         let report = match script.evaluates {
             Some(phase) => ready.evaluate(phase),
             None => ready.run(),

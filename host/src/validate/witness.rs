@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use sconce_plugin_api::ext::Collection;
+use sconce_plugin_api::ext::{Collection, Request};
 use sconce_plugin_api::{bail, prelude::*};
 
 use super::resources::Holdings;
@@ -230,6 +230,11 @@ impl Act {
     /// Whether both are equal apart from the value.
     pub(super) fn is_like(&self, other: &Act) -> bool {
         self.moment == other.moment && self.hook == other.hook && self.deed == other.deed
+    }
+
+    /// Whether it concerns the hook alone: where it is called.
+    pub(super) fn is_of_the_hook(&self) -> bool {
+        self.deed.contains(Request::ListenAtModules.name())
     }
 
     /// The action in words.

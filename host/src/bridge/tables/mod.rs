@@ -44,6 +44,7 @@ pub const EXTENSIONS: [&str; 13] = [
 ];
 
 pub(crate) use c::TABLE as C_TABLE;
+pub(crate) use tensors::lent_before;
 
 /// Another root for the hooks of this process.
 static OTHER_ROOT: OnceLock<Static<&'static HostRoot>> = OnceLock::new();

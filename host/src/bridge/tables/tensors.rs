@@ -105,6 +105,24 @@ unsafe extern "C" fn at(
     }
 }
 
+/// Where a tensor is that was lent for writing earlier in the call in progress, and its length in bytes; none if it is no
+/// longer there.
+///
+/// # Safety
+///
+/// `context` must be the one that the host gave for the call.
+pub(crate) unsafe fn lent_before(
+    context: *const c_void,
+    collection: u32,
+    index: usize,
+) -> Option<(*mut u8, u64)> {
+    // SAFETY: guaranteed by the caller.
+    let shared = unsafe { shared(context) }?;
+    let collection = Collection::from_number(collection)?;
+    let lent = lend(shared, collection, index, true).ok()??;
+    Some((lent.data.cast(), lent.byte_length))
+}
+
 /// Reason why a tensor can't be written to at the current mount point, or `None` if it can.
 fn why_not_writable(
     shared: &BridgeState<'_>,

@@ -2,12 +2,11 @@
 
 use std::ffi::c_void;
 
-use sconce_plugin_api::abi::{ErrorAbi, Status};
 use sconce_plugin_api::ext::{Collection, TensorAbi};
 
 use super::super::channel::{Arena, Bump, Channel};
 use super::super::message::{LentTensor, TensorForm};
-use super::host::HostTables;
+use crate::bridge::lent_before;
 
 /// The tensors that a hook was lent in a call.
 #[derive(Debug, Default)]
@@ -102,38 +101,17 @@ impl Loans {
     /// # Safety
     ///
     /// `context` must be the argument that the host gave for this call.
-    pub(super) unsafe fn give_back(
-        &self,
-        channel: &Channel,
-        tables: &HostTables,
-        context: *const c_void,
-    ) {
+    pub(super) unsafe fn give_back(&self, channel: &Channel, context: *const c_void) {
         for loan in self.list.iter().filter(|loan| loan.is_writable) {
-            let mut tensor = TensorAbi::EMPTY;
-            let mut error = ErrorAbi::new();
-            // Asked for again: the hook may have removed it meanwhile.
-            // SAFETY: the caller guarantees the context; tensor and error are valid for the call.
-            let status = unsafe {
-                (tables.tensors.at)(
-                    context,
-                    loan.collection,
-                    loan.index,
-                    1,
-                    &raw mut tensor,
-                    &raw mut error,
-                )
-            };
+            // Looked up again: the hook may have removed it meanwhile.
+            // SAFETY: guaranteed by the caller.
+            let tensor = unsafe { lent_before(context, loan.collection, loan.index) };
             let place = channel.place(Arena::Lent, loan.offset, loan.length);
-            if let Some(place) = place
-                && status == Status::OK.0
-                && tensor.byte_length == loan.length
+            if let (Some(place), Some((data, length))) = (place, tensor)
+                && length == loan.length
             {
-                // SAFETY: the host has just lent as many bytes for writing, and the arena has them; they don't overlap.
-                unsafe {
-                    place
-                        .as_ptr()
-                        .copy_to(tensor.data.cast(), loan.length as usize);
-                };
+                // SAFETY: the host lends as many bytes for writing, and the arena has them; they don't overlap.
+                unsafe { place.as_ptr().copy_to(data, length as usize) };
             }
         }
     }

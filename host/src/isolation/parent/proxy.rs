@@ -310,7 +310,7 @@ impl Proxy {
                     if !context.is_null() {
                         // SAFETY: guaranteed by the caller.
                         let taken = unsafe {
-                            server.loans.give_back(server.channel, host, context);
+                            server.loans.give_back(server.channel, context);
                             take_posted(&mut server, returned.posted)?
                         };
                         if let (0, Some(refusal)) = (result.status, taken) {

@@ -116,7 +116,7 @@ impl Server<'_> {
                 }
                 Ask::Request(request, number, text) => {
                     // What the hook wrote so far is there when the request is served or checked.
-                    self.loans.give_back(self.channel, self.tables, context);
+                    self.loans.give_back(self.channel, context);
                     let text = TextAbi::new(text);
                     reply.status = (requests.request)(context, request, number, text, error);
                 }
@@ -240,8 +240,7 @@ impl Server<'_> {
     unsafe fn settle_published(&mut self) {
         // SAFETY: guaranteed by the caller.
         unsafe {
-            self.loans
-                .give_back(self.channel, self.tables, self.context);
+            self.loans.give_back(self.channel, self.context);
         };
         self.loans.forget_published();
     }
