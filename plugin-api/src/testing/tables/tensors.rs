@@ -4,9 +4,12 @@ use std::ffi::c_void;
 
 use super::{refuse, stage};
 use crate::abi::{ErrorAbi, Status, TextAbi};
-use crate::ext::{Collection, TensorAbi, TensorsTable};
+use crate::ext::{Collection, RetainTable, TensorAbi, TensorsTable};
+use crate::testing::fake::Retained;
 
 pub(super) static TABLE: TensorsTable = TensorsTable { count, at, find };
+
+pub(super) static RETAIN: RetainTable = RetainTable { retain, release };
 
 unsafe extern "C" fn count(context: *const c_void, collection: u32) -> usize {
     // SAFETY: the context is that of this call.
@@ -74,5 +77,41 @@ unsafe extern "C" fn find(
             }
             Err(message) => refuse(error, Status::NOT_FOUND, &message),
         }
+    }
+}
+
+unsafe extern "C" fn retain(
+    context: *const c_void,
+    collection: u32,
+    index: usize,
+    writable: u32,
+    tensor: *mut TensorAbi,
+    token: *mut *mut c_void,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is that of this call, for which tensor, token and error are borrowed.
+    unsafe {
+        let status = at(context, collection, index, writable, tensor, error);
+        let (Some(stage), Some(collection), Some(token)) = (
+            stage(context),
+            Collection::from_number(collection),
+            token.as_mut(),
+        ) else {
+            return Status::INVALID.0;
+        };
+        if status == Status::OK.0 {
+            let retained = stage.with(collection, index, |tensor| tensor.retain());
+            *token = retained.map_or(std::ptr::null_mut(), |retained| {
+                Box::into_raw(Box::new(retained)).cast()
+            });
+        }
+        status
+    }
+}
+
+unsafe extern "C" fn release(token: *mut c_void) {
+    if !token.is_null() {
+        // SAFETY: the token comes from `retain`, whose caller releases it once.
+        drop(unsafe { Box::from_raw(token.cast::<Retained>()) });
     }
 }
