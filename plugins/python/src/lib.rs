@@ -43,8 +43,10 @@ impl Hook for Python {
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         let (file, module) = config.source()?;
-        let interpreter = interpreter::find(config.python.as_deref())?;
-        embed::start(&interpreter, config.switch_interval)?;
+        // Which line here found no Python is of no interest to the user.
+        let interpreter =
+            interpreter::find(config.python.as_deref()).map_err(|error| error.at(""))?;
+        embed::start(&interpreter, config.switch_interval).map_err(|error| error.at(""))?;
         let source = Source {
             file: &file,
             module,

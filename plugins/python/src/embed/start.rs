@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString, c_int};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libloading::Library;
 use sconce_plugin_api::{Context, HookError, Result};
@@ -51,6 +51,8 @@ pub(super) struct Functions {
 }
 
 static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+/// One thread at a time starts the interpreter; a run has one training thread, but tests have several.
+static STARTING: Mutex<()> = Mutex::new(());
 
 /// The functions, once [`start`] has succeeded.
 pub(super) fn functions() -> Option<&'static Functions> {
@@ -59,10 +61,12 @@ pub(super) fn functions() -> Option<&'static Functions> {
 
 /// Starts the interpreter, or checks that the one that runs is of the same environment.
 pub(crate) fn start(interpreter: &Interpreter, switch_interval: f64) -> Result<()> {
+    let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     let functions = match functions() {
         Some(functions) => functions,
         None => begin(interpreter, switch_interval)?,
     };
+    drop(starting);
     if is_same(&functions.prefix, &interpreter.prefix) {
         return Ok(());
     }
