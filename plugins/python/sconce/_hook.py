@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 try:
-    from ._native import Task as _Native
+    from ._native import Task as _Native  # type: ignore[import-not-found]
 except ImportError:  # Outside the host.
     _Native = None
 

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import warnings
 
 
 class _Lines(io.RawIOBase):
@@ -48,10 +49,21 @@ def _stream(log, level):
 
 
 def redirect(log):
-    """Makes standard output information, and standard error warnings; there is no standard input."""
+    """Makes what is printed information, and warnings warnings; there is no standard input.
+
+    Standard error too: most of what libraries write there is progress and news.
+    """
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        if file is None:
+            log(1, f"{category.__name__}: {message} ({filename}:{lineno})")
+        else:
+            file.write(warnings.formatwarning(message, category, filename, lineno, line))
+
     sys.stdin = None
     sys.stdout = _stream(log, 2)
-    sys.stderr = _stream(log, 1)
+    sys.stderr = _stream(log, 2)
+    warnings.showwarning = show
 
 
 def flush():

@@ -3,10 +3,10 @@
 import json
 
 try:
-    from ._native import Task as _Task
+    from ._native import Task as _Task  # type: ignore[import-not-found]
 except ImportError:  # Outside the host, for tests and type checkers.
 
-    class _Task:
+    class _Task:  # type: ignore[no-redef]
         """Nothing runs: `sconce.testing` has a task for tests."""
 
         __slots__ = ()

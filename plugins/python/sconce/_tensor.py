@@ -1,10 +1,10 @@
 """Tensors of the host, as arrays that share its memory."""
 
 try:
-    from ._native import Tensor as _Tensor
+    from ._native import Tensor as _Tensor  # type: ignore[import-not-found]
 except ImportError:  # Outside the host, for tests and type checkers.
 
-    class _Tensor:
+    class _Tensor:  # type: ignore[no-redef]
         """Nothing to share: `sconce.testing` has arrays instead."""
 
         __slots__ = ()

@@ -205,3 +205,5 @@ export_plugin!(Python);
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timing;

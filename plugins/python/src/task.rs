@@ -321,3 +321,22 @@ fn publish_tensor(task: &mut TaskView<'_>, a: &Arguments<'_>) -> Result<Answer> 
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn type_checkers_know_all_that_a_task_has() {
+        let stubs = include_str!("../sconce/__init__.pyi");
+        let of_task = stubs.split("class Task:").nth(1).expect("the class");
+        let of_task = of_task.split("\nclass ").next().expect("its body");
+        let methods = METHODS.iter().map(|method| (method.name, "(self"));
+        let attributes = ATTRIBUTES.iter().map(|attribute| (attribute.name, ": "));
+        for (name, end) in methods.chain(attributes) {
+            let name = name.to_str().expect("a name");
+            let is_known = of_task.contains(&format!(" {name}{end}"));
+            assert!(is_known || name.starts_with('_'), "`{name}` is missing");
+        }
+    }
+}

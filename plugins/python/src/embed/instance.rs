@@ -10,6 +10,7 @@ use sconce_plugin_api::{
 
 use super::gil::{Gil, Ref};
 use super::start::{Functions, functions};
+use super::waits::{WARNING, Waits};
 use super::{current, explain, tensor};
 
 /// Where a hook's class is.
@@ -41,6 +42,7 @@ pub(crate) struct Instance {
     parts: Option<Parts>,
     functions: &'static Functions,
     file: String,
+    waits: Waits,
 }
 
 struct Parts {
@@ -70,6 +72,7 @@ impl Instance {
             parts: Some(parts),
             functions,
             file,
+            waits: Waits::default(),
         })
     }
 
@@ -90,9 +93,13 @@ impl Instance {
         task: &mut TaskView<'_>,
         payload: &Payload<'_, '_>,
     ) -> Result<()> {
-        let (Some(method), Some(gil)) = (self.method(point), Gil::take()) else {
+        let (gil, is_late) = self.waits.take();
+        let (Some(method), Some(gil)) = (self.method(point), gil) else {
             return Ok(());
         };
+        if is_late {
+            task.warn(WARNING);
+        }
         let before = tensor::writable_alive();
         let succeeded = current::with_task(task, || {
             let result = match payload {

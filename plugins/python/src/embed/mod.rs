@@ -6,7 +6,8 @@
 //!
 //! **Parts.** `symbols` are libpython's functions, `gil` the interpreter's lock and counted references, `start` opens
 //! and initialises, `objects` and `tensor` are the two types that Python sees, `dlpack` the second way to share a
-//! tensor, `current` the call in progress, `explain` makes errors of exceptions. The rest of what Python sees is
+//! tensor, `current` the call in progress, `explain` makes errors of exceptions, `waits` notices
+//! threads that make calls late. The rest of what Python sees is
 //! written in Python, in `sconce/`.
 //!
 //! **Flow.** A call takes the lock, makes its task the current one, calls the method, and gives the lock back. Python
@@ -25,6 +26,7 @@ mod objects;
 mod start;
 mod symbols;
 mod tensor;
+mod waits;
 
 pub(crate) use instance::{Instance, Payload, Source};
 pub(crate) use start::start;
