@@ -70,7 +70,14 @@ fn without_a_python_only_runs_with_such_hooks_fail_and_say_where_it_was_looked_f
     for arguments in [
         vec!["inspect", &library],
         vec!["plugins", "plugins"],
-        vec!["validate", &library, "--only", "file.*", "--hook", "python"],
+        vec![
+            "validate",
+            &library,
+            "--only",
+            "file.{structure,opens,names,dependencies}",
+            "--hook",
+            "python",
+        ],
     ] {
         let finished = place.sconce_in(&arguments, &nowhere).expect(0, &[]);
         assert!(finished.stdout.contains("python"), "{}", finished.stdout);
@@ -274,12 +281,9 @@ fn a_resumed_run_continues_with_the_hooks_state() {
     };
     let hooks = || json!([entry(json!({"python": python})), {"hook": "checkpoint", "config": {"epochs": 1, "last": "last"}}]);
     let sum = |finished: &Finished| {
-        let lines = finished.stderr.lines();
-        let last = lines
-            .filter(|line| line.starts_with("case: sum"))
-            .next_back();
-        last.map(str::to_owned)
-            .unwrap_or_else(|| panic!("{}", finished.stderr))
+        let mut lines = finished.stderr.lines();
+        let last = lines.rfind(|line| line.starts_with("case: sum"));
+        last.map_or_else(|| panic!("{}", finished.stderr), str::to_owned)
     };
     let whole = place(COUNTER);
     let whole = whole.run(&manifest(hooks())).expect(0, &["at exit"]);

@@ -117,9 +117,15 @@ def create(file, module, name, config, facts):
     return (
         _methods(instance, setup),
         (lambda: _state.encode(instance.state_dict())) if has_state else None,
-        lambda data: instance.load_state_dict(_state.decode(data)),
+        lambda data: _restore(instance, _state.decode(data)),
         os.path.abspath(source) if source else "",
     )
+
+
+def _restore(instance, state):
+    # None is what a hook returns that has nothing to store yet.
+    if state is not None:
+        instance.load_state_dict(state)
 
 
 def collect():

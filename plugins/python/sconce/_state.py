@@ -16,9 +16,7 @@ _MARKS = ("$array", "$bytes")
 
 
 def encode(state):
-    """The bytes of a state; empty for None."""
-    if state is None:
-        return b""
+    """The bytes of a state."""
     parts, blobs = [], []
     value = _plain("state", state, parts, blobs)
     head = json.dumps({"value": value, "parts": parts}, separators=(",", ":")).encode()

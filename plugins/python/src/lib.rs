@@ -5,7 +5,7 @@
 //! A hook is a subclass of `sconce.Hook` with methods named after the mount points; those that it lacks are left out at
 //! its creation and cost nothing. Tensors are NumPy arrays and `DLPack` tensors in the run's own memory.
 //!
-//! **Parts.** [`config`] is the manifest's entry, [`interpreter`] finds a Python, [`embed`] runs it, [`task`] is what
+//! **Parts.** `config` is the manifest's entry, `interpreter` finds a Python and `probe` asks it what it is, `embed` runs it, `task` is what
 //! hooks can do. The package `sconce`, which hooks import, is in `sconce/` beside `src/`.
 //!
 //! Nothing here is linked to Python: a libpython is opened when the first hook is created, and without one everything
@@ -21,6 +21,7 @@ mod config;
 mod embed;
 mod interpreter;
 mod output;
+mod probe;
 mod task;
 
 use sconce_plugin_api::prelude::*;
@@ -66,9 +67,6 @@ impl Hook for Python {
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        if state.is_empty() {
-            return Ok(());
-        }
         self.instance.load_state(state)
     }
 

@@ -34,7 +34,7 @@ fn the_examples_work_with_the_packages_that_they_are_about() {
     };
     let place = Workplace::new(&["sconce-plugin-python"]);
     let storage = format!("sqlite:///{}", place.path("optuna.db").display());
-    let finished = place.run(&manifest(json!([
+    let mut first = manifest(json!([
         hook("wandb_offline.py", &python, json!({"every": 2})),
         hook("confusion_matrix.py", &python, json!({})),
         hook("roc_auc.py", &python, json!({})),
@@ -43,10 +43,13 @@ fn the_examples_work_with_the_packages_that_they_are_about() {
             &python,
             json!({"storage": storage, "parameters": {"learning_rate": 0.01}})
         ),
-    ])));
+    ]));
+    first["optimizer"] = json!({"kind": "adamw", "learning_rate": 0.02});
+    first["train"]["epochs"] = json!(4);
+    let finished = place.run(&first);
     assert_eq!(finished.code, 0, "{}", finished.stderr);
     assert!(finished.stdout.contains("roc_auc"), "{}", finished.stdout);
-    for epoch in [1, 2] {
+    for epoch in 1..=4 {
         let picture =
             fs::read(place.path(&format!("out/confusion/epoch-{epoch}.png"))).expect("a picture");
         assert!(picture.starts_with(b"\x89PNG"), "epoch {epoch}");
@@ -56,19 +59,15 @@ fn the_examples_work_with_the_packages_that_they_are_about() {
         .map(|entry| entry.expect("an entry").path())
         .find(|path| path.to_string_lossy().contains("offline-run-"))
         .expect("the run's directory");
-    let files: Vec<String> = fs::read_dir(run)
+    let files = fs::read_dir(run)
         .expect("its files")
-        .map(|entry| {
-            entry
-                .expect("an entry")
-                .file_name()
-                .to_string_lossy()
-                .into_owned()
-        })
+        .map(|entry| entry.expect("an entry").path());
+    let endings: Vec<_> = files
+        .filter_map(|path| path.extension().map(ToOwned::to_owned))
         .collect();
     assert!(
-        files.iter().any(|file| file.ends_with(".wandb")),
-        "{files:?}"
+        endings.iter().any(|ending| ending == "wandb"),
+        "{endings:?}"
     );
     // Later trials of the study that are worse than the first are pruned.
     let first = fs::read(place.path("optuna.db")).expect("the study");

@@ -3,12 +3,10 @@
 use std::ffi::CString;
 
 use sconce_plugin_api::ext::Level;
-use sconce_plugin_api::{
-    Checkpoint, EpochProfile, Failure, HookError, Module, Origin, Outcome, Point, Result, Setup,
-    TaskView,
-};
+use sconce_plugin_api::{HookError, Point, Result, Setup, TaskView};
 
 use super::gil::{Gil, Ref};
+use super::payload::{Payload, arguments};
 use super::start::{Functions, functions};
 use super::waits::{WARNING, Waits};
 use super::{current, explain, tensor};
@@ -24,16 +22,6 @@ pub(crate) struct Source<'a> {
     pub(crate) config: &'a str,
     /// What is known at creation, as JSON.
     pub(crate) facts: &'a str,
-}
-
-/// A mount point's argument beside the task.
-pub(crate) enum Payload<'call, 'task> {
-    None,
-    Module(&'call Module<'task>),
-    Checkpoint(&'call Checkpoint<'task>),
-    Profile(&'call EpochProfile<'task>),
-    Failure(&'call Failure<'task>),
-    Outcome(&'call Outcome<'task>),
 }
 
 /// A hook in Python: its methods, looked up once.
@@ -157,11 +145,14 @@ impl Instance {
             .ok_or_else(|| explain::last(&gil, &self.file))
     }
 
-    /// Restores a state.
+    /// Restores a state; an empty one is that of a hook without `state_dict`.
     pub(crate) fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let (Some(parts), Some(gil)) = (&self.parts, Gil::take()) else {
             return Ok(());
         };
+        if state.is_empty() && parts.save.is_none() {
+            return Ok(());
+        }
         let arguments = gil.tuple([gil.bytes(state)]);
         arguments
             .and_then(|arguments| gil.call(&parts.load, &arguments))
@@ -229,77 +220,4 @@ fn create(gil: &Gil, functions: &Functions, source: &Source<'_>) -> Option<(Part
     };
     let file = gil.to_text(&part(3)?)?;
     Some((parts, file))
-}
-
-/// The arguments of a call with a payload.
-fn arguments(gil: &Gil, functions: &Functions, payload: &Payload<'_, '_>) -> Option<Ref> {
-    let task = || gil.share(functions.task.pointer());
-    let second = match payload {
-        Payload::None => return gil.tuple([task()]),
-        Payload::Module(module) => {
-            let facts = gil.tuple([task(), gil.text(module.name()), gil.text(module.kind())])?;
-            gil.call(&functions.module, &facts)
-        }
-        Payload::Checkpoint(checkpoint) => {
-            let error = checkpoint
-                .error
-                .map_or_else(|| gil.none(), |error| gil.text(error));
-            let facts = gil.tuple([
-                gil.text(&checkpoint.path.to_string_lossy()),
-                gil.text(checkpoint.tag),
-                gil.text(checkpoint.asked_by),
-                error,
-                gil.integer(checkpoint.bytes),
-                gil.float(checkpoint.duration.as_secs_f64()),
-            ])?;
-            gil.call(&functions.checkpoint, &facts)
-        }
-        Payload::Profile(profile) => {
-            let hooks: Vec<Option<Ref>> = profile
-                .hooks()
-                .map(|hook| {
-                    gil.tuple([
-                        gil.text(hook.name),
-                        gil.integer(hook.calls),
-                        gil.float(hook.time.as_secs_f64()),
-                        gil.float(hook.longest.as_secs_f64()),
-                    ])
-                })
-                .collect();
-            let seconds = |time: std::time::Duration| gil.float(time.as_secs_f64());
-            let facts = gil.tuple([
-                seconds(profile.total()),
-                seconds(profile.data()),
-                seconds(profile.forward()),
-                seconds(profile.loss()),
-                seconds(profile.backward()),
-                seconds(profile.update()),
-                gil.tuple_of(hooks.into_iter()),
-            ])?;
-            gil.call(&functions.profile, &facts)
-        }
-        Payload::Failure(failure) => {
-            let (origin, hook) = match failure.origin {
-                Origin::Task => ("task", ""),
-                Origin::Data => ("data", ""),
-                Origin::Hook(hook) => ("hook", hook),
-                Origin::Signal => ("signal", ""),
-                _ => ("host", ""),
-            };
-            let facts = gil.tuple([gil.text(origin), gil.text(hook), gil.text(failure.message)])?;
-            gil.call(&functions.failure, &facts)
-        }
-        Payload::Outcome(outcome) => {
-            let (kind, reason) = match outcome {
-                Outcome::Completed => ("completed", ""),
-                Outcome::Stopped { reason } => ("stopped", *reason),
-                Outcome::Interrupted { signal } => ("interrupted", *signal),
-                Outcome::Failed { error } => ("failed", *error),
-                _ => ("failed", "an outcome that this version doesn't know"),
-            };
-            let facts = gil.tuple([gil.text(kind), gil.text(reason)])?;
-            gil.call(&functions.outcome, &facts)
-        }
-    };
-    gil.tuple([task(), second])
 }

@@ -5,7 +5,7 @@
 //! module is safe: [`start`] and [`Instance`].
 //!
 //! **Parts.** `symbols` are libpython's functions, `gil` the interpreter's lock and counted references, `start` opens
-//! and initialises, `objects` and `tensor` are the two types that Python sees, `dlpack` the second way to share a
+//! and initialises, `objects` (with `arguments`) and `tensor` are the two types that Python sees, `dlpack` the second way to share a
 //! tensor, `current` the call in progress, `explain` makes errors of exceptions, `waits` notices
 //! threads that make calls late. The rest of what Python sees is
 //! written in Python, in `sconce/`.
@@ -17,18 +17,21 @@
 //! Python's calls at a time, and by none once the hook's call is over. A tensor's memory is kept by a token of
 //! `sconce.retain/1`, so that no address goes stale; that nothing writes to it afterwards is checked after each call.
 
+mod arguments;
 mod current;
 mod dlpack;
 mod explain;
 mod gil;
 mod instance;
 mod objects;
+mod payload;
 mod start;
 mod symbols;
 mod tensor;
 mod waits;
 
-pub(crate) use instance::{Instance, Payload, Source};
+pub(crate) use instance::{Instance, Source};
+pub(crate) use payload::Payload;
 pub(crate) use start::start;
 
 use symbols::Object;

@@ -3,91 +3,17 @@
 //! Names are those of `TaskView`. Methods whose name begins with `_` are wrapped in `sconce/_task.py`, which gives them
 //! Python's arguments and documents them.
 
+mod values;
+
 use std::ffi::CStr;
 
 use sconce_plugin_api::ext::{Collection, Level};
-use sconce_plugin_api::tensor::{BrainHalf, Element, Half, RetainedTensor};
+use sconce_plugin_api::tensor::{BrainHalf, Element, Half};
 use sconce_plugin_api::{Context, HookError, Keep, Phase, Result, Setup, TaskView};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// A result on its way to Python.
-pub(crate) enum Answer {
-    None,
-    Bool(bool),
-    Count(u64),
-    Number(f64),
-    Name(&'static str),
-    Text(String),
-    /// A dictionary from names to numbers.
-    Numbers(Vec<(String, f64)>),
-    Tensor(RetainedTensor),
-}
-
-impl From<Option<f64>> for Answer {
-    fn from(number: Option<f64>) -> Self {
-        number.map_or(Answer::None, Answer::Number)
-    }
-}
-
-/// An argument from Python, converted as the method's signature says.
-#[derive(Clone, Copy)]
-pub(crate) enum Argument<'call> {
-    Missing,
-    Text(&'call str),
-    Bytes(&'call [u8]),
-    Integer(i64),
-    Number(f64),
-    Bool(bool),
-}
-
-/// The arguments of a call, checked against the method's signature.
-#[derive(Clone, Copy)]
-pub(crate) struct Arguments<'call>(pub(crate) [Argument<'call>; MOST_ARGUMENTS]);
-
-pub(crate) const MOST_ARGUMENTS: usize = 5;
-
-impl<'call> Arguments<'call> {
-    fn at(&self, index: usize) -> Argument<'call> {
-        self.0.get(index).copied().unwrap_or(Argument::Missing)
-    }
-
-    fn text(&self, index: usize) -> &'call str {
-        self.optional(index).unwrap_or_default()
-    }
-
-    fn optional(&self, index: usize) -> Option<&'call str> {
-        match self.at(index) {
-            Argument::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn bytes(&self, index: usize) -> &'call [u8] {
-        match self.at(index) {
-            Argument::Bytes(bytes) => bytes,
-            _ => &[],
-        }
-    }
-
-    fn integer(&self, index: usize) -> i64 {
-        match self.at(index) {
-            Argument::Integer(number) => number,
-            _ => 0,
-        }
-    }
-
-    fn number(&self, index: usize) -> f64 {
-        match self.at(index) {
-            Argument::Number(number) => number,
-            _ => f64::NAN,
-        }
-    }
-
-    fn is_true(&self, index: usize) -> bool {
-        matches!(self.at(index), Argument::Bool(true))
-    }
-}
+pub(crate) use values::{Answer, Argument, Arguments, MOST_ARGUMENTS};
 
 /// An attribute of `task`.
 pub(crate) struct Attribute {
@@ -328,7 +254,7 @@ mod tests {
 
     #[test]
     fn type_checkers_know_all_that_a_task_has() {
-        let stubs = include_str!("../sconce/__init__.pyi");
+        let stubs = include_str!("../../sconce/__init__.pyi");
         let of_task = stubs.split("class Task:").nth(1).expect("the class");
         let of_task = of_task.split("\nclass ").next().expect("its body");
         let methods = METHODS.iter().map(|method| (method.name, "(self"));
