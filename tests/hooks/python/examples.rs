@@ -77,7 +77,12 @@ fn the_examples_work_with_the_packages_that_they_are_about() {
     run["optimizer"]["learning_rate"] = json!(1e-12);
     run["output"] = json!("second");
     run["train"]["epochs"] = json!(6);
-    place.run(&run).expect(0, &["pruned by Optuna"]);
+    let finished = place.run(&run).expect(0, &[]);
+    assert!(
+        finished.stdout.contains("pruned by Optuna"),
+        "{}",
+        finished.stdout
+    );
 }
 
 #[test]
