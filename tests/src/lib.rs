@@ -22,7 +22,7 @@ use std::path::PathBuf;
 pub use build::{Artifacts, artifacts};
 pub use manifest::{digits, edit, tiny};
 pub use outside::{cargo_outside, lock_versions, outside_target};
-pub use python::python_with;
+pub use python::{python_from_registry, python_with};
 pub use sconce::{Finished, Workplace};
 
 /// The workspace's root.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use crate::skip;
+use crate::{say, skip};
 
 /// Environment that has these packages, for `python` in a hook's configuration; `None`, with a note, if it can't be made
 /// here: there is no `python3` with `venv`, or `pip` finds no registry.
@@ -17,9 +17,6 @@ use crate::skip;
 ///
 /// Where no test may be skipped (`SCONCE_NO_SKIPS`), if it can't be made.
 pub fn python_with(packages: &[&str]) -> Option<PathBuf> {
-    // Tests of one process wait for each other; those of others make an environment of their own, and the first stays.
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     match environment(packages) {
         Ok(path) => Some(path),
         Err(why) => {
@@ -29,7 +26,22 @@ pub fn python_with(packages: &[&str]) -> Option<PathBuf> {
     }
 }
 
+/// As [`python_with`], for packages that take long to install: where `pip` finds no registry, the test is left out even
+/// where no other may be, and a note says so.
+///
+/// # Panics
+///
+/// As [`python_with`], if there is no Python that can make environments.
+pub fn python_from_registry(packages: &[&str]) -> Option<PathBuf> {
+    python_with(&[])?;
+    let made = environment(packages);
+    made.inspect_err(|why| say(&format!("skipped: {why}"))).ok()
+}
+
 fn environment(packages: &[&str]) -> Result<PathBuf, String> {
+    // Tests of one process wait for each other; those of others make an environment of their own, and the first stays.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let version = said(Command::new("python3").args([
         "-c",
         "import sys; print(sys.prefix.replace('/', '-') + '-%d.%d' % sys.version_info[:2])",

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use sconce_tests::{Workplace, edit, python_with, tiny, workspace};
+use sconce_tests::{Workplace, edit, python_from_registry, python_with, tiny, workspace};
 use serde_json::{Value, json};
 
 fn hook(file: &str, python: &std::path::Path, config: Value) -> Value {
@@ -29,7 +29,7 @@ fn manifest(hooks: Value) -> Value {
 #[test]
 fn the_examples_work_with_the_packages_that_they_are_about() {
     let packages = ["numpy", "matplotlib", "scikit-learn", "optuna", "wandb"];
-    let Some(python) = python_with(&packages) else {
+    let Some(python) = python_from_registry(&packages) else {
         return;
     };
     let place = Workplace::new(&["sconce-plugin-python"]);

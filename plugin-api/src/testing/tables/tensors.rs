@@ -115,3 +115,65 @@ unsafe extern "C" fn release(token: *mut c_void) {
         drop(unsafe { Box::from_raw(token.cast::<Retained>()) });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::thread;
+
+    use serde_json::Value;
+
+    use crate::ext::Collection;
+    use crate::prelude::*;
+    use crate::tensor::RetainedTensor;
+    use crate::testing::{Failed, ScriptedRun};
+
+    /// What the hook leaves behind.
+    static KEPT: Mutex<Vec<RetainedTensor>> = Mutex::new(Vec::new());
+
+    struct Keeper;
+
+    #[hook(name = "keeper", about = "Keeps tensors.")]
+    impl Hook for Keeper {
+        fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+            Ok(Keeper)
+        }
+
+        fn before_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+            let mut kept = KEPT.lock().expect("nobody panics with it");
+            assert_eq!(task.tensor_count(Collection::Gradients), 1);
+            kept.push(task.retain(Collection::Parameters, "w")?);
+            kept.extend(task.retain_at_mut(Collection::Gradients, 0)?);
+            assert!(task.retain(Collection::Parameters, "v").is_err());
+            Ok(())
+        }
+
+        fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+            let refused = task.retain_mut(Collection::Gradients, "w");
+            refused.map(drop)
+        }
+    }
+
+    #[test]
+    fn retained_tensors_outlive_the_run_and_end_on_any_thread() {
+        let run = ScriptedRun::new()
+            .epochs(1)
+            .iterations(1)
+            .empty_model()
+            .parameter("w", &[2], &[1.0, 2.0])
+            .gradient("w", |_iteration| vec![0.5, 0.25]);
+        let failed: Failed = run.drive::<Keeper>(Value::Null).unwrap_err();
+        assert!(failed.message.contains("can't be changed at"), "{failed}");
+        let kept = std::mem::take(&mut *KEPT.lock().expect("nobody panics with it"));
+        let facts = |one: &RetainedTensor| (one.name().to_owned(), one.is_writable());
+        let names: Vec<_> = kept.iter().map(facts).collect();
+        assert_eq!(names, [("w".to_owned(), false), ("w".to_owned(), true)]);
+        let on_another = thread::spawn(move || {
+            let first = &kept[1];
+            assert_eq!((first.shape(), first.strides()), (&[2][..], &[1][..]));
+            // SAFETY: the memory is kept, has two `f32`, and nothing writes to it any more.
+            unsafe { std::slice::from_raw_parts(first.data().cast::<f32>(), 2).to_vec() }
+        });
+        assert_eq!(on_another.join().expect("no panic"), [0.5, 0.25]);
+    }
+}
