@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use super::gil::Gil;
 
 /// Calls of which one is timed.
-const SAMPLED: u32 = 16;
+const SAMPLED: u32 = 8;
 /// A wait that another thread's computing explains, and nothing else.
 const LONG: Duration = Duration::from_micros(300);
 /// Long waits in timed calls after which there is a warning.
-const MANY: u32 = 8;
+const MANY: u32 = 4;
 
 /// What a hook's calls waited for the lock.
 #[derive(Debug, Default)]

@@ -251,3 +251,15 @@ def state_dict(self):
     );
     Ok(())
 }
+
+#[test]
+fn the_package_knows_all_mount_points() {
+    let source = include_str!("../../sconce/_hook.py");
+    let listed = source.split("POINTS = (").nth(1).expect("the list");
+    let listed = listed.split(')').next().expect("its end");
+    let mut listed: Vec<&str> = listed.split('"').skip(1).step_by(2).collect();
+    let mut names: Vec<&str> = Point::ALL.iter().map(|point| point.name()).collect();
+    listed.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(listed, names);
+}
