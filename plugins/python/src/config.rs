@@ -59,18 +59,26 @@ impl Config {
             .in_config("")),
             (None, Some(module)) => Ok((String::new(), module)),
             (Some(file), None) => {
-                let wrong = |problem: &str| {
-                    let shown = file.display();
-                    HookError::new(format_args!("`{shown}` {problem}")).in_config("file")
-                };
-                let path = std::path::absolute(file).map_err(|error| wrong(&error.to_string()))?;
+                let shown = file.display();
+                let wrong =
+                    |problem: std::fmt::Arguments<'_>| HookError::new(problem).in_config("file");
+                let path = std::path::absolute(file)
+                    .map_err(|error| wrong(format_args!("can't read `{shown}`: {error}")))?;
                 if path.is_dir() {
-                    return Err(wrong("is a directory: name the Python file in it"));
+                    return Err(wrong(format_args!(
+                        "`{shown}` is a directory: name the Python file in it"
+                    )));
                 }
                 if !path.is_file() {
-                    return Err(wrong(&format!("does not exist (`{}`)", path.display())));
+                    return Err(wrong(format_args!(
+                        "can't read `{shown}`: there is no such file (`{}`); relative paths start where `sconce` is \
+                         started",
+                        path.display()
+                    )));
                 }
-                let text = path.to_str().ok_or_else(|| wrong("is not valid UTF-8"))?;
+                let text = path
+                    .to_str()
+                    .ok_or_else(|| wrong(format_args!("the path `{shown}` is not valid UTF-8")))?;
                 Ok((text.to_owned(), ""))
             }
         }
@@ -91,7 +99,7 @@ mod tests {
         config.file = Some("no/such.py".into());
         assert!(message(&config).starts_with("there are both"));
         config.module = None;
-        assert!(message(&config).starts_with("`no/such.py` does not exist (`/"));
+        assert!(message(&config).starts_with("can't read `no/such.py`: there is no such file"));
         config.file = Some("src".into());
         assert!(message(&config).contains("is a directory"));
     }
