@@ -292,6 +292,17 @@ typedef struct sconce_tensors_table {
   uint32_t (*find)(const void *context, uint32_t collection, sconce_text name, size_t *index, sconce_error *error);
 } sconce_tensors_table;
 
+/* Tensors whose memory outlives the call, for languages that count references. */
+#define SCONCE_RETAIN_ID "sconce.retain/1"
+typedef struct sconce_retain_table {
+  /* As sconce_tensors_table.at, but elements, shape and strides stay where they are until `token` is released. After
+   * the call the elements may change at any time and must not be written. */
+  uint32_t (*retain)(const void *context, uint32_t collection, size_t index, uint32_t writable, sconce_tensor *tensor,
+                     void **token, sconce_error *error);
+  /* Once per token, from any thread; does nothing for NULL. */
+  void (*release)(void *token);
+} sconce_retain_table;
+
 /* How long a published value or tensor is kept. */
 #define SCONCE_KEEP_BATCH 0u
 #define SCONCE_KEEP_EPOCH 1u

@@ -26,6 +26,15 @@ pub type Result<T, E = HookError> = std::result::Result<T, E>;
 pub struct HookError {
     message: String,
     place: &'static Location<'static>,
+    /// What other languages and formats know better than the Rust source does.
+    origin: Option<Box<ErrorOrigin>>,
+}
+
+/// Where an error comes from, if not from the Rust source.
+#[derive(Default)]
+struct ErrorOrigin {
+    place: Option<String>,
+    config_path: Option<String>,
 }
 
 impl HookError {
@@ -36,7 +45,42 @@ impl HookError {
         HookError {
             message: message.to_string(),
             place: Location::caller(),
+            origin: None,
         }
+    }
+
+    /// Reports the error at a location outside the Rust source, such as `hooks/roc.py:12`.
+    ///
+    /// For hooks that run code in another language.
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.origin.get_or_insert_default().place = Some(place.into());
+        self
+    }
+
+    /// Blames a key of the configuration, such as `schedule.steps[2]`; an empty path blames all of it.
+    ///
+    /// Only for errors of [`Hook::new`](crate::Hook::new): the host then shows the key's place in the manifest.
+    ///
+    /// ```
+    /// use sconce_plugin_api::HookError;
+    ///
+    /// let error = HookError::new("must be less than `high`").in_config("low");
+    /// assert_eq!(error.config_path(), Some("low"));
+    /// ```
+    pub fn in_config(mut self, path: impl Into<String>) -> Self {
+        self.origin.get_or_insert_default().config_path = Some(path.into());
+        self
+    }
+
+    /// The key of the configuration that is to blame, as given to [`in_config`](HookError::in_config).
+    pub fn config_path(&self) -> Option<&str> {
+        self.origin.as_ref()?.config_path.as_deref()
+    }
+
+    /// The location to report: that given to [`at`](HookError::at), or the one in the Rust source.
+    pub(crate) fn reported_place(&self) -> String {
+        let given = self.origin.as_ref().and_then(|origin| origin.place.clone());
+        given.unwrap_or_else(|| self.place.to_string())
     }
 
     /// Prefixes the message: "context: message".
@@ -69,6 +113,7 @@ impl<E: StdError> From<E> for HookError {
         HookError {
             message,
             place: Location::caller(),
+            origin: None,
         }
     }
 }
@@ -81,7 +126,7 @@ impl fmt::Display for HookError {
 
 impl fmt::Debug for HookError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}", self.message, self.place)
+        write!(f, "{} at {}", self.message, self.reported_place())
     }
 }
 

@@ -8,6 +8,7 @@
 //! | `metrics` | `compute-stats`, `accumulate`, `classification`, `predictions`, `output-mask`, `plot-lines` |
 //! | `models` | `model-complexity`, `activation-stats` |
 //! | `profiling` | `iteration-timer`, `profile`, `trace`, `memory`, `throughput` |
+//! | `python` | `python`: hooks in Python, and the examples |
 //! | `report` | `report`: one HTML file of the whole run |
 //! | `saving` | `save-file`, and the rarer options of `checkpoint` |
 //! | `schedules` | `lr-range-test`, `accumulation-schedule`, `loss-scale`, and momentum in `lr-schedule` |
@@ -30,6 +31,7 @@ mod logging;
 mod metrics;
 mod models;
 mod profiling;
+mod python;
 mod report;
 mod resumed;
 mod saving;

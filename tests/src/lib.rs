@@ -13,6 +13,7 @@ pub mod kill;
 mod manifest;
 pub mod mutations;
 mod outside;
+mod python;
 mod sconce;
 pub mod steps;
 
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 pub use build::{Artifacts, artifacts};
 pub use manifest::{digits, edit, tiny};
 pub use outside::{cargo_outside, lock_versions, outside_target};
+pub use python::{python_from_registry, python_with};
 pub use sconce::{Finished, Workplace};
 
 /// The workspace's root.

@@ -1,14 +1,15 @@
-//! `sconce new-plugin`: a crate with a hook, its tests and a manifest that uses it.
+//! `sconce new-plugin`: a crate with a hook, its tests and a manifest that uses it; or a hook in another language.
 
 mod api;
 mod names;
 mod offline;
+mod python;
 mod sources;
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{manifest_text, output};
@@ -30,6 +31,9 @@ pub(super) struct NewPluginArgs {
     /// Name of the hook in manifests. Default: the crate's name.
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
+    /// Language of the hook.
+    #[arg(long, value_enum, default_value_t)]
+    language: Language,
     /// Directory of `sconce-plugin-api`, or a version of it. Default: the checkout that contains this
     /// program, otherwise as `--vendor`.
     #[arg(long, value_name = "DIR|VERSION")]
@@ -42,6 +46,16 @@ pub(super) struct NewPluginArgs {
     /// network. Archives of Sconce contain them.
     #[arg(long, conflicts_with = "api")]
     offline: bool,
+}
+
+/// Languages in which a hook can be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Language {
+    /// A crate with a plugin.
+    #[default]
+    Rust,
+    /// A file for the standard hook `python`.
+    Python,
 }
 
 /// Target file of each template.
@@ -74,6 +88,9 @@ pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, StartFailure> 
         None => arguments.name.replace('_', "-").to_lowercase(),
     };
     names::check_hook(&hook).map_err(usage)?;
+    if arguments.language == Language::Python {
+        return python::new_hook(&arguments.name, &hook, arguments.path.as_deref());
+    }
     let api = if arguments.vendor || arguments.offline {
         Api::Copy
     } else {

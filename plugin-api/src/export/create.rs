@@ -109,12 +109,20 @@ fn create<H: HookKind>(config: &str, setup: &SetupAbi) -> Result<HookAbi, Refuse
         .ok_or_else(|| HookError::new("the host gave no table of its own"))?;
     let tables = Tables::query(host);
     let config = read_config::<H>(config)?;
-    let hook = H::new(config, &Setup::new(setup, &tables))?;
+    let hook = H::new(config, &Setup::new(setup, &tables)).map_err(refused_by_hook)?;
     let instance = Box::into_raw(Box::new(Instance { hook, tables }));
     Ok(HookAbi {
         instance: instance.cast::<c_void>(),
         table: TableOf::<H>::TABLE,
     })
+}
+
+/// An error of [`Hook::new`](crate::Hook::new); one that blames a key of the configuration has that status.
+fn refused_by_hook(error: HookError) -> Refused {
+    match error.config_path() {
+        Some(path) => no_config(path, error.message()),
+        None => error.into(),
+    }
 }
 
 /// Deserialises the configuration.

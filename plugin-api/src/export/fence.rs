@@ -69,7 +69,7 @@ pub(crate) unsafe fn fence_with(
     match panic::catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Status::OK.0,
         Ok(Err(refused)) => {
-            let place = refused.error.place().to_string();
+            let place = refused.error.reported_place();
             // SAFETY: the caller upholds the same contract for `error`.
             unsafe { write(error, refused.error.message(), &place) };
             refused.status.0

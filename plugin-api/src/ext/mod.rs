@@ -13,6 +13,7 @@ mod metrics;
 mod plan;
 mod requests;
 mod resume;
+mod retain;
 mod run;
 mod screen;
 mod task;
@@ -31,6 +32,7 @@ pub use metrics::{MetricAbi, MetricsTable};
 pub use plan::PlanTable;
 pub use requests::{Request, RequestsTable};
 pub use resume::ResumeTable;
+pub use retain::RetainTable;
 pub use run::RunTable;
 pub use screen::ScreenTable;
 pub use task::TaskTable;
@@ -41,7 +43,7 @@ pub use values::{Keep, ValuesTable};
 use crate::abi::{HostRoot, TextAbi};
 
 /// Identifiers of the extensions that this version of the API can use.
-pub const KNOWN: [&str; 13] = [
+pub const KNOWN: [&str; 14] = [
     CTable::ID,
     ClaimsTable::ID,
     LogTable::ID,
@@ -49,6 +51,7 @@ pub const KNOWN: [&str; 13] = [
     PlanTable::ID,
     RequestsTable::ID,
     ResumeTable::ID,
+    RetainTable::ID,
     RunTable::ID,
     ScreenTable::ID,
     TaskTable::ID,
@@ -77,6 +80,7 @@ pub(crate) struct Tables {
     pub(crate) plan: Option<&'static PlanTable>,
     pub(crate) requests: Option<&'static RequestsTable>,
     pub(crate) resume: Option<&'static ResumeTable>,
+    pub(crate) retain: Option<&'static RetainTable>,
     pub(crate) run: Option<&'static RunTable>,
     pub(crate) screen: Option<&'static ScreenTable>,
     pub(crate) task: Option<&'static TaskTable>,
@@ -95,6 +99,7 @@ impl Tables {
             plan: query(host),
             requests: query(host),
             resume: query(host),
+            retain: query(host),
             run: query(host),
             screen: query(host),
             task: query(host),

@@ -2,6 +2,7 @@
 
 mod dtype;
 mod elements;
+mod retained;
 mod values;
 mod writable;
 
@@ -13,6 +14,7 @@ use std::slice;
 pub use dtype::{BrainHalf, DType, Element, Half};
 pub use elements::Elements;
 pub(crate) use elements::MOST_DIMENSIONS;
+pub use retained::RetainedTensor;
 pub use values::Values;
 pub use writable::TensorMut;
 

@@ -1,6 +1,8 @@
 //! The kit's own tensors, lent in the same way as a host's.
 
 use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::abi::TextAbi;
 use crate::ext::TensorAbi;
@@ -10,13 +12,46 @@ use crate::tensor::{DType, Element, Tensor};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fake {
     pub(super) name: Box<str>,
-    shape: Vec<i64>,
-    strides: Vec<i64>,
+    memory: Memory,
     dtype: DType,
-    /// Bytes of the elements, aligned for every element type.
-    words: Vec<u64>,
     bytes: usize,
     pub(super) is_buffer: bool,
+}
+
+/// Elements, shape and strides, which stay where they are while somebody retains them.
+#[derive(Debug)]
+struct Memory(Arc<Content>);
+
+#[derive(Debug)]
+struct Content {
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    /// Bytes of the elements, aligned for every element type; hooks write to them through pointers.
+    words: Vec<AtomicU64>,
+}
+
+impl Memory {
+    fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        let words = self.0.words.iter();
+        words.map(|word| word.load(Ordering::Relaxed))
+    }
+}
+
+/// A copy has memory of its own.
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Memory(Arc::new(Content {
+            shape: self.0.shape.clone(),
+            strides: self.0.strides.clone(),
+            words: self.words().map(AtomicU64::new).collect(),
+        }))
+    }
+}
+
+impl PartialEq for Memory {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.shape == other.0.shape && self.words().eq(other.words())
+    }
 }
 
 impl Fake {
@@ -40,10 +75,12 @@ impl Fake {
         strides.reverse();
         Fake {
             name: name.into(),
-            shape: shape.iter().map(|&size| wide(size)).collect(),
-            strides,
+            memory: Memory(Arc::new(Content {
+                shape: shape.iter().map(|&size| wide(size)).collect(),
+                strides,
+                words: words.into_iter().map(AtomicU64::new).collect(),
+            })),
             dtype: T::DTYPE,
-            words,
             bytes,
             is_buffer: false,
         }
@@ -74,17 +111,22 @@ impl Fake {
             flags |= TensorAbi::BUFFER;
         }
         TensorAbi {
-            data: self.words.as_mut_ptr().cast(),
+            data: self.memory.0.words.as_ptr().cast_mut().cast(),
             byte_length: self.bytes as u64,
-            shape: self.shape.as_ptr(),
-            strides: self.strides.as_ptr(),
+            shape: self.memory.0.shape.as_ptr(),
+            strides: self.memory.0.strides.as_ptr(),
             name: TextAbi::new(&self.name),
             flags,
-            dimensions: self.shape.len() as u32,
+            dimensions: self.memory.0.shape.len() as u32,
             type_code,
             type_bits,
             ..TensorAbi::EMPTY
         }
+    }
+
+    /// Keeps the memory that [`lend`](Fake::lend) points to until the returned value is dropped.
+    pub(super) fn retain(&self) -> Retained {
+        Retained(Arc::clone(&self.memory.0))
     }
 
     /// Copies the elements; `None` if they are of another type.
@@ -105,8 +147,7 @@ impl Fake {
 
     /// The same tensor with other elements, of type `f32`.
     pub(super) fn with_floats(&self, elements: &[f32]) -> Fake {
-        let shape: Vec<usize> = self.shape.iter().map(|&size| size as usize).collect();
-        let mut new = Fake::new(&self.name, &shape, elements);
+        let mut new = Fake::new(&self.name, &self.shape(), elements);
         new.is_buffer = self.is_buffer;
         new
     }
@@ -118,13 +159,22 @@ impl Fake {
     }
 
     pub(super) fn shape(&self) -> Vec<usize> {
-        self.shape.iter().map(|&size| size as usize).collect()
+        let shape = self.memory.0.shape.iter();
+        shape.map(|&size| size as usize).collect()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.shape.iter().map(|&size| size as usize).product()
+        self.memory
+            .0
+            .shape
+            .iter()
+            .map(|&size| size as usize)
+            .product()
     }
 }
+
+/// Memory kept for a hook, as a token of `sconce.retain/1`.
+pub(super) struct Retained(#[expect(dead_code, reason = "kept for its drop")] Arc<Content>);
 
 fn wide(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)

@@ -6,6 +6,7 @@ mod metrics;
 mod module;
 mod payload;
 mod progress;
+mod retain;
 mod screen;
 mod tensors;
 mod threads;
@@ -84,6 +85,8 @@ use crate::{HookError, Phase, Point, Result};
 ///   [`variables`](TaskView::variables), [`variable`](TaskView::variable).
 /// - Optimizer state: [`optimizer_state`](TaskView::optimizer_state),
 ///   [`optimizer_tensor`](TaskView::optimizer_tensor).
+/// - [`retain`](TaskView::retain), [`retain_mut`](TaskView::retain_mut): memory that outlives the call, for other
+///   languages' runtimes.
 /// - [`threads`](TaskView::threads): the host's threads, for passes over large tensors.
 ///
 /// ## Published values

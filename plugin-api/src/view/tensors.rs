@@ -201,7 +201,7 @@ impl TaskView<'_> {
         Ok(())
     }
 
-    fn count(&self, collection: Collection) -> usize {
+    pub(super) fn count(&self, collection: Collection) -> usize {
         self.tables.tensors.map_or(0, |table| {
             // SAFETY: the context was provided with this view.
             unsafe { (table.count)(self.abi.context, collection as u32) }
@@ -209,7 +209,7 @@ impl TaskView<'_> {
     }
 
     #[track_caller]
-    fn index_of(&self, collection: Collection, name: &str) -> Result<usize> {
+    pub(super) fn index_of(&self, collection: Collection, name: &str) -> Result<usize> {
         let table = Self::table(self.tables.tensors, TensorsTable::ID)?;
         let mut index = 0;
         let mut error = ErrorAbi::new();
@@ -254,7 +254,7 @@ impl TaskView<'_> {
 
 #[track_caller]
 #[cold]
-fn none(name: &str) -> HookError {
+pub(super) fn none(name: &str) -> HookError {
     HookError::new(format_args!("there is no `{name}` at this moment"))
 }
 

@@ -7,6 +7,7 @@ mod metrics;
 mod plan;
 mod requests;
 mod resume;
+mod retain;
 mod run;
 mod screen;
 mod task;
@@ -20,14 +21,14 @@ use std::sync::OnceLock;
 
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, HostRoot, TextAbi};
 use sconce_plugin_api::ext::{
-    CTable, ClaimsTable, LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable,
-    ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
+    CTable, ClaimsTable, LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable,
+    RetainTable, RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
 };
 
 use crate::version::HOST_VERSION;
 
 /// Extensions of this host, for `sconce plugins` and for refusing plugins that require others.
-pub const EXTENSIONS: [&str; 13] = [
+pub const EXTENSIONS: [&str; 14] = [
     CTable::ID,
     ClaimsTable::ID,
     LogTable::ID,
@@ -35,6 +36,7 @@ pub const EXTENSIONS: [&str; 13] = [
     PlanTable::ID,
     RequestsTable::ID,
     ResumeTable::ID,
+    RetainTable::ID,
     RunTable::ID,
     ScreenTable::ID,
     TaskTable::ID,
@@ -93,6 +95,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         PlanTable::ID => ptr::from_ref(&plan::TABLE).cast(),
         RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
         ResumeTable::ID => ptr::from_ref(&resume::TABLE).cast(),
+        RetainTable::ID => ptr::from_ref(&retain::TABLE).cast(),
         RunTable::ID => ptr::from_ref(&run::TABLE).cast(),
         ScreenTable::ID => ptr::from_ref(&screen::TABLE).cast(),
         TaskTable::ID => ptr::from_ref(&task::TABLE).cast(),

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
 
-use candle_core::{CpuStorage, DType, InplaceOp1, Layout, Storage};
+use candle_core::{CpuStorage, DType, InplaceOp1, Layout, Storage, Tensor};
 use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::{Collection, TensorAbi, TensorsTable};
 use sconce_plugin_api::tensor;
@@ -73,6 +73,24 @@ unsafe extern "C" fn at(
 ) -> u32 {
     // SAFETY: the context is the one that the host handed out for this call, for which tensor and
     // error are borrowed.
+    unsafe { lend_to(context, collection, index, writable, tensor, error, drop) }
+}
+
+/// Answers a plugin that asks for a tensor; `keep` receives the tensor that was lent.
+///
+/// # Safety
+///
+/// The context must be the one that the host handed out for this call, for which `tensor` and `error` are borrowed.
+pub(super) unsafe fn lend_to(
+    context: *const c_void,
+    collection: u32,
+    index: usize,
+    writable: u32,
+    tensor: *mut TensorAbi,
+    error: *mut ErrorAbi,
+    keep: impl FnOnce(Tensor),
+) -> u32 {
+    // SAFETY: the caller promises a valid context, tensor and error.
     unsafe {
         let (Some(shared), Some(place)) = (shared(context), tensor.as_mut()) else {
             return Status::INVALID.0;
@@ -91,8 +109,9 @@ unsafe extern "C" fn at(
             return refuse(error, Status::INVALID, &message);
         }
         match lend(shared, collection, index, writable != 0) {
-            Ok(Some(lent)) => {
+            Ok(Some((lent, tensor))) => {
                 *place = lent;
+                keep(tensor);
                 Status::OK.0
             }
             Ok(None) => Status::NOT_FOUND.0,
@@ -140,13 +159,13 @@ fn why_not_writable(
     collection.why_not_changed_at(name, shared.point())
 }
 
-/// Returns a view of a tensor, or `None` if there is none at this index.
+/// Returns a view of a tensor and the tensor itself, or `None` if there is none at this index.
 fn lend(
     shared: &BridgeState<'_>,
     collection: Collection,
     index: usize,
     writable: bool,
-) -> candle_core::Result<Option<TensorAbi>> {
+) -> candle_core::Result<Option<(TensorAbi, Tensor)>> {
     let tensor = if writable {
         shared.writable_tensor(collection, index)?
     } else {
@@ -177,7 +196,7 @@ fn lend(
     }
     let layout = tensor.layout();
     let size = u64::from(type_bits) / 8;
-    Ok(Some(TensorAbi {
+    let lent = TensorAbi {
         data: data.cast(),
         byte_length: reach(layout) * size,
         // `usize` and `i64` have the same size here, and no dimension exceeds `i64::MAX`.
@@ -191,7 +210,8 @@ fn lend(
         type_code,
         type_bits,
         type_lanes: 1,
-    }))
+    };
+    Ok(Some((lent, tensor)))
 }
 
 #[cfg(not(target_pointer_width = "64"))]

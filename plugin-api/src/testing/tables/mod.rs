@@ -14,8 +14,8 @@ use abi_stable::std_types::RString;
 use super::stage::FakeRun;
 use crate::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use crate::ext::{
-    LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RunTable, ScreenTable,
-    TaskTable, TensorsTable, ThreadsTable, ValuesTable,
+    LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RetainTable, RunTable,
+    ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
 };
 
 struct Root(HostRoot);
@@ -43,6 +43,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         PlanTable::ID => ptr::from_ref(&plain::PLAN).cast(),
         RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
         ResumeTable::ID => ptr::from_ref(&plain::RESUME).cast(),
+        RetainTable::ID => ptr::from_ref(&tensors::RETAIN).cast(),
         RunTable::ID => ptr::from_ref(&plain::RUN).cast(),
         ScreenTable::ID => ptr::from_ref(&plain::SCREEN).cast(),
         TaskTable::ID => ptr::from_ref(&plain::TASK).cast(),

@@ -1,0 +1,156 @@
+"""What the host calls: creates hooks, saves their states, ends."""
+
+import atexit
+import difflib
+import gc
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import threading
+
+from . import _config, _output, _payload, _state
+from ._errors import ConfigError, HookError, explain
+from ._hook import POINTS, Hook, Setup
+from ._native import Task as _Native
+from ._task import Module, Task
+from ._tensor import Tensor
+
+_native = _Native()
+_loaded = {}
+
+
+def begin(switch_interval):
+    """Once, before the first hook."""
+    sys.argv = ["sconce"]
+    sys.setswitchinterval(switch_interval)
+    _output.redirect(_native._log)
+
+
+def _load(file, module):
+    """The module with the hook."""
+    if module:
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())
+        return importlib.import_module(module)
+    known = _loaded.get(file)
+    if known is not None:
+        return known
+    directory, base = os.path.split(file)
+    # At the end: a hook in `wandb.py` still imports the package wandb.
+    if directory not in sys.path:
+        sys.path.append(directory)
+    name = f"sconce_hook_{os.path.splitext(base)[0]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None:
+        raise ConfigError("file", f"{file} is not a Python file: its name must end in .py")
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[name] = loaded
+    spec.loader.exec_module(loaded)
+    _loaded[file] = loaded
+    return loaded
+
+
+def _kind(loaded, name):
+    """The class of the hook."""
+    found = {
+        key: value
+        for key, value in vars(loaded).items()
+        if isinstance(value, type) and issubclass(value, Hook) and value is not Hook
+    }
+    where = getattr(loaded, "__file__", None) or loaded.__name__
+    if name:
+        if name in found:
+            return found[name]
+        near = difflib.get_close_matches(name, found, 1)
+        hint = f"; did you mean `{near[0]}`?" if near else ""
+        if hasattr(loaded, name):
+            raise ConfigError("class", f"`{name}` in {where} is not a subclass of sconce.Hook")
+        raise ConfigError("class", f"there is no class `{name}` in {where}{hint}")
+    own = {key: value for key, value in found.items() if value.__module__ == loaded.__name__} or found
+    leaves = [one for one in own.values() if not any(other is not one and issubclass(other, one) for other in own.values())]
+    if len(leaves) == 1:
+        return leaves[0]
+    if not leaves:
+        raise HookError(f"{where} has no subclass of sconce.Hook")
+    names = ", ".join(sorted(one.__name__ for one in leaves))
+    raise ConfigError("", f"{where} has several hooks: choose one with `class`: {names}")
+
+
+def _methods(instance, setup):
+    """The methods at mount points that the hook has, by name."""
+    found = {}
+    for name in POINTS:
+        method = getattr(instance, name, None)
+        if method is None:
+            continue
+        if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
+            raise HookError(f"`{name}` is a coroutine or a generator: the host would never run it")
+        found[name] = method
+    for name in dir(type(instance)):
+        looks_like_one = name.startswith(("before_", "after_", "on_", "module_", "epoch_"))
+        # What other systems call a batch or a step is an iteration here.
+        known = name.replace("batch", "iter").replace("step", "update")
+        near = difflib.get_close_matches(known, POINTS, 1, 0.75)
+        if looks_like_one and name not in POINTS and near and not hasattr(Hook, name):
+            setup.warn(f"`{name}` is never called: it is not a mount point; did you mean `{near[0]}`?")
+    if not found:
+        setup.warn("it is never called: it has no method named after a mount point")
+    return found
+
+
+def create(file, module, name, config, facts):
+    """A hook: its methods by mount point, its functions for the state, and its file."""
+    kind = _kind(_load(file, module), name)
+    setup = Setup(json.loads(facts))
+    try:
+        instance = kind(_config.read(kind, json.loads(config)), setup)
+    except ConfigError as error:
+        # The hook's configuration is a key of the entry's.
+        inner = error.path
+        error.path = f"config.{inner}" if inner and not inner.startswith("[") else f"config{inner}"
+        raise
+    has_state = kind.state_dict is not Hook.state_dict
+    source = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return (
+        _methods(instance, setup),
+        (lambda: _state.encode(instance.state_dict())) if has_state else None,
+        lambda data: _restore(instance, _state.decode(data)),
+        os.path.abspath(source) if source else "",
+    )
+
+
+def _restore(instance, state):
+    # None is what a hook returns that has nothing to store yet.
+    if state is not None:
+        instance.load_state_dict(state)
+
+
+def collect():
+    """Frees what only cycles keep alive."""
+    gc.collect()
+
+
+def finish():
+    """Once, after the last hook: what an interpreter does at its end, except ending."""
+    for call in reversed(list(getattr(threading, "_threading_atexits", ()))):
+        call()
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    _output.flush()
+
+
+task = Task()
+module = Module
+checkpoint = _payload.checkpoint
+failure = _payload.Failure
+outcome = _payload.Outcome
+profile = _payload.profile
+tensor_type = Tensor
+hook_error = HookError
+described = explain
+prefix = sys.prefix

@@ -1,0 +1,91 @@
+"""Errors, and how exceptions are reported to the host."""
+
+import os
+import sys
+import traceback
+
+#: Frames of a traceback that are reported, innermost last.
+_MOST_FRAMES = 10
+#: Characters of a message; the host truncates longer ones.
+_LONGEST = 2500
+
+
+class HookError(Exception):
+    """What the host refuses, and what a hook raises to report a failure without the name of an exception's type."""
+
+
+class ConfigError(HookError):
+    """A problem of the configuration, with the path of the key: `ConfigError("edges[2]", "must be above 0")`."""
+
+    def __init__(self, path, message):
+        super().__init__(message)
+        self.path = path
+
+
+def describe(value):
+    """An exception in one line, as the last line of a traceback."""
+    kind = type(value)
+    text = str(value)
+    if isinstance(value, HookError):
+        return text or kind.__name__
+    if isinstance(value, SystemExit):
+        return f"SystemExit: the hook called sys.exit({'' if value.code is None else repr(value.code)})"
+    known = kind.__module__ in ("builtins", "__main__")
+    name = kind.__qualname__ if known else f"{kind.__module__}.{kind.__qualname__}"
+    return f"{name}: {text}" if text else name
+
+
+def _shown(path):
+    """A path as the user would write it: relative to the working directory if it is below it."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):
+        return path
+    return path if relative.startswith("..") else relative
+
+
+def _frames(trace):
+    frames = traceback.extract_tb(trace)
+    # Those of this package say nothing about the hook, nor do those of the import system.
+    return [f for f in frames if not f.filename.startswith(("<sconce", "<frozen importlib"))]
+
+
+def _hint(value):
+    name = getattr(value, "name", None)
+    if isinstance(value, ModuleNotFoundError) and isinstance(name, str):
+        package = name.partition(".")[0]
+        return f"hint: install it into this environment: {sys.executable} -m pip install {package}"
+    return None
+
+
+def explain(value, file):
+    """Message, place and path inside the configuration of an exception; the last two may be empty."""
+    frames = _frames(value.__traceback__)
+    own = [f for f in frames if file and os.path.abspath(f.filename) == file]
+    place = ""
+    if isinstance(value, SyntaxError) and value.filename:
+        place = f"{_shown(value.filename)}:{value.lineno or 0}"
+    elif own:
+        place = f"{_shown(own[-1].filename)}:{own[-1].lineno}"
+    lines = [describe(value)[:_LONGEST]]
+    cause, depth = value, 0
+    while depth < 3:
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+        if cause is None:
+            break
+        lines.append(f"caused by {describe(cause)[:200]}")
+        depth += 1
+    hint = _hint(value)
+    if hint:
+        lines.append(hint)
+    # What the hook raises for the user needs no traceback.
+    if frames and not isinstance(value, ConfigError):
+        skipped = len(frames) - _MOST_FRAMES
+        if skipped > 0:
+            lines.append(f"  … {skipped} more")
+        for frame in frames[-_MOST_FRAMES:]:
+            lines.append(f"  {_shown(frame.filename)}:{frame.lineno} in {frame.name}")
+            if frame.line:
+                lines.append(f"    {frame.line[:120]}")
+    path = value.path if isinstance(value, ConfigError) else None
+    return "\n".join(lines), place, path
