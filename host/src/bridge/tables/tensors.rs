@@ -138,7 +138,7 @@ pub(crate) unsafe fn lent_before(
     // SAFETY: guaranteed by the caller.
     let shared = unsafe { shared(context) }?;
     let collection = Collection::from_number(collection)?;
-    let lent = lend(shared, collection, index, true).ok()??;
+    let (lent, _) = lend(shared, collection, index, true).ok()??;
     Some((lent.data.cast(), lent.byte_length))
 }
 

@@ -4,6 +4,7 @@
 //! `session` has what they share: the channel, the gifts of the call, and memory for what the hook is lent.
 
 mod host;
+mod retain;
 mod session;
 mod tables;
 mod tensors;

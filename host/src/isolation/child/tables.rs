@@ -6,12 +6,13 @@ use std::ptr;
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use sconce_plugin_api::ext::{
     CTable, ClaimsTable, LogTable, MetricAbi, MetricsTable, Part, PlanTable, RequestsTable,
-    ResumeTable, RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
+    ResumeTable, RetainTable, RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable,
+    ValuesTable,
 };
 
 use super::super::message::Ask;
 use super::session::{self, Answer, Session};
-use super::{tensors, values};
+use super::{retain, tensors, values};
 use crate::bridge::{C_TABLE, refuse};
 use crate::version::HOST_VERSION;
 
@@ -72,6 +73,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         MetricsTable::ID => ptr::from_ref(&METRICS).cast(),
         PlanTable::ID => ptr::from_ref(&PLAN).cast(),
         RequestsTable::ID => ptr::from_ref(&REQUESTS).cast(),
+        RetainTable::ID => ptr::from_ref(&retain::TABLE).cast(),
         ResumeTable::ID => ptr::from_ref(&RESUME).cast(),
         RunTable::ID => ptr::from_ref(&RUN).cast(),
         ScreenTable::ID => ptr::from_ref(&SCREEN).cast(),
@@ -324,4 +326,21 @@ unsafe extern "C" fn run(
         unsafe { part.call(index) };
     }
     Status::OK.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bridge::EXTENSIONS;
+
+    #[test]
+    fn a_hook_in_a_process_of_its_own_has_every_extension() {
+        for id in EXTENSIONS {
+            // SAFETY: the text is a literal.
+            let table = unsafe { query(TextAbi::new(id)) };
+            assert!(!table.is_null(), "{id}");
+        }
+        // SAFETY: the text is a literal.
+        assert!(unsafe { query(TextAbi::new("sconce.none/1")) }.is_null());
+    }
 }

@@ -40,7 +40,7 @@ unsafe extern "C" fn find(
     }
 }
 
-unsafe extern "C" fn at(
+pub(super) unsafe extern "C" fn at(
     _context: *const c_void,
     collection: u32,
     index: usize,
