@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sconce_plugin_api::Priority;
-use sconce_plugin_api::metadata::HookMetadata;
+use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 use serde_json::{Value, json};
 
 use super::output;
@@ -69,15 +69,34 @@ fn plugin_rows(plugin: &Inspected) -> Vec<Vec<String>> {
                 metadata.api_version, metadata.abi_epoch
             ),
         ),
+        ("language", language(metadata).to_owned()),
         ("compiler", metadata.rustc.clone()),
         ("target", metadata.target.clone()),
-        ("panics", metadata.panic.clone()),
+        ("panics", panics(metadata)),
         ("needs", plugin.needed.join(", ")),
     ]
     .into_iter()
     .filter(|(_, value)| !value.is_empty())
     .map(|(key, value)| vec![key.to_owned(), value])
     .collect()
+}
+
+/// The plugin's language, for people.
+pub(super) fn language(metadata: &PluginMetadata) -> &str {
+    match metadata.language.as_deref() {
+        None => "Rust",
+        Some("c") => "C",
+        Some("c++") => "C++",
+        Some(other) => other,
+    }
+}
+
+/// The panic strategy; empty in languages without panics.
+fn panics(metadata: &PluginMetadata) -> String {
+    match metadata.panic.as_str() {
+        "none" => String::new(),
+        strategy => strategy.to_owned(),
+    }
 }
 
 fn hook_rows(hook: &HookMetadata) -> Vec<Vec<String>> {

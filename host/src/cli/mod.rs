@@ -7,6 +7,7 @@ mod compare;
 mod env;
 mod eval;
 mod first_look;
+mod header;
 mod hooks_table;
 mod inspect;
 mod install_plugins;
@@ -60,8 +61,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Writes a crate with a hook, its tests, and a manifest that uses it.
+    /// Writes a plugin with a hook in Rust, C or C++, its tests, and a manifest that uses it.
     NewPlugin(new_plugin::NewPluginArgs),
+    /// Prints the header for plugins in C or C++.
+    Header(header::HeaderArgs),
     /// Writes an initial manifest, from questions or arguments.
     NewRun(new_run::NewRunArgs),
     /// Trains a model as described by a manifest.
@@ -211,6 +214,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
     signals::let_writes_fail();
     let result = match command {
         Command::NewPlugin(arguments) => new_plugin::new_plugin(&arguments),
+        Command::Header(arguments) => Ok(header::header(&arguments)),
         Command::NewRun(arguments) => new_run::new_run(&arguments),
         Command::Run(arguments) => run::run(&arguments, tasks),
         Command::Check(arguments) => check::check(&arguments, tasks),

@@ -37,8 +37,12 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
         return code(&inventory);
     }
     for plugin in &inventory.plugins {
+        let language = match inspect::language(&plugin.metadata) {
+            "Rust" => String::new(),
+            other => format!(" ({other})"),
+        };
         output::line(&format!(
-            "{} {} in {}",
+            "{} {}{language} in {}",
             plugin.metadata.name,
             plugin.metadata.version,
             plugin.path.display()

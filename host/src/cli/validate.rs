@@ -78,7 +78,9 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
     let library = arguments.library.clone().unwrap_or_default();
     if !library.is_file() {
         let problem = format!("there is no file `{}`", library.display());
-        return Err(Diagnostic::new(problem).hint("name the library that cargo built"));
+        return Err(
+            Diagnostic::new(problem).hint("name the library that cargo or the C compiler built")
+        );
     }
     let seed = options.seed;
     let suite = Suite::new(&library, options);
@@ -104,6 +106,7 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
         is_quiet: arguments.json,
         is_verbose: arguments.verbose,
         has_colour: output::has_colour(),
+        is_in_c: (suite.inspected()).is_ok_and(|plugin| plugin.metadata.is_c()),
         hook: None,
     };
     printer.begin(&suite, &library, seed);
@@ -231,6 +234,8 @@ struct Printer {
     is_quiet: bool,
     is_verbose: bool,
     has_colour: bool,
+    /// Whether the plugin is written in C or C++, as its author's advice should be.
+    is_in_c: bool,
     /// Hook whose results are being printed.
     hook: Option<String>,
 }
@@ -323,7 +328,12 @@ impl Printer {
                 [""] => String::new(),
                 hooks => format!(" ({})", hooks.join(", ")),
             };
-            output::line(&format!("  {}{on}: {}", test.name, test.advice));
+            let advice = if self.is_in_c {
+                test.advice_in_c()
+            } else {
+                test.advice
+            };
+            output::line(&format!("  {}{on}: {advice}", test.name));
             let hook = match first.hook.as_str() {
                 "" => String::new(),
                 hook => format!(" --hook {}", shell_word(hook)),

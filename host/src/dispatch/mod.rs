@@ -214,6 +214,9 @@ impl Dispatcher {
                 if self.hook(slot.hook).is_some_and(|hook| hook.disabled) {
                     continue;
                 }
+            } else if !self.error.message.is_empty() {
+                // A hook in C may succeed after it has dealt with a failure of the host's, whose message is still there.
+                self.error = ErrorAbi::new();
             }
             index += 1;
         }

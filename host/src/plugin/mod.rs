@@ -12,7 +12,8 @@
 //! - `fingerprint`: the gate for bytes that the manifest pins
 //! - `copy`: a sealed copy in memory, so that the bytes inspected are the bytes loaded
 //! - [`trial`], [`trial_fault`]: opens libraries in a child process (Linux only)
-//! - [`library`]: opens a library in this process and checks the layout of its types; `surroundings`,
+//! - [`library`]: opens a library in this process and checks the layout of its types, or in C what it returned
+//!   (`c_root`); `surroundings`,
 //!   `settings` and `float_state` restore process-wide state that its code changed
 //! - [`instance`], [`entry_error`]: a created hook, and the errors that its entry points return
 //! - [`catalogue`], [`install`]: the hooks and schemas of all plugins found; the installation of plugins
@@ -29,6 +30,7 @@
 //! **States** of a plugin: file found → [`Inspected`] or [`PluginRefusal`] → resolved → copied → tried → opened →
 //! hooks created. A failed gate ends in a [`PluginRefusal`]; an opened library is never unloaded.
 
+mod c_root;
 pub mod catalogue;
 mod change;
 pub mod compatibility;

@@ -162,11 +162,17 @@ impl Cause {
                 "build or copy the file again; data as large as that belongs into files of its own"
             }
             Cause::NoMetadata => {
-                "a plugin calls `export_plugin!(…)` of sconce-plugin-api in its crate"
+                "a plugin calls `export_plugin!(…)` of sconce-plugin-api in its crate, or in C the macro \
+                 `SCONCE_PLUGIN(…)` of sconce.h"
+            }
+            Cause::NoRoot => {
+                "in Rust, `export_plugin!(…)` exports it; in C, define `sconce_c_plugin_v1`, and keep it visible in \
+                 the library"
             }
             Cause::AbiEpoch { host, plugin } if plugin > host => "update this host",
             Cause::AbiEpoch { .. } | Cause::ApiVersion { .. } | Cause::Layout { .. } => {
-                "rebuild the plugin with this host's version of sconce-plugin-api"
+                "rebuild the plugin with this host's version of sconce-plugin-api, or in C with the header that \
+                 `sconce header` prints"
             }
             Cause::AbiStable { .. } => "rebuild the plugin with abi_stable 0.11",
             Cause::Extension { .. } => "update this host",

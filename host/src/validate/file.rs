@@ -21,8 +21,8 @@ pub(super) const GROUP: TestGroup = TestGroup {
             name: "file.structure",
             about: "The file is a whole shared library of this machine, with a plugin's metadata \
                     section and the API of this host.",
-            advice: "Build it as a `cdylib` for this machine, call `export_plugin!`, and copy it \
-                     whole.",
+            advice: "Build it as a `cdylib` for this machine, call `export_plugin!` (in C write \
+                     `SCONCE_PLUGIN(…)`), and copy it whole.",
             level: 1,
             scope: TestScope::Library,
             check: structure,
@@ -72,7 +72,7 @@ pub(super) const GROUP: TestGroup = TestGroup {
         },
         Test {
             name: "file.file-name",
-            about: "The file has the name that cargo gives it, so that two plugins don't overwrite \
+            about: "The file is named after its plugin, as cargo does, so that two plugins don't overwrite \
                     each other.",
             advice: "Keep the name that cargo gave the library.",
             level: 4,
@@ -201,13 +201,17 @@ fn file_name(subject: &Subject) -> Checked {
     let name = plugin.metadata.name.replace('-', "_");
     let expected = format!("{DLL_PREFIX}{name}{DLL_SUFFIX}");
     let found = plugin.path.file_name().unwrap_or_default();
-    if found.to_string_lossy() == expected {
+    let found = found.to_string_lossy();
+    let is_in_c = plugin.metadata.is_c();
+    // Libraries in C keep the hyphens of their names.
+    if found == expected || is_in_c && found.replace('-', "_") == expected {
         return Ok(passed(""));
     }
-    Ok(warning(format!(
-        "it is called `{}`, cargo calls it `{expected}`",
-        found.to_string_lossy()
-    )))
+    Ok(warning(if is_in_c {
+        format!("it is called `{found}`, not `{expected}` after its plugin")
+    } else {
+        format!("it is called `{found}`, cargo calls it `{expected}`")
+    }))
 }
 
 /// Prefixes of the names of libraries available wherever Rust programs run.

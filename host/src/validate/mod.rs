@@ -8,6 +8,7 @@
 //! A test that needs a run plays one on a small `stage`: with the manifest, the plugin gates, the loop and
 //! the checkpoints of a real run, and with a witness among the hooks.
 
+mod c_advice;
 mod child;
 mod config;
 mod configs;
@@ -18,6 +19,7 @@ mod lifecycle;
 mod list;
 mod odd_task;
 mod order;
+mod points;
 mod process;
 mod purity;
 #[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "limits on files"))]

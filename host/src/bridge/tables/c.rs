@@ -7,6 +7,8 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::CTable;
 use serde_json::Value;
 
+use crate::plugin::entry_error::NO_MESSAGE;
+
 pub(super) static TABLE: CTable = CTable {
     set_error,
     read_error,
@@ -25,7 +27,11 @@ unsafe extern "C" fn set_error(error: *mut ErrorAbi, message: TextAbi, place: Te
     // SAFETY: the plugin passes the pointer that it was given for this call, or null, and lends the texts.
     unsafe {
         if let Some(error) = error.as_mut() {
-            error.message = RString::from(message.read().unwrap_or(UNREADABLE));
+            error.message = RString::from(match message.read() {
+                Some("") => NO_MESSAGE,
+                Some(message) => message,
+                None => UNREADABLE,
+            });
             error.place = RString::from(place.read().unwrap_or_default());
         }
     }
