@@ -106,7 +106,10 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
         is_quiet: arguments.json,
         is_verbose: arguments.verbose,
         has_colour: output::has_colour(),
-        is_in_c: (suite.inspected()).is_ok_and(|plugin| plugin.metadata.is_c()),
+        advice: match suite.inspected() {
+            Ok(plugin) if plugin.metadata.is_c() => Test::advice_in_c,
+            _ => |test| test.advice,
+        },
         hook: None,
     };
     printer.begin(&suite, &library, seed);
@@ -234,8 +237,8 @@ struct Printer {
     is_quiet: bool,
     is_verbose: bool,
     has_colour: bool,
-    /// Whether the plugin is written in C or C++, as its author's advice should be.
-    is_in_c: bool,
+    /// The advice for a failure, in the plugin's language.
+    advice: fn(&Test) -> &'static str,
     /// Hook whose results are being printed.
     hook: Option<String>,
 }
@@ -328,11 +331,7 @@ impl Printer {
                 [""] => String::new(),
                 hooks => format!(" ({})", hooks.join(", ")),
             };
-            let advice = if self.is_in_c {
-                test.advice_in_c()
-            } else {
-                test.advice
-            };
+            let advice = (self.advice)(test);
             output::line(&format!("  {}{on}: {advice}", test.name));
             let hook = match first.hook.as_str() {
                 "" => String::new(),
