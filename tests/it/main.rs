@@ -36,6 +36,7 @@
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
 //! | `pytorch` | the same steps as in PyTorch give the same losses |
 //! | `precision` | single precision computes what double precision does, at real sizes |
+//! | `c_hooks` | hooks in C and C++ train as those in Rust do, and their failures are reported |
 //! | `candle_gradients` | which of candle's operations can be trained through |
 //! | `gradient_audit` | a model that cannot learn is stopped, with its reason |
 //! | `foreseen` | what can be known before a run, `check` and `run` report before it |
@@ -59,6 +60,7 @@ mod averages;
 mod bad_data;
 mod bad_manifests;
 mod bad_plugins;
+mod c_hooks;
 mod candle_gradients;
 mod checkpoints;
 mod commands;
