@@ -30,6 +30,7 @@
 //! | `legal_table` | the tables of what is legal where are those of the code |
 //! | `keeping` | `checkpoint` saves, keeps, loads and publishes what it should |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
+//! | `signatures` | altered plugins are refused, and trusted keys decide about the others |
 //! | `examples` | the manifests in `examples/` do what the README says of them |
 //! | `autoencoder` | a task of one's own has the whole command line |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
@@ -91,6 +92,7 @@ mod references;
 mod requests;
 mod resume;
 mod sharing;
+mod signatures;
 #[cfg(unix)]
 mod steering;
 mod stopping;

@@ -36,6 +36,7 @@ mod source;
 mod stdout;
 mod summary;
 mod trained;
+mod trust;
 mod validate;
 mod verbosity;
 
@@ -83,6 +84,8 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Installs plugins where every run finds them: the standard ones, or others.
     InstallPlugins(install_plugins::InstallPluginsArgs),
+    /// Lists, adds and removes the keys whose signatures of plugins are trusted.
+    Trust(trust::TrustArgs),
     /// Prints the manifest's JSON Schema with the hooks of the plugins found, for editors.
     Schema(schema::SchemaArgs),
     /// Lists the runs in a directory, with their states, best metrics and checkpoints.
@@ -224,6 +227,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Plugins(arguments) => Ok(plugins::plugins(&arguments)),
         Command::Inspect(arguments) => Ok(inspect::inspect_library(&arguments)),
         Command::InstallPlugins(arguments) => install_plugins::install_plugins(&arguments),
+        Command::Trust(arguments) => trust::trust(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments, tasks.source()),
         Command::Runs(arguments) => Ok(runs::runs(&arguments)),
         Command::Compare(arguments) => Ok(compare::compare(&arguments)),

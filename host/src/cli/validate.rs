@@ -12,6 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::nearest::nearest;
 use crate::patterns::Patterns;
+use crate::plugin::trust;
 use crate::printable;
 use crate::shell_word::shell_word;
 use crate::validate::{Options, Suite, Test, TestLevel, TestRun, Verdict, tests};
@@ -74,6 +75,9 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
     if arguments.list {
         list(&options, arguments.json);
         return Ok(exit::DONE);
+    }
+    if let Err([problem, ..]) = trust::current() {
+        return Err(problem.clone());
     }
     let library = arguments.library.clone().unwrap_or_default();
     if !library.is_file() {

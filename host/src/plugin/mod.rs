@@ -7,8 +7,9 @@
 //!
 //! - [`search`], [`resolve`]: the directories, the plugins found there, and the choice of the one that
 //!   provides a hook
-//! - `file`, `structure`, `section`, [`compatibility`]: the gates of [`inspect()`]: a readable file, an
-//!   intact library for this machine, valid metadata, a matching ABI and processor
+//! - `file`, `structure`, `section`, [`compatibility`], [`trust`]: the gates of [`inspect()`]: a readable file, an
+//!   intact library for this machine, valid metadata, a matching ABI and processor, an unaltered signature
+//! - [`trust`]: signatures beside libraries, and the keys that a user trusts
 //! - `fingerprint`: the gate for bytes that the manifest pins
 //! - `copy`: a sealed copy in memory, so that the bytes inspected are the bytes loaded
 //! - [`trial`], [`trial_fault`]: opens libraries in a child process (Linux only)
@@ -55,6 +56,7 @@ mod surroundings;
 mod test_libraries;
 pub mod trial;
 pub mod trial_fault;
+pub mod trust;
 
 pub use inspect::{Inspected, inspect};
 pub use refusal::{Cause, PluginRefusal};

@@ -33,7 +33,14 @@ const FREE: [&str; 12] = [
 
 /// Keys of a hook's entry that may change without a message. They concern the reaction to faults and to slow
 /// calls, and the location of the plugin's file, which is compared by its bytes.
-const FREE_OF_HOOK: [&str; 5] = ["name", "on_error", "time_limit", "library", "sha256"];
+const FREE_OF_HOOK: [&str; 6] = [
+    "name",
+    "on_error",
+    "time_limit",
+    "library",
+    "sha256",
+    "signed_by",
+];
 
 /// Describes the differences between the run that saved a checkpoint and the current one.
 pub fn changes(checkpoint: &Checkpoint, manifest: &Value, hooks: &[HookPlan]) -> Vec<String> {
