@@ -239,6 +239,12 @@ impl PluginRefusal {
         format!("`{}`: {first}", self.path.display())
     }
 
+    /// What to do where the signature was the reason.
+    pub(super) fn signature_hint(&self) -> Option<String> {
+        let is_signature = self.cause.gate() == "signature";
+        is_signature.then(|| self.cause.hint()).flatten()
+    }
+
     /// The refusal as an error message.
     pub fn diagnostic(&self) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(format!(

@@ -195,6 +195,11 @@ fn no_plugin_has(wanted: &str, hook_name: &str, inventory: &Inventory) -> Diagno
     }
     for refusal in inventory.refused_plugins() {
         diagnostic = diagnostic.note(format!("refused: {}", refusal.line()));
+        if let Some(hint) = refusal.signature_hint()
+            && !diagnostic.hints.contains(&hint)
+        {
+            diagnostic = diagnostic.hint(hint);
+        }
     }
     let mut names: Vec<&str> = Vec::new();
     for plugin in &inventory.plugins {
