@@ -171,7 +171,7 @@ impl TrustStore {
                 .map(|path| path.to_string_lossy().into_owned())
                 .collect(),
         };
-        let text = format!("{:#}\n", serde_json::to_value(content)?);
+        let text = format!("{}\n", serde_json::to_string_pretty(&content)?);
         if let Some(directory) = file.parent() {
             fs_err::create_dir_all(directory)?;
         }
