@@ -195,7 +195,8 @@ typedef struct sconce_plugin {
   uint32_t abi_epoch; /* SCONCE_ABI_EPOCH */
   /* Writes the metadata with configuration schemas. Null: the host takes both from the metadata section. */
   uint32_t (*describe)(sconce_string *description, sconce_error *error);
-  /* Creates a hook of this kind; `config` is JSON. */
+  /* Creates a hook of this kind, which is one of the metadata section's; `config` is a JSON object that satisfies its
+   * schema. What a schema can't express is refused with SCONCE_CONFIG and the message "`OPTION`: what is wrong with it". */
   uint32_t (*create)(sconce_text kind, sconce_text config, const sconce_setup *setup, sconce_hook *hook,
                      sconce_error *error);
   /* The plugin's table of this name. Null: it has none. */
@@ -419,10 +420,17 @@ typedef struct sconce_threads_table {
 #if !defined(SCONCE_TARGET) && defined(SCONCE_ARCH_) && defined(SCONCE_SYSTEM_)
 #define SCONCE_TARGET SCONCE_ARCH_ SCONCE_SYSTEM_
 #endif
-#ifdef __VERSION__
-#define SCONCE_COMPILER_ "cc " __VERSION__
+#if defined(__clang__)
+#define SCONCE_COMPILER_ "clang " __clang_version__
+#elif defined(__GNUC__)
+#define SCONCE_COMPILER_ "gcc " __VERSION__
 #else
-#define SCONCE_COMPILER_ "cc"
+#define SCONCE_COMPILER_ "unknown"
+#endif
+#ifdef __cplusplus
+#define SCONCE_LANGUAGE_ "c++"
+#else
+#define SCONCE_LANGUAGE_ "c"
 #endif
 #if defined(__APPLE__)
 #define SCONCE_SECTION_ __attribute__((used, section("__DATA,__sconce_plugin")))
@@ -438,17 +446,26 @@ typedef struct sconce_threads_table {
 #define SCONCE_AT__(number) SCONCE_DIGITS_(number)
 #define SCONCE_DIGITS_(number) #number
 
+/* JSON as it is written, as a string: SCONCE_JSON({"type": "object"}). */
+#define SCONCE_JSON(...) #__VA_ARGS__
+
 /* A hook kind: its name, what it is for in one sentence, its default priority from 0 to 100 (lower is called earlier),
- * its mount points (SCONCE_AT, separated by ","), and the JSON Schema of its configuration. */
+ * its mount points (SCONCE_AT, separated by ","), and the JSON Schema of its configuration (SCONCE_JSON). Before `create`
+ * the host checks the configuration against the schema: with "additionalProperties": false it refuses mistyped options. */
 #define SCONCE_HOOK(name, about, priority, points, schema)                                                             \
+  SCONCE_PUBLISHING_HOOK(name, about, priority, points, "", schema)
+
+/* As SCONCE_HOOK, for a hook that publishes metrics: their names (SCONCE_METRIC, separated by ","). */
+#define SCONCE_PUBLISHING_HOOK(name, about, priority, points, metrics, schema)                                         \
   "{\"name\":\"" name "\",\"about\":\"" about "\",\"priority\":" SCONCE_STRINGIFY(priority) ",\"points\":[" points      \
-  "],\"requires\":[\"" SCONCE_C_ID "\"],\"config_schema\":" schema "}"
+  "],\"requires\":[\"" SCONCE_C_ID "\"],\"publishes\":[" metrics "],\"config_schema\":" schema "}"
+#define SCONCE_METRIC(name) "\"" name "\""
 
 /* The metadata section, once in a library: its name, version and purpose, and its hooks (SCONCE_HOOK, separated by ","). */
 #define SCONCE_PLUGIN(name, version, about, hooks)                                                                     \
   SCONCE_SECTION_BYTES_("{\"name\":\"" name "\",\"version\":\"" version "\",\"about\":\"" about                         \
                         "\",\"abi_epoch\":1,\"api_version\":\"" SCONCE_API_VERSION "\",\"rustc\":\"" SCONCE_COMPILER_   \
-                        "\",\"language\":\"c\",\"target\":\"" SCONCE_TARGET "\",\"panic\":\"none\",\"hooks\":[" hooks "]}")
+                        "\",\"language\":\"" SCONCE_LANGUAGE_ "\",\"target\":\"" SCONCE_TARGET "\",\"panic\":\"none\",\"hooks\":[" hooks "]}")
 #define SCONCE_SECTION_BYTES_(text)                                                                                    \
   struct sconce_section_ {                                                                                             \
     char magic[8];                                                                                                     \
@@ -477,6 +494,7 @@ static inline int sconce_is(sconce_text text, const char *string) {
 /* Describes a failure with the current file and line, and is SCONCE_ERROR: `return sconce_fail(c, error, "…");`. */
 #define sconce_fail(c_table, error, message)                                                                           \
   sconce_fail_at((c_table), (error), (message), __FILE__ ":" SCONCE_STRINGIFY(__LINE__))
+
 static inline uint32_t sconce_fail_at(const sconce_c_table *c_table, sconce_error *error, const char *message,
                                       const char *place) {
   c_table->set_error(error, sconce_str(message), sconce_str(place));

@@ -32,11 +32,11 @@ pub struct PluginMetadata {
     pub abi_epoch: u32,
     /// Version of `sconce-plugin-api` that the plugin was built with.
     pub api_version: String,
-    /// Output of `rustc --version` of the compiler.
+    /// Output of `rustc --version` of the compiler; in C and C++, the compiler's name and version.
     pub rustc: String,
     /// Target triple that the plugin was built for.
     pub target: String,
-    /// Programming language, if not Rust: `c`.
+    /// Programming language, if not Rust: `c` or `c++`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// Panic strategy, `unwind` or `abort`; with `abort`, a panic in the plugin ends the run. `none` in C.
@@ -46,6 +46,13 @@ pub struct PluginMetadata {
     pub target_features: Vec<String>,
     /// The exported hook kinds.
     pub hooks: Vec<HookMetadata>,
+}
+
+impl PluginMetadata {
+    /// Whether the plugin is written in C or C++, with `sconce.h`.
+    pub fn is_c(&self) -> bool {
+        matches!(self.language.as_deref(), Some("c" | "c++"))
+    }
 }
 
 /// One hook kind of a plugin.

@@ -32,12 +32,14 @@
 //! | `legal_table` | the tables of what is legal where are those of the code |
 //! | `keeping` | `checkpoint` saves, keeps, loads and publishes what it should |
 //! | `modules`, `view`, `sharing` | what hooks see and tell each other |
+//! | `signatures` | altered plugins are refused, and trusted keys decide about the others |
 //! | `examples` | the manifests in `examples/` do what the README says of them |
 //! | `autoencoder` | a task of one's own has the whole command line |
 //! | `distillation` | a task's loss that reads what a plugin publishes |
 //! | `after_training` | weights, `summary`, `eval`, `predict`, and models that don't fit |
 //! | `pytorch` | the same steps as in PyTorch give the same losses |
 //! | `precision` | single precision computes what double precision does, at real sizes |
+//! | `c_hooks` | hooks in C and C++ train as those in Rust do, and their failures are reported |
 //! | `candle_gradients` | which of candle's operations can be trained through |
 //! | `gradient_audit` | a model that cannot learn is stopped, with its reason |
 //! | `foreseen` | what can be known before a run, `check` and `run` report before it |
@@ -61,6 +63,7 @@ mod averages;
 mod bad_data;
 mod bad_manifests;
 mod bad_plugins;
+mod c_hooks;
 mod candle_gradients;
 mod checkpoints;
 mod commands;
@@ -94,6 +97,7 @@ mod reload;
 mod requests;
 mod resume;
 mod sharing;
+mod signatures;
 #[cfg(unix)]
 mod steering;
 mod stopping;

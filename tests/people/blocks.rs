@@ -75,8 +75,8 @@ fn around(piece: &Value) -> Option<Value> {
             json!({"kind": "idx", "images": "images", "labels": "labels", "augment": piece});
     } else {
         assert!(
-            has("epoch"),
-            "neither a piece of a manifest nor a record: {piece}"
+            has("epoch") || has("unsigned"),
+            "neither a piece of a manifest, nor a record, nor a `trust.json`: {piece}"
         );
         return None;
     }

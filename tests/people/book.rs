@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use expect_test::expect_file;
 use sconce_tests::{Workplace, artifacts, workspace};
 use serde_json::Value;
 
@@ -14,6 +15,17 @@ fn links(text: &str) -> Vec<&str> {
         .map(|(target, _)| target.split('#').next().unwrap_or_default())
         .filter(|target| !target.is_empty() && !target.contains("://"))
         .collect()
+}
+
+/// `UPDATE_EXPECT=1` rewrites the page.
+#[test]
+fn the_code_of_the_page_about_c_is_the_examples() {
+    let page = workspace().join("docs/hooks-in-c.md");
+    let kept = fs::read_to_string(&page).expect("the page");
+    let (head, _) = kept.split_once("```c\n").expect("the page has code in C");
+    let code = workspace().join("examples/clip-in-c/clip.c");
+    let code = fs::read_to_string(code).expect("the example");
+    expect_file![page].assert_eq(&format!("{head}```c\n{code}```\n"));
 }
 
 fn is_page(name: &str) -> bool {

@@ -3,8 +3,11 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use sconce_tests::{Finished, Workplace, artifacts, cargo_outside, lock_versions, outside_target};
+use sconce_tests::{
+    Finished, Workplace, artifacts, cargo_outside, lock_versions, outside_target, skip,
+};
 use serde_json::Value;
 
 use super::installing::run_by;
@@ -155,6 +158,52 @@ fn a_new_plugin_can_carry_all_sources_that_it_needs() {
 }
 
 #[test]
+fn new_plugins_in_c_and_cpp_need_a_compiler_and_the_program() {
+    let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    if let Some(missing) = ["make", "cc", "c++"].into_iter().find(|tool| !has(tool)) {
+        return skip(&format!("there is no `{missing}`"));
+    }
+    let place = Workplace::new(&[]);
+    let sconce = run_by(&place, unpacked(&place, "opt/a place"));
+    for (language, files) in [
+        ("c", &["best-of.c", "sconce.h"][..]),
+        ("c++", &["best-of.cpp", "sconce.h", "sconce.hpp"]),
+    ] {
+        let arguments = [
+            "new-plugin",
+            "best-of",
+            "--language",
+            language,
+            "--path",
+            language,
+        ];
+        let printed = sconce(&arguments).expect(0, &[]).stdout;
+        for words in files
+            .iter()
+            .chain(&["Makefile", "make test", "run run.json"])
+        {
+            assert!(printed.contains(words), "{printed}");
+        }
+        let make = |arguments: &[&str]| {
+            let output = Command::new("make")
+                .current_dir(place.path(language))
+                .args(arguments)
+                .output()
+                .expect("make can be run");
+            let text = [output.stdout, output.stderr].concat();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            assert!(output.status.success(), "{language}: {text}");
+            text
+        };
+        make(&["CFLAGS=-O1 -Werror", "CXXFLAGS=-O1 -Werror"]);
+        let tested = make(&["test"]);
+        assert!(tested.contains(" 0 warning, 0 failed"), "{tested}");
+        assert!(tested.contains("completed: 2 epochs"), "{tested}");
+        assert!(tested.contains("epochs_without_gain"), "{tested}");
+    }
+}
+
+#[test]
 fn a_new_plugin_is_refused_where_it_can_not_be() {
     let place = Workplace::new(&[]);
     refused(
@@ -181,6 +230,16 @@ fn a_new_plugin_is_refused_where_it_can_not_be() {
         &place,
         &["new-plugin", "a", "--api", "nowhere"],
         &["neither a version nor", "--api"],
+    );
+    refused(
+        &place,
+        &["new-plugin", "a", "--language", "c", "--vendor"],
+        &["`--vendor` is for plugins in Rust"],
+    );
+    refused(
+        &place,
+        &["new-plugin", "a b", "--language", "c++"],
+        &["is not a name for a plugin", "try `a-b`"],
     );
     assert!(!place.path("a").exists());
     let arguments = [

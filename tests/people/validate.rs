@@ -76,6 +76,77 @@ fn a_good_plugin_passes_everything() {
     }
 }
 
+/// Runs tests of the suite on a plugin in C; `None` where there is no compiler.
+fn validate_c(source: &str, flags: &[&str], arguments: &[&str]) -> Option<Finished> {
+    let place = Workplace::new(&[]);
+    let library = place.add_c_plugin(source, flags)?;
+    let library = library.to_string_lossy().into_owned();
+    let all = [&["validate", &library, "--seed", "1"], arguments].concat();
+    Some(place.sconce(&all))
+}
+
+#[test]
+fn the_example_in_c_passes_everything() {
+    let arguments = ["--level", "strict", "--json"];
+    let Some(finished) = validate_c("examples/clip-in-c/clip.c", &[], &arguments) else {
+        return;
+    };
+    let object: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    assert_eq!(finished.code, 0, "{object:#}");
+    assert_eq!(object["summary"]["failed"], 0, "{object:#}");
+    assert_eq!(object["summary"]["warning"], 0, "{object:#}");
+    for test in [
+        "lifecycle.points",
+        "state.resume",
+        "state.damaged",
+        "config.not-json",
+    ] {
+        assert_eq!(result(&object, test).0, "passed", "{object:#}");
+    }
+}
+
+#[test]
+fn in_c_the_points_of_metadata_and_code_are_compared() {
+    for (flag, code, verdict, words) in [
+        (
+            "-DAT=SCONCE_AT(BEFORE_ITER, \"before_iter\")",
+            3,
+            "failed",
+            "the metadata lists a point that `call` does not know",
+        ),
+        (
+            "-DAT=SCONCE_AT(AFTER_ITER, \"after_itr\")",
+            3,
+            "failed",
+            "calls the point 8 `after_itr`, it is `after_iter`",
+        ),
+        ("-DLAX", 0, "warning", "SCONCE_UNSUPPORTED at `before_run`"),
+        ("-DENTRY=-1", 0, "passed", "1 points"),
+    ] {
+        let arguments = ["--only", "lifecycle.points", "--json"];
+        let Some(finished) = validate_c("tests/c/faulty.c", &[flag], &arguments) else {
+            return;
+        };
+        let object: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+        let (found, facts) = result(&object, "lifecycle.points");
+        assert_eq!((finished.code, found), (code, verdict), "{flag}: {facts}");
+        assert!(facts.contains(words), "{flag}: {facts}");
+    }
+}
+
+#[test]
+fn advice_about_a_plugin_in_c_is_about_c() {
+    let arguments = ["--only", "config.unknown-keys"];
+    let Some(finished) = validate_c("tests/c/faulty.c", &[], &arguments) else {
+        return;
+    };
+    let advice =
+        "what to do:\n  config.unknown-keys (faulty): Write `\"additionalProperties\": false`";
+    let out = &finished.stdout;
+    assert!(finished.code == 3 && out.contains(advice), "{out}");
+    assert!(!out.contains("serde"), "{out}");
+}
+
 #[test]
 fn a_panic_fails_the_test_that_meets_it() {
     for (method, test) in [

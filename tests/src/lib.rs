@@ -7,6 +7,7 @@
 
 pub mod bench;
 mod build;
+mod c_plugin;
 pub mod in_process;
 #[cfg(unix)]
 pub mod kill;

@@ -132,6 +132,9 @@ impl Workplace {
             .env_remove("SCONCE_PLUGIN_PATH")
             // Keeps out the plugins installed by the user who runs the tests.
             .env("XDG_DATA_HOME", self.directory.path().join("data-home"))
+            // And the keys that the user trusts.
+            .env("XDG_CONFIG_HOME", self.directory.path().join("config-home"))
+            .env_remove("SCONCE_TRUST")
             .env("NO_COLOR", "1");
         command
     }

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sconce_plugin_api::Priority;
-use sconce_plugin_api::metadata::HookMetadata;
+use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 use serde_json::{Value, json};
 
 use super::output;
 use crate::exit;
+use crate::plugin::trust::{self, SignatureState};
 use crate::plugin::{Inspected, inspect};
 
 /// Arguments of `sconce inspect`.
@@ -22,6 +23,10 @@ pub(super) struct InspectArgs {
 }
 
 pub(super) fn inspect_library(arguments: &InspectArgs) -> u8 {
+    if let Err(problems) = trust::current() {
+        output::diagnostics(problems);
+        return exit::USAGE;
+    }
     match inspect(&arguments.library) {
         Ok(plugin) if arguments.json => {
             output::json(&object(&plugin));
@@ -49,6 +54,7 @@ pub(super) fn object(plugin: &Inspected) -> Value {
     object["bytes"] = json!(plugin.size);
     object["sha256"] = json!(plugin.sha256());
     object["needs"] = json!(plugin.needed);
+    object["signature"] = json!(plugin.signature);
     object
 }
 
@@ -62,6 +68,7 @@ fn plugin_rows(plugin: &Inspected) -> Vec<Vec<String>> {
             format!("{}, {} bytes", plugin.path.display(), plugin.size),
         ),
         ("sha256", plugin.sha256().to_owned()),
+        ("signature", signature(&plugin.signature)),
         (
             "API",
             format!(
@@ -69,15 +76,44 @@ fn plugin_rows(plugin: &Inspected) -> Vec<Vec<String>> {
                 metadata.api_version, metadata.abi_epoch
             ),
         ),
+        ("language", language(metadata).to_owned()),
         ("compiler", metadata.rustc.clone()),
         ("target", metadata.target.clone()),
-        ("panics", metadata.panic.clone()),
+        ("panics", panics(metadata)),
         ("needs", plugin.needed.join(", ")),
     ]
     .into_iter()
     .filter(|(_, value)| !value.is_empty())
     .map(|(key, value)| vec![key.to_owned(), value])
     .collect()
+}
+
+/// The state of the signature, with what the signer wrote into it.
+fn signature(state: &SignatureState) -> String {
+    match state {
+        SignatureState::Trusted { comment, .. } if !comment.is_empty() => {
+            format!("{state}: {}", comment.replace('\t', ", "))
+        }
+        state => state.to_string(),
+    }
+}
+
+/// The plugin's language, for people.
+pub(super) fn language(metadata: &PluginMetadata) -> &str {
+    match metadata.language.as_deref() {
+        None => "Rust",
+        Some("c") => "C",
+        Some("c++") => "C++",
+        Some(other) => other,
+    }
+}
+
+/// The panic strategy; empty in languages without panics.
+fn panics(metadata: &PluginMetadata) -> String {
+    match metadata.panic.as_str() {
+        "none" => String::new(),
+        strategy => strategy.to_owned(),
+    }
 }
 
 fn hook_rows(hook: &HookMetadata) -> Vec<Vec<String>> {

@@ -9,7 +9,7 @@ use super::output;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::plugin::install::{self, InstallPlan, PluginInstallation};
-use crate::plugin::{Inspected, search};
+use crate::plugin::{Inspected, search, trust};
 use crate::session::StartFailure;
 
 /// Arguments of `sconce install-plugins`.
@@ -37,6 +37,7 @@ pub(super) struct InstallPluginsArgs {
 const STANDARD: &str = "sconce-plugin-";
 
 pub(super) fn install_plugins(arguments: &InstallPluginsArgs) -> Result<u8, StartFailure> {
+    trust::current().map_err(|problems| StartFailure::usage(problems.to_vec()))?;
     let to = match &arguments.to {
         Some(to) => to.clone(),
         None => search::user_directory().ok_or_else(|| {
@@ -276,7 +277,7 @@ fn remove(arguments: &InstallPluginsArgs, to: &Path) -> Result<u8, StartFailure>
     }
     for file in &files {
         if !arguments.dry_run {
-            fs_err::remove_file(file)
+            install::remove(file)
                 .map_err(|error| StartFailure::usage(vec![Diagnostic::new(error.to_string())]))?;
         }
         if !arguments.json {

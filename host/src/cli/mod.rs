@@ -7,6 +7,7 @@ mod compare;
 mod env;
 mod eval;
 mod first_look;
+mod header;
 mod hooks_table;
 mod inspect;
 mod install_plugins;
@@ -36,6 +37,7 @@ mod source;
 mod stdout;
 mod summary;
 mod trained;
+mod trust;
 mod validate;
 mod verbosity;
 
@@ -62,8 +64,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Writes a crate with a hook, its tests, and a manifest that uses it.
+    /// Writes a plugin with a hook in Rust, C or C++, its tests, and a manifest that uses it.
     NewPlugin(new_plugin::NewPluginArgs),
+    /// Prints the header for plugins in C or C++.
+    Header(header::HeaderArgs),
     /// Writes an initial manifest, from questions or arguments.
     NewRun(new_run::NewRunArgs),
     /// Trains a model as described by a manifest.
@@ -82,6 +86,8 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Installs plugins where every run finds them: the standard ones, or others.
     InstallPlugins(install_plugins::InstallPluginsArgs),
+    /// Lists, adds and removes the keys whose signatures of plugins are trusted.
+    Trust(trust::TrustArgs),
     /// Prints the manifest's JSON Schema with the hooks of the plugins found, for editors.
     Schema(schema::SchemaArgs),
     /// Lists the runs in a directory, with their states, best metrics and checkpoints.
@@ -239,6 +245,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
     signals::let_writes_fail();
     let result = match command {
         Command::NewPlugin(arguments) => new_plugin::new_plugin(&arguments),
+        Command::Header(arguments) => Ok(header::header(&arguments)),
         Command::NewRun(arguments) => new_run::new_run(&arguments),
         Command::Run(arguments) => run::run(&arguments, tasks),
         Command::Check(arguments) => check::check(&arguments, tasks),
@@ -248,6 +255,7 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         Command::Plugins(arguments) => Ok(plugins::plugins(&arguments)),
         Command::Inspect(arguments) => Ok(inspect::inspect_library(&arguments)),
         Command::InstallPlugins(arguments) => install_plugins::install_plugins(&arguments),
+        Command::Trust(arguments) => trust::trust(&arguments),
         Command::Schema(arguments) => schema::schema(&arguments, tasks.source()),
         Command::Runs(arguments) => Ok(runs::runs(&arguments)),
         Command::Reload(arguments) => reload::reload(&arguments),

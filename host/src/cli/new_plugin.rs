@@ -1,6 +1,9 @@
-//! `sconce new-plugin`: a crate with a hook, its tests and a manifest that uses it; or a hook in another language.
+//! `sconce new-plugin`: a plugin with a hook, its tests and a manifest that uses it: a crate in Rust, in C or C++ a
+//! directory with a `Makefile`; or a hook in Python.
 
 mod api;
+mod c;
+mod files;
 mod names;
 mod offline;
 mod python;
@@ -19,21 +22,22 @@ use crate::plugin::search;
 use crate::session::StartFailure;
 use crate::shell_word::shell_word;
 use api::Api;
+use files::{check_empty, failed, write, write_files};
 
 /// Arguments of `sconce new-plugin`.
 #[derive(Debug, Args)]
 pub(super) struct NewPluginArgs {
-    /// Name of the crate, such as `best-epoch`.
+    /// Name of the plugin, such as `best-epoch`; in Rust, of its crate.
     name: String,
+    /// Language to write it in.
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
+    language: PluginLanguage,
     /// Directory to write. Default: the name, in the current directory.
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
-    /// Name of the hook in manifests. Default: the crate's name.
+    /// Name of the hook in manifests. Default: the plugin's name.
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
-    /// Language of the hook.
-    #[arg(long, value_enum, default_value_t)]
-    language: Language,
     /// Directory of `sconce-plugin-api`, or a version of it. Default: the checkout that contains this
     /// program, otherwise as `--vendor`.
     #[arg(long, value_name = "DIR|VERSION")]
@@ -48,17 +52,21 @@ pub(super) struct NewPluginArgs {
     offline: bool,
 }
 
-/// Languages in which a hook can be written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Language {
-    /// A crate with a plugin.
-    #[default]
+/// Language of a new plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PluginLanguage {
+    /// A crate.
     Rust,
+    /// A file with a Makefile.
+    C,
+    /// As C.
+    #[value(name = "c++", alias = "cpp")]
+    Cpp,
     /// A file for the standard hook `python`.
     Python,
 }
 
-/// Target file of each template.
+/// Target file of each template in Rust.
 const FILES: [(&str, &str); 5] = [
     (
         "Cargo.toml",
@@ -79,62 +87,112 @@ const FILES: [(&str, &str); 5] = [
     ),
 ];
 
-/// Writes the crate.
+/// Writes the plugin.
 pub(super) fn new_plugin(arguments: &NewPluginArgs) -> Result<u8, StartFailure> {
     let usage = |problem| StartFailure::usage(vec![problem]);
-    names::check_crate(&arguments.name).map_err(usage)?;
+    match arguments.language {
+        PluginLanguage::Rust => names::check_crate(&arguments.name).map_err(usage)?,
+        _ => names::check_library(&arguments.name).map_err(usage)?,
+    }
     let hook = match &arguments.hook {
         Some(hook) => hook.clone(),
         None => arguments.name.replace('_', "-").to_lowercase(),
     };
     names::check_hook(&hook).map_err(usage)?;
-    if arguments.language == Language::Python {
-        return python::new_hook(&arguments.name, &hook, arguments.path.as_deref());
+    let default = PathBuf::from(&arguments.name);
+    let directory = arguments.path.as_ref().unwrap_or(&default);
+    let target = NewPlugin {
+        name: &arguments.name,
+        hook: &hook,
+        directory,
+        plugins: standard_plugins(),
+    };
+    match arguments.language {
+        PluginLanguage::Rust => rust(arguments, &target),
+        PluginLanguage::C => c::write(&c::C, arguments, &target),
+        PluginLanguage::Cpp => c::write(&c::CPP, arguments, &target),
+        PluginLanguage::Python => {
+            return python::new_hook(&arguments.name, &hook, arguments.path.as_deref());
+        }
     }
+    .map_err(usage)?;
+    Ok(exit::DONE)
+}
+
+/// A plugin to be written.
+struct NewPlugin<'a> {
+    name: &'a str,
+    hook: &'a str,
+    directory: &'a Path,
+    /// Directory of the standard plugins, for the manifest.
+    plugins: Option<PathBuf>,
+}
+
+impl NewPlugin<'_> {
+    fn has_console(&self) -> bool {
+        self.plugins.is_some() || are_installed()
+    }
+
+    /// The manifest, with the plugin's library in this directory.
+    fn manifest(&self, library: &str) -> (&'static str, String) {
+        let run = manifest(
+            self.hook,
+            library,
+            self.plugins.as_deref(),
+            self.has_console(),
+        );
+        ("run.json", manifest_text::text(&run))
+    }
+
+    /// Prints what was written and what to do next.
+    fn print(&self, files: &[(String, String)], notes: &[String], commands: &[&str]) {
+        output::line(&format!(
+            "{} has a plugin with the hook `{}`:",
+            self.directory.display(),
+            self.hook
+        ));
+        for (file, _) in files {
+            output::line(&format!("  {file}"));
+        }
+        for note in notes {
+            output::block(note);
+        }
+        if !self.has_console() {
+            output::line(
+                "The standard plugins were found neither beside this program nor where plugins are installed: \
+                 run.json does without them.",
+            );
+        }
+        output::block("\nNext:");
+        let directory = self.directory.to_string_lossy();
+        output::line(&format!("  cd {}", shell_word(&directory)));
+        for command in commands {
+            output::line(&format!("  {command}"));
+        }
+        output::line(&format!("  {} run run.json", this_program()));
+    }
+}
+
+/// Writes a crate.
+fn rust(arguments: &NewPluginArgs, target: &NewPlugin<'_>) -> Result<(), Diagnostic> {
     let api = if arguments.vendor || arguments.offline {
         Api::Copy
     } else {
-        Api::find(arguments.api.as_deref()).map_err(usage)?
+        Api::find(arguments.api.as_deref())?
     };
-    let others = arguments.offline.then(offline::find).transpose();
-    let others = others.map_err(usage)?;
-    let default = PathBuf::from(&arguments.name);
-    let directory = arguments.path.as_ref().unwrap_or(&default);
-    check_empty(directory).map_err(usage)?;
-
-    let plugins = standard_plugins();
-    let has_console = plugins.is_some() || are_installed();
-    let mut files = from_templates(&arguments.name, &hook, &api);
-    let run = manifest(&hook, plugins.as_deref(), has_console);
-    files.push(("run.json", manifest_text::text(&run)));
-    write_all(directory, &files, &api, others.as_deref()).map_err(usage)?;
-
-    output::line(&format!(
-        "{} has a plugin with the hook `{hook}`:",
-        directory.display()
-    ));
-    for (file, _) in &files {
-        output::line(&format!("  {file}"));
-    }
-    output::block(&api.in_words());
-    if others.is_some() {
-        output::block(offline::IN_WORDS);
-    }
-    if !has_console {
-        output::line(
-            "The standard plugins were found neither beside this program nor where plugins are installed: \
-             run.json does without them.",
-        );
-    }
-    output::block("\nNext:");
-    output::line(&format!(
-        "  cd {}",
-        shell_word(&directory.to_string_lossy())
-    ));
-    output::line("  cargo test");
-    output::line("  cargo build --release");
-    output::line(&format!("  {} run run.json", this_program()));
-    Ok(exit::DONE)
+    let others = arguments.offline.then(offline::find).transpose()?;
+    check_empty(target.directory)?;
+    let mut files = from_templates(target.name, target.hook, &api);
+    files.push(target.manifest("target/release"));
+    let files: Vec<(String, String)> = files
+        .into_iter()
+        .map(|(file, text)| (file.to_owned(), text))
+        .collect();
+    write_all(target.directory, &files, &api, others.as_deref())?;
+    let mut notes = vec![api.in_words()];
+    notes.extend(others.map(|_| offline::IN_WORDS.to_owned()));
+    target.print(&files, &notes, &["cargo test", "cargo build --release"]);
+    Ok(())
 }
 
 /// Fills in the templates.
@@ -163,15 +221,11 @@ fn from_templates(name: &str, hook: &str, api: &Api) -> Vec<(&'static str, Strin
 /// Writes the crate, and the sources of other crates that it should contain.
 fn write_all(
     directory: &Path,
-    files: &[(&str, String)],
+    files: &[(String, String)],
     api: &Api,
     others: Option<&Path>,
 ) -> Result<(), Diagnostic> {
-    let failed =
-        |error: std::io::Error| Diagnostic::new(format!("the plugin can't be written: {error}"));
-    for (file, text) in files {
-        write(&directory.join(file), text).map_err(failed)?;
-    }
+    write_files(directory, files)?;
     if *api == Api::Copy {
         let copy = directory.join(api::COPY);
         for (file, text) in sources::files()? {
@@ -185,9 +239,9 @@ fn write_all(
     Ok(())
 }
 
-/// Returns a manifest with the hook, and with the hook `console` if it is available.
-fn manifest(hook: &str, plugins: Option<&Path>, has_console: bool) -> Value {
-    let mut directories = vec![json!("target/release")];
+/// Returns a manifest with the hook, whose library is in this directory, and with the hook `console` if it is available.
+fn manifest(hook: &str, library: &str, plugins: Option<&Path>, has_console: bool) -> Value {
+    let mut directories = vec![json!(library)];
     let mut hooks = vec![json!({"hook": hook, "config": {"metric": "accuracy", "patience": 2}})];
     if let Some(plugins) = plugins {
         directories.push(json!(plugins));
@@ -245,24 +299,4 @@ pub(super) fn this_program() -> String {
     } else {
         program.display().to_string()
     }
-}
-
-/// Refuses a directory that is not empty.
-fn check_empty(directory: &Path) -> Result<(), Diagnostic> {
-    let problem = match std::fs::read_dir(directory) {
-        Ok(mut entries) => match entries.next() {
-            None => return Ok(()),
-            Some(_) => format!("`{}` is there already, and not empty", directory.display()),
-        },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => format!("`{}` can't be written to: {error}", directory.display()),
-    };
-    Err(Diagnostic::new(problem).hint("choose another name, or another place by `--path DIR`"))
-}
-
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    if let Some(directory) = path.parent() {
-        fs_err::create_dir_all(directory)?;
-    }
-    fs_err::write(path, text)
 }

@@ -10,6 +10,7 @@ use super::{inspect, output};
 use crate::exit;
 use crate::plugin::Inspected;
 use crate::plugin::search::{self, Inventory};
+use crate::plugin::trust::{self, SignatureState, TrustStore, UnsignedPolicy};
 
 /// Arguments of `sconce plugins`.
 #[derive(Debug, Args)]
@@ -23,6 +24,13 @@ pub(super) struct PluginsArgs {
 }
 
 pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
+    let trust = match trust::current() {
+        Ok(trust) => trust,
+        Err(problems) => {
+            output::diagnostics(problems);
+            return exit::USAGE;
+        }
+    };
     let mut directories = arguments.directories.clone();
     directories.extend(search::from_environment());
     if directories.is_empty() {
@@ -37,11 +45,16 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
         return code(&inventory);
     }
     for plugin in &inventory.plugins {
+        let language = match inspect::language(&plugin.metadata) {
+            "Rust" => String::new(),
+            other => format!(" ({other})"),
+        };
         output::line(&format!(
-            "{} {} in {}",
+            "{} {}{language} in {}{}",
             plugin.metadata.name,
             plugin.metadata.version,
-            plugin.path.display()
+            plugin.path.display(),
+            signature(plugin, trust)
         ));
         output::table(&rows(plugin));
     }
@@ -61,6 +74,15 @@ pub(super) fn plugins(arguments: &PluginsArgs) -> u8 {
     output::diagnostics(&refused);
     output::diagnostics(&inventory.problems);
     code(&inventory)
+}
+
+/// The state of a plugin's signature. That there is none says something only to users who trust keys.
+fn signature(plugin: &Inspected, trust: &TrustStore) -> String {
+    let is_usual = trust.keys.is_empty() && trust.unsigned == UnsignedPolicy::Allow;
+    match &plugin.signature {
+        SignatureState::Unsigned if is_usual => String::new(),
+        state => format!(", {state}"),
+    }
 }
 
 /// Rows for the hooks of a plugin.

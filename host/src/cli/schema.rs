@@ -13,6 +13,7 @@ use crate::exit;
 use crate::manifest::{self, KnownHook, LimitsConfig, Manifest, Overlay, TaskSource};
 use crate::plugin::catalogue::{self, Described};
 use crate::plugin::search::{self, Inventory};
+use crate::plugin::trust;
 use crate::session::StartFailure;
 
 /// Arguments of `sconce schema`.
@@ -36,6 +37,7 @@ pub(super) fn schema(arguments: &SchemaArgs, tasks: TaskSource) -> Result<u8, St
         directories.extend(plugins);
     }
     directories.extend(search::from_environment());
+    trust::current().map_err(|problems| StartFailure::usage(problems.to_vec()))?;
     let inventory = Inventory::search(&directories)
         .with_installed()
         .without_shadowed();

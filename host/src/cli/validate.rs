@@ -12,6 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::nearest::nearest;
 use crate::patterns::Patterns;
+use crate::plugin::trust;
 use crate::printable;
 use crate::shell_word::shell_word;
 use crate::validate::{Options, Suite, Test, TestLevel, TestRun, Verdict, tests};
@@ -75,10 +76,15 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
         list(&options, arguments.json);
         return Ok(exit::DONE);
     }
+    if let Err([problem, ..]) = trust::current() {
+        return Err(problem.clone());
+    }
     let library = arguments.library.clone().unwrap_or_default();
     if !library.is_file() {
         let problem = format!("there is no file `{}`", library.display());
-        return Err(Diagnostic::new(problem).hint("name the library that cargo built"));
+        return Err(
+            Diagnostic::new(problem).hint("name the library that cargo or the C compiler built")
+        );
     }
     let seed = options.seed;
     let suite = Suite::new(&library, options);
@@ -104,6 +110,10 @@ fn try_validate(arguments: &ValidateArgs) -> Result<u8, Diagnostic> {
         is_quiet: arguments.json,
         is_verbose: arguments.verbose,
         has_colour: output::has_colour(),
+        advice: match suite.inspected() {
+            Ok(plugin) if plugin.metadata.is_c() => Test::advice_in_c,
+            _ => |test| test.advice,
+        },
         hook: None,
     };
     printer.begin(&suite, &library, seed);
@@ -231,6 +241,8 @@ struct Printer {
     is_quiet: bool,
     is_verbose: bool,
     has_colour: bool,
+    /// The advice for a failure, in the plugin's language.
+    advice: fn(&Test) -> &'static str,
     /// Hook whose results are being printed.
     hook: Option<String>,
 }
@@ -323,7 +335,8 @@ impl Printer {
                 [""] => String::new(),
                 hooks => format!(" ({})", hooks.join(", ")),
             };
-            output::line(&format!("  {}{on}: {}", test.name, test.advice));
+            let advice = (self.advice)(test);
+            output::line(&format!("  {}{on}: {advice}", test.name));
             let hook = match first.hook.as_str() {
                 "" => String::new(),
                 hook => format!(" --hook {}", shell_word(hook)),

@@ -217,6 +217,9 @@ impl Dispatcher {
                 if hook.is_some_and(|hook| hook.disabled || hook.instance.has_ended()) {
                     continue;
                 }
+            } else if !self.error.message.is_empty() {
+                // A hook in C may succeed after it has dealt with a failure of the host's, whose message is still there.
+                self.error = ErrorAbi::new();
             }
             index += 1;
         }

@@ -23,7 +23,7 @@ pub(super) const ONE_UNIT: &str =
     "`every` must have exactly one of `iterations`, `updates`, `epochs`";
 
 /// The keys of an entry that belong to the host, not to the hook's configuration.
-pub(crate) const ENTRY_KEYS: [&str; 15] = [
+pub(crate) const ENTRY_KEYS: [&str; 16] = [
     "hook",
     "name",
     "priority",
@@ -39,6 +39,7 @@ pub(crate) const ENTRY_KEYS: [&str; 15] = [
     "modules",
     "library",
     "sha256",
+    "signed_by",
 ];
 
 /// An entry of `hooks`.
@@ -86,6 +87,9 @@ pub struct HookEntry {
     /// Required SHA-256 of the library file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
+    /// Name of the trusted key that must have signed the library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signed_by: Option<String>,
     /// The hook's own configuration.
     pub config: Map<String, Value>,
     /// Index in the manifest's list, from which some entries may have been left out.
@@ -304,6 +308,10 @@ struct Object {
     #[serde(default)]
     #[schemars(regex(pattern = r"^[0-9a-fA-F]{64}$"))]
     sha256: Option<String>,
+    /// Name of the key in `trust.json` that must have signed the library.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 64))]
+    signed_by: Option<String>,
     /// The hook's own configuration.
     #[serde(default)]
     config: Map<String, Value>,
@@ -328,6 +336,7 @@ impl From<Object> for HookEntry {
             modules: object.modules,
             library: object.library,
             sha256: object.sha256,
+            signed_by: object.signed_by,
             config: object.config,
             index: 0,
         }
@@ -380,6 +389,7 @@ impl<'de> Visitor<'de> for HookEntryVisitor {
             modules: None,
             library: None,
             sha256: None,
+            signed_by: None,
             config: Map::new(),
         }))
     }

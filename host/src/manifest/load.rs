@@ -68,7 +68,7 @@ fn ordered(mut problems: Vec<Diagnostic>, path: &Path) -> Vec<Diagnostic> {
 }
 
 /// Turns a problem into a diagnostic with its place in the text or on the command line.
-fn told(problem: ManifestProblem, source: &JsonSource) -> Diagnostic {
+pub(super) fn told(problem: ManifestProblem, source: &JsonSource) -> Diagnostic {
     let place = if problem.is_key {
         source.key_location(&problem.path)
     } else {

@@ -1,5 +1,6 @@
 //! Parses a text as JSON, or describes its syntax error.
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde_json::Value;
@@ -22,10 +23,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
         if let Some(other) = other_language(path, text) {
             return other;
         }
-        let start = offset(text, error.line(), error.column());
+        let Range { start, end } = span(text, &error);
         let rest = text.get(start..).unwrap_or_default();
-        let found = rest.chars().next();
-        let end = start + found.map_or(0, char::len_utf8);
         let message = error.to_string();
         // The place already gives line and column.
         let message = message
@@ -39,6 +38,13 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Diagnostic> {
             None => problem,
         }
     })
+}
+
+/// The character at which parsing failed.
+pub(super) fn span(text: &str, error: &serde_json::Error) -> Range<usize> {
+    let start = offset(text, error.line(), error.column());
+    let found = text.get(start..).unwrap_or_default().chars().next();
+    start..start + found.map_or(0, char::len_utf8)
 }
 
 /// Detects a file in another language than JSON, by its extension or its first line.

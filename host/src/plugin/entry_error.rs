@@ -7,6 +7,9 @@ use sconce_plugin_api::abi::{ErrorAbi, Status};
 
 use crate::isolation::ENDED;
 
+/// The message of an error that came without one.
+pub(crate) const NO_MESSAGE: &str = "it gave no message";
+
 /// Error returned by a plugin's entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryError {
@@ -34,7 +37,7 @@ impl EntryError {
         let error = std::mem::take(error);
         let mut message = shortened(&text_of(&error.message));
         if message.is_empty() {
-            message.push_str("it gave no message");
+            message.push_str(NO_MESSAGE);
         }
         if !(Status::ERROR.0..=Status::UNSUPPORTED.0).contains(&status) && status != ENDED {
             // An unknown status counts as an error, by the rules of the ABI.

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
 
+use super::trust::{self, SignatureState};
 use super::{Cause, PluginRefusal, compatibility, file, fingerprint, section, structure};
 use crate::digest;
 
@@ -21,6 +22,8 @@ pub struct Inspected {
     pub metadata: PluginMetadata,
     /// Size of the file in bytes.
     pub size: u64,
+    /// Who has signed the file.
+    pub signature: SignatureState,
     fingerprint: Arc<OnceLock<String>>,
 }
 
@@ -44,6 +47,7 @@ impl Inspected {
         let is_alike = inspect_bytes(&self.path, bytes).is_ok_and(|again| {
             (again.size, &again.metadata) == (self.size, &self.metadata)
                 && (&again.needed, again.looks_beside) == (&self.needed, self.looks_beside)
+                && again.signature == self.signature
         });
         is_alike && *self.fingerprint.get_or_init(|| found.clone()) == found
     }
@@ -53,6 +57,18 @@ impl Inspected {
         self.metadata.hooks.iter().find(|hook| hook.name == name)
     }
 
+    /// Checks that a trusted key of this name has signed it.
+    pub fn check_signer(&self, name: &str) -> Result<(), PluginRefusal> {
+        if self.signature.is_by(name) {
+            return Ok(());
+        }
+        let cause = Cause::Signer {
+            wanted: name.to_owned(),
+            found: self.signature.clone(),
+        };
+        Err(PluginRefusal::new(&self.path, cause))
+    }
+
     /// Checks that the bytes are those pinned by a manifest.
     pub fn check_fingerprint(&self, pinned: &str) -> Result<(), PluginRefusal> {
         fingerprint::check(self.sha256(), pinned)
@@ -60,7 +76,7 @@ impl Inspected {
     }
 }
 
-/// Reads a file and checks it in order: path, structure, metadata, compatibility.
+/// Reads a file and checks it in order: path, structure, metadata, compatibility, signature.
 pub fn inspect(path: &Path) -> Result<Inspected, PluginRefusal> {
     let bytes = file::look(path).map_err(|cause| PluginRefusal::new(path, cause))?;
     inspect_bytes(path, &bytes)
@@ -71,12 +87,14 @@ fn inspect_bytes(path: &Path, bytes: &[u8]) -> Result<Inspected, PluginRefusal> 
     let structure = structure::prove(bytes).map_err(|fault| refuse(Cause::Structure(fault)))?;
     let metadata = section::read(bytes).map_err(refuse)?;
     compatibility::check(&metadata).map_err(refuse)?;
+    let signature = trust::check(path, bytes).map_err(refuse)?;
     Ok(Inspected {
         path: path.to_owned(),
         needed: structure.needs.needed,
         looks_beside: structure.needs.looks_beside,
         metadata,
         size: bytes.len() as u64,
+        signature,
         fingerprint: Arc::default(),
     })
 }

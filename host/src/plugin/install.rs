@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cause, Inspected, PluginRefusal, file, inspect, search};
+use super::{Cause, Inspected, PluginRefusal, file, inspect, search, trust};
 use crate::diagnostic::Diagnostic;
 use crate::files;
 
@@ -69,7 +69,11 @@ impl InstallPlan {
             .cloned()
             .collect();
         let is_there = match previous.as_slice() {
-            [only] => only.path == target && only.sha256() == plugin.sha256(),
+            [only] => {
+                only.path == target
+                    && only.sha256() == plugin.sha256()
+                    && trust::read(&target).ok() == trust::read(&plugin.path).ok()
+            }
             _ => false,
         };
         for library in leftover_drafts(&plugin) {
@@ -112,12 +116,36 @@ impl PluginInstallation {
         if let Some(directory) = self.target.parent() {
             fs_err::create_dir_all(directory).map_err(failed)?;
         }
+        let signature = trust::read(&self.plugin.path).map_err(failed)?;
+        // An older build's signature would make the new one an altered plugin.
+        remove_signature(&self.target).map_err(failed)?;
         files::write_atomically(&self.target, &bytes).map_err(failed)?;
+        if let Some(signature) = signature {
+            let target = trust::file_of(&self.target);
+            files::write_atomically(&target, signature.as_bytes()).map_err(failed)?;
+        }
         let others = self.previous.iter().map(|other| &other.path);
         for other in others.filter(|path| **path != self.target) {
-            fs_err::remove_file(other).map_err(failed)?;
+            remove(other).map_err(failed)?;
         }
         Ok(())
+    }
+}
+
+/// Removes an installed plugin with its signature.
+///
+/// # Errors
+///
+/// If one of the files can't be removed.
+pub fn remove(library: &Path) -> std::io::Result<()> {
+    fs_err::remove_file(library)?;
+    remove_signature(library)
+}
+
+fn remove_signature(library: &Path) -> std::io::Result<()> {
+    match fs_err::remove_file(trust::file_of(library)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -41,6 +41,7 @@ impl HookInstance {
         config: &str,
         setup: &SetupAbi,
     ) -> Result<HookInstance, EntryError> {
+        library.check_creation(kind, config)?;
         let mut error = ErrorAbi::new();
         let mut abi = NO_HOOK;
         let origin = Origin::here();
@@ -134,6 +135,21 @@ impl HookInstance {
         // SAFETY: the pointer was checked not to be null at creation; tables live as long as their library,
         // and libraries are never unloaded.
         unsafe { &*self.abi.table }
+    }
+
+    /// Calls the hook outside any run. The view's payload is null.
+    pub(crate) fn call(&mut self, point: u32, context: *const c_void) -> Result<(), EntryError> {
+        let view = ViewAbi {
+            context,
+            point,
+            ..ViewAbi::EMPTY
+        };
+        let mut error = ErrorAbi::new();
+        // SAFETY: the instance has not been dropped; the view, which is the host's, and `error` are valid for the call.
+        let status = unsafe {
+            (self.table().call)(self.abi.instance, point, &raw const view, &raw mut error)
+        };
+        finish(status, &mut error)
     }
 
     /// The hook's state, for a checkpoint.

@@ -10,17 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use abi_stable::library::{LibraryError, lib_header_from_path};
 use abi_stable::std_types::RString;
 use sconce_plugin_api::abi::{
-    ABI_EPOCH, API_VERSION, ErrorAbi, HookAbi, HostRoot, PluginRootRef, SetupAbi, Status, TextAbi,
+    ABI_EPOCH, API_VERSION, ErrorAbi, HookAbi, PluginRootRef, SetupAbi, Status, TextAbi,
 };
-use sconce_plugin_api::ext::{C_ENTRY, CPlugin};
-use sconce_plugin_api::metadata::PluginMetadata;
 use serde_json::Value;
 
+use super::c_root::CRoot;
 use super::entry_error::EntryError;
 use super::refusal::{Cause, PluginRefusal};
-use super::section;
 use super::surroundings::ProcessSurroundings;
-use crate::bridge;
 use crate::faults::Origin;
 
 /// Whether a library's code has run in this process.
@@ -97,7 +94,7 @@ impl Library {
             Root::Rust(root) => root.describe(),
             Root::C(root) => match root.describe {
                 Some(describe) => describe,
-                None => return Ok(root.described_by_section.clone()),
+                None => return Ok(root.description.clone()),
             },
         };
         let mut text = RString::new();
@@ -123,6 +120,14 @@ impl Library {
         (description, told(&self.path, changes))
     }
 
+    /// Checks a hook's kind and configuration on behalf of a plugin in C. Plugins in Rust do so themselves.
+    pub(super) fn check_creation(&self, kind: &str, config: &str) -> Result<(), EntryError> {
+        match &self.root {
+            Root::Rust(_) => Ok(()),
+            Root::C(root) => root.check_creation(kind, config),
+        }
+    }
+
     /// Its function that creates hooks.
     pub(super) fn create_entry(&self) -> CreateEntry {
         match &self.root {
@@ -141,19 +146,12 @@ impl Library {
 enum Root {
     /// The root module of a plugin in Rust.
     Rust(PluginRootRef),
-    /// The plugin of [`C_ENTRY`].
+    /// The plugin that a library in C or C++ returned.
     C(Arc<CRoot>),
 }
 
-/// The plugin that a library in C exports.
-struct CRoot {
-    describe: Option<DescribeEntry>,
-    create: CreateEntry,
-    /// The description for a plugin without `describe`: its metadata section.
-    described_by_section: Value,
-}
-
-type DescribeEntry = unsafe extern "C" fn(*mut RString, *mut ErrorAbi) -> u32;
+/// Writes a plugin's description: `describe` of its root.
+pub(super) type DescribeEntry = unsafe extern "C" fn(*mut RString, *mut ErrorAbi) -> u32;
 
 /// Creates a hook: `create` of a plugin's root.
 pub(super) type CreateEntry =
@@ -197,7 +195,9 @@ fn with_sources(error: &dyn std::error::Error) -> String {
 ///
 /// As for [`libloading::Library::new`].
 #[cfg(unix)]
-unsafe fn open_now(path: &Path) -> Result<libloading::os::unix::Library, libloading::Error> {
+pub(super) unsafe fn open_now(
+    path: &Path,
+) -> Result<libloading::os::unix::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
     // SAFETY: the caller guarantees the same conditions: running the library's constructors is sound.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
@@ -207,7 +207,7 @@ unsafe fn open_now(path: &Path) -> Result<libloading::os::unix::Library, libload
 ///
 /// As for [`libloading::Library::new`].
 #[cfg(not(unix))]
-unsafe fn open_now(path: &Path) -> Result<libloading::Library, libloading::Error> {
+pub(super) unsafe fn open_now(path: &Path) -> Result<libloading::Library, libloading::Error> {
     // SAFETY: the caller guarantees the same conditions: running the library's constructors is sound.
     unsafe { libloading::Library::new(path) }
 }
@@ -219,8 +219,8 @@ fn root_of(path: &Path) -> Result<Root, PluginRefusal> {
     let header = match lib_header_from_path(path) {
         Ok(header) => header,
         Err(error @ LibraryError::GetSymbolError { .. }) => {
-            let root = c_root(path).unwrap_or_else(|| Err(header_cause(&error)));
-            return root.map_err(refuse);
+            let root = CRoot::of(path).unwrap_or_else(|| Err(header_cause(&error)));
+            return root.map(|root| Root::C(Arc::new(root))).map_err(refuse);
         }
         Err(error) => return Err(refuse(header_cause(&error))),
     };
@@ -238,53 +238,6 @@ fn root_of(path: &Path) -> Result<Root, PluginRefusal> {
         }));
     }
     Ok(Root::Rust(root))
-}
-
-/// The plugin of a library in C; none if it does not export [`C_ENTRY`].
-fn c_root(path: &Path) -> Option<Result<Root, Cause>> {
-    type Entry = unsafe extern "C" fn(*const HostRoot) -> *const CPlugin;
-    // SAFETY: the library is open, so that this runs no constructors.
-    let library = unsafe { open_now(path) }.ok()?;
-    // SAFETY: what is exported under this name is that function, by the contract of `sconce.h`.
-    let entry = unsafe { library.get::<Entry>(C_ENTRY.as_bytes()) };
-    let entry: Entry = *entry.ok()?;
-    std::mem::forget(library);
-    // SAFETY: as above; the host's root lives as long as the process, and so does the plugin.
-    let plugin = unsafe { entry(bridge::root()).as_ref() };
-    Some(checked_c_root(path, plugin))
-}
-
-/// Checks what a library in C returned.
-fn checked_c_root(path: &Path, plugin: Option<&CPlugin>) -> Result<Root, Cause> {
-    let plugin = plugin.ok_or(Cause::Entry("null: it does not work with this host"))?;
-    if plugin.abi_epoch != ABI_EPOCH {
-        return Err(Cause::AbiEpoch {
-            host: ABI_EPOCH,
-            plugin: plugin.abi_epoch,
-        });
-    }
-    let create = plugin
-        .create
-        .ok_or(Cause::Entry("a plugin without `create`"))?;
-    let bytes = std::fs::read(path).map_err(|error| Cause::Read(error.to_string()))?;
-    let described_by_section = described_by_section(&section::read(&bytes)?)
-        .map_err(|error| Cause::Describe(error.to_string()))?;
-    Ok(Root::C(Arc::new(CRoot {
-        describe: plugin.describe,
-        create,
-        described_by_section,
-    })))
-}
-
-/// A description made of a plugin's metadata, in which each hook has a schema.
-fn described_by_section(metadata: &PluginMetadata) -> Result<Value, serde_json::Error> {
-    let mut description = serde_json::to_value(metadata)?;
-    let hooks = description.get_mut("hooks").and_then(Value::as_array_mut);
-    for hook in hooks.into_iter().flatten().filter_map(Value::as_object_mut) {
-        // Where there is none, the hook checks its configuration alone.
-        hook.entry("config_schema").or_insert(Value::Bool(true));
-    }
-    Ok(description)
 }
 
 fn header_cause(error: &LibraryError) -> Cause {

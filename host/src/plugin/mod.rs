@@ -7,12 +7,14 @@
 //!
 //! - [`search`], [`resolve`]: the directories, the plugins found there, and the choice of the one that
 //!   provides a hook
-//! - `file`, `structure`, `section`, [`compatibility`]: the gates of [`inspect()`]: a readable file, an
-//!   intact library for this machine, valid metadata, a matching ABI and processor
+//! - `file`, `structure`, `section`, [`compatibility`], [`trust`]: the gates of [`inspect()`]: a readable file, an
+//!   intact library for this machine, valid metadata, a matching ABI and processor, an unaltered signature
+//! - [`trust`]: signatures beside libraries, and the keys that a user trusts
 //! - `fingerprint`: the gate for bytes that the manifest pins
 //! - `copy`: a sealed copy in memory, so that the bytes inspected are the bytes loaded
 //! - [`trial`], [`trial_fault`]: opens libraries in a child process (Linux only)
-//! - [`library`]: opens a library in this process and checks the layout of its types; `surroundings`,
+//! - [`library`]: opens a library in this process and checks the layout of its types, or in C what it returned
+//!   (`c_root`); `surroundings`,
 //!   `settings` and `float_state` restore process-wide state that its code changed
 //! - [`instance`], [`entry_error`]: a created hook, and the errors that its entry points return
 //! - [`catalogue`], [`install`]: the hooks and schemas of all plugins found; the installation of plugins
@@ -30,6 +32,7 @@
 //! hooks created. A failed gate ends in a [`PluginRefusal`]; an opened library is never unloaded.
 
 pub(crate) mod blueprint;
+mod c_root;
 pub mod catalogue;
 mod change;
 pub mod compatibility;
@@ -55,6 +58,7 @@ mod surroundings;
 mod test_libraries;
 pub mod trial;
 pub mod trial_fault;
+pub mod trust;
 
 pub use inspect::{Inspected, inspect};
 pub use refusal::{Cause, PluginRefusal};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::structure::StructureFault;
 use super::trial_fault::Fault;
+use super::trust::{self, SignatureState};
 use crate::diagnostic::Diagnostic;
 
 /// A plugin's file and the reason for its refusal.
@@ -78,6 +79,23 @@ pub enum Cause {
         /// Name and version of the host.
         host: &'static str,
     },
+    /// It, or its signature, differs from what a trusted key signed.
+    #[error("it is altered: {0}")]
+    Altered(String),
+    /// No trusted key has signed it, and the user wants one.
+    #[error("it is {0}, and `trust.json` refuses what no trusted key has signed")]
+    Untrusted(SignatureState),
+    /// The key that the manifest names has not signed it.
+    #[error("it is {found}, and the manifest wants it signed by `{wanted}`")]
+    Signer {
+        /// Name of the key in the manifest.
+        wanted: String,
+        /// Who has signed it.
+        found: SignatureState,
+    },
+    /// The trusted keys can't be read.
+    #[error("the trusted keys can't be read: {0}")]
+    TrustStore(String),
     /// Its bytes do not match the SHA-256 pinned in the manifest.
     #[error(
         "its bytes are not those that the manifest pins\n  pinned: {pinned}\n  found:  {found}"
@@ -144,6 +162,10 @@ impl Cause {
             | Cause::ApiVersion { .. }
             | Cause::Features(_)
             | Cause::Extension { .. } => "compatibility",
+            Cause::Altered(_)
+            | Cause::Untrusted(_)
+            | Cause::Signer { .. }
+            | Cause::TrustStore(_) => "signature",
             Cause::Fingerprint { .. } | Cause::Changed => "fingerprint",
             Cause::Trial(_) | Cause::Isolated(_) => "trial load",
             Cause::Open(_) => "open",
@@ -165,16 +187,33 @@ impl Cause {
                 "build or copy the file again; data as large as that belongs into files of its own"
             }
             Cause::NoMetadata => {
-                "a plugin calls `export_plugin!(…)` of sconce-plugin-api in its crate"
+                "a plugin calls `export_plugin!(…)` of sconce-plugin-api in its crate, or in C the macro \
+                 `SCONCE_PLUGIN(…)` of sconce.h"
+            }
+            Cause::NoRoot => {
+                "in Rust, `export_plugin!(…)` exports it; in C, define `sconce_c_plugin_v1`, and keep it visible in \
+                 the library"
             }
             Cause::AbiEpoch { host, plugin } if plugin > host => "update this host",
             Cause::AbiEpoch { .. } | Cause::ApiVersion { .. } | Cause::Layout { .. } => {
-                "rebuild the plugin with this host's version of sconce-plugin-api"
+                "rebuild the plugin with this host's version of sconce-plugin-api, or in C with the header that \
+                 `sconce header` prints"
             }
             Cause::AbiStable { .. } => "rebuild the plugin with abi_stable 0.11",
             Cause::Extension { .. } => "update this host",
             Cause::Changed => "start again, once nothing writes to the file any more",
             Cause::Trial(fault) => return Some(fault.hint()),
+            Cause::Altered(_) => {
+                "get library and signature again from who made them; do not load this one"
+            }
+            Cause::Untrusted(_) => {
+                "if you trust who made it, add the key by `sconce trust add NAME KEY`; for plugins of your own, name \
+                 their directory under `except` in trust.json"
+            }
+            Cause::Signer { wanted, .. } => return Some(trust::how_to_trust(wanted)),
+            Cause::TrustStore(_) => {
+                "`sconce trust list` shows where the file is and what is wrong in it"
+            }
             Cause::Features(_) => "rebuild it without `-C target-cpu=native`",
             Cause::Fingerprint { found, .. } => {
                 return Some(format!(
@@ -201,6 +240,12 @@ impl PluginRefusal {
         let cause = self.cause.to_string();
         let first = cause.lines().next().unwrap_or_default();
         format!("`{}`: {first}", self.path.display())
+    }
+
+    /// What to do where the signature was the reason.
+    pub(super) fn signature_hint(&self) -> Option<String> {
+        let is_signature = self.cause.gate() == "signature";
+        is_signature.then(|| self.cause.hint()).flatten()
     }
 
     /// The refusal as an error message.

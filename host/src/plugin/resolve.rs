@@ -18,6 +18,8 @@ pub struct HookOrigin {
     pub library: Option<PathBuf>,
     /// Required SHA-256 of the library.
     pub sha256: Option<String>,
+    /// Name of the trusted key that must have signed the library.
+    pub signed_by: Option<String>,
 }
 
 /// A hook, with the plugin that provides it.
@@ -43,6 +45,9 @@ pub fn resolve(request: &HookOrigin, inventory: &Inventory) -> Result<Resolved, 
         None => from_inventory(request, inventory, plugin_name, hook_name)?,
     };
     let refused = |refusal: PluginRefusal| refusal.diagnostic();
+    if let Some(signer) = &request.signed_by {
+        plugin.check_signer(signer).map_err(refused)?;
+    }
     if let Some(pinned) = &request.sha256 {
         plugin.check_fingerprint(pinned).map_err(refused)?;
     }
@@ -190,6 +195,11 @@ fn no_plugin_has(wanted: &str, hook_name: &str, inventory: &Inventory) -> Diagno
     }
     for refusal in inventory.refused_plugins() {
         diagnostic = diagnostic.note(format!("refused: {}", refusal.line()));
+        if let Some(hint) = refusal.signature_hint()
+            && !diagnostic.hints.contains(&hint)
+        {
+            diagnostic = diagnostic.hint(hint);
+        }
     }
     let mut names: Vec<&str> = Vec::new();
     for plugin in &inventory.plugins {

@@ -33,7 +33,7 @@ const FREE: [&str; 12] = [
 
 /// Keys of a hook's entry that may change without a message. They concern the reaction to faults and to slow
 /// calls, and the location of the plugin's file, which is compared by its bytes.
-const FREE_OF_HOOK: [&str; 9] = [
+const FREE_OF_HOOK: [&str; 10] = [
     "name",
     "on_error",
     "time_limit",
@@ -43,6 +43,7 @@ const FREE_OF_HOOK: [&str; 9] = [
     "reload",
     "library",
     "sha256",
+    "signed_by",
 ];
 
 /// Describes the differences between the run that saved a checkpoint and the current one.

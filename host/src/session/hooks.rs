@@ -28,6 +28,7 @@ use crate::plugin::library::Library;
 use crate::plugin::resolve::{HookOrigin, Resolved, is_missing, resolve};
 use crate::plugin::search::{self, Inventory};
 use crate::plugin::trial::{self, Candidate};
+use crate::plugin::trust::{self, TrustStore};
 use crate::plugin::{Cause, PluginRefusal};
 
 /// A hook of the manifest with its opened library, not yet created.
@@ -124,6 +125,7 @@ pub fn find_hooks(
     if manifest.hooks.is_empty() {
         return Ok(FoundHooks::default());
     }
+    let trust = trust::current().map_err(|problems| StartFailure::usage(problems.to_vec()))?;
     let inventory = inventory(manifest, directories);
     let mut problems = Vec::new();
     let mut found = Vec::new();
@@ -140,6 +142,7 @@ pub fn find_hooks(
     }
     let mut warnings: Vec<Diagnostic> = inventory.problems.into_iter().map(as_warning).collect();
     let sources = sources(&found, manifest, &mut warnings)?;
+    warnings.extend(untrusted(&found, trust));
     let hooks = found.into_iter().zip(sources);
     Ok(FoundHooks {
         hooks: hooks
@@ -247,11 +250,28 @@ fn sources(
     }
 }
 
+/// Warnings about plugins that no trusted key has signed, each once, if the user wants them.
+fn untrusted(found: &[(usize, Resolved)], trust: &TrustStore) -> Vec<Diagnostic> {
+    let mut warned: Vec<&Path> = Vec::new();
+    let mut warnings = Vec::new();
+    for (_, resolved) in found {
+        let plugin = &resolved.plugin;
+        if !warned.contains(&plugin.path.as_path())
+            && let Some(warning) = trust.warning(plugin)
+        {
+            warned.push(&plugin.path);
+            warnings.push(warning);
+        }
+    }
+    warnings
+}
+
 fn request(entry: &HookEntry) -> HookOrigin {
     HookOrigin {
         hook: entry.hook.clone(),
         library: entry.library.clone(),
         sha256: entry.sha256.clone(),
+        signed_by: entry.signed_by.clone(),
     }
 }
 

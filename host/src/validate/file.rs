@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use sconce_plugin_api::metadata::PluginMetadata;
+use serde_json::Value;
 
 use super::finding::{Checked, Verdict, failed, passed, skipped, unless, warning};
 use super::subject::Subject;
@@ -21,8 +22,8 @@ pub(super) const GROUP: TestGroup = TestGroup {
             name: "file.structure",
             about: "The file is a whole shared library of this machine, with a plugin's metadata \
                     section and the API of this host.",
-            advice: "Build it as a `cdylib` for this machine, call `export_plugin!`, and copy it \
-                     whole.",
+            advice: "Build it as a `cdylib` for this machine, call `export_plugin!` (in C write \
+                     `SCONCE_PLUGIN(…)`), and copy it whole.",
             level: 1,
             scope: TestScope::Library,
             check: structure,
@@ -72,7 +73,7 @@ pub(super) const GROUP: TestGroup = TestGroup {
         },
         Test {
             name: "file.file-name",
-            about: "The file has the name that cargo gives it, so that two plugins don't overwrite \
+            about: "The file is named after its plugin, as cargo does, so that two plugins don't overwrite \
                     each other.",
             advice: "Keep the name that cargo gave the library.",
             level: 4,
@@ -168,8 +169,14 @@ fn description(subject: &Subject) -> Checked {
     let plugin = subject.inspected()?;
     let described = subject.library()?.describe();
     let described = described.map_err(|refusal| failed(refusal.cause.to_string()))?;
-    let known: PluginMetadata = serde_json::from_value(described)
+    let mut known: PluginMetadata = serde_json::from_value(described)
         .map_err(|error| failed(format!("the description is none of a plugin: {error}")))?;
+    // Schemas are only in the section where the plugin can't compute them.
+    for (hook, in_section) in known.hooks.iter_mut().zip(&plugin.metadata.hooks) {
+        if in_section.config_schema.is_null() {
+            hook.config_schema = Value::Null;
+        }
+    }
     if known != plugin.metadata {
         return Ok(failed("the description differs from the metadata section"));
     }
@@ -201,13 +208,17 @@ fn file_name(subject: &Subject) -> Checked {
     let name = plugin.metadata.name.replace('-', "_");
     let expected = format!("{DLL_PREFIX}{name}{DLL_SUFFIX}");
     let found = plugin.path.file_name().unwrap_or_default();
-    if found.to_string_lossy() == expected {
+    let found = found.to_string_lossy();
+    let is_in_c = plugin.metadata.is_c();
+    // Libraries in C keep the hyphens of their names.
+    if found == expected || is_in_c && found.replace('-', "_") == expected {
         return Ok(passed(""));
     }
-    Ok(warning(format!(
-        "it is called `{}`, cargo calls it `{expected}`",
-        found.to_string_lossy()
-    )))
+    Ok(warning(if is_in_c {
+        format!("it is called `{found}`, not `{expected}` after its plugin")
+    } else {
+        format!("it is called `{found}`, cargo calls it `{expected}`")
+    }))
 }
 
 /// Prefixes of the names of libraries available wherever Rust programs run.

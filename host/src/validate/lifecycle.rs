@@ -4,6 +4,7 @@ use sconce_plugin_api::Phase;
 use serde_json::json;
 
 use super::finding::{Checked, Finding, Verdict, failed, passed, unless};
+use super::points::points;
 use super::resources::Holdings;
 use super::stage::Script;
 use super::subject::Subject;
@@ -25,6 +26,14 @@ pub(super) const GROUP: TestGroup = TestGroup {
             level: 1,
             scope: TestScope::Hook,
             check: run,
+        },
+        Test {
+            name: "lifecycle.points",
+            about: "The hook handles the mount points that its metadata lists, and no others.",
+            advice: "Leave the list to `#[hook(…)]`.",
+            level: 3,
+            scope: TestScope::Hook,
+            check: points,
         },
         Test {
             name: "lifecycle.create-drop",

@@ -9,6 +9,7 @@
 //! the checkpoints of a real run, and with a witness among the hooks.
 
 mod again;
+mod c_advice;
 mod child;
 mod config;
 mod configs;
@@ -19,6 +20,7 @@ mod lifecycle;
 mod list;
 mod odd_task;
 mod order;
+mod points;
 mod process;
 mod purity;
 #[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "limits on files"))]

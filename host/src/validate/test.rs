@@ -1,5 +1,6 @@
 //! Tests, their groups and levels.
 
+use super::c_advice::c_advice;
 use super::finding::Checked;
 use super::subject::Subject;
 
@@ -17,6 +18,13 @@ pub struct Test {
     /// The subject that it is run on.
     pub scope: TestScope,
     pub(super) check: Check,
+}
+
+impl Test {
+    /// Advice for a failure of a plugin in C or C++.
+    pub fn advice_in_c(&self) -> &'static str {
+        c_advice(self.name).unwrap_or(self.advice)
+    }
 }
 
 pub(super) type Check = fn(&Subject) -> Checked;

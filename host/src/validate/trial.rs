@@ -10,13 +10,13 @@ use super::stage::setup;
 use super::subject::Subject;
 use super::witness::Recorder;
 use crate::bridge::BridgeState;
-use crate::plugin::entry_error::EntryError;
+use crate::plugin::entry_error::{EntryError, NO_MESSAGE};
 use crate::plugin::instance::HookInstance;
 use crate::plugin::library::Library;
 use crate::random::stream;
 
-/// An environment in which hooks are created without a run. The host does not check the configuration against
-/// the schema.
+/// An environment in which hooks are created without a run. Of a plugin in Rust the host does not check the configuration
+/// against the schema.
 pub(super) struct TrialEnvironment<'a> {
     library: Library,
     shared: BridgeState<'a>,
@@ -75,6 +75,11 @@ impl<'a> TrialEnvironment<'a> {
         Ok(result)
     }
 
+    /// Calls a hook at the mount point of this number, outside any run: there are no tensors, and the payload is null.
+    pub(super) fn call(&self, hook: &mut HookInstance, point: u32) -> Result<(), EntryError> {
+        hook.call(point, self.shared.context())
+    }
+
     /// The problem with how the hook handles a configuration, valid or not. It is a panic, or a rejection
     /// without a message.
     pub(super) fn problem(&self, config: &str) -> Option<String> {
@@ -83,7 +88,7 @@ impl<'a> TrialEnvironment<'a> {
         if error.is_panic() {
             return Some(format!("it panics with {config}: {}", error.message));
         }
-        (error.message == "it gave no message").then(|| format!("no word on {config}"))
+        (error.message == NO_MESSAGE).then(|| format!("no word on {config}"))
     }
 }
 

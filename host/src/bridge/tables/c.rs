@@ -7,6 +7,8 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::CTable;
 use serde_json::Value;
 
+use crate::plugin::entry_error::NO_MESSAGE;
+
 pub(crate) static TABLE: CTable = CTable {
     set_error,
     read_error,
@@ -25,7 +27,11 @@ unsafe extern "C" fn set_error(error: *mut ErrorAbi, message: TextAbi, place: Te
     // SAFETY: the plugin passes the pointer that it was given for this call, or null, and lends the texts.
     unsafe {
         if let Some(error) = error.as_mut() {
-            error.message = RString::from(message.read().unwrap_or(UNREADABLE));
+            error.message = RString::from(match message.read() {
+                Some("") => NO_MESSAGE,
+                Some(message) => message,
+                None => UNREADABLE,
+            });
             error.place = RString::from(place.read().unwrap_or_default());
         }
     }
@@ -137,5 +143,89 @@ unsafe fn give<T>(found: Result<T, Status>, to: *mut T) -> u32 {
             Status::OK.0
         }
         Err(status) => status.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JSON: &str = r#"{"a": {"b": [1.5, true, "wört", null]}, "c/d": 2}"#;
+
+    fn number(json: &str, pointer: &str) -> (u32, f64) {
+        let mut value = -1.0;
+        // SAFETY: the texts and the number are borrowed for the call.
+        let status =
+            unsafe { json_number(TextAbi::new(json), TextAbi::new(pointer), &raw mut value) };
+        (status, value)
+    }
+
+    #[test]
+    fn values_are_found_by_pointers() {
+        assert_eq!(number(JSON, "/a/b/0"), (Status::OK.0, 1.5));
+        assert_eq!(number(JSON, "/c~1d"), (Status::OK.0, 2.0));
+        for (json, pointer, status) in [
+            (JSON, "/a/x", Status::NOT_FOUND),
+            (JSON, "/a/b/3", Status::NOT_FOUND),
+            (JSON, "/a/b/1", Status::INVALID),
+            (JSON, "", Status::INVALID),
+            ("{", "/a", Status::INVALID),
+        ] {
+            // What is not found leaves the value as it is.
+            assert_eq!(number(json, pointer), (status.0, -1.0), "{pointer}");
+        }
+        let mut flag = 7;
+        // SAFETY: as above.
+        let status =
+            unsafe { json_bool(TextAbi::new(JSON), TextAbi::new("/a/b/1"), &raw mut flag) };
+        assert_eq!((status, flag), (Status::OK.0, 1));
+    }
+
+    #[test]
+    fn texts_are_cut_at_the_capacity_and_have_their_whole_length() {
+        let text = |capacity: usize| {
+            let mut bytes = [b'.'; 8];
+            let mut length = 0;
+            // SAFETY: the texts, the eight bytes and the length are borrowed for the call.
+            let status = unsafe {
+                json_text(
+                    TextAbi::new(JSON),
+                    TextAbi::new("/a/b/2"),
+                    bytes.as_mut_ptr(),
+                    capacity,
+                    &raw mut length,
+                )
+            };
+            assert_eq!((status, length), (Status::OK.0, 5));
+            bytes
+        };
+        assert_eq!(&text(8), "wört...".as_bytes());
+        assert_eq!(&text(1), b"w.......");
+        assert_eq!(&text(0), b"........");
+    }
+
+    #[test]
+    fn errors_and_states_are_written_and_null_is_ignored() {
+        let mut error = ErrorAbi::new();
+        let mut bytes = RVec::new();
+        // SAFETY: error and bytes are borrowed for the calls; the others do nothing with null.
+        unsafe {
+            set_error(&raw mut error, TextAbi::new("wrong"), TextAbi::new("a.c:1"));
+            assert_eq!(read_error(&raw const error).read(), Some("wrong"));
+            assert_eq!(error.place, "a.c:1");
+            set_error(&raw mut error, TextAbi::EMPTY, TextAbi::EMPTY);
+            assert_eq!(error.message, NO_MESSAGE);
+            clear_error(&raw mut error);
+            assert!(error.message.is_empty() && error.place.is_empty());
+            append(&raw mut bytes, b"ab".as_ptr(), 2);
+            append(&raw mut bytes, ptr::null(), 2);
+            append(&raw mut bytes, b"c".as_ptr(), 1);
+            set_error(ptr::null_mut(), TextAbi::EMPTY, TextAbi::EMPTY);
+            clear_error(ptr::null_mut());
+            append(ptr::null_mut(), b"c".as_ptr(), 1);
+            set_string(ptr::null_mut(), TextAbi::EMPTY);
+            assert_eq!(read_error(ptr::null()).read(), Some(""));
+        }
+        assert_eq!(bytes.as_slice(), b"abc");
     }
 }

@@ -51,20 +51,37 @@ const IN_USE_TOO: [&str; 6] = ["Some", "State", "String", "TaskView", "Vec", "Re
 
 /// Checks the name of a crate.
 pub(super) fn check_crate(name: &str) -> Result<(), Diagnostic> {
+    let why = if TAKEN.contains(&name) {
+        Some("it is one of Rust's own words")
+    } else if name == "sconce-plugin-api" || name == "sconce_plugin_api" {
+        Some("it is what plugins are built on")
+    } else {
+        why_no_file(name)
+    };
+    refused(name, "crate", why)
+}
+
+/// Checks the name of a plugin in C or C++, after which its files are named.
+pub(super) fn check_library(name: &str) -> Result<(), Diagnostic> {
+    refused(name, "plugin", why_no_file(name))
+}
+
+/// The reason why files should not be named so.
+fn why_no_file(name: &str) -> Option<&'static str> {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let why = if TAKEN.contains(&name) {
-        "it is one of Rust's own words"
-    } else if name == "sconce-plugin-api" || name == "sconce_plugin_api" {
-        "it is what plugins are built on"
-    } else if name.len() > 64 {
-        "it is longer than 64 characters"
-    } else if !begins || !name.chars().all(is_plain) {
-        "it has letters, digits, `-` and `_`, and begins with a letter"
-    } else {
+    if name.len() > 64 {
+        return Some("it is longer than 64 characters");
+    }
+    let is_right = begins && name.chars().all(is_plain);
+    (!is_right).then_some("it has letters, digits, `-` and `_`, and begins with a letter")
+}
+
+fn refused(name: &str, what: &str, why: Option<&str>) -> Result<(), Diagnostic> {
+    let Some(why) = why else {
         return Ok(());
     };
-    let problem = Diagnostic::new(format!("{name:?} is not a name for a crate: {why}"));
+    let problem = Diagnostic::new(format!("{name:?} is not a name for a {what}: {why}"));
     Err(with_proposal(problem, name))
 }
 
@@ -127,7 +144,7 @@ pub(super) fn type_of(hook: &str) -> String {
 mod tests {
     use super::*;
 
-    fn refused(name: &str) -> String {
+    fn told(name: &str) -> String {
         let problem = check_crate(name).expect_err("no name");
         crate::diagnostic::render::text(&[problem], false)
     }
@@ -145,9 +162,10 @@ mod tests {
             ("a/b", "a-b"),
             ("sconce-plugin-api", "sconce-plugin-api"),
         ] {
-            let text = refused(wrong);
+            let text = told(wrong);
             assert!(text.contains(&format!("try `{proposal}")), "{text}");
         }
+        assert!(check_library("match").is_ok() && check_library("a b").is_err());
         assert!(check_hook("Best").is_err() && check_hook("best-2").is_ok());
     }
 

@@ -72,12 +72,13 @@ impl StructureFault {
                 "build or copy the file again; a copy or a download may have been cut short"
             }
             StructureFault::NotALibrary(_) | StructureFault::CoreDump => {
-                "name the shared library that cargo built, in `target/release`"
+                "name the shared library that cargo built, in `target/release`, or that `cc -shared` wrote"
             }
             StructureFault::StaticLibrary
             | StructureFault::ObjectFile
             | StructureFault::Executable => {
-                "set `crate-type = [\"cdylib\"]` under `[lib]` in the plugin's Cargo.toml"
+                "build a shared library: in Rust with `crate-type = [\"cdylib\"]` under `[lib]` in the plugin's \
+                 Cargo.toml, in C with `cc -shared -fPIC`"
             }
             StructureFault::Universal => "take this machine's part out of it with `lipo -thin`",
             StructureFault::OtherSystem { .. } | StructureFault::OtherMachine { .. } => {

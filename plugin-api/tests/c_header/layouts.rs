@@ -1,0 +1,110 @@
+//! The layouts of all types that cross the boundary, as assertions in C.
+
+use std::fmt::Write;
+use std::mem::{align_of, offset_of, size_of};
+
+use sconce_plugin_api::abi::*;
+use sconce_plugin_api::ext::*;
+
+use super::c_type::CType;
+
+/// A type of the interface and its counterpart in `sconce.h`.
+pub(crate) struct Layout {
+    pub(crate) rust: &'static str,
+    pub(crate) c: &'static str,
+    /// Assertions of its size and of every field's offset, size and type.
+    pub(crate) assertions: String,
+}
+
+/// Lists types with all their fields: one that is left out does not compile.
+macro_rules! layouts {
+    ($($rust:ident => $c:ident { $($field:ident),* $(,)? })*) => {
+        /// All types that `sconce.h` declares with their fields.
+        pub(crate) fn layouts() -> Vec<Layout> {
+            vec![$({
+                #[expect(unused_variables, reason = "only all names must be there")]
+                fn has_all_fields(value: &$rust) {
+                    let $rust { $($field),* } = value;
+                }
+                let _ = has_all_fields;
+                let mut assertions = whole::<$rust>(stringify!($c));
+                $(assertions += &field(
+                    stringify!($c),
+                    stringify!($field),
+                    offset_of!($rust, $field),
+                    |value: &$rust| &value.$field,
+                );)*
+                Layout { rust: stringify!($rust), c: stringify!($c), assertions }
+            }),*]
+        }
+    };
+}
+
+layouts! {
+    TextAbi => sconce_text { pointer, length }
+    ViewAbi => sconce_view {
+        context, payload, stream, epoch, epochs, iteration, update, batch, batches, samples, batch_size, ordinal,
+        loss, learning_rate, flags, point, phase,
+    }
+    OutcomeAbi => sconce_outcome { kind, reason }
+    HookTimeAbi => sconce_hook_time { name, calls, seconds, longest }
+    ProfileAbi => sconce_profile { total, data, forward, loss, backward, update, hooks, hook_count }
+    FailureAbi => sconce_failure { origin, message, hook }
+    ModuleAbi => sconce_module { name, kind }
+    CheckpointAbi => sconce_checkpoint { path, tag, hook, error, bytes, seconds }
+    HostRoot => sconce_host { abi_epoch, version, api_version, query }
+    SetupAbi => sconce_setup { host, context, name, run_directory, manifest, seed }
+    HookTable => sconce_hook_table { call, save_state, load_state, drop }
+    HookAbi => sconce_hook { instance, table }
+    CPlugin => sconce_plugin { abi_epoch, describe, create, query }
+    CTable => sconce_c_table {
+        set_error, read_error, clear_error, append, set_string, json_number, json_bool, json_text,
+    }
+    LogTable => sconce_log_table { log }
+    MetricAbi => sconce_metric { name, value }
+    MetricsTable => sconce_metrics_table { count, at, get, publish }
+    TensorAbi => sconce_tensor {
+        data, byte_length, shape, strides, name, flags, dimensions, device_type, device_id, type_code, type_bits,
+        type_lanes,
+    }
+    TensorsTable => sconce_tensors_table { count, at, find }
+    ValuesTable => sconce_values_table { set, set_tensor, get, remove }
+    RequestsTable => sconce_requests_table { request }
+    TaskTable => sconce_task_table { facts, group_count, group }
+    RunTable => sconce_run_table { elapsed_seconds, remaining_seconds }
+    ResumeTable => sconce_resume_table { flags }
+    PlanTable => sconce_plan_table { plan }
+    ClaimsTable => sconce_claims_table { claim }
+    ScreenTable => sconce_screen_table { columns, status }
+    ThreadsTable => sconce_threads_table { count, run }
+}
+
+fn whole<S>(c: &str) -> String {
+    format!(
+        "\n/* {c} */\nCHECK(size_of_{c}, sizeof({c}) == {})\nstruct {c}_aligned {{ char first; {c} second; }};\n\
+         CHECK(alignment_of_{c}, offsetof(struct {c}_aligned, second) == {})\n",
+        size_of::<S>(),
+        align_of::<S>()
+    )
+}
+
+/// The pointer in the function has the wrong type, which is an error, where the field is declared with another type.
+fn field<S, T: CType>(c: &str, name: &str, offset: usize, _: fn(&S) -> &T) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "CHECK(offset_of_{c}__{name}, offsetof({c}, {name}) == {offset})"
+    );
+    let _ = writeln!(
+        text,
+        "CHECK(size_of_{c}__{name}, sizeof((({c} *)0)->{name}) == {})",
+        size_of::<T>()
+    );
+    let pointer = T::declare("*pointer");
+    let _ = writeln!(
+        text,
+        "void type_of_{c}__{name}({c} *value);\n\
+         void type_of_{c}__{name}({c} *value) {{ {pointer} = &value->{name}; (void)pointer; }}"
+    );
+    text
+}

@@ -1,0 +1,338 @@
+//! `sconce.h` declares what the Rust types are.
+//!
+//! A file of assertions is generated from the types (`layouts`, `c_type`) and the numbers (`numbers`) and compiled with
+//! the header as C99, C11 and C++11. C99 has no `_Static_assert`: a false assertion is an array of negative size.
+//! Nothing can be left out on either side: all fields are destructured, and the names in the header and in the sources
+//! are compared with those that are asserted.
+#![cfg(unix)]
+#![allow(
+    clippy::expect_used,
+    clippy::wildcard_imports,
+    reason = "a test that finds its machine broken may say so by panicking; all types of the interface are meant"
+)]
+
+mod c_type;
+mod layouts;
+mod numbers;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sconce_plugin_api::abi::API_VERSION;
+use sconce_plugin_api::ext::KNOWN;
+
+use layouts::layouts;
+use numbers::{flags, numbers, statuses};
+
+const HEADER: &str = include_str!("../../include/sconce.h");
+
+/// Types of the host's that C has only pointers to, and `PluginRoot`, for which `CPlugin` stands in.
+const WITHOUT_FIELDS: [&str; 2] = ["ErrorAbi", "PluginRoot"];
+const OPAQUE: [&str; 3] = ["sconce_error", "sconce_bytes", "sconce_string"];
+
+/// Compilers and standards.
+const LANGUAGES: [(&str, &str, &str); 3] = [
+    ("cc", "c", "c99"),
+    ("cc", "c", "c11"),
+    ("c++", "c++", "c++11"),
+];
+
+/// The assertions, as a file in C.
+fn assertions() -> String {
+    let mut text = "#include \"sconce.h\"\n\
+        #define CHECK(name, holds) typedef char check_##name[(holds) ? 1 : -1];\n\
+        #ifdef __cplusplus\nextern \"C\" {\n#endif\n"
+        .to_owned();
+    for layout in layouts() {
+        text += &layout.assertions;
+    }
+    for (name, number) in numbers() {
+        text.extend([
+            "CHECK(",
+            &name,
+            "_number, ",
+            &name,
+            " == ",
+            &number.to_string(),
+            ")\n",
+        ]);
+    }
+    text + "#ifdef __cplusplus\n}\n#endif\n"
+}
+
+/// A directory for a test's files.
+fn directory(test: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("c_header")
+        .join(test);
+    fs::create_dir_all(&directory).expect("a directory can be made");
+    directory
+}
+
+/// Whether there are compilers of both languages. Where no test may be skipped (`SCONCE_NO_SKIPS`), there must be.
+#[expect(clippy::print_stderr, reason = "tests say what they skip")]
+fn has_compilers() -> bool {
+    let works = |compiler: &str| {
+        let output = Command::new(compiler).arg("--version").output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let Some(missing) = ["cc", "c++"].into_iter().find(|compiler| !works(compiler)) else {
+        return true;
+    };
+    let may_skip = std::env::var_os("SCONCE_NO_SKIPS").is_none();
+    assert!(
+        may_skip,
+        "this test must run here, and there is no compiler `{missing}`"
+    );
+    eprintln!("skipped: there is no compiler `{missing}`");
+    false
+}
+
+/// Compiles a file in the directory; the error is what the compiler said.
+fn compile(directory: &Path, file: &str, language: (&str, &str, &str)) -> Result<(), String> {
+    let (compiler, name, standard) = language;
+    let output = Command::new(compiler)
+        .current_dir(directory)
+        .args(["-x", name, &format!("-std={standard}"), "-fsyntax-only"])
+        .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I.", file])
+        .output()
+        .expect("the compiler can be run");
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Compiles the assertions with this header.
+fn check(test: &str, header: &str, language: (&str, &str, &str)) -> Result<(), String> {
+    let directory = directory(test);
+    fs::write(directory.join("sconce.h"), header).expect("written");
+    fs::write(directory.join("assertions.c"), assertions()).expect("written");
+    compile(&directory, "assertions.c", language)
+}
+
+#[test]
+fn the_header_declares_what_the_types_are() {
+    if !has_compilers() {
+        return;
+    }
+    for language in LANGUAGES {
+        let result = check("right", HEADER, language);
+        assert_eq!(result, Ok(()), "{language:?}");
+    }
+}
+
+#[test]
+fn a_header_with_a_mistake_is_found() {
+    if !has_compilers() {
+        return;
+    }
+    let mistakes = [
+        (
+            "two fields of the same type are swapped",
+            "uint64_t epoch; ",
+            "uint64_t epochs; ",
+        ),
+        (
+            "two functions of the same type are swapped",
+            "(*elapsed_seconds)",
+            "(*remaining_seconds)",
+        ),
+        (
+            "a field has another type of the same size",
+            "double loss; ",
+            "uint64_t loss; ",
+        ),
+        (
+            "a field has another sign",
+            "int32_t device_id;",
+            "uint32_t device_id;",
+        ),
+        (
+            "a field is missing",
+            "  uint16_t type_lanes; /* always 1 */\n",
+            "",
+        ),
+        (
+            "a field too many",
+            "  double value;\n} sconce_metric;",
+            "  double value, more;\n} sconce_metric;",
+        ),
+        (
+            "an argument is missing",
+            "uint32_t phase, size_t index, sconce_metric",
+            "size_t index, sconce_metric",
+        ),
+        (
+            "an argument has another type",
+            "double number, sconce_text text,",
+            "float number, sconce_text text,",
+        ),
+        (
+            "a result has another type",
+            "void (*append)",
+            "uint32_t (*append)",
+        ),
+        (
+            "a number is another one",
+            "#define SCONCE_VAL 1u",
+            "#define SCONCE_VAL 3u",
+        ),
+        ("a number is missing", "#define SCONCE_AFTER_ITER 8\n", ""),
+    ];
+    for (what, from, to) in mistakes {
+        // Both names of a swap are in the header.
+        let header = if what.ends_with("swapped") {
+            assert!(HEADER.contains(from) && HEADER.contains(to), "{what}");
+            HEADER
+                .replace(from, "\0")
+                .replace(to, from)
+                .replace('\0', to)
+        } else {
+            assert!(HEADER.contains(from), "{what}");
+            HEADER.replacen(from, to, 1)
+        };
+        for language in LANGUAGES {
+            assert!(
+                check("wrong", &header, language).is_err(),
+                "{what}, {language:?}"
+            );
+        }
+    }
+}
+
+/// Words that follow `before` in a text, up to a character that is not part of a name.
+fn words_after<'a>(text: &'a str, before: &str) -> BTreeSet<&'a str> {
+    let rests = text.split(before).skip(1);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    rests
+        .map(|rest| rest.split(|c| !is_part(c)).next().unwrap_or_default())
+        .collect()
+}
+
+/// The sources of these folders of the crate, one after the other.
+fn sources(folders: &[&str]) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = folders.iter().flat_map(|folder| {
+        let entries = fs::read_dir(root.join(folder)).expect("a folder of the crate");
+        entries.map(|entry| entry.expect("an entry").path())
+    });
+    let files = files.filter(|file| file.extension().is_some_and(|suffix| suffix == "rs"));
+    files
+        .map(|file| fs::read_to_string(file).expect("a source"))
+        .collect()
+}
+
+#[test]
+fn no_type_is_left_out() {
+    let asserted: BTreeSet<&str> = layouts().iter().map(|layout| layout.rust).collect();
+    let mut in_rust = BTreeSet::new();
+    for item in sources(&["abi", "ext"]).split("#[repr(C)]").skip(1) {
+        let name = item.split("pub struct ").nth(1).expect("a type");
+        in_rust.extend(name.split_whitespace().next().map(str::to_owned));
+    }
+    for name in WITHOUT_FIELDS {
+        assert!(in_rust.remove(name), "{name}");
+    }
+    assert_eq!(
+        in_rust,
+        asserted.iter().map(|&name| name.to_owned()).collect()
+    );
+
+    let declared: BTreeSet<&str> = words_after(HEADER, "typedef struct ");
+    let known = layouts().into_iter().map(|layout| layout.c).chain(OPAQUE);
+    assert_eq!(declared, known.collect());
+}
+
+#[test]
+fn no_number_is_left_out() {
+    let names: BTreeSet<String> = numbers().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), numbers().len(), "every name is defined once");
+    let defined: BTreeSet<String> = HEADER
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define ")?.split_once(' '))
+        .filter(|(_, value)| value.starts_with(|c: char| c.is_ascii_digit()))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    assert_eq!(defined, names);
+
+    let text = sources(&["abi", "ext"]);
+    let in_rust = |ending: &str| {
+        let constants = text.split("pub const ").skip(1);
+        let names = constants.filter_map(|item| item.split_once(ending));
+        let names =
+            names.filter(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'));
+        names.map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        in_rust(": Status ="),
+        statuses().map(|(name, _)| name).collect::<Vec<_>>()
+    );
+    let flags: Vec<_> = flags().map(|(name, _)| name).collect();
+    let in_rust = in_rust(": u64 =");
+    assert_eq!(in_rust.len(), flags.len(), "{in_rust:?}");
+    for name in in_rust {
+        assert!(flags.iter().any(|flag| flag.ends_with(name)), "{name}");
+    }
+}
+
+#[test]
+fn the_extensions_and_the_version_are_those_of_the_crate() {
+    let texts = HEADER.lines().filter_map(|line| {
+        let (name, value) = line.strip_prefix("#define ")?.split_once(' ')?;
+        Some((name, value.strip_prefix('"')?.strip_suffix('"')?))
+    });
+    let texts: Vec<_> = texts.collect();
+    let extensions = texts.iter().filter(|(name, _)| name.ends_with("_ID"));
+    let extensions: BTreeSet<&str> = extensions.map(|(_, id)| *id).collect();
+    assert_eq!(extensions, KNOWN.into());
+    assert!(
+        texts.contains(&("SCONCE_API_VERSION", API_VERSION)),
+        "{texts:?}"
+    );
+}
+
+/// The header for C++ compiles, with a hook of it.
+#[test]
+fn the_header_for_cpp_compiles() {
+    if !has_compilers() {
+        return;
+    }
+    let directory = directory("cpp");
+    fs::write(directory.join("sconce.h"), HEADER).expect("written");
+    fs::write(
+        directory.join("sconce.hpp"),
+        include_str!("../../include/sconce.hpp"),
+    )
+    .expect("written");
+    fs::write(directory.join("hook.cpp"), CPP).expect("written");
+    for standard in ["c++11", "c++17"] {
+        let result = compile(&directory, "hook.cpp", ("c++", "c++", standard));
+        assert_eq!(result, Ok(()), "{standard}");
+    }
+}
+
+const CPP: &str = r#"
+#include "sconce.hpp"
+SCONCE_PLUGIN("p", "0.1.0", "A test.",
+              SCONCE_HOOK("h", "A test.", 30, SCONCE_AT(AFTER_ITER, "after_iter"), SCONCE_JSON({"type": "object"})));
+class H : public sconce::hook {
+ public:
+  explicit H(const sconce::setup &setup) : every_(setup.number("/every", 1)), name_(setup.string("/name", "n")) {
+    if (setup.boolean("/off", false)) throw sconce::config_error("off", "it is off");
+    epochs_ = setup.manifest().number("/train/epochs", 0);
+  }
+  void call(const sconce::task &task) override {
+    if (task.point() != SCONCE_AFTER_ITER) throw sconce::unknown_point();
+    task.for_each_tensor(SCONCE_PARAMETERS, false, [](const sconce_tensor &) {});
+    task.publish(name_, every_ + epochs_);
+  }
+ private:
+  double every_;
+  double epochs_ = 0;
+  std::string name_;
+};
+SCONCE_EXPORT_KINDS(sconce::kind<H>("h"));
+"#;
