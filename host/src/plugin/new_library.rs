@@ -30,6 +30,8 @@ pub(crate) struct OldLibrary {
     pub(crate) plugin: String,
     /// Name of the hook in the plugin.
     pub(crate) kind: String,
+    /// Who must have signed the file, if the manifest demands it.
+    pub(crate) signed_by: Option<String>,
 }
 
 /// Looks at the file that is where a run found its plugin.
@@ -42,6 +44,9 @@ pub(crate) fn look(old: &OldLibrary) -> Result<NewLibrary, String> {
     let refused =
         |refusal: super::PluginRefusal| format!("`{shown}` is refused: {}", refusal.cause);
     let inspected = inspect(&old.path).map_err(refused)?;
+    if let Some(signer) = &old.signed_by {
+        inspected.check_signer(signer).map_err(refused)?;
+    }
     let metadata = &inspected.metadata;
     if metadata.name != old.plugin {
         return Err(format!(

@@ -13,7 +13,7 @@ mod watch;
 use std::path::Path;
 
 use super::{HookPlan, Prepared, Ready};
-use crate::manifest::ReloadAt;
+use crate::manifest::{Manifest, ReloadAt};
 use crate::plugin::new_library::OldLibrary;
 use crate::run::{ReloadService, Reloads};
 use rehearsal::RunReloader;
@@ -47,7 +47,11 @@ impl RunReloads {
                 sandboxes: sandboxes.collect(),
             },
             waiting: Reloads::default(),
-            hooks: prepared.hooks().iter().map(watched).collect(),
+            hooks: prepared
+                .hooks()
+                .iter()
+                .map(|plan| watched(plan, manifest))
+                .collect(),
             at: manifest.reload_at,
         }
     }
@@ -75,14 +79,17 @@ impl RunReloads {
     }
 }
 
-fn watched(plan: &HookPlan) -> Watched {
+fn watched(plan: &HookPlan, manifest: &Manifest) -> Watched {
     let spec = &plan.spec;
+    let mut entries = manifest.hooks.iter();
+    let entry = entries.find(|entry| entry.name == spec.name);
     Watched {
         hook: spec.name.clone(),
         library: OldLibrary {
             path: spec.library.clone(),
             plugin: spec.plugin.clone(),
             kind: spec.kind.clone(),
+            signed_by: entry.and_then(|entry| entry.signed_by.clone()),
         },
         sha256: spec.sha256.clone(),
         policy: spec.reload,
