@@ -12,7 +12,7 @@ use sconce_plugin_api::metadata::PluginMetadata;
 use serde_json::Value;
 
 use super::entry_error::EntryError;
-use super::library::{CreateEntry, DescribeEntry, open_now};
+use super::opening::{CreateEntry, DescribeEntry, open_now};
 use super::refusal::Cause;
 use super::section;
 use crate::bridge;

@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi_stable::library::{LibraryError, lib_header_from_path};
 use abi_stable::std_types::RString;
-use sconce_plugin_api::abi::{
-    ABI_EPOCH, API_VERSION, ErrorAbi, HookAbi, PluginRootRef, SetupAbi, Status, TextAbi,
-};
+use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, PluginRootRef, Status};
 use serde_json::Value;
 
 use super::c_root::CRoot;
 use super::entry_error::EntryError;
+use super::opening::{CreateEntry, open_now};
 use super::refusal::{Cause, PluginRefusal};
 use super::surroundings::ProcessSurroundings;
 use crate::faults::Origin;
@@ -150,13 +149,6 @@ enum Root {
     C(Arc<CRoot>),
 }
 
-/// Writes a plugin's description: `describe` of its root.
-pub(super) type DescribeEntry = unsafe extern "C" fn(*mut RString, *mut ErrorAbi) -> u32;
-
-/// Creates a hook: `create` of a plugin's root.
-pub(super) type CreateEntry =
-    unsafe extern "C" fn(TextAbi, TextAbi, *const SetupAbi, *mut HookAbi, *mut ErrorAbi) -> u32;
-
 /// Formats changes made by a library as warnings.
 fn told(path: &Path, changes: Vec<String>) -> Vec<String> {
     let told = |change| format!("`{}` {change}", path.display());
@@ -189,27 +181,6 @@ fn with_sources(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// # Safety
-///
-/// As for [`libloading::Library::new`].
-#[cfg(unix)]
-pub(super) unsafe fn open_now(
-    path: &Path,
-) -> Result<libloading::os::unix::Library, libloading::Error> {
-    use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-    // SAFETY: the caller guarantees the same conditions: running the library's constructors is sound.
-    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-}
-
-/// # Safety
-///
-/// As for [`libloading::Library::new`].
-#[cfg(not(unix))]
-pub(super) unsafe fn open_now(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: the caller guarantees the same conditions: running the library's constructors is sound.
-    unsafe { libloading::Library::new(path) }
 }
 
 /// The library's own root module. Not through `RootModule::load_from_file`, which would return the first

@@ -46,6 +46,7 @@ pub mod install;
 pub mod instance;
 pub mod library;
 pub(crate) mod new_library;
+mod opening;
 pub mod refusal;
 pub mod resolve;
 pub mod search;

@@ -12,17 +12,18 @@
 )]
 
 mod c_type;
+mod compiler;
 mod layouts;
 mod numbers;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use sconce_plugin_api::abi::API_VERSION;
 use sconce_plugin_api::ext::KNOWN;
 
+use compiler::{LANGUAGES, Language, compile, directory, has_compilers};
 use layouts::layouts;
 use numbers::{flags, numbers, statuses};
 
@@ -31,13 +32,6 @@ const HEADER: &str = include_str!("../../include/sconce.h");
 /// Types of the host's that C has only pointers to, and `PluginRoot`, for which `CPlugin` stands in.
 const WITHOUT_FIELDS: [&str; 2] = ["ErrorAbi", "PluginRoot"];
 const OPAQUE: [&str; 3] = ["sconce_error", "sconce_bytes", "sconce_string"];
-
-/// Compilers and standards.
-const LANGUAGES: [(&str, &str, &str); 3] = [
-    ("cc", "c", "c99"),
-    ("cc", "c", "c11"),
-    ("c++", "c++", "c++11"),
-];
 
 /// The assertions, as a file in C.
 fn assertions() -> String {
@@ -62,51 +56,8 @@ fn assertions() -> String {
     text + "#ifdef __cplusplus\n}\n#endif\n"
 }
 
-/// A directory for a test's files.
-fn directory(test: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("c_header")
-        .join(test);
-    fs::create_dir_all(&directory).expect("a directory can be made");
-    directory
-}
-
-/// Whether there are compilers of both languages. Where no test may be skipped (`SCONCE_NO_SKIPS`), there must be.
-#[expect(clippy::print_stderr, reason = "tests say what they skip")]
-fn has_compilers() -> bool {
-    let works = |compiler: &str| {
-        let output = Command::new(compiler).arg("--version").output();
-        output.is_ok_and(|output| output.status.success())
-    };
-    let Some(missing) = ["cc", "c++"].into_iter().find(|compiler| !works(compiler)) else {
-        return true;
-    };
-    let may_skip = std::env::var_os("SCONCE_NO_SKIPS").is_none();
-    assert!(
-        may_skip,
-        "this test must run here, and there is no compiler `{missing}`"
-    );
-    eprintln!("skipped: there is no compiler `{missing}`");
-    false
-}
-
-/// Compiles a file in the directory; the error is what the compiler said.
-fn compile(directory: &Path, file: &str, language: (&str, &str, &str)) -> Result<(), String> {
-    let (compiler, name, standard) = language;
-    let output = Command::new(compiler)
-        .current_dir(directory)
-        .args(["-x", name, &format!("-std={standard}"), "-fsyntax-only"])
-        .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I.", file])
-        .output()
-        .expect("the compiler can be run");
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(String::from_utf8_lossy(&output.stderr).into_owned())
-}
-
 /// Compiles the assertions with this header.
-fn check(test: &str, header: &str, language: (&str, &str, &str)) -> Result<(), String> {
+fn check(test: &str, header: &str, language: Language) -> Result<(), String> {
     let directory = directory(test);
     fs::write(directory.join("sconce.h"), header).expect("written");
     fs::write(directory.join("assertions.c"), assertions()).expect("written");

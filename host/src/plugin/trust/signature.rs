@@ -1,63 +1,20 @@
 //! The gate for signatures.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use minisign_verify::{Error, Signature};
-use serde::Serialize;
 
+use super::current::current;
+use super::key::KeyId;
+use super::state::SignatureState;
 use super::store::{TrustStore, UnsignedPolicy};
-use super::{KeyId, current};
 use crate::manifest::document;
-use crate::plugin::Cause;
+use crate::plugin::refusal::Cause;
 
 /// Largest signature that is read, in bytes; they have some 300.
 const LARGEST: u64 = 64 << 10;
-
-/// Who has signed a plugin.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "kebab-case")]
-pub enum SignatureState {
-    /// There is no signature.
-    #[default]
-    Unsigned,
-    /// It is signed with a key that is not among the trusted ones. That does not say whether the signature is right.
-    UnknownKey {
-        /// Id of the key, in hexadecimal digits.
-        id: String,
-    },
-    /// It is signed with a trusted key.
-    Trusted {
-        /// Name of the key.
-        name: String,
-        /// What the signer wrote into the signature, such as time and file name.
-        comment: String,
-    },
-}
-
-impl SignatureState {
-    /// Whether a trusted key has signed it.
-    pub fn is_trusted(&self) -> bool {
-        matches!(self, SignatureState::Trusted { .. })
-    }
-
-    /// Whether a key of this name has signed it.
-    pub fn is_by(&self, signer: &str) -> bool {
-        matches!(self, SignatureState::Trusted { name, .. } if name == signer)
-    }
-}
-
-impl fmt::Display for SignatureState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SignatureState::Unsigned => f.write_str("unsigned"),
-            SignatureState::UnknownKey { id } => write!(f, "signed by an unknown key, {id}"),
-            SignatureState::Trusted { name, .. } => write!(f, "signed by `{name}`"),
-        }
-    }
-}
 
 /// The file of a library's signature: its own name with `.minisig` after it.
 pub fn file_of(library: &Path) -> PathBuf {
@@ -143,7 +100,8 @@ mod tests {
     use base64::engine::general_purpose::STANDARD as BASE64;
     use minisign::KeyPair;
 
-    use super::super::{Key, TrustedKey};
+    use super::super::key::Key;
+    use super::super::store::TrustedKey;
     use super::*;
 
     fn signer() -> (KeyPair, TrustStore) {

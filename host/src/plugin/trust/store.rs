@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::key::Key;
+use super::state::SignatureState;
 use crate::diagnostic::Diagnostic;
 use crate::files;
 use crate::manifest::document;
@@ -186,6 +187,14 @@ impl TrustStore {
         };
         let mut excepted = self.except.iter().filter_map(|place| real(place));
         excepted.any(|place| path.starts_with(place))
+    }
+
+    /// The warning about a plugin that no trusted key has signed, if the user wants one.
+    pub(crate) fn warning(&self, path: &Path, state: &SignatureState) -> Option<Diagnostic> {
+        let is_wanted =
+            self.unsigned == UnsignedPolicy::Warn && !state.is_trusted() && !self.excepts(path);
+        is_wanted
+            .then(|| Diagnostic::warning(format!("the plugin `{}` is {state}", path.display())))
     }
 
     /// Names of the keys, each once.
