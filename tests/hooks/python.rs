@@ -5,7 +5,7 @@
 mod examples;
 mod scaffold;
 
-use sconce_tests::{Finished, Workplace, edit, python_with, tiny};
+use sconce_tests::{Finished, Workplace, edit, python_with, tiny, workspace};
 use serde_json::{Value, json};
 
 const PLUGINS: &[&str] = &[
@@ -165,6 +165,80 @@ fn clipping_in_python_gives_the_weights_of_clipping_in_rust() {
     let without = weights(json!({"hook": "clip", "config": {"max_norm": 1e9}}));
     assert_eq!(in_python, in_rust);
     assert_ne!(in_python, without, "the clip clips");
+    let mut isolated = entry(json!({"python": python, "config": config}));
+    isolated["isolation"] = json!("process");
+    assert_eq!(weights(isolated), in_rust, "in a process of its own too");
+}
+
+#[test]
+fn hooks_loaded_again_and_in_processes_of_their_own_keep_their_states() {
+    let (Some(python), Some(other)) = (python_with(&["numpy"]), python_with(&[])) else {
+        return;
+    };
+    let sum = |finished: &Finished| {
+        let mut lines = finished.stderr.lines();
+        let last = lines.rfind(|line| line.starts_with("case: sum"));
+        last.map_or_else(|| panic!("{}", finished.stderr), str::to_owned)
+    };
+    let run = |environment: &[(&str, &str)]| {
+        let hooks = json!([entry(json!({"python": python}))]);
+        let place = place(COUNTER);
+        sum(&run_in(&place, hooks, environment).expect(0, &[]))
+    };
+    let plain = run(&[]);
+    assert_eq!(run(&[("SCONCE_RELOAD_EVERY", "1")]), plain);
+    assert_eq!(run(&[("SCONCE_ISOLATE", "all")]), plain);
+    assert_eq!(
+        run(&[("SCONCE_ISOLATE", "all"), ("SCONCE_RELOAD_EVERY", "2")]),
+        plain
+    );
+    // A process of its own may have another environment.
+    let place = place(
+        "import sconce\nclass A(sconce.Hook):\n    def before_run(self, task):\n        print('here')\n",
+    );
+    let mut second = entry(json!({"python": other}));
+    second["name"] = json!("second");
+    second["isolation"] = json!("process");
+    let hooks = json!([entry(json!({"python": python})), second]);
+    run_in(&place, hooks, &[]).expect(0, &["case: here", "second: here"]);
+}
+
+#[test]
+fn hooks_in_rust_c_python_and_a_process_of_its_own_train_together() {
+    let Some(python) = python_with(&[]) else {
+        return;
+    };
+    let place = Workplace::new(&[
+        "sconce-plugin-python",
+        "sconce-plugin-optimisation",
+        "sconce-plugin-console",
+        "sconce-plugin-csv",
+    ]);
+    if place
+        .add_c_plugin("examples/clip-in-c/clip.c", &[])
+        .is_none()
+    {
+        return;
+    }
+    let example = workspace().join("examples/every-language");
+    let text = std::fs::read_to_string(example.join("run.json")).expect("the example");
+    let mut manifest: Value = serde_json::from_str(&text).expect("JSON");
+    // Of the example all but its data and its paths.
+    for key in ["data", "model", "plugins", "output", "train"] {
+        manifest[key] = tiny()[key].clone();
+    }
+    manifest["hooks"][2]["config"]["file"] = json!(example.join("smooth.py"));
+    manifest["hooks"][2]["config"]["python"] = json!(python);
+    place
+        .run(&manifest)
+        .expect(0, &["console: ", "before_update: "]);
+    let table = place.read("out/train.csv");
+    let (names, rows) = table.split_once('\n').expect("a table");
+    assert!(
+        names.contains("smooth_loss") && names.contains("grad_norm"),
+        "{names}"
+    );
+    assert_eq!(rows.lines().count(), 2, "a row for each epoch");
 }
 
 #[test]
