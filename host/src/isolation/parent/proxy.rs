@@ -87,6 +87,11 @@ impl Proxy {
         self.process.is_none()
     }
 
+    /// Ends the process at once, without dropping the hook.
+    pub(crate) fn abandon(&mut self) {
+        self.process = None;
+    }
+
     /// The state that was saved last, if any.
     pub(crate) fn last_state(&self) -> Option<&[u8]> {
         self.state.as_deref()

@@ -7,6 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::super::hooks::{HookPlan, not_created};
+use super::apart;
 use super::{COMMAND, OrderedHook, RehearsalOrder, Word};
 use crate::diagnostic::{Diagnostic, shortened};
 use crate::manifest::Manifest;
@@ -28,6 +29,16 @@ pub fn rehearse(
     let mut next = 0;
     while next < plans.len() {
         let rest = plans.get(next..).unwrap_or_default();
+        if let Some(plan) = rest.first().filter(|plan| plan.is_isolated()) {
+            match apart::rehearse(plan, manifest, foretold) {
+                Ok(warnings) => found.warnings.extend(warnings),
+                Err(problem) => found.problems.push(problem),
+            }
+            next += 1;
+            continue;
+        }
+        let isolated = rest.iter().position(HookPlan::is_isolated);
+        let rest = rest.get(..isolated.unwrap_or(rest.len())).unwrap_or_default();
         match attempt(rest, manifest, foretold) {
             Ok(attempt) => next += found.take(&attempt, rest, manifest),
             Err(error) => {

@@ -1,0 +1,53 @@
+//! Creates a hook that has a process of its own, for `sconce check`: under its sandbox, and then ended without being
+//! dropped, as there is no run.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::super::hooks::{HookPlan, not_created};
+use crate::bridge::BridgeState;
+use crate::diagnostic::Diagnostic;
+use crate::log::{Level, Log};
+use crate::manifest::Manifest;
+
+/// Creates the hook, and returns its warnings, or its error.
+pub(super) fn rehearse(
+    plan: &HookPlan,
+    manifest: &Manifest,
+    foretold: &str,
+) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let place = tempfile::Builder::new().prefix("sconce-check-").tempdir();
+    let place = place.map_err(|error| {
+        Diagnostic::new(format!("there is no directory in which hooks can be tried: {error}"))
+    })?;
+    let said = Warnings::default();
+    let shared = BridgeState::new(&said);
+    shared.foretell(foretold.to_owned());
+    shared.register(&plan.spec.name);
+    let resolved: Arc<str> = manifest.resolved().to_string().into();
+    let blueprint = plan.blueprint(&resolved, place.path(), manifest.seed);
+    let mut instance = blueprint
+        .create(&shared)
+        .map_err(|error| not_created(plan, error, manifest))?;
+    if let Some(proxy) = instance.proxy() {
+        proxy.abandon();
+    }
+    let said = said.0.take().into_iter();
+    let warnings = said.map(|message| {
+        let text = format!("hook `{}`: {message}", plan.spec.name);
+        Diagnostic::warning(text).at(manifest.place(&plan.json_path))
+    });
+    Ok(warnings.collect())
+}
+
+/// The hook's warnings.
+#[derive(Default)]
+struct Warnings(RefCell<Vec<String>>);
+
+impl Log for Warnings {
+    fn log(&self, level: Level, _source: &str, message: &str) {
+        if level == Level::Warn {
+            self.0.borrow_mut().push(message.to_owned());
+        }
+    }
+}
