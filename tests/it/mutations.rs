@@ -50,6 +50,10 @@ fn every_hook_with_a_state_is_among_those_that_are_tried() {
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(directory).expect("entries").flatten() {
             let path = entry.path();
+            // States of hooks in Python are those of their own classes; the plugin's tests damage them.
+            if path.is_dir() && path.ends_with("plugins/python") {
+                continue;
+            }
             if path.is_dir() {
                 open.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {

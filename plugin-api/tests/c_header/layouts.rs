@@ -73,6 +73,7 @@ layouts! {
     TaskTable => sconce_task_table { facts, group_count, group }
     RunTable => sconce_run_table { elapsed_seconds, remaining_seconds }
     ResumeTable => sconce_resume_table { flags }
+    RetainTable => sconce_retain_table { retain, release }
     PlanTable => sconce_plan_table { plan }
     ClaimsTable => sconce_claims_table { claim }
     ScreenTable => sconce_screen_table { columns, status }

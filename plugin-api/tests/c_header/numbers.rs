@@ -47,6 +47,7 @@ pub(crate) fn flags() -> std::array::IntoIter<(&'static str, u64), 7> {
         ("TENSOR_BUFFER", TensorAbi::BUFFER),
         ("RESUMED", ResumeTable::RESUMED),
         ("KNOWN", ResumeTable::KNOWN),
+        ("RELOADED", ResumeTable::RELOADED),
     ]
     .into_iter()
 }
