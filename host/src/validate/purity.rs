@@ -120,10 +120,11 @@ fn compare(one: &Played, other: &Played, how: &str) -> Checked {
     }
     let of_the_run = |played: &Played| -> Vec<Act> {
         let acts = played.recorder.acts.borrow();
-        acts.iter()
-            .filter(|act| !act.is_of_the_hook())
-            .cloned()
-            .collect()
+        let acts = acts.iter().filter(|act| !act.is_of_the_hook()).cloned();
+        let mut acts: Vec<Act> = acts.collect();
+        // A tensor may be lent several times in a call.
+        acts.dedup();
+        acts
     };
     let (acts, others) = (of_the_run(one), of_the_run(other));
     let mut pairs = acts.iter().zip(others.iter());
