@@ -323,7 +323,8 @@ mod unwritable {
         assert!(names.len() > 10, "{names:?}");
         for name in names {
             // Pages go into files, and a reload is asked of a run that is going on.
-            let is_tried = ["man", "reload"].contains(&name) || all.iter().any(|words| words[0] == name);
+            let is_tried =
+                ["man", "reload"].contains(&name) || all.iter().any(|words| words[0] == name);
             assert!(is_tried, "`{name}` is not in the table");
         }
         for words in &all {

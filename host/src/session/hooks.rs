@@ -53,7 +53,12 @@ pub struct HookPlan {
 
 impl HookPlan {
     /// How the hook is created in a run.
-    pub(super) fn blueprint(&self, manifest: &Arc<str>, directory: &Path, seed: u64) -> HookBlueprint {
+    pub(super) fn blueprint(
+        &self,
+        manifest: &Arc<str>,
+        directory: &Path,
+        seed: u64,
+    ) -> HookBlueprint {
         HookBlueprint {
             library: self.library.clone(),
             kind: self.kind.clone(),

@@ -18,7 +18,9 @@ pub(super) fn rehearse(
 ) -> Result<Vec<Diagnostic>, Diagnostic> {
     let place = tempfile::Builder::new().prefix("sconce-check-").tempdir();
     let place = place.map_err(|error| {
-        Diagnostic::new(format!("there is no directory in which hooks can be tried: {error}"))
+        Diagnostic::new(format!(
+            "there is no directory in which hooks can be tried: {error}"
+        ))
     })?;
     let said = Warnings::default();
     let shared = BridgeState::new(&said);

@@ -38,7 +38,9 @@ pub fn rehearse(
             continue;
         }
         let isolated = rest.iter().position(HookPlan::is_isolated);
-        let rest = rest.get(..isolated.unwrap_or(rest.len())).unwrap_or_default();
+        let rest = rest
+            .get(..isolated.unwrap_or(rest.len()))
+            .unwrap_or_default();
         match attempt(rest, manifest, foretold) {
             Ok(attempt) => next += found.take(&attempt, rest, manifest),
             Err(error) => {
