@@ -85,4 +85,5 @@ functions! {
     (A, B, C, D),
     (A, B, C, D, E),
     (A, B, C, D, E, F),
+    (A, B, C, D, E, F, G),
 }

@@ -38,7 +38,7 @@ pub(crate) fn statuses() -> std::array::IntoIter<(&'static str, Status), 9> {
 }
 
 /// The bits of flags, whose names end as the constants' in Rust.
-pub(crate) fn flags() -> std::array::IntoIter<(&'static str, u64), 7> {
+pub(crate) fn flags() -> std::array::IntoIter<(&'static str, u64), 8> {
     [
         ("VIEW_HAS_LOSS", ViewAbi::HAS_LOSS),
         ("VIEW_INITIAL", ViewAbi::INITIAL),
