@@ -232,6 +232,11 @@ impl Act {
         self.moment == other.moment && self.hook == other.hook && self.deed == other.deed
     }
 
+    /// Whether a tensor was lent for writing.
+    pub(super) fn is_a_loan(&self) -> bool {
+        self.deed.starts_with("writes to ")
+    }
+
     /// Whether it concerns the hook alone: where it is called.
     pub(super) fn is_of_the_hook(&self) -> bool {
         self.deed.contains(Request::ListenAtModules.name())
