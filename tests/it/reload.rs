@@ -23,7 +23,7 @@ impl Running {
         let place = Workplace::new(&[WRECKER, RECORDER]);
         let manifest = edit(tiny(), "/hooks", hooks);
         let manifest = edit(manifest, "/train/epochs", json!(1_000_000));
-        let manifest = edit(manifest, "/limits", json!({"call": 2.0}));
+        let manifest = edit(manifest, "/limits", json!({"call": 5.0}));
         place.write(&edit(manifest, "/reload_at", json!("iteration")));
         let log = fs::File::create(place.path("log.txt")).expect("a file");
         let mut run = place.command(&["run", "manifest.json"]);
