@@ -124,7 +124,7 @@ impl HookHost {
             Order::Open => self.open(library),
             Order::Create(create) => self.create(&create),
             Order::Call(call) => {
-                let outcome = self.call(&call, &bytes, begin)?;
+                let outcome = self.call(&call, begin)?;
                 return session::with(|session| send(session, &outcome))
                     .ok_or_else(lost)?
                     .map(|()| true);
@@ -186,13 +186,13 @@ impl HookHost {
         Outcome::from(created.map(|hook| self.hook = Some(hook)))
     }
 
-    fn call(&mut self, call: &Call<'_>, order: &[u8], begin: usize) -> io::Result<Outcome> {
+    fn call(&mut self, call: &Call<'_>, begin: usize) -> io::Result<Outcome> {
         let Some(hook) = &self.hook else {
             return Ok(Outcome::failed("there is no hook".to_owned()));
         };
         session::with(|session| {
             session.phase = call.phase;
-            session.keep(order.to_vec(), call.gifts, begin)
+            session.open_gifts(call.gifts, begin)
         })
         .unwrap_or(Ok(()))?;
         let (instance, entry) = hook.entry();

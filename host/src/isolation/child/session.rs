@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::ops::Range;
+use std::rc::Rc;
 
 use sconce_plugin_api::abi::{Status, TextAbi};
 
@@ -14,7 +15,7 @@ use super::super::message::{Ask, LentTensor, Posted, Reply, Return, Word};
 pub(super) struct Session {
     pub(super) channel: Channel,
     /// The order in progress; gifts are parts of it.
-    order: Vec<u8>,
+    order: Rc<Vec<u8>>,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     gifts: Vec<Gift>,
@@ -68,7 +69,7 @@ pub(super) fn begin(channel: Channel) {
     SESSION.with(|session| {
         *session.borrow_mut() = Some(Session {
             channel,
-            order: Vec::new(),
+            order: Rc::default(),
             incoming: Vec::new(),
             outgoing: Vec::new(),
             gifts: Vec::new(),
@@ -125,7 +126,7 @@ impl From<Reply<'_>> for Answer {
 
 impl Session {
     /// Waits for the next order and returns a copy of it.
-    pub(super) fn next_order(&mut self) -> io::Result<Vec<u8>> {
+    pub(super) fn next_order(&mut self) -> io::Result<Rc<Vec<u8>>> {
         self.gifts.clear();
         self.used = 0;
         self.posted.clear();
@@ -136,14 +137,17 @@ impl Session {
             let old = earlier.len().saturating_sub(1);
             earlier.drain(..old);
         }
-        let mut order = std::mem::take(&mut self.order);
+        // The caller has dropped the last one, so that its memory is used again.
+        let mut order = Rc::try_unwrap(std::mem::take(&mut self.order)).unwrap_or_default();
         let received = self.channel.receive(&mut order, None, None);
         received.map_err(|silence| io::Error::other(format!("{silence:?}")))?;
-        Ok(order)
+        self.order = Rc::new(order);
+        Ok(Rc::clone(&self.order))
     }
 
-    /// Keeps an order, the gifts behind its first bytes included, until the next one.
-    pub(super) fn keep(&mut self, order: Vec<u8>, gifts: u32, begin: usize) -> io::Result<()> {
+    /// Finds the gifts in the order, which begin here.
+    pub(super) fn open_gifts(&mut self, gifts: u32, begin: usize) -> io::Result<()> {
+        let order = Rc::clone(&self.order);
         let mut at = begin;
         for _ in 0..gifts {
             let rest = order.get(at..).unwrap_or_default();
@@ -159,7 +163,6 @@ impl Session {
             });
             at = end;
         }
-        self.order = order;
         Ok(())
     }
 
