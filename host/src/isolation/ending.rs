@@ -1,12 +1,13 @@
 //! How a hook's process ended.
 
-use std::fmt;
-use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::{fmt, time::Duration};
 
 /// Status of an order in which the process ended. Never that of a plugin: those are passed on as errors.
 pub(crate) const ENDED: u32 = u32::MAX;
 
 /// How a hook's process ended, or was ended.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// By a signal, such as `SIGSEGV`.
@@ -19,6 +20,7 @@ pub(crate) enum Ending {
     Confused(String),
 }
 
+#[cfg(target_os = "linux")]
 impl Ending {
     /// `kind` of a crash report.
     pub(crate) fn kind(&self) -> &'static str {
@@ -30,6 +32,7 @@ impl Ending {
     }
 }
 
+#[cfg(target_os = "linux")]
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -20,17 +20,31 @@
 //! **Trust.** The parent reads from the shared memory only copies of its own, and uses no offset or length of the child's
 //! unchecked.
 
+#[cfg(target_os = "linux")]
 mod channel;
+#[cfg(target_os = "linux")]
 mod child;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
 mod ending;
+mod facts;
+#[cfg(target_os = "linux")]
 mod message;
+#[cfg(target_os = "linux")]
 mod parent;
+mod rules;
+#[cfg(target_os = "linux")]
 mod sandbox;
 
+#[cfg(target_os = "linux")]
 pub(crate) use child::answer;
-pub(crate) use ending::{ENDED, Ending};
-pub(crate) use parent::{HookFacts, IsolatedLibrary, PROXY_TABLE, Proxy};
-pub(crate) use sandbox::SandboxRules;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::{IsolatedLibrary, PROXY_TABLE, Proxy, answer};
+pub(crate) use ending::ENDED;
+pub(crate) use facts::HookFacts;
+#[cfg(target_os = "linux")]
+pub(crate) use parent::{IsolatedLibrary, PROXY_TABLE, Proxy};
+pub(crate) use rules::SandboxRules;
 
 /// The hidden subcommand.
 pub(crate) const COMMAND: &str = "hook-host";

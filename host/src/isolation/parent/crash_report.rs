@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::super::Ending;
+use super::super::ending::Ending;
 use crate::version::HOST_VERSION;
 
 /// Where a hook's process ended.

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use sconce_plugin_api::abi::SetupAbi;
 use serde_json::Value;
 
-use super::super::Ending;
+use super::super::ending::Ending;
 use super::super::message::{Order, Word};
-use super::super::sandbox::SandboxRules;
+use super::super::{HookFacts, SandboxRules};
 use super::process::HookProcess;
-use super::proxy::{HookFacts, Proxy};
+use super::proxy::Proxy;
 use crate::plugin::entry_error::EntryError;
 use crate::plugin::instance::HookInstance;
 use crate::plugin::trial_fault;

@@ -16,4 +16,4 @@ mod proxy;
 mod serve;
 
 pub(crate) use library::IsolatedLibrary;
-pub(crate) use proxy::{HookFacts, Proxy, TABLE as PROXY_TABLE};
+pub(crate) use proxy::{Proxy, TABLE as PROXY_TABLE};

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use super::super::COMMAND;
 use super::super::channel::{Channel, Silence};
-use super::super::{COMMAND, Ending};
+use super::super::ending::Ending;
 use super::output::Output;
 use crate::signals;
 use crate::subprocess::executable;

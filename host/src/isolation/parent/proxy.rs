@@ -1,7 +1,6 @@
 //! Stands in for a hook in another process: its functions send orders, and answer what the child asks meanwhile.
 
 use std::ffi::c_void;
-use std::path::PathBuf;
 use std::ptr;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use sconce_plugin_api::abi::{
 };
 use sconce_plugin_api::{Phase, Point};
 
+use super::super::HookFacts;
 use super::super::ending::{ENDED, Ending};
 use super::super::message::{Ask, Call, Create, Order, PayloadText, Posted, Reply, Word};
 use super::crash_report::{self, Scene};
@@ -21,21 +21,6 @@ use super::loans::Loans;
 use super::process::HookProcess;
 use super::serve::Server;
 use crate::plugin::entry_error::EntryError;
-
-/// What a report of a hook's end names.
-#[derive(Clone, Debug)]
-pub(crate) struct HookFacts {
-    /// Name of the hook in the run.
-    pub(crate) name: String,
-    /// Name of the plugin.
-    pub(crate) plugin: String,
-    /// File of the plugin.
-    pub(crate) file: PathBuf,
-    /// The run's directory.
-    pub(crate) run_directory: PathBuf,
-    /// Whether its state is saved after each cycle, for a restart.
-    pub(crate) keeps_state: bool,
-}
 
 /// A hook in another process.
 #[derive(Debug)]

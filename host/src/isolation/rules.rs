@@ -1,0 +1,22 @@
+//! Rules of a sandbox.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Rules of a sandbox, from the manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SandboxRules {
+    /// Files and directories that may be read.
+    pub(crate) read: Vec<PathBuf>,
+    /// Directories in which everything is allowed.
+    pub(crate) write: Vec<PathBuf>,
+    /// Whether sockets may be opened.
+    pub(crate) network: bool,
+    /// Whether programs may be started.
+    pub(crate) processes: bool,
+    /// The most address space in bytes, apart from what the process has at its start.
+    pub(crate) memory: Option<u64>,
+    /// Whether a system that can't restrict files is an error.
+    pub(crate) strict: bool,
+}
