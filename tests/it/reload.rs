@@ -20,7 +20,11 @@ struct Running {
 impl Running {
     /// Starts a run with these hooks, whose libraries may change after each iteration.
     fn with(hooks: Value) -> Running {
-        let place = Workplace::new(&[WRECKER, RECORDER]);
+        Running::at(Workplace::new(&[WRECKER, RECORDER]), hooks)
+    }
+
+    /// As `with`, in a directory that is there.
+    fn at(place: Workplace, hooks: Value) -> Running {
         let manifest = edit(tiny(), "/hooks", hooks);
         let manifest = edit(manifest, "/train/epochs", json!(1_000_000));
         let manifest = edit(manifest, "/limits", json!({"call": 5.0}));
@@ -56,7 +60,14 @@ impl Running {
     }
 
     /// Interrupts the run; returns its log and its record.
-    fn end(mut self) -> (String, Value) {
+    fn end(self) -> (String, Value) {
+        let place = self.interrupt();
+        let record = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
+        (place.read("log.txt"), record)
+    }
+
+    /// Interrupts the run; returns its directory.
+    fn interrupt(mut self) -> Workplace {
         let id = self.run.id().to_string();
         let interrupted = std::process::Command::new("kill")
             .args(["-INT", &id])
@@ -64,8 +75,7 @@ impl Running {
         assert!(interrupted.is_ok_and(|status| status.success()));
         let status = self.run.wait().expect("it ends");
         assert_eq!(status.code(), Some(130), "{}", self.place.read("log.txt"));
-        let record = serde_json::from_str(&self.place.read("out/run.json")).expect("JSON");
-        (self.place.read("log.txt"), record)
+        std::mem::replace(&mut self.place, Workplace::new(&[]))
     }
 }
 
@@ -211,6 +221,56 @@ fn nine_refusals_and_the_run_goes_on_undisturbed() {
     let history = record["history"].as_array().expect("a list");
     let refusals = history.iter().filter(|one| one["kind"] == "reload-refused");
     assert_eq!(refusals.count(), 9);
+}
+
+#[test]
+fn a_resumed_run_knows_the_new_library() {
+    let entry =
+        json!({"hook": "wrecker", "name": "bad", "config": {"at": "nowhere", "how": "segv"}});
+    let running = Running::with(json!([entry]));
+    let old = fs::read(running.library()).expect("a library");
+    running.replace(&of_version("0.1.1", &old));
+    let (code, stdout, stderr) = running.reload("bad");
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let library = running.library();
+    let place = running.interrupt();
+    // All epochs are done by then: it only ends.
+    let resume = [
+        "run",
+        "manifest.json",
+        "--resume",
+        "--set",
+        "train.epochs=1",
+    ];
+    place.sconce(&resume).expect(0, &[]);
+    let record: Value = serde_json::from_str(&place.read("out/run.json")).expect("JSON");
+    assert_eq!(record["history"][0]["kind"], "reload");
+    assert_eq!(record["history"][0]["to"]["version"], "0.1.1");
+    fs::remove_file(&library).expect("removed");
+    fs::write(&library, old).expect("written");
+    place.sconce(&resume).expect(2, &["bad"]);
+}
+
+#[test]
+fn a_library_that_refuses_the_configuration_is_refused() {
+    let place = Workplace::new(&[]);
+    let Some(library) = place.add_c_plugin("examples/clip-in-c/clip.c", &[]) else {
+        return;
+    };
+    let entry = json!({"hook": "clip", "name": "bad", "config": {"max_norm": 0.5}});
+    let running = Running::at(place, json!([entry]));
+    let old = fs::read(&library).expect("a library");
+    let new = running.place.path("plugins/new");
+    fs::write(&new, patched(&old, b"\"max_norm\"", b"\"max_size\"")).expect("written");
+    fs::rename(new, &library).expect("renamed");
+    let (code, stdout, stderr) = running.reload("bad");
+    assert_eq!(code, 3, "{stdout}{stderr}");
+    assert!(
+        stderr.contains("the new library refuses the hook's configuration: ")
+            && stderr.contains("max_norm"),
+        "{stderr}"
+    );
+    running.end();
 }
 
 #[test]
