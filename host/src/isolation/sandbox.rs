@@ -45,6 +45,12 @@ const SYSTEM: [&str; 13] = [
     "/sys/devices/system/cpu",
 ];
 
+/// What is allowed nowhere, also where everything else is. The run writes into the same directory without a sandbox: through
+/// a link it would write elsewhere, and a pipe in the place of one of its files would block it.
+const NOT_WRITTEN: landlock::BitFlags<AccessFs> = landlock::make_bitflags!(AccessFs::{
+    Execute | MakeSym | MakeFifo | MakeSock | MakeChar | MakeBlock
+});
+
 /// What is written to in every process.
 const SINK: &str = "/dev/null";
 
@@ -119,7 +125,7 @@ fn restrict(rules: &SandboxRules, library: &Path) -> Result<RulesetStatus, landl
         .map(PathBuf::as_path)
         .chain([Path::new(SINK)])
     {
-        ruleset = allow(ruleset, path, AccessFs::from_all(abi) & !AccessFs::Execute)?;
+        ruleset = allow(ruleset, path, AccessFs::from_all(abi) & !NOT_WRITTEN)?;
     }
     if rules.processes {
         for path in ["/usr", "/bin", "/lib", "/lib64", "/nix/store"] {
