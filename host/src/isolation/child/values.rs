@@ -79,7 +79,7 @@ unsafe fn give(session: &mut Session, keep: u32, name: &str, tensor: &TensorAbi)
     };
     let dimensions = tensor.dimensions as usize;
     // SAFETY: the view's arrays have `dimensions` numbers, and its memory `byte_length` bytes, by the contract of the
-    // extension; the arena has as many, by the check above, and is nobody else's.
+    // extension; the arena has as many, by the check above, and is used by nothing else.
     let [shape, strides] = unsafe {
         place
             .as_ptr()

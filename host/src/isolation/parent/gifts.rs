@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::super::message::{Ask, GIFTS};
 
+/// The longest question that is kept, in bytes: names are short, and a process may ask for anything.
+const LONGEST: usize = 1024;
+
 /// Questions of a hook, by mount point and phase.
 #[derive(Debug, Default)]
 pub(super) struct Gifts {
@@ -34,6 +37,7 @@ impl Gifts {
             && !self.is_changed
             && self.new.len() < GIFTS
             && let Ok(question) = postcard::to_allocvec(ask)
+            && question.len() <= LONGEST
         {
             self.new.push(question.into());
         }
@@ -89,6 +93,9 @@ mod tests {
             .first()
             .map(|question| postcard::from_bytes(question));
         assert_eq!(left, Some(Ok(Ask::Elapsed)));
+        gifts.note(&Ask::MetricGet(0, &"m".repeat(2 * LONGEST)));
+        gifts.end(place, 1);
+        assert_eq!(gifts.at(place).len(), 1, "a long question is not kept");
         for metric in 0..100 {
             gifts.note(&Ask::MetricAt(0, metric));
         }

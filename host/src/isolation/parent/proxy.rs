@@ -4,20 +4,17 @@ use std::ffi::c_void;
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use abi_stable::std_types::{RString, RVec};
-use sconce_plugin_api::abi::{
-    CheckpointAbi, ErrorAbi, FailureAbi, HookTable, ModuleAbi, OutcomeAbi, ProfileAbi, SetupAbi,
-    Status, TextAbi, ViewAbi,
-};
+use sconce_plugin_api::abi::{SetupAbi, Status, TextAbi, ViewAbi};
 use sconce_plugin_api::{Phase, Point};
 
 use super::super::HookFacts;
 use super::super::ending::{ENDED, Ending};
-use super::super::message::{Ask, Call, Create, Order, PayloadText, Posted, Reply, Word};
+use super::super::message::{Ask, Call, Create, Order, Posted, Reply, Word};
 use super::crash_report::{self, Scene};
 use super::gifts::Gifts;
 use super::host::{HostTables, tables};
 use super::loans::Loans;
+use super::payload::payload;
 use super::process::HookProcess;
 use super::serve::Server;
 use crate::plugin::entry_error::EntryError;
@@ -37,22 +34,24 @@ pub(crate) struct Proxy {
 }
 
 /// The result of an order.
-struct Returned {
-    status: u32,
-    message: String,
-    place: String,
-    bytes: Vec<u8>,
+pub(super) struct Returned {
+    pub(super) status: u32,
+    pub(super) message: String,
+    pub(super) place: String,
+    pub(super) bytes: Vec<u8>,
 }
 
-/// Functions of a hook in another process.
-pub(crate) static TABLE: HookTable = HookTable {
-    call,
-    save_state,
-    load_state,
-    drop: drop_proxy,
-};
-
 impl Proxy {
+    /// Whether its state is kept for a restart.
+    pub(super) fn keeps_state(&self) -> bool {
+        self.facts.keeps_state
+    }
+
+    /// Keeps a state for a restart.
+    pub(super) fn keep_state(&mut self, state: &[u8]) {
+        self.state = Some(state.to_vec());
+    }
+
     /// Stands in for the hook that will be created in this process.
     pub(super) fn new(process: HookProcess, limit: Option<Duration>, facts: HookFacts) -> Proxy {
         Proxy {
@@ -135,7 +134,7 @@ impl Proxy {
     /// # Safety
     ///
     /// The view must be the host's for this call.
-    unsafe fn call(&mut self, point: u32, view: &ViewAbi) -> Returned {
+    pub(super) unsafe fn call(&mut self, point: u32, view: &ViewAbi) -> Returned {
         let known = Point::from_number(point);
         // SAFETY: the view's payload is that of its mount point, by the host's contract.
         let payload = unsafe { payload(known, view) };
@@ -180,7 +179,7 @@ impl Proxy {
     /// # Safety
     ///
     /// `context` must be null or the host's argument for the call in progress.
-    unsafe fn carry_out(
+    pub(super) unsafe fn carry_out(
         &mut self,
         order: &Order<'_>,
         context: *const c_void,
@@ -370,7 +369,7 @@ impl Proxy {
     }
 
     /// Saves the hook's state, and keeps a copy for a restart.
-    fn save(&mut self) -> Returned {
+    pub(super) fn save(&mut self) -> Returned {
         // SAFETY: without a context no function of the host is called.
         let returned = unsafe { self.carry_out(&Order::Save, ptr::null(), outside("save_state")) };
         if returned.status == Status::OK.0 && self.facts.keeps_state {
@@ -380,7 +379,7 @@ impl Proxy {
     }
 
     /// Drops the hook and waits for the process to exit.
-    fn close(&mut self) -> Returned {
+    pub(super) fn close(&mut self) -> Returned {
         if self.has_ended() {
             return Returned {
                 status: 0,
@@ -413,7 +412,7 @@ fn confused(what: &(impl ToString + ?Sized)) -> Ending {
 }
 
 /// A place outside of mount points.
-fn outside(point: &str) -> Scene<'_> {
+pub(super) fn outside(point: &str) -> Scene<'_> {
     Scene {
         point,
         phase: "",
@@ -459,180 +458,4 @@ unsafe fn take_posted(
         rest = behind;
     }
     Ok(refusal)
-}
-
-/// The payload of a mount point.
-///
-/// # Safety
-///
-/// The view must be the host's for a call at this point.
-unsafe fn payload<'a>(point: Option<Point>, view: &ViewAbi) -> PayloadText<'a> {
-    let Some(point) = point.filter(|_| !view.payload.is_null()) else {
-        return PayloadText::None;
-    };
-    let payload = view.payload;
-    // SAFETY: the payload is of the mount point's type, and it and its texts are borrowed for the call, by the caller's
-    // guarantee.
-    unsafe {
-        let text = |text: TextAbi| text.read().unwrap_or_default();
-        match point {
-            Point::AfterRun => {
-                let &OutcomeAbi { kind, reason } = &*payload.cast();
-                PayloadText::Outcome {
-                    kind,
-                    reason: text(reason),
-                }
-            }
-            Point::EpochProfile => {
-                let profile: &ProfileAbi = &*payload.cast();
-                let hooks = match profile.hook_count {
-                    0 => &[],
-                    count => std::slice::from_raw_parts(profile.hooks, count),
-                };
-                let hooks = hooks.iter();
-                PayloadText::Profile {
-                    times: [
-                        profile.total,
-                        profile.data,
-                        profile.forward,
-                        profile.loss,
-                        profile.backward,
-                        profile.update,
-                    ],
-                    hooks: hooks
-                        .map(|hook| (text(hook.name), hook.calls, hook.seconds, hook.longest))
-                        .collect(),
-                }
-            }
-            Point::OnException => {
-                let &FailureAbi {
-                    origin,
-                    message,
-                    hook,
-                } = &*payload.cast();
-                PayloadText::Failure {
-                    origin,
-                    message: text(message),
-                    hook: text(hook),
-                }
-            }
-            Point::ModuleForward | Point::ModuleBackward => {
-                let &ModuleAbi { name, kind } = &*payload.cast();
-                PayloadText::Module {
-                    name: text(name),
-                    kind: text(kind),
-                }
-            }
-            Point::BeforeSaveCheckpoint
-            | Point::AfterSaveCheckpoint
-            | Point::AfterLoadCheckpoint => {
-                let &CheckpointAbi {
-                    path,
-                    tag,
-                    hook,
-                    error,
-                    bytes,
-                    seconds,
-                } = &*payload.cast();
-                PayloadText::Checkpoint {
-                    texts: [path, tag, hook, error].map(text),
-                    bytes,
-                    seconds,
-                }
-            }
-            _ => PayloadText::None,
-        }
-    }
-}
-
-/// The proxy that a hook's pointer leads to.
-///
-/// # Safety
-///
-/// `instance` must come from [`HookInstance::apart`](crate::plugin::instance::HookInstance::apart) and not have been
-/// dropped; nothing else may use it meanwhile.
-unsafe fn proxy<'a>(instance: *mut c_void) -> &'a mut Proxy {
-    // SAFETY: guaranteed by the caller.
-    unsafe { &mut *instance.cast() }
-}
-
-/// Writes the error of a result, and returns its status.
-///
-/// # Safety
-///
-/// `error` must be null or point to an [`ErrorAbi`] that nothing else accesses during the call.
-unsafe fn finish(returned: Returned, error: *mut ErrorAbi) -> u32 {
-    if returned.status != Status::OK.0 {
-        // SAFETY: guaranteed by the caller.
-        if let Some(error) = unsafe { error.as_mut() } {
-            error.message = RString::from(returned.message);
-            error.place = RString::from(returned.place);
-        }
-    }
-    returned.status
-}
-
-unsafe extern "C" fn call(
-    instance: *mut c_void,
-    point: u32,
-    view: *const ViewAbi,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the host passes its own instance, view and error for the call.
-    unsafe {
-        let proxy = proxy(instance);
-        let returned = proxy.call(point, &*view);
-        let is_cycle = point == Point::AfterCycle.number();
-        if is_cycle && returned.status == Status::OK.0 && proxy.facts.keeps_state {
-            let saved = proxy.save();
-            if saved.status == ENDED {
-                return finish(saved, error);
-            }
-        }
-        finish(returned, error)
-    }
-}
-
-unsafe extern "C" fn save_state(
-    instance: *mut c_void,
-    state: *mut RVec<u8>,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the host passes its own instance, state and error for the call.
-    unsafe {
-        let mut returned = proxy(instance).save();
-        if let (0, Some(state)) = (returned.status, state.as_mut()) {
-            *state = RVec::from(std::mem::take(&mut returned.bytes));
-        }
-        finish(returned, error)
-    }
-}
-
-unsafe extern "C" fn load_state(
-    instance: *mut c_void,
-    state: *const u8,
-    length: usize,
-    error: *mut ErrorAbi,
-) -> u32 {
-    // SAFETY: the host passes its own instance, state and error for the call.
-    unsafe {
-        let state = match length {
-            0 => &[],
-            _ => std::slice::from_raw_parts(state, length),
-        };
-        let proxy = proxy(instance);
-        let returned = proxy.carry_out(&Order::Load(state), ptr::null(), outside("load_state"));
-        if returned.status == Status::OK.0 && proxy.facts.keeps_state {
-            proxy.state = Some(state.to_vec());
-        }
-        finish(returned, error)
-    }
-}
-
-unsafe extern "C" fn drop_proxy(instance: *mut c_void, error: *mut ErrorAbi) -> u32 {
-    // SAFETY: the host passes its own instance for the last time, and its error.
-    unsafe {
-        let mut proxy: Box<Proxy> = Box::from_raw(instance.cast());
-        finish(proxy.close(), error)
-    }
 }
