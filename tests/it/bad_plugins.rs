@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sconce_tests::{Finished, Workplace, artifacts, edit, tiny};
+use sconce_tests::{Finished, Workplace, artifacts, edit, patched, tiny};
 use serde_json::{Value, json};
 
 const RECORDER: &str = "sconce-fixture-recorder";
@@ -31,22 +31,6 @@ fn recorder() -> Vec<u8> {
 }
 
 /// Replaces bytes wherever they are: a plugin has its metadata in the section and for `describe`.
-fn patched(mut bytes: Vec<u8>, old: &[u8], new: &[u8]) -> Vec<u8> {
-    assert_eq!(old.len(), new.len());
-    let found: Vec<usize> = (0..bytes.len() - old.len())
-        .filter(|&at| &bytes[at..at + old.len()] == old)
-        .collect();
-    assert!(
-        !found.is_empty(),
-        "{:?} is there",
-        String::from_utf8_lossy(old)
-    );
-    for at in found {
-        bytes[at..at + new.len()].copy_from_slice(new);
-    }
-    bytes
-}
-
 /// A library that `cc` makes of a C text.
 fn compiled(place: &Workplace, name: &str, source: &str, flags: &[&str]) -> PathBuf {
     let file = place.write_text(&format!("{name}.c"), source);

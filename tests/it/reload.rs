@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
-use sconce_tests::{Workplace, edit, tiny};
+use sconce_tests::{Workplace, edit, patched, tiny, until};
 use serde_json::{Value, json};
 
 const WRECKER: &str = "sconce-fixture-wrecker";
@@ -94,33 +93,10 @@ fn wrecker(how: &str) -> Value {
 /// The library with another version in its metadata, of the same length.
 fn of_version(version: &str, bytes: &[u8]) -> Vec<u8> {
     patched(
-        bytes,
+        bytes.to_vec(),
         b"\"version\":\"0.1.0\"",
         format!("\"version\":\"{version}\"").as_bytes(),
     )
-}
-
-fn patched(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
-    assert_eq!(old.len(), new.len());
-    let mut bytes = bytes.to_vec();
-    let places: Vec<usize> = (0..bytes.len() - old.len())
-        .filter(|&at| &bytes[at..at + old.len()] == old)
-        .collect();
-    assert!(!places.is_empty(), "{:?}", String::from_utf8_lossy(old));
-    for at in places {
-        bytes[at..at + new.len()].copy_from_slice(new);
-    }
-    bytes
-}
-
-fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..6000 {
-        if let Some(found) = condition() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("not in a minute: {what}");
 }
 
 #[test]
@@ -166,8 +142,12 @@ fn nine_refusals_and_the_run_goes_on_undisturbed() {
     };
     let (wrecker_file, recorder_file) = (bytes(WRECKER), bytes(RECORDER));
     let next = of_version("0.1.1", &wrecker_file);
-    let epoch = patched(&next, b"\"abi_epoch\":1,", b"\"abi_epoch\":2,");
-    let renamed = patched(&next, b"\"name\":\"wrecker\"", b"\"name\":\"wrackes\"");
+    let epoch = patched(next.clone(), b"\"abi_epoch\":1,", b"\"abi_epoch\":2,");
+    let renamed = patched(
+        next.clone(),
+        b"\"name\":\"wrecker\"",
+        b"\"name\":\"wrackes\"",
+    );
     let foreign = b"#!/bin/sh\necho not a library\n".to_vec();
     let half = next[..next.len() / 2].to_vec();
     let files: [(&str, &[u8], &str); 9] = [
@@ -261,7 +241,7 @@ fn a_library_that_refuses_the_configuration_is_refused() {
     let running = Running::at(place, json!([entry]));
     let old = fs::read(&library).expect("a library");
     let new = running.place.path("plugins/new");
-    fs::write(&new, patched(&old, b"\"max_norm\"", b"\"max_size\"")).expect("written");
+    fs::write(&new, patched(old, b"\"max_norm\"", b"\"max_size\"")).expect("written");
     fs::rename(new, &library).expect("renamed");
     let (code, stdout, stderr) = running.reload("bad");
     assert_eq!(code, 3, "{stdout}{stderr}");

@@ -17,6 +17,7 @@ mod outside;
 mod python;
 mod sconce;
 pub mod steps;
+mod waiting;
 
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ pub use manifest::{digits, edit, tiny};
 pub use outside::{cargo_outside, lock_versions, outside_target};
 pub use python::{python_from_registry, python_with};
 pub use sconce::{Finished, Workplace};
+pub use waiting::{patched, until};
 
 /// The workspace's root.
 pub fn workspace() -> PathBuf {
