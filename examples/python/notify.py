@@ -29,5 +29,5 @@ class Notify(sconce.Hook):
         try:
             urllib.request.urlopen(request, timeout=self.config.timeout).close()
         except OSError as error:
-            # A run is not worth less because nobody heard of it.
+            # A run does not fail because its message was not delivered.
             task.warn(f"the webhook can't be reached: {error}")

@@ -35,7 +35,7 @@ pub enum OnCrash {
     Fail,
     /// The hook is switched off for the rest of the run.
     Disable,
-    /// The hook is restarted with its last state, at most so many times; the next crash switches it off.
+    /// The hook is restarted with its last state, at most this many times; the next crash switches it off.
     Restart(u32),
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn look(old: &OldLibrary) -> Result<NewLibrary, String> {
     })
 }
 
-/// Identifies the contents of a file as long as nobody writes to it: its size and the time of its last change.
+/// Identifies the contents of a file as long as it is not written to: its size and the time of its last change.
 pub(crate) fn stamp(path: &Path) -> Option<(u64, std::time::SystemTime)> {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.len(), metadata.modified().ok()?))

@@ -143,7 +143,7 @@ impl Trainer<'_> {
         };
         if self.saver.history.len() >= MOST_RECORDS {
             return Ok(Err(format!(
-                "a run can be changed so {MOST_RECORDS} times at most"
+                "a run can be changed {MOST_RECORDS} times at most"
             )));
         }
         let begin = Instant::now();

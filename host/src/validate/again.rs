@@ -9,7 +9,7 @@ use crate::plugin::blueprint::HookBlueprint;
 use crate::plugin::new_library::NewLibrary;
 use crate::run::{ReloadResult, ReloadService, Reloader, Reloads};
 
-/// The service of a run whose hooks are loaded again every so many iterations.
+/// The service of a run whose hooks are loaded again every N iterations.
 pub(super) fn every(iterations: u64) -> ReloadService<'static> {
     ReloadService {
         waiting: Reloads::default(),

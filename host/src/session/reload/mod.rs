@@ -20,7 +20,7 @@ use rehearsal::RunReloader;
 pub use watch::ReloadWatch;
 use watch::Watched;
 
-/// Environment variable that loads every hook again, with its own library, every so many iterations: for tests.
+/// Environment variable that loads every hook again, with its own library, every N iterations: for tests.
 pub(crate) const EVERY: &str = "SCONCE_RELOAD_EVERY";
 
 /// What a run needs so that its hooks can be given new libraries.
