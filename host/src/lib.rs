@@ -68,6 +68,8 @@ mod shell_word;
 mod signals;
 mod subprocess;
 pub mod task;
+#[doc(hidden)]
+pub mod team;
 mod thousands;
 #[cfg_attr(
     not(unix),

@@ -4,6 +4,7 @@
 //! [`OptimizerConfig`] next to what they configure. The types yield the JSON Schema ([`json_schema`]), and
 //! checking a manifest against it yields the error messages ([`schema_check`]).
 
+mod distributed;
 pub(crate) mod document;
 mod forms;
 mod hook_entry;
@@ -36,6 +37,9 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use distributed::{
+    BatchNormStatistics, BatchesPer, DistributedConfig, Engine, SharedValidation, Wire,
+};
 pub(crate) use hook_entry::ENTRY_KEYS;
 pub use hook_entry::{HookEntry, PhaseName};
 pub use isolation::{
@@ -118,6 +122,9 @@ pub struct Manifest {
     /// Time limits for plugins.
     #[serde(default)]
     pub limits: LimitsConfig,
+    /// How processes train together, where a launcher has started several.
+    #[serde(default, skip_serializing_if = "is_default_distribution")]
+    pub distributed: DistributedConfig,
     /// The directory of the manifest's file, against which relative paths are resolved.
     #[serde(skip)]
     pub base: PathBuf,
@@ -136,6 +143,10 @@ impl Manifest {
     pub fn place(&self, json_path: &str) -> TextLocation {
         self.source.location(json_path)
     }
+}
+
+fn is_default_distribution(config: &DistributedConfig) -> bool {
+    *config == DistributedConfig::default()
 }
 
 /// Where a program's task comes from.
