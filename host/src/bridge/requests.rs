@@ -166,6 +166,11 @@ impl Requests {
         self.is_pending.get()
     }
 
+    /// Makes the loop look for requests at every mount point: those of other ranks are not queued here.
+    pub(crate) fn keep_pending(&self) {
+        self.is_pending.set(true);
+    }
+
     /// Returns and clears the queued requests, in order, each with the requesting hook.
     pub fn take_asked(&self) -> Vec<(Asked, String)> {
         self.is_pending.set(false);

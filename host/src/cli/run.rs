@@ -18,7 +18,7 @@ use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
-use crate::run::{Divergence, Profile, Resume, RunError, RunOutcome, RunReport};
+use crate::run::{Divergence, Profile, Resume, RunOutcome, RunReport};
 use crate::session::{
     self, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads, Selection,
     StartFailure, TaskBuilder,
@@ -355,10 +355,7 @@ fn conclude(report: &RunReport, vanished: Option<String>) -> u8 {
                 Some(reason) => problem.note(reason),
                 None => problem,
             });
-            match error {
-                RunError::Hook(_) => exit::HOOK,
-                _ => exit::TRAINING,
-            }
+            error.code()
         }
     };
     for (phase, metrics) in &report.metrics {

@@ -27,8 +27,14 @@ pub(crate) fn leave(limit: Duration) {
             "error: the process was ended after {} s without its plugins' exit handlers\n",
             (limit * PATIENCE).as_secs_f64()
         ));
-        quit();
+        quit(exit::HANG);
     }));
+}
+
+/// Ends the process after a message, without any exit handlers; may be called on any thread.
+pub(crate) fn end_at_once(text: &str, code: u8) {
+    say(text);
+    quit(code);
 }
 
 fn say(text: &str) {
@@ -40,12 +46,12 @@ fn say(text: &str) {
 }
 
 #[cfg(unix)]
-fn quit() {
+fn quit(code: u8) {
     // SAFETY: `_exit` has no preconditions; it runs no handlers or destructors.
-    unsafe { libc::_exit(i32::from(exit::HANG)) }
+    unsafe { libc::_exit(i32::from(code)) }
 }
 
 #[cfg(not(unix))]
-fn quit() {
+fn quit(_code: u8) {
     std::process::abort()
 }

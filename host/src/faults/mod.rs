@@ -55,7 +55,7 @@ use std::time::Duration;
 use candle_core::Tensor;
 
 pub(crate) use fork::{Origin, mark};
-pub(crate) use leaving::leave;
+pub(crate) use leaving::{end_at_once, leave};
 pub(crate) use previous::warning as of_the_run_before;
 pub(crate) use suspects::Suspect;
 use suspects::Suspects;

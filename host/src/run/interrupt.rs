@@ -34,7 +34,7 @@ impl StopSignal {
         }
     }
 
-    fn from_number(number: u8) -> Option<StopSignal> {
+    pub(super) fn from_number(number: u8) -> Option<StopSignal> {
         let all = [
             StopSignal::Interrupt,
             StopSignal::Terminate,

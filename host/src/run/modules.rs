@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use candle_core::backprop::GradStore;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, Var, bail};
 use sconce_plugin_api::abi::{ModuleAbi, TextAbi};
-use sconce_plugin_api::lifecycle::Position;
+use sconce_plugin_api::lifecycle::{Consistency, Position};
 use sconce_plugin_api::{Phase, Point};
 
 use super::record::{Record, Slot, content};
@@ -141,7 +141,18 @@ impl Trainer<'_> {
         PassPosition {
             seed: self.plan.seed,
             epoch: self.position.epoch,
-            iteration: self.position.iteration,
+            iteration: self.batch_number(),
+        }
+    }
+
+    /// Number of the current batch in the one order of batches that all ranks share: the key of its random numbers.
+    fn batch_number(&self) -> u64 {
+        let position = &self.position;
+        match position.phase {
+            // Between batches, the number of the next one.
+            Phase::Train if position.consistency == Consistency::Between => position.number,
+            Phase::Train => position.round.number,
+            _ => position.number,
         }
     }
 
