@@ -1,12 +1,14 @@
 //! One forward pass: training or evaluation, hooks at modules, and access to the run around it.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt;
 
 use candle_core::{Result, Tensor};
 
 use super::ops;
 use crate::random::{self, Stream};
+use crate::running_statistics::StatisticsLog;
 
 /// A named module of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +80,7 @@ pub struct Pass<'a> {
     is_training: bool,
     moment: PassPosition,
     renewal: Option<f64>,
+    statistics: Option<&'a RefCell<StatisticsLog>>,
     taps: Option<&'a mut dyn Taps>,
     surroundings: Option<&'a dyn PassSurroundings>,
 }
@@ -99,6 +102,7 @@ impl<'a> Pass<'a> {
             is_training,
             moment: PassPosition::default(),
             renewal: None,
+            statistics: None,
             taps: None,
             surroundings: None,
         }
@@ -114,6 +118,13 @@ impl<'a> Pass<'a> {
     /// most 1, of all samples so far, its own included.
     pub fn renewing(mut self, weight: f64) -> Pass<'a> {
         self.renewal = Some(weight);
+        self
+    }
+
+    /// Records the statistics of batch norms in training instead of updating their running ones: the
+    /// owner of the log applies them later, together with those of other passes.
+    pub fn collecting(mut self, log: &'a RefCell<StatisticsLog>) -> Pass<'a> {
+        self.statistics = Some(log);
         self
     }
 
@@ -137,6 +148,11 @@ impl<'a> Pass<'a> {
     /// Returns this pass's fraction of the samples so far, if running statistics are recomputed.
     pub fn renewal(&self) -> Option<f64> {
         self.renewal
+    }
+
+    /// Returns the log for statistics of batch norms, if they are not to be applied at once.
+    pub(crate) fn statistics_log(&self) -> Option<&'a RefCell<StatisticsLog>> {
+        self.statistics
     }
 
     /// Returns a random stream for a purpose such as `dropout/NAME`. It depends only on seed, purpose,
