@@ -2,8 +2,19 @@
 //!
 //! **Parts**
 //!
+//! - `launcher`: which program started this process, and how many more
+//! - [`open()`]: connects this process with the others, by a transport that a plugin offers (`found`, `opened`)
 //! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`)
+//! - `waiting`: the time limit of its calls
 
+pub(crate) mod found;
+pub(crate) mod launcher;
+mod open;
+#[expect(unsafe_code, reason = "calls a plugin's table")]
+mod opened;
 mod transport;
+mod waiting;
 
+pub use launcher::{Launch, Launcher};
+pub use open::open;
 pub use transport::{Transport, TransportError};
