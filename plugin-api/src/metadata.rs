@@ -46,6 +46,9 @@ pub struct PluginMetadata {
     pub target_features: Vec<String>,
     /// The exported hook kinds.
     pub hooks: Vec<HookMetadata>,
+    /// The exported transports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transports: Vec<TransportMetadata>,
 }
 
 impl PluginMetadata {
@@ -76,6 +79,16 @@ pub struct HookMetadata {
     /// Names of the metrics that the hook publishes.
     #[serde(default)]
     pub publishes: Vec<String>,
+}
+
+/// One transport of a plugin: what moves bytes between the processes of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransportMetadata {
+    /// Name, as in the manifest's `distributed.engine`.
+    pub name: String,
+    /// Purpose of the transport, in one sentence.
+    #[serde(default)]
+    pub about: String,
 }
 
 /// A mount point that a hook overrides.

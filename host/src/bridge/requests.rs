@@ -97,7 +97,7 @@ impl Requests {
     }
 
     /// Queues a request for the loop.
-    pub(super) fn ask(&self, asked: Asked, hook: String) {
+    pub(crate) fn ask(&self, asked: Asked, hook: String) {
         self.asked.borrow_mut().push((asked, hook));
         self.is_pending.set(true);
     }

@@ -27,14 +27,15 @@ pub(crate) fn leave(limit: Duration) {
             "error: the process was ended after {} s without its plugins' exit handlers\n",
             (limit * PATIENCE).as_secs_f64()
         ));
-        quit(exit::HANG);
+        quit();
     }));
 }
 
-/// Ends the process after a message, without any exit handlers; may be called on any thread.
-pub(crate) fn end_at_once(text: &str, code: u8) {
-    say(text);
-    quit(code);
+/// Ends a process that waits in vain, with this message and the exit code of a hang; no handlers run.
+pub(crate) fn end_hung(message: &str) {
+    super::terminal::give_back();
+    say(message);
+    quit();
 }
 
 fn say(text: &str) {
@@ -46,12 +47,12 @@ fn say(text: &str) {
 }
 
 #[cfg(unix)]
-fn quit(code: u8) {
+fn quit() {
     // SAFETY: `_exit` has no preconditions; it runs no handlers or destructors.
-    unsafe { libc::_exit(i32::from(code)) }
+    unsafe { libc::_exit(i32::from(exit::HANG)) }
 }
 
 #[cfg(not(unix))]
-fn quit(_code: u8) {
+fn quit() {
     std::process::abort()
 }

@@ -64,10 +64,11 @@ impl Trainer<'_> {
             return Ok(());
         };
         let mut known = std::mem::take(&mut ranks.measured);
-        known.push(BatchSums {
-            batch: round.index,
-            ..measured.clone()
-        });
+        let statistics = self.statistics.borrow().to_bytes();
+        let statistics = statistics.map_err(|error| {
+            RunError::task("recording batch norms' statistics", &self.position, error)
+        })?;
+        known.push(measured.of_batch(round.index, statistics));
         self.show_with(phase, &known);
         if round.is_repeated {
             known.pop();

@@ -30,22 +30,36 @@ impl Trainer<'_> {
             return Ok(());
         };
         let parameters = self.task.parameters();
-        let prints: Vec<u64> = parameters.iter().map(|entry| fingerprint(entry.tensor())).collect();
-        let whole = prints.iter().fold(0_u64, |all, print| all.rotate_left(5) ^ mixed(*print));
+        let prints: Vec<u64> = parameters
+            .iter()
+            .map(|entry| fingerprint(entry.tensor()))
+            .collect();
+        let whole = prints
+            .iter()
+            .fold(0_u64, |all, print| all.rotate_left(5) ^ mixed(*print));
         let said = Said {
             number: whole,
             ..Said::default()
         };
-        let heard = ranks.team.hear(Purpose::Check, said).map_err(RunError::from)?;
+        let heard = ranks
+            .team
+            .hear(Purpose::Check, said)
+            .map_err(RunError::from)?;
         if heard.different().next().is_none() {
             return Ok(());
         }
-        let bytes: Vec<u8> = prints.iter().flat_map(|print| print.to_le_bytes()).collect();
+        let bytes: Vec<u8> = prints
+            .iter()
+            .flat_map(|print| print.to_le_bytes())
+            .collect();
         let said = Said {
             bytes: &bytes,
             ..Said::default()
         };
-        let heard = ranks.team.hear(Purpose::Check, said).map_err(RunError::from)?;
+        let heard = ranks
+            .team
+            .hear(Purpose::Check, said)
+            .map_err(RunError::from)?;
         let first = heard.of(0);
         for rank in 1..ranks.team.size() {
             let pairs = first.chunks_exact(8).zip(heard.of(rank).chunks_exact(8));
@@ -92,7 +106,9 @@ fn hash(bytes: &[u8]) -> u64 {
             *lane = mixed(*lane ^ u64::from_le_bytes(*word));
         }
     }
-    let mut hash = lanes.iter().fold(bytes.len() as u64, |hash, lane| mixed(hash ^ lane));
+    let mut hash = lanes
+        .iter()
+        .fold(bytes.len() as u64, |hash, lane| mixed(hash ^ lane));
     for byte in rest {
         hash = mixed(hash ^ u64::from(*byte));
     }

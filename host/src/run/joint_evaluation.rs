@@ -26,7 +26,10 @@ impl Trainer<'_> {
         let Some(ranks) = &self.ranks else {
             return Ok((0..batches).collect());
         };
-        let within = Point::ALL.into_iter().filter(|point| is_within_batch(*point));
+        let within = Point::ALL
+            .iter()
+            .copied()
+            .filter(|point| is_within_batch(*point));
         let mut within = within.map(|point| self.hooks.is_subscribed(point, phase));
         let listens = within.any(|listens| listens) || !ranks.shares_evaluations();
         let said = Said {
@@ -72,10 +75,7 @@ impl Trainer<'_> {
             return Ok(false);
         };
         let batch = part.own.pop().unwrap_or_default();
-        ranks.measured.push(BatchSums {
-            batch,
-            ..measured.clone()
-        });
+        ranks.measured.push(measured.of_batch(batch, Vec::new()));
         if ranks.measured.len() >= chunk {
             self.share_chunk(phase)?;
         }

@@ -14,7 +14,7 @@ use crate::task::Task;
 /// What a batch adds to the metrics of its pass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct BatchSums {
-    /// Index of the batch in its pass.
+    /// Index of the batch in its update, or in an evaluation.
     pub(super) batch: u64,
     /// The loss times its weight; 0 for a batch of weight 0.
     loss: f64,
@@ -47,6 +47,15 @@ impl BatchSums {
         self.sums.clear();
         self.sums.resize(task.sum_count(), 0.0);
         task.measure(batch, outputs, &mut self.sums)
+    }
+
+    /// The same for the batch with this index in its update or pass, with what its batch norms have recorded.
+    pub(super) fn of_batch(&self, batch: u64, statistics: Vec<u8>) -> BatchSums {
+        BatchSums {
+            batch,
+            statistics,
+            ..self.clone()
+        }
     }
 
     /// Adds this batch to the sums of its pass: the loss, its weight, and those of the metrics.

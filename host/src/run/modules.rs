@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use candle_core::backprop::GradStore;
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor, Var, bail};
 use sconce_plugin_api::abi::{ModuleAbi, TextAbi};
-use sconce_plugin_api::lifecycle::{Consistency, Position};
+use sconce_plugin_api::lifecycle::Position;
 use sconce_plugin_api::{Phase, Point};
 
 use super::record::{Record, Slot, content};
@@ -147,12 +147,9 @@ impl Trainer<'_> {
 
     /// Number of the current batch in the one order of batches that all ranks share: the key of its random numbers.
     fn batch_number(&self) -> u64 {
-        let position = &self.position;
-        match position.phase {
-            // Between batches, the number of the next one.
-            Phase::Train if position.consistency == Consistency::Between => position.number,
-            Phase::Train => position.round.number,
-            _ => position.number,
+        match self.position.phase {
+            Phase::Train => self.position.round.number,
+            _ => self.position.number,
         }
     }
 
@@ -166,9 +163,13 @@ impl Trainer<'_> {
         self.records.clear();
         let is_tapped = self.hooks.is_subscribed(Point::ModuleForward, phase)
             || self.hooks.is_subscribed(Point::ModuleBackward, phase);
-        let pass = Pass::new(phase == Phase::Train)
+        let mut pass = Pass::new(phase == Phase::Train)
             .at(self.moment())
             .within(self.shared);
+        if self.ranks.is_some() && phase == Phase::Train {
+            self.statistics.borrow_mut().clear();
+            pass = pass.collecting(&self.statistics);
+        }
         let mut fault = None;
         let outputs = if is_tapped {
             let mut taps = ModuleTaps {

@@ -1,5 +1,7 @@
 //! State of a run on several ranks.
 
+use std::collections::HashMap;
+
 use sconce_plugin_api::lifecycle::{Position, Ranked};
 
 use super::measured::BatchSums;
@@ -22,6 +24,8 @@ pub(super) struct Ranks {
     pub(super) stop: Option<AgreedStop>,
     /// Counters at the start of the update in progress.
     pub(super) update_start: UpdateStart,
+    /// States of hooks that differ between ranks, for the checkpoint being saved.
+    pub(super) states: HashMap<String, Vec<Option<Vec<u8>>>>,
     /// Updates at the last check that all ranks have the same parameters.
     pub(super) checked: u64,
 }
@@ -72,10 +76,7 @@ impl UpdateStart {
 impl Ranks {
     pub(super) fn new(team: Team, config: DistributedConfig) -> Ranks {
         Ranks {
-            summation: Summation {
-                is_halved: config.wire == Wire::Bf16,
-                ..Summation::default()
-            },
+            summation: Summation::new(config.wire == Wire::Bf16),
             team,
             config,
             measured: Vec::new(),
@@ -83,6 +84,7 @@ impl Ranks {
             agreed: Settings::default(),
             stop: None,
             update_start: UpdateStart::default(),
+            states: HashMap::new(),
             checked: 0,
         }
     }
@@ -113,4 +115,3 @@ impl Ranks {
         self.config.validation == SharedValidation::Shared
     }
 }
-

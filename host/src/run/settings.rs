@@ -22,7 +22,9 @@ impl Settings {
     pub(super) fn fingerprint(&self) -> u64 {
         // FNV-1a by words; a difference of one word always shows.
         self.0.iter().fold(0xcbf2_9ce4_8422_2325, |hash, word| {
-            (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+            (hash ^ word)
+                .wrapping_mul(0x0000_0100_0000_01b3)
+                .rotate_left(23)
         })
     }
 
@@ -74,7 +76,9 @@ impl Trainer<'_> {
                 drop(groups.set_momentum_of(name, momentum));
             }
         }
-        self.shared.learning_rate.set(groups.default().learning_rate);
+        self.shared
+            .learning_rate
+            .set(groups.default().learning_rate);
         for (parameter, share) in self.task.parameters().iter().zip(words) {
             parameter.set_learning_rate_scale(f64::from_bits(share));
         }

@@ -1,5 +1,6 @@
 //! Runs a training from `before_run` to `after_run`.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi};
@@ -23,7 +24,7 @@ use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::dispatch::{Dispatcher, HookFault, Payload};
 use crate::manifest::DistributedConfig;
-use crate::nn::ModuleInfo;
+use crate::nn::{ModuleInfo, StatisticsLog};
 use crate::optim::Optimizer;
 use crate::task::Task;
 use crate::team::Team;
@@ -54,6 +55,8 @@ pub struct Trainer<'run> {
     pub(super) timing: Timing,
     /// Other processes that train with this one.
     pub(super) ranks: Option<Ranks>,
+    /// What the batch norms of the last training pass have recorded, on several ranks.
+    pub(super) statistics: RefCell<StatisticsLog>,
 }
 
 impl<'run> Trainer<'run> {
@@ -90,6 +93,7 @@ impl<'run> Trainer<'run> {
             outside: Outside::default(),
             timing: Timing::new(),
             ranks: None,
+            statistics: RefCell::default(),
         }
     }
 

@@ -84,7 +84,8 @@ impl Trainer<'_> {
         let Some(ranks) = &mut self.ranks else {
             return Ok(());
         };
-        let is_empty = ballot.stop.is_none() && ballot.asked.is_empty() && ballot.outside.is_empty();
+        let is_empty =
+            ballot.stop.is_none() && ballot.asked.is_empty() && ballot.outside.is_empty();
         let bytes = match is_empty {
             true => Vec::new(),
             false => postcard::to_allocvec(&ballot).unwrap_or_default(),
@@ -97,7 +98,10 @@ impl Trainer<'_> {
         };
         let heard = ranks.team.hear(Purpose::Vote, said);
         let heard = heard.map_err(RunError::from)?;
-        let signals = heard.flags.iter().filter_map(|flags| u8::try_from(*flags).ok());
+        let signals = heard
+            .flags
+            .iter()
+            .filter_map(|flags| u8::try_from(*flags).ok());
         let signal = signals.filter_map(StopSignal::from_number).next();
         if let Some(signal) = signal {
             self.outside.interrupted_by = Some(signal);
@@ -123,7 +127,8 @@ impl Trainer<'_> {
             }
             for asked in ballot.asked {
                 // A hook that runs on all ranks asks on each.
-                let is_known = (served.iter()).any(|(other, known)| *other != rank && *known == asked);
+                let is_known =
+                    (served.iter()).any(|(other, known)| *other != rank && *known == asked);
                 if !is_known {
                     served.push((rank, asked));
                 }
@@ -147,11 +152,14 @@ impl Trainer<'_> {
     fn ballot(&mut self) -> (Ballot, Option<StopSignal>) {
         let requests = &self.shared.requests;
         let stop = requests.stop();
-        let is_new = self.ranks.as_ref().is_some_and(|ranks| match (ranks.stop, &stop) {
-            (_, None) | (Some(AgreedStop::Now), _) => false,
-            (Some(AgreedStop::AfterEpoch), Some(stop)) => !stop.after_epoch,
-            (None, Some(_)) => true,
-        });
+        let is_new = self
+            .ranks
+            .as_ref()
+            .is_some_and(|ranks| match (ranks.stop, &stop) {
+                (_, None) | (Some(AgreedStop::Now), _) => false,
+                (Some(AgreedStop::AfterEpoch), Some(stop)) => !stop.after_epoch,
+                (None, Some(_)) => true,
+            });
         let mut outside = Vec::new();
         while let Some(request) = self.outside.remote.next() {
             let place = SHARED.iter().position(|shared| *shared == request);

@@ -64,7 +64,7 @@ pub struct Summation {
     singles: Buffers<f32>,
     doubles: Buffers<f64>,
     /// Whether gradients are `bf16` on their way.
-    pub is_halved: bool,
+    is_halved: bool,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +85,14 @@ struct Segment {
 }
 
 impl Summation {
+    /// With `is_halved`, gradients are `bf16` on their way, and results depend on the number of ranks.
+    pub fn new(is_halved: bool) -> Summation {
+        Summation {
+            is_halved,
+            ..Summation::default()
+        }
+    }
+
     /// The sum of the nodes of all ranks; `None` if there are none. `own` are this rank's nodes, `all` the notes of every
     /// rank's, its own included.
     ///
@@ -399,8 +407,9 @@ mod tests {
     fn parameters() -> Parameters {
         let mut parameters = Parameters::new(1, DType::F32, &Device::Cpu);
         for (name, shape) in [("a", &[7, 3][..]), ("b", &[5]), ("c", &[64])] {
-            let mut scope = parameters.root();
-            let made = scope.parameter(name, shape, crate::init::Init::ONES);
+            let made = parameters
+                .scope("m")
+                .parameter(name, shape, crate::init::Init::ONES);
             made.expect("a parameter");
         }
         parameters
@@ -433,10 +442,7 @@ mod tests {
             let all: Vec<Vec<NodeNote>> = (0..team.size())
                 .map(|rank| postcard::from_bytes(heard.of(rank)).expect("notes"))
                 .collect();
-            let mut summation = Summation {
-                is_halved,
-                ..Summation::default()
-            };
+            let mut summation = Summation::new(is_halved);
             let sum = summation.sum(&team, &parameters, &own, &all);
             let sum = sum.expect("a sum").expect("gradients");
             let bits = (0..parameters.len())

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::header::{self, Header, Purpose};
-use super::patience::Patience;
 use super::{TeamError, Transport, TransportError};
 use crate::exit;
 
@@ -22,7 +21,6 @@ struct Shared {
     size: usize,
     hosts: Vec<String>,
     transport: Mutex<Box<dyn Transport>>,
-    patience: Patience,
     /// Whether no bytes can be moved any more.
     is_broken: AtomicBool,
 }
@@ -81,16 +79,14 @@ struct Failed {
 }
 
 impl Team {
-    /// The ranks that `transport` connects. `limit` is the time that a rank waits for the others.
-    pub fn new(transport: Box<dyn Transport>, limit: std::time::Duration) -> Team {
+    /// The ranks that `transport` connects.
+    pub fn new(transport: Box<dyn Transport>) -> Team {
         let rank = transport.rank();
         let hosts = transport.hosts().to_vec();
-        let host = hosts.get(rank).cloned().unwrap_or_default();
         Team {
             shared: Arc::new(Shared {
                 rank,
                 size: transport.size(),
-                patience: Patience::new(limit, rank, &host),
                 hosts,
                 transport: Mutex::new(transport),
                 is_broken: AtomicBool::new(false),
@@ -160,7 +156,7 @@ impl Team {
             mark: said.mark,
             number: said.number,
         };
-        self.moving(purpose, |transport| {
+        self.moving(|transport| {
             let headers = gather_headers(transport, header)?;
             let heard = collect_words(transport, &headers, said.bytes)?;
             Ok((headers, heard))
@@ -186,7 +182,7 @@ impl Team {
             number: 0,
         };
         // If they can't be told, they are gone or will notice that this one is.
-        drop(self.moving(Purpose::Failure, |transport| {
+        drop(self.moving(|transport| {
             let headers = gather_headers(transport, header)?;
             collect_words(transport, &headers, &bytes)
         }));
@@ -208,20 +204,13 @@ impl Team {
         let length = heard.numbers.first().copied().unwrap_or_default();
         let mut data = bytes;
         data.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
-        self.moving(Purpose::First, |transport| {
-            transport.broadcast(&mut data, 0)
-        })?;
+        self.moving(|transport| transport.broadcast(&mut data, 0))?;
         Ok(data)
     }
 
     /// As [`Transport::gather`].
-    pub(super) fn gather(
-        &self,
-        purpose: Purpose,
-        own: &[u8],
-        all: &mut [u8],
-    ) -> Result<(), TeamError> {
-        self.moving(purpose, |transport| transport.gather(own, all))
+    pub(super) fn gather(&self, own: &[u8], all: &mut [u8]) -> Result<(), TeamError> {
+        self.moving(|transport| transport.gather(own, all))
     }
 
     /// As [`Transport::exchange`].
@@ -230,14 +219,12 @@ impl Team {
         send: (&[u8], &[usize]),
         receive: (&mut [u8], &[usize]),
     ) -> Result<(), TeamError> {
-        self.moving(Purpose::Update, |transport| {
-            transport.exchange(send.0, send.1, receive.0, receive.1)
-        })
+        self.moving(|transport| transport.exchange(send.0, send.1, receive.0, receive.1))
     }
 
     /// As [`Transport::collect`].
     pub(super) fn collect(&self, data: &mut [u8], at: &[usize]) -> Result<(), TeamError> {
-        self.moving(Purpose::Update, |transport| transport.collect(data, at))
+        self.moving(|transport| transport.collect(data, at))
     }
 
     fn transport(&self) -> MutexGuard<'_, Box<dyn Transport>> {
@@ -245,14 +232,12 @@ impl Team {
         transport.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves bytes, within the time limit.
+    /// Moves bytes.
     fn moving<T>(
         &self,
-        purpose: Purpose,
         work: impl FnOnce(&mut dyn Transport) -> Result<T, TransportError>,
     ) -> Result<T, TeamError> {
         let mut transport = self.transport();
-        let _waiting = self.shared.patience.wait(purpose.doing());
         let moved = work(transport.as_mut());
         if moved.is_err() {
             self.shared.is_broken.store(true, Ordering::Relaxed);

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use super::{Team, Transport, TransportError};
 
@@ -155,7 +154,7 @@ pub(crate) fn on_ranks<T: Send + 'static>(
             meeting: Arc::clone(&meeting),
         };
         let work = work.clone();
-        thread::spawn(move || work(Team::new(Box::new(transport), Duration::from_secs(60))))
+        thread::spawn(move || work(Team::new(Box::new(transport))))
     });
     let threads: Vec<_> = threads.collect();
     threads

@@ -29,7 +29,8 @@ pub struct MicroBatch {
 /// What the ranks of a run process at the same time: a batch each. In a run of one process, every batch is a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// Number of this rank's batch in the run: the training batches before it, in the order of one process.
+    /// Number of this rank's batch in the run: the training batches before it, in the order of one process. Between
+    /// rounds, that of the next update's first.
     pub number: u64,
     /// Index of this rank's batch in its update.
     pub index: u64,

@@ -195,6 +195,7 @@ impl Position {
         self.rounds = self.pass.batch;
         self.trained += self.round.finishes;
         self.number += self.round.finishes;
+        self.round.number = self.number;
         self.samples += self.round.samples;
     }
 
