@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::Arc;
 
 use candle_core::{Result, Tensor};
 
-use super::ops;
+use super::ops::{self, AcrossRanks, SharedBatch};
 use crate::random::{self, Stream};
 use crate::running_statistics::StatisticsLog;
 
@@ -81,6 +82,7 @@ pub struct Pass<'a> {
     moment: PassPosition,
     renewal: Option<f64>,
     statistics: Option<&'a RefCell<StatisticsLog>>,
+    shared_batch: Option<SharedBatch>,
     taps: Option<&'a mut dyn Taps>,
     surroundings: Option<&'a dyn PassSurroundings>,
 }
@@ -103,6 +105,7 @@ impl<'a> Pass<'a> {
             moment: PassPosition::default(),
             renewal: None,
             statistics: None,
+            shared_batch: None,
             taps: None,
             surroundings: None,
         }
@@ -125,6 +128,19 @@ impl<'a> Pass<'a> {
     /// owner of the log applies them later, together with those of other passes.
     pub fn collecting(mut self, log: &'a RefCell<StatisticsLog>) -> Pass<'a> {
         self.statistics = Some(log);
+        self
+    }
+
+    /// Synchronises batch norms in training, as PyTorch's `SyncBatchNorm`: they normalise by the statistics
+    /// of the batches that all ranks process at the same time, and merge these into the running ones or
+    /// record them, the same on all ranks. The batch of a rank whose `counts` is false contributes nothing.
+    ///
+    /// Every rank exchanges values in the forward pass and again in [`ops::backward`], so all ranks must
+    /// run both, in the same order; see [`AcrossRanks`]. Losses must be to the same scale on all ranks
+    /// before the backward pass, as each rank's gradients contain those of the others' losses. Frozen batch
+    /// norms, evaluation and a [renewal](Self::renewing) exchange nothing.
+    pub fn across(mut self, ranks: Arc<dyn AcrossRanks>, counts: bool) -> Pass<'a> {
+        self.shared_batch = Some(SharedBatch::new(ranks, counts));
         self
     }
 
@@ -153,6 +169,11 @@ impl<'a> Pass<'a> {
     /// Returns the log for statistics of batch norms, if they are not to be applied at once.
     pub(crate) fn statistics_log(&self) -> Option<&'a RefCell<StatisticsLog>> {
         self.statistics
+    }
+
+    /// Returns this rank's batch among those that batch norms normalise together, if they do.
+    pub(crate) fn shared_batch(&self) -> Option<&SharedBatch> {
+        self.shared_batch.as_ref()
     }
 
     /// Returns a random stream for a purpose such as `dropout/NAME`. It depends only on seed, purpose,

@@ -10,6 +10,10 @@
 //! length, which only depends on the model and what of it is frozen. 3. For every batch of the update,
 //! in order, [`StatisticsLog::apply_bytes`] of any log of this model merges the record. Applying a log's
 //! own bytes is the same as [`StatisticsLog::apply`], and this the same as a pass without a log.
+//!
+//! In a pass [across ranks](crate::Pass::across) the statistics are those of the round: the batches of
+//! all ranks together. They have the same bits on all ranks, those whose batch doesn't count included, so
+//! each rank applies its own record, once per round, and exchanges none.
 
 use candle_core::{DType, Result, Tensor, Var, bail};
 

@@ -11,7 +11,8 @@ use crate::running_statistics::RunningStatistics;
 
 /// Batch normalisation of (batch, channels, …) (Ioffe and Szegedy, 2015), with PyTorch's names and
 /// rules: training uses the batch's statistics and updates the running ones. Evaluation uses the
-/// running statistics, and so does training if one of them is frozen.
+/// running statistics, and so does training if one of them is frozen. A pass [across
+/// ranks](Pass::across) uses the statistics of all ranks' batches together.
 #[derive(Clone, Debug)]
 pub struct BatchNorm {
     weight: Tensor,
@@ -68,10 +69,15 @@ impl BatchNorm {
         Layer::forward(self, x, &mut Pass::new(is_training))
     }
 
-    /// Normalises by the batch's own statistics, which update the running ones: at once, or later where
-    /// the pass collects them.
+    /// Normalises by the statistics of the batch, or of all ranks' batches, and merges them into the
+    /// running ones: at once, or later where the pass collects them.
     fn train(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
-        let statistics = ChannelStatistics::of(x)?;
+        let own = ChannelStatistics::of(x)?;
+        let shared = pass.shared_batch();
+        let statistics = match shared {
+            Some(shared) => shared.statistics(&own)?,
+            None => own,
+        };
         if statistics.count < 2 {
             candle_core::bail!(
                 "batch norm in training wants more than one number for each channel, found {:?}",
@@ -82,7 +88,13 @@ impl BatchNorm {
             Some(log) => log.borrow_mut().push(&self.running, statistics.clone()),
             None => self.running.track(&statistics)?,
         }
-        self.normalise(x, &statistics, true)
+        match shared {
+            Some(shared) => {
+                let (weight, bias) = (&self.weight, &self.bias);
+                ops::batch_norm_across(x, weight, bias, &statistics, self.epsilon, shared)
+            }
+            None => self.normalise(x, &statistics, true),
+        }
     }
 
     fn normalise(

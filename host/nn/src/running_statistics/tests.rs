@@ -1,10 +1,14 @@
-//! Statistics that are recorded and applied later have the bits of those applied at once.
+//! Statistics that are recorded and applied later have the bits of those applied at once, and synchronised
+//! ones are the same on all ranks.
 
 use std::cell::RefCell;
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
 
 use candle_core::{DType, Device, Tensor};
 use serde_json::{Value, json};
 
+use crate::ops::AcrossRanks;
 use crate::parameters::{ParameterKind, Parameters};
 use crate::test_numbers::normal_numbers;
 use crate::{Model, ModelConfig, Network, Pass, Signal, StatisticsLog, Targets};
@@ -184,4 +188,92 @@ fn records_without_a_variance_change_nothing() {
     assert_eq!(process.buffers(), before, "nor the first layer's");
     log.clear();
     assert!(log.is_empty());
+}
+
+/// Two ranks that are threads of this process.
+#[derive(Debug)]
+struct TwoThreads {
+    barrier: Barrier,
+    values: Mutex<[Vec<f64>; 2]>,
+}
+
+#[derive(Debug)]
+struct ThreadRank(Arc<TwoThreads>, usize);
+
+impl AcrossRanks for ThreadRank {
+    fn size(&self) -> usize {
+        2
+    }
+
+    fn gather(&self, own: &[f64], all: &mut [f64]) -> candle_core::Result<()> {
+        let ThreadRank(threads, rank) = self;
+        threads.values.lock().expect("values")[*rank] = own.to_vec();
+        threads.barrier.wait();
+        let values = threads.values.lock().expect("values").concat();
+        threads.barrier.wait();
+        all.copy_from_slice(&values);
+        Ok(())
+    }
+}
+
+/// Trains two ranks on rounds of two batches; the second rank's batch counts in all rounds but the last.
+/// Returns the buffers' bits of both ranks.
+fn synchronised(
+    model: &Value,
+    rounds: &[[Tensor; 2]],
+    collects: bool,
+) -> [Vec<(String, Vec<u32>)>; 2] {
+    let threads = Arc::new(TwoThreads {
+        barrier: Barrier::new(2),
+        values: Mutex::default(),
+    });
+    let train = |rank: usize| {
+        let process = Process::new(model.clone());
+        for (index, round) in rounds.iter().enumerate() {
+            let counts = rank == 0 || index + 1 < rounds.len();
+            let ranks = Arc::new(ThreadRank(Arc::clone(&threads), rank));
+            let log = RefCell::new(StatisticsLog::default());
+            let mut pass = Pass::training().across(ranks, counts);
+            if collects {
+                pass = pass.collecting(&log);
+            }
+            let outputs = process.network.forward(&round[rank], &mut pass);
+            outputs.expect("a pass");
+            log.borrow().apply().expect("the round's statistics");
+        }
+        process.buffers()
+    };
+    thread::scope(|scope| {
+        let second = scope.spawn(|| train(1));
+        [train(0), second.join().expect("the second rank")]
+    })
+}
+
+#[test]
+fn synchronised_statistics_are_those_of_one_batch_on_all_ranks() {
+    let mut batches = batches().into_iter();
+    let mut next = || batches.next().expect("a batch");
+    let rounds = [[next(), next()], [next(), next()], [next(), next()]];
+    for model in models() {
+        let [first, second] = synchronised(&model, &rounds, false);
+        assert_eq!(first, second);
+        assert_eq!(synchronised(&model, &rounds, true), [first.clone(), second]);
+        let one = Process::new(model);
+        for (index, [of_first, of_second]) in rounds.iter().enumerate() {
+            let together = Tensor::cat(&[of_first, of_second], 0).expect("a batch");
+            // The last round's second batch doesn't count.
+            let batch = if index == 2 { of_first } else { &together };
+            one.train(batch, None);
+        }
+        for ((name, found), (_, expected)) in first.iter().zip(one.buffers()) {
+            for (found, expected) in found.iter().zip(expected) {
+                let (found, expected) = (f32::from_bits(*found), f32::from_bits(expected));
+                let tolerance = 1e-5 * expected.abs().max(1.0);
+                assert!(
+                    (found - expected).abs() < tolerance,
+                    "{name}: {found}, in one process {expected}"
+                );
+            }
+        }
+    }
 }
