@@ -397,6 +397,20 @@ typedef struct sconce_threads_table {
   uint32_t (*run)(const void *context, uint32_t parts, void (*part)(const void *data, uint32_t index), const void *data);
 } sconce_threads_table;
 
+/* The processes that train together. What their hooks exchange is collective: the hook's instances on all ranks call
+ * `gather` in the same call and with the same length. The hook is declared by SCONCE_HOOK_ON_ALL_RANKS, or its manifest
+ * entry says "ranks": "all". Points: before_run, after_load_checkpoint, epoch_profile, before_ and after_ of loop, epoch,
+ * iter and update, after_cycle; in training alone. */
+#define SCONCE_RANKS_ID "sconce.ranks/1"
+typedef struct sconce_ranks_table {
+  uint32_t (*rank)(const void *context); /* of this process, from 0 */
+  uint32_t (*size)(const void *context); /* at least 1 */
+  /* 1 if the current training batch repeats one of rank 0, as there is none left: leave it out of what you count. */
+  uint32_t (*is_repeated)(const void *context);
+  /* Copies every rank's `length` bytes to `all`, in the order of ranks; it has room for `length` bytes per rank. */
+  uint32_t (*gather)(const void *context, const uint8_t *own, size_t length, uint8_t *all, sconce_error *error);
+} sconce_ranks_table;
+
 /* ---- Transports: a table of the plugin's, answered by its `query` ---- */
 
 /* Moves bytes between the processes of a run, its ranks. All lengths and offsets are in bytes; a list of offsets has one
@@ -480,8 +494,17 @@ typedef struct sconce_transport_table {
 
 /* As SCONCE_HOOK, for a hook that publishes metrics: their names (SCONCE_METRIC, separated by ","). */
 #define SCONCE_PUBLISHING_HOOK(name, about, priority, points, metrics, schema)                                         \
+  SCONCE_HOOK_ON_("first", name, about, priority, points, metrics, schema)
+
+/* As SCONCE_PUBLISHING_HOOK, for a hook that runs on all ranks where several processes train together, because it changes
+ * parameters or gradients, or counts batches. The others run on the first rank alone. */
+#define SCONCE_HOOK_ON_ALL_RANKS(name, about, priority, points, metrics, schema)                                       \
+  SCONCE_HOOK_ON_("all", name, about, priority, points, metrics, schema)
+
+#define SCONCE_HOOK_ON_(ranks, name, about, priority, points, metrics, schema)                                         \
   "{\"name\":\"" name "\",\"about\":\"" about "\",\"priority\":" SCONCE_STRINGIFY(priority) ",\"points\":[" points      \
-  "],\"requires\":[\"" SCONCE_C_ID "\"],\"publishes\":[" metrics "],\"config_schema\":" schema "}"
+  "],\"requires\":[\"" SCONCE_C_ID "\"],\"publishes\":[" metrics "],\"ranks\":\"" ranks                                \
+  "\",\"config_schema\":" schema "}"
 #define SCONCE_METRIC(name) "\"" name "\""
 
 /* The metadata section, once in a library: its name, version and purpose, and its hooks (SCONCE_HOOK, separated by ","). */

@@ -59,7 +59,7 @@
 //!   time.
 //! - [`TaskView`]: the running task in each call: progress, metrics, tensors, requests. [`tensor`]: views of
 //!   parameters, gradients and batches. [`Module`]: a layer in a module hook. [`Threads`]: the host's thread
-//!   pool, for expensive work.
+//!   pool, for expensive work. [`Ranks`]: the processes that train together.
 //! - [`TaskView::publish`], [`Keep`]: values exchanged between hooks. [`Monitor`]: a metric named in a
 //!   configuration; [`Rule`]: whether smaller or greater is better.
 //! - [`state`]: serialising a hook's state for checkpoints. [`LogFile`], [`write_atomically`], [`path_inside`],
@@ -128,7 +128,7 @@ pub use sconce_plugin_macros::hook;
 pub use setup::Setup;
 pub use view::{
     Checkpoint, EpochProfile, Failure, HookTime, Metrics, Module, ModuleFacts, Origin, Outcome,
-    TaskFacts, TaskView, Tensors, Threads,
+    Ranks, TaskFacts, TaskView, Tensors, Threads,
 };
 
 /// The usual imports of a plugin: `use sconce_plugin_api::prelude::*;`.
@@ -141,8 +141,8 @@ pub mod prelude {
     pub use crate::tensor::{DType, Element, Tensor, TensorMut};
     pub use crate::{
         Checkpoint, Context, EpochProfile, Failure, Hook, HookError, Keep, LogFile, LogFileState,
-        Module, Monitor, NoConfig, Origin, Outcome, Phase, Point, Priority, Result, Rule, Setup,
-        TaskFacts, TaskView, Threads, bail, export_plugin, hook, path_inside, state,
+        Module, Monitor, NoConfig, Origin, Outcome, Phase, Point, Priority, Ranks, Result, Rule,
+        Setup, TaskFacts, TaskView, Threads, bail, export_plugin, hook, path_inside, state,
         write_atomically,
     };
     pub use schemars::JsonSchema;

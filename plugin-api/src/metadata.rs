@@ -4,7 +4,8 @@
 //! hosts use it to list directories, resolve hook names and reject incompatible plugins. Unknown fields are
 //! ignored, so that a newer plugin's metadata stays readable.
 
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// Name of the section in ELF and PE files.
@@ -79,6 +80,49 @@ pub struct HookMetadata {
     /// Names of the metrics that the hook publishes.
     #[serde(default)]
     pub publishes: Vec<String>,
+    /// Where the hook runs when several processes train together.
+    #[serde(
+        default,
+        deserialize_with = "known_or_first",
+        skip_serializing_if = "HookRanks::is_first"
+    )]
+    pub ranks: HookRanks,
+}
+
+/// Where a hook runs when several processes train together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HookRanks {
+    /// On the first rank alone: it reads, writes files, or asks for something, which the host passes on to all ranks.
+    #[default]
+    First,
+    /// On all ranks, an instance on each: it changes what they share, such as gradients, or counts each rank's batches.
+    All,
+}
+
+impl HookRanks {
+    /// The name in manifests and in `#[hook(ranks = "…")]`.
+    pub fn name(self) -> &'static str {
+        match self {
+            HookRanks::First => "first",
+            HookRanks::All => "all",
+        }
+    }
+
+    /// Whether a hook that runs there runs on the rank with this number.
+    pub fn has(self, rank: usize) -> bool {
+        rank == 0 || self == HookRanks::All
+    }
+
+    fn is_first(&self) -> bool {
+        *self == HookRanks::First
+    }
+}
+
+/// What a newer plugin says that this version doesn't know is the default, so that its metadata stays readable.
+fn known_or_first<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HookRanks, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
 /// One transport of a plugin: what moves bytes between the processes of a run.
@@ -100,4 +144,25 @@ pub struct PointMetadata {
     pub number: u32,
     /// The point's name.
     pub name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranks(json: &str) -> HookRanks {
+        let text = format!(r#"{{"name": "a", "priority": 30, "points": []{json}}}"#);
+        let hook: HookMetadata = serde_json::from_str(&text).expect("it is metadata");
+        hook.ranks
+    }
+
+    #[test]
+    fn a_hook_runs_on_the_first_rank_unless_its_metadata_say_all() {
+        assert_eq!(ranks(""), HookRanks::First);
+        assert_eq!(ranks(r#", "ranks": "first""#), HookRanks::First);
+        assert_eq!(ranks(r#", "ranks": "all""#), HookRanks::All);
+        assert_eq!(ranks(r#", "ranks": {"of": "tomorrow"}"#), HookRanks::First);
+        assert!(HookRanks::First.has(0) && !HookRanks::First.has(1));
+        assert!(HookRanks::All.has(0) && HookRanks::All.has(1));
+    }
 }

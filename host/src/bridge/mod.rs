@@ -4,7 +4,8 @@
 //! ([`Exposed`]: parameters, gradients, the batch), what they publish ([`PublishedValues`], and metrics on the
 //! [`MetricBoard`](crate::metric_board::MetricBoard)), what they have asked for ([`Requests`]) and what they have
 //! claimed (`claims`); `lent` gives access to the tensors by collection and index. `tables` are the functions that
-//! plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A
+//! plugins call, one file per extension as in `sconce_plugin_api::ext`; `entry` has their shared helpers. A [`RanksView`]
+//! is this process among those that train together. A
 //! [`Witness`], the conformance suite's, observes everything that hooks do and may refuse it.
 //!
 //! **Flow.** A hook receives a context pointer with its view or setup, and passes it to a table's function. The
@@ -21,6 +22,7 @@ mod claims;
 mod entry;
 mod exposed;
 mod lent;
+mod ranks;
 mod requests;
 mod shared;
 mod tables;
@@ -29,6 +31,7 @@ mod witness;
 
 pub(crate) use entry::refuse;
 pub use exposed::{Exposed, ModuleTensors};
+pub use ranks::RanksView;
 pub use requests::{Requests, StopRequest};
 pub use shared::BridgeState;
 pub(crate) use tables::{C_TABLE, lent_before, set_root};

@@ -9,10 +9,13 @@ use std::ffi::c_void;
 use std::ptr;
 
 use candle_core::Tensor;
+use sconce_plugin_api::ext::{Collection, why_not_changed_on_first};
+use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::claims::Claims;
 use super::exposed::Exposed;
+use super::ranks::{Alone, RanksView, RegisteredHook};
 use super::requests::Requests;
 use super::values::PublishedValues;
 use super::witness::{HookAction, Witness};
@@ -62,8 +65,10 @@ pub struct BridgeState<'run> {
     pub trail: &'static Trail,
     /// Observer of what hooks do.
     witness: Option<&'run dyn Witness>,
+    /// The processes that train together.
+    ranks: &'run dyn RanksView,
     call: CurrentCall,
-    names: RefCell<Vec<String>>,
+    hooks: RefCell<Vec<RegisteredHook>>,
 }
 
 /// The call of a hook in progress, or the last one.
@@ -96,12 +101,13 @@ impl<'run> BridgeState<'run> {
             clock: Clock::start(),
             trail: Trail::nowhere(),
             witness: None,
+            ranks: &Alone,
             call: CurrentCall {
                 point: Cell::new(None),
                 phase: Cell::new(Phase::Train),
                 hook: Cell::new(None),
             },
-            names: RefCell::default(),
+            hooks: RefCell::default(),
         }
     }
 
@@ -135,6 +141,17 @@ impl<'run> BridgeState<'run> {
         self
     }
 
+    /// Sets the processes that train together; must precede the hooks' creation.
+    pub fn with_ranks(mut self, ranks: &'run dyn RanksView) -> Self {
+        self.ranks = ranks;
+        self
+    }
+
+    /// The processes that train together, of which this is one.
+    pub fn ranks(&self) -> &'run dyn RanksView {
+        self.ranks
+    }
+
     /// Shows an action of the current hook to the witness; the error is the reason for its refusal.
     #[inline]
     pub(super) fn sees(&self, deed: &HookAction<'_>) -> Result<(), String> {
@@ -151,11 +168,19 @@ impl<'run> BridgeState<'run> {
         ptr::from_ref(self).cast()
     }
 
-    /// Registers the name of a hook about to be created.
+    /// Registers the name of a hook about to be created, which runs on the first rank alone.
     pub fn register(&self, name: &str) -> HookId {
-        let mut names = self.names.borrow_mut();
-        names.push(name.to_owned());
-        let hook = HookId::at(names.len() - 1);
+        self.register_on(name, HookRanks::First)
+    }
+
+    /// Registers the name of a hook about to be created, and where it runs.
+    pub fn register_on(&self, name: &str, ranks: HookRanks) -> HookId {
+        let mut hooks = self.hooks.borrow_mut();
+        hooks.push(RegisteredHook {
+            name: name.to_owned(),
+            ranks,
+        });
+        let hook = HookId::at(hooks.len() - 1);
         self.call.hook.set(Some(hook));
         hook
     }
@@ -195,16 +220,37 @@ impl<'run> BridgeState<'run> {
 
     /// The hook with this name.
     pub(crate) fn hook_called(&self, name: &str) -> Option<HookId> {
-        let names = self.names.borrow();
-        let position = names.iter().position(|known| known == name);
+        let hooks = self.hooks.borrow();
+        let position = hooks.iter().position(|known| known.name == name);
         position.map(HookId::at)
     }
 
     /// Name of a hook; empty for none.
     pub(crate) fn name_of(&self, hook: Option<HookId>) -> String {
-        let names = self.names.borrow();
-        let name = hook.and_then(|hook| names.get(hook.position()));
-        name.cloned().unwrap_or_default()
+        let hooks = self.hooks.borrow();
+        let known = hook.and_then(|hook| hooks.get(hook.position()));
+        known.map(|known| known.name.clone()).unwrap_or_default()
+    }
+
+    /// Whether a hook runs on all ranks.
+    fn runs_on_all_ranks(&self, hook: Option<HookId>) -> bool {
+        let hooks = self.hooks.borrow();
+        let known = hook.and_then(|hook| hooks.get(hook.position()));
+        known.is_some_and(|known| known.ranks == HookRanks::All)
+    }
+
+    /// Whether several processes train together and the hook being called runs on the first of them alone.
+    pub(super) fn is_on_first_of_several(&self) -> bool {
+        self.ranks.size() > 1 && !self.runs_on_all_ranks(self.call.hook.get())
+    }
+
+    /// Why the hook being called may not change tensors of a collection, as ranks share them and it runs on the first
+    /// alone; `None` if it may.
+    pub(super) fn why_not_shared(&self, collection: Collection) -> Option<String> {
+        if !self.is_on_first_of_several() {
+            return None;
+        }
+        why_not_changed_on_first(&self.hook_name(), collection)
     }
 
     /// Name of the hook being called.
@@ -225,6 +271,16 @@ impl<'run> BridgeState<'run> {
 
 impl PassSurroundings for BridgeState<'_> {
     fn published(&self, name: &str) -> candle_core::Result<Option<Tensor>> {
+        if self.ranks.size() > 1
+            && let Some(owner) = self.values.owner_of(name)
+            && !self.runs_on_all_ranks(owner)
+        {
+            candle_core::bail!(
+                "the hook `{}` publishes `{name}` for the loss but runs on the first rank alone: \"ranks\": \"all\" in \
+                 its entry makes it run on all",
+                self.name_of(owner)
+            );
+        }
         match self.values.tensor_of(name) {
             None => Ok(None),
             Some((Keep::Batch, tensor)) => Ok(Some(tensor)),

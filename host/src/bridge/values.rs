@@ -133,6 +133,19 @@ impl PublishedValues {
         }
     }
 
+    /// The publisher of the tensor of this name.
+    pub(super) fn owner_of(&self, name: &str) -> Option<Option<HookId>> {
+        let index = self.names.borrow().get(name).copied()?;
+        match self.slots.borrow().get(index)? {
+            Some(ValueEntry {
+                owner,
+                value: ValueContent::Tensor(_),
+                ..
+            }) => Some(*owner),
+            _ => None,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.slots.borrow().len()
     }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use sconce_plugin_api::Phase;
+use sconce_plugin_api::metadata::HookRanks;
 
 use super::{ManifestArgs, hooks_table, output};
 use crate::dispatch::HookSpec;
@@ -68,11 +69,19 @@ pub(super) fn check(arguments: &CheckArgs, tasks: &dyn TaskBuilder) -> Result<u8
             name,
             plugin,
             library,
+            ranks,
             ..
         } = &hook.spec;
+        let where_it_runs = match ranks {
+            HookRanks::First => "",
+            HookRanks::All => ", on all ranks",
+        };
         rows.push(row(
             "hook",
-            format!("{name}, from {plugin} in {}", library.display()),
+            format!(
+                "{name}, from {plugin} in {}{where_it_runs}",
+                library.display()
+            ),
         ));
     }
     output::table(&rows);

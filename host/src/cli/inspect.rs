@@ -130,6 +130,7 @@ fn hook_rows(hook: &HookMetadata) -> Vec<Vec<String>> {
         ("called at", points.join(", ")),
         ("publishes", hook.publishes.join(", ")),
         ("requires", hook.requires.join(", ")),
+        ("ranks", hook.ranks.name().to_owned()),
     ]
     .into_iter()
     .filter(|(_, value)| !value.is_empty())

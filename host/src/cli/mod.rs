@@ -36,6 +36,7 @@ mod source;
 )]
 mod stdout;
 mod summary;
+mod together;
 mod trained;
 mod trust;
 mod validate;

@@ -8,7 +8,7 @@ use crate::run::{Interrupt, StopSignal};
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "a handler that says something")]
 pub(super) fn install() -> Interrupt {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
     use signal_hook::low_level;
 
     let interrupt = Interrupt::default();
@@ -16,6 +16,7 @@ pub(super) fn install() -> Interrupt {
         (SIGINT, StopSignal::Interrupt),
         (SIGTERM, StopSignal::Terminate),
         (SIGHUP, StopSignal::Hangup),
+        (SIGUSR1, StopSignal::User),
     ];
     for (number, signal) in signals {
         if number == SIGHUP && is_ignored(number) {
@@ -97,5 +98,6 @@ pub(super) fn code_of(signal: StopSignal) -> u8 {
         StopSignal::Interrupt => exit::INTERRUPTED,
         StopSignal::Terminate => exit::TERMINATED,
         StopSignal::Hangup => exit::HUNG_UP,
+        StopSignal::User => exit::USER,
     }
 }

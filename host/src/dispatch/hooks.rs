@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use sconce_plugin_api::lifecycle::Position;
+use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Phase, Point, Priority};
 
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,8 @@ pub struct HookSpec {
     pub on_crash: OnCrash,
     /// When its library is loaded again in mid-run.
     pub reload: ReloadPolicy,
+    /// Where it runs when several processes train together.
+    pub ranks: HookRanks,
     /// Mount points that it overrides, except those unknown to this host.
     pub points: Vec<Point>,
     /// Phases in which it is called; `None` for all.

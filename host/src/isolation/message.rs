@@ -3,6 +3,8 @@
 //! Both are the same executable, so the format has no versions. The parent does not trust what it reads: numbers are
 //! checked where they are used.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 /// What the parent wants; the child answers with [`Word`]s, the last of which is [`Word::Return`].
@@ -35,6 +37,8 @@ pub(super) struct Create<'a> {
     pub(super) seed: u64,
     /// Threads that the host computes on.
     pub(super) threads: u32,
+    /// Number of the host's process among those that train together, and how many they are.
+    pub(super) ranks: (u32, u32),
 }
 
 /// A mount point, as in [`ViewAbi`](sconce_plugin_api::abi::ViewAbi).
@@ -147,6 +151,9 @@ pub(super) enum Ask<'a> {
     ResumeFlags,
     Plan,
     Claim(&'a str),
+    IsRepeated,
+    /// What every rank gathers.
+    Gather(&'a [u8]),
 }
 
 /// The most gifts of a call.
@@ -181,6 +188,7 @@ impl Ask<'_> {
                 | Ask::Group(_)
                 | Ask::Elapsed
                 | Ask::Remaining
+                | Ask::IsRepeated
         )
     }
 }
@@ -197,6 +205,8 @@ pub(super) struct Reply<'a> {
     /// Why it was refused.
     pub(super) message: &'a str,
     pub(super) tensor: Option<LentTensor>,
+    /// What all ranks have gathered.
+    pub(super) bytes: Cow<'a, [u8]>,
 }
 
 /// Type and shape of a tensor.

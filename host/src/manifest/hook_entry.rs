@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use sconce_plugin_api::metadata::HookRanks;
 use sconce_plugin_api::{Phase, Priority};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
@@ -23,7 +24,7 @@ pub(super) const ONE_UNIT: &str =
     "`every` must have exactly one of `iterations`, `updates`, `epochs`";
 
 /// The keys of an entry that belong to the host, not to the hook's configuration.
-pub(crate) const ENTRY_KEYS: [&str; 16] = [
+pub(crate) const ENTRY_KEYS: [&str; 17] = [
     "hook",
     "name",
     "priority",
@@ -33,6 +34,7 @@ pub(crate) const ENTRY_KEYS: [&str; 16] = [
     "on_crash",
     "sandbox",
     "reload",
+    "ranks",
     "phases",
     "every",
     "streams",
@@ -69,6 +71,9 @@ pub struct HookEntry {
     /// When its library is loaded again in mid-run.
     #[serde(skip_serializing_if = "is_default")]
     reload: ReloadPolicy,
+    /// Where it runs when several processes train together; `None` for where its author has chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<HookRanks>,
     /// The phases in which it is called; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     phases: Option<Vec<PhaseName>>,
@@ -284,6 +289,10 @@ struct Object {
     /// When the hook's library is loaded again in mid-run, with the hook's state carried over. With `sha256`: never.
     #[serde(default)]
     reload: ReloadPolicy,
+    /// Where the hook runs when several processes train together. Default: where its author has chosen, which is the
+    /// first rank alone for most hooks.
+    #[serde(default)]
+    ranks: Option<HookRanks>,
     /// The phases in which the hook is called. Default: all.
     #[serde(default)]
     #[schemars(length(min = 1))]
@@ -330,6 +339,7 @@ impl From<Object> for HookEntry {
             on_crash: object.on_crash,
             sandbox: object.sandbox,
             reload: object.reload,
+            ranks: object.ranks,
             phases: object.phases,
             every: object.every,
             streams: object.streams,
@@ -383,6 +393,7 @@ impl<'de> Visitor<'de> for HookEntryVisitor {
             on_crash: None,
             sandbox: None,
             reload: ReloadPolicy::default(),
+            ranks: None,
             phases: None,
             every: None,
             streams: None,

@@ -141,6 +141,7 @@ mod tests {
             requires: vec!["sconce.metrics/1".to_owned()],
             config_schema: serde_json::Value::Null,
             publishes: Vec::new(),
+            ranks: sconce_plugin_api::metadata::HookRanks::First,
         };
         assert_eq!(check_hook(&hook, "1.0.0"), Ok(()));
         hook.requires.push("sconce.time-travel/1".to_owned());

@@ -222,6 +222,9 @@ impl RunDriver for Trainer<'_> {
         batches: &mut PassBatches,
         batch: &MicroBatch,
     ) -> Result<Option<Batch>, Leave> {
+        if let Some(ranks) = &self.ranks {
+            ranks.team.set_repeated(batch.round.is_repeated);
+        }
         if batches.planned.next() != Some(batch.batch) {
             // A hook has changed the number of batches per update since the pass was opened: another batch is this rank's.
             *batches = self.open(Phase::Train, self.position.trained)?;

@@ -42,12 +42,18 @@ impl Trainer<'_> {
         let heard = heard.map_err(RunError::from)?;
         let mut measured = Vec::new();
         let mut nodes = Vec::new();
+        let is_synchronised = ranks.synchronises_batch_norm();
+        let mut statistics = Vec::new();
         for rank in 0..ranks.team.size() {
             let note: UpdateNote = postcard::from_bytes(heard.of(rank)).map_err(|error| {
                 let name = ranks.team.name_of(rank);
                 let message = format!("what {name} has measured can't be read: {error}");
                 RunError::from(TeamError::Apart(message))
             })?;
+            // Synchronised statistics are those of a round, the same on all ranks; the first has a batch in each.
+            if rank == 0 || !is_synchronised {
+                statistics.extend(note.measured.iter().map(|batch| batch.statistics.clone()));
+            }
             measured.extend(note.measured);
             nodes.push(note.nodes);
         }
@@ -59,7 +65,7 @@ impl Trainer<'_> {
                 RunError::task("summing gradients over ranks", &self.position, error)
             }
         })?;
-        self.track_statistics(&measured)?;
+        self.track_statistics(&statistics)?;
         self.add_batches(Phase::Train, &measured);
         Ok(sum)
     }

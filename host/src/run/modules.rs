@@ -170,6 +170,12 @@ impl Trainer<'_> {
             self.statistics.borrow_mut().clear();
             pass = pass.collecting(&self.statistics);
         }
+        if let Some(ranks) = &self.ranks
+            && ranks.synchronises_batch_norm()
+        {
+            let counts = !self.position.round.is_repeated;
+            pass = pass.across(Arc::new(ranks.team.clone()), counts);
+        }
         let mut fault = None;
         let outputs = if is_tapped {
             let mut taps = ModuleTaps {

@@ -7,6 +7,7 @@
 use std::time::Instant;
 
 use sconce_plugin_api::lifecycle::TrainingStage;
+use sconce_plugin_api::metadata::HookRanks;
 
 use super::Trainer;
 use super::failure::Leave;
@@ -29,8 +30,8 @@ impl<'run> Trainer<'run> {
             })
             .collect();
         for hook in &self.resumption.absent {
-            // The values that they published stay under their names.
-            self.shared.register(&hook.name);
+            // The values that they published stay under their names, on all ranks: they are in the checkpoint.
+            self.shared.register_on(&hook.name, HookRanks::All);
         }
         for hook in resume.checkpoint.hooks.iter().filter(|hook| hook.disabled) {
             if self.hooks.disable(&hook.name) {

@@ -120,6 +120,12 @@ impl<'run> Trainer<'run> {
         self
     }
 
+    /// Saves checkpoints in the directory of another rank.
+    pub fn saving_to(mut self, directory: &Path) -> Self {
+        self.saver.store = Some(Store::of(directory));
+        self
+    }
+
     /// Sets the manifest to be stored in checkpoints.
     pub fn with_manifest(mut self, manifest: Value) -> Self {
         self.saver.manifest = manifest;

@@ -426,6 +426,7 @@ fn plan(
             on_error: entry.on_error(),
             on_crash: entry.on_crash(),
             reload: entry.reload(),
+            ranks: entry.ranks.unwrap_or(resolved.hook.ranks),
             points,
             phases: entry.phases(),
             // Checked to be valid when the manifest was loaded.
@@ -491,7 +492,15 @@ fn known_points(hook: &HookMetadata) -> (Vec<Point>, Option<Diagnostic>) {
     (known, warning)
 }
 
-/// Creates the hooks in the manifest's order.
+/// The hooks that run on the rank with this number, of those that were planned: all ranks check the whole manifest in the
+/// same way.
+pub fn hooks_on(rank: usize, plans: Vec<HookPlan>) -> Vec<HookPlan> {
+    let mut plans = plans;
+    plans.retain(|plan| plan.spec.ranks.has(rank));
+    plans
+}
+
+/// Creates the hooks that run on this rank, in the manifest's order.
 ///
 /// # Errors
 ///
@@ -505,8 +514,8 @@ pub fn create_hooks(
     let resolved: Arc<str> = manifest.resolved().to_string().into();
     let mut hooks = Vec::new();
     let mut problems = Vec::new();
-    for plan in plans {
-        let id = shared.register(&plan.spec.name);
+    for plan in hooks_on(shared.ranks().rank(), plans) {
+        let id = shared.register_on(&plan.spec.name, plan.spec.ranks);
         let blueprint = plan.blueprint(&resolved, directory, manifest.seed);
         let create = || blueprint.create(shared);
         match shared.trail.around(id, PluginFunction::New, create) {

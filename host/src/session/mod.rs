@@ -42,9 +42,9 @@ pub(crate) mod reload;
 mod selection;
 
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
-pub use changes::{changes, data_changes};
+pub use changes::{changes, data_changes, rank_changes};
 pub use failure::StartFailure;
-pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, plan_hooks};
+pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, hooks_on, plan_hooks};
 pub use output::{Output, is_in_use};
 pub use prepared::{FirstWeights, Prepared, Ready};
 pub use references::check_references;

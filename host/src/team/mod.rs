@@ -7,6 +7,7 @@
 //! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`); `waiting`: the time limit of its calls
 //! - `sync`: [`Team`], the ranks and how they synchronise; `header`: what every synchronisation begins with;
 //!   `error`: why ranks can't go on together
+//! - `exchanged`: what batch norms and hooks exchange
 //! - `sum`: sums of gradients, with the same bits on any number of ranks
 //!
 //! **Flow.** All ranks do the same in the same order. Every synchronisation begins with headers of one size, so that a
@@ -14,6 +15,7 @@
 //! depends on what all have said.
 
 mod error;
+mod exchanged;
 pub(crate) mod found;
 mod header;
 pub(crate) mod launcher;

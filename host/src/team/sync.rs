@@ -23,6 +23,8 @@ struct Shared {
     transport: Mutex<Box<dyn Transport>>,
     /// Whether no bytes can be moved any more.
     is_broken: AtomicBool,
+    /// Whether this rank's training batch repeats one of the first rank's.
+    is_repeated: AtomicBool,
 }
 
 /// What all ranks have said in a synchronisation.
@@ -90,6 +92,7 @@ impl Team {
                 hosts,
                 transport: Mutex::new(transport),
                 is_broken: AtomicBool::new(false),
+                is_repeated: AtomicBool::new(false),
             }),
         }
     }
@@ -143,6 +146,18 @@ impl Team {
         self.shared.is_broken.load(Ordering::Relaxed)
     }
 
+    /// Whether this rank's training batch repeats one of the first rank's.
+    pub fn is_repeated(&self) -> bool {
+        self.shared.is_repeated.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether this rank's training batch repeats one of the first rank's.
+    pub fn set_repeated(&self, is_repeated: bool) {
+        self.shared
+            .is_repeated
+            .store(is_repeated, Ordering::Relaxed);
+    }
+
     /// Says something, and hears what every rank says for the same purpose.
     ///
     /// # Errors
@@ -164,10 +179,11 @@ impl Team {
         .and_then(|(headers, heard)| self.judge(&headers, heard))
     }
 
-    /// Tells the other ranks that this one has failed. They learn it at their next synchronisation.
-    pub fn fail(&self, code: u8, message: &str) {
+    /// Tells the other ranks that this one has failed. They learn it at their next synchronisation. Returns whether the
+    /// first rank fails at the same time, with the same message.
+    pub fn fail(&self, code: u8, message: &str) -> bool {
         if self.is_broken() {
-            return;
+            return false;
         }
         let failed = Failed {
             code,
@@ -181,11 +197,12 @@ impl Team {
             mark: 0,
             number: 0,
         };
-        // If they can't be told, they are gone or will notice that this one is.
-        drop(self.moving(|transport| {
+        let heard = self.moving(|transport| {
             let headers = gather_headers(transport, header)?;
             collect_words(transport, &headers, &bytes)
-        }));
+        });
+        // If they can't be told, they are gone or will notice that this one is.
+        heard.is_ok_and(|heard| heard.of(0) == bytes)
     }
 
     /// Copies bytes of the first rank to all others; `own` is called there alone.
@@ -206,11 +223,6 @@ impl Team {
         data.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
         self.moving(|transport| transport.broadcast(&mut data, 0))?;
         Ok(data)
-    }
-
-    /// As [`Transport::gather`].
-    pub(super) fn gather(&self, own: &[u8], all: &mut [u8]) -> Result<(), TeamError> {
-        self.moving(|transport| transport.gather(own, all))
     }
 
     /// As [`Transport::exchange`].

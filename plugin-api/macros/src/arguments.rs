@@ -12,6 +12,8 @@ pub(crate) struct Arguments {
     pub(crate) priority: u8,
     pub(crate) publishes: Vec<String>,
     pub(crate) requires: Vec<String>,
+    /// Whether it runs on all ranks, rather than on the first alone.
+    pub(crate) on_all_ranks: bool,
 }
 
 const LEVELS: [(&str, u8); 7] = [
@@ -73,12 +75,13 @@ impl Arguments {
             "priority" => self.priority = priority(value)?,
             "publishes" => self.publishes = strings(value)?,
             "requires" => self.requires = strings(value)?,
+            "ranks" => self.on_all_ranks = is_all(value)?,
             other => {
                 return Err(Error::new(
                     key.span(),
                     format!(
                         "`#[hook]` has no argument `{other}`; \
-                         it has name, about, priority, publishes, requires"
+                         it has name, about, priority, publishes, requires, ranks"
                     ),
                 ));
             }
@@ -107,6 +110,18 @@ fn strings(value: &Expr) -> Result<Vec<String>> {
         other => Err(Error::new_spanned(
             other,
             "a list of string literals belongs here: `[\"one\", \"two\"]`",
+        )),
+    }
+}
+
+fn is_all(value: &Expr) -> Result<bool> {
+    let literal = string(value)?;
+    match literal.value().as_str() {
+        "all" => Ok(true),
+        "first" => Ok(false),
+        _ => Err(Error::new_spanned(
+            literal,
+            "a hook runs on \"all\" ranks, or on the \"first\" alone",
         )),
     }
 }

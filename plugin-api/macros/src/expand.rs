@@ -182,13 +182,16 @@ fn metadata(arguments: &Arguments, methods: &[&PointMethod]) -> String {
         .iter()
         .map(|point| json!({"number": point.number, "name": point.name}))
         .collect();
-    json!({
+    let mut metadata = json!({
         "name": arguments.name,
         "about": arguments.about,
         "priority": arguments.priority,
         "points": points,
         "publishes": arguments.publishes,
         "requires": arguments.requires,
-    })
-    .to_string()
+    });
+    if arguments.on_all_ranks {
+        metadata["ranks"] = json!("all");
+    }
+    metadata.to_string()
 }

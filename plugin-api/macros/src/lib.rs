@@ -21,9 +21,14 @@ use syn::{ItemImpl, parse_macro_input};
 /// | `priority` | `HIGHEST`, `HIGHER`, `HIGH`, `NORMAL` (default), `LOW`, `LOWER`, `LOWEST`, or 0 to 100 |
 /// | `publishes` | names of the metrics that it publishes: `["grad_norm"]` |
 /// | `requires` | host extensions that it requires: `["sconce.metrics/1"]` |
+/// | `ranks` | where it runs when several processes train together: `"first"` (default) or `"all"` |
 ///
 /// The hook is called at the mount points whose methods the block contains. A block without `type Config`
 /// gets `type Config = NoConfig`.
+///
+/// A hook that changes parameters or gradients, or that counts the batches it sees, has `ranks = "all"`: otherwise
+/// other ranks would train without its changes, and their batches would be missing. All others run on the first rank
+/// alone; what they ask for, a stop or a learning rate, reaches all ranks.
 #[proc_macro_attribute]
 pub fn hook(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as arguments::Arguments);

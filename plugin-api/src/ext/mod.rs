@@ -12,6 +12,7 @@ mod legal;
 mod log;
 mod metrics;
 mod plan;
+mod ranks;
 mod requests;
 mod resume;
 mod retain;
@@ -32,6 +33,10 @@ pub use legal::{BEST_CHECKPOINT, LATEST, check_name, check_path, check_tag};
 pub use log::{Level, LogTable};
 pub use metrics::{MetricAbi, MetricsTable};
 pub use plan::PlanTable;
+pub use ranks::{
+    RanksTable, why_no_gather_at, why_not_asked_on_first, why_not_changed_on_first,
+    why_not_on_first,
+};
 pub use requests::{Request, RequestsTable};
 pub use resume::ResumeTable;
 pub use retain::RetainTable;
@@ -46,12 +51,13 @@ pub use values::{Keep, ValuesTable};
 use crate::abi::{HostRoot, TextAbi};
 
 /// Identifiers of the extensions that this version of the API can use.
-pub const KNOWN: [&str; 15] = [
+pub const KNOWN: [&str; 16] = [
     CTable::ID,
     ClaimsTable::ID,
     LogTable::ID,
     MetricsTable::ID,
     PlanTable::ID,
+    RanksTable::ID,
     RequestsTable::ID,
     ResumeTable::ID,
     RetainTable::ID,
@@ -82,6 +88,7 @@ pub(crate) struct Tables {
     pub(crate) log: Option<&'static LogTable>,
     pub(crate) metrics: Option<&'static MetricsTable>,
     pub(crate) plan: Option<&'static PlanTable>,
+    pub(crate) ranks: Option<&'static RanksTable>,
     pub(crate) requests: Option<&'static RequestsTable>,
     pub(crate) resume: Option<&'static ResumeTable>,
     pub(crate) retain: Option<&'static RetainTable>,
@@ -101,6 +108,7 @@ impl Tables {
             log: query(host),
             metrics: query(host),
             plan: query(host),
+            ranks: query(host),
             requests: query(host),
             resume: query(host),
             retain: query(host),

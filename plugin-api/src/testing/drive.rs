@@ -16,12 +16,12 @@ use super::plan;
 use super::schema;
 use super::script::ScriptedRun;
 use super::seen::{Directory, RunEnd, Seen};
-use super::stage::{FakeGroup, FakeRun};
+use super::stage::{FakeEntry, FakeGroup, FakeRun};
 use crate::abi::{FailureAbi, OutcomeAbi, TextAbi, ViewAbi};
 use crate::export::Kind;
 use crate::ext::ResumeTable;
 use crate::lifecycle::{self, Position};
-use crate::metadata::HookMetadata;
+use crate::metadata::{HookMetadata, HookRanks};
 use crate::{Phase, Point};
 
 /// Why the run fails.
@@ -115,7 +115,15 @@ impl<'a> Drive<'a> {
             },
             "hooks": [entry],
         });
-        let stage = Box::<FakeRun>::default();
+        let stage = Box::new(FakeRun {
+            ranks: script.ranks.clone(),
+            hook: FakeEntry {
+                name: name.to_owned(),
+                is_on_all_ranks: metadata(&kind)
+                    .is_some_and(|metadata| metadata.ranks == HookRanks::All),
+            },
+            ..FakeRun::default()
+        });
         // The stage is new, so this cannot have been set before.
         drop(stage.plan.set(plan::of(script).into()));
         let config = config.to_string();
@@ -189,8 +197,8 @@ impl<'a> Drive<'a> {
             "run": "scripted",
             "run_directory": self.directory.path(),
             "seed": script.schedule.seed,
-            "rank": 0,
-            "world_size": 1,
+            "rank": script.ranks.rank,
+            "world_size": script.ranks.size,
             "classes": script.data.classes,
             "sample_shape": script.data.sample_shape,
             "metrics": metrics,
@@ -404,10 +412,15 @@ fn create(
     Driven::create(&creation, stage)
 }
 
+fn metadata(kind: &Kind) -> Option<HookMetadata> {
+    serde_json::from_str(kind.metadata()).ok()
+}
+
 /// The mount points that the hook overrides, without those that it opted out of.
 fn points(kind: &Kind, stage: &FakeRun) -> Vec<u32> {
-    let metadata: Option<HookMetadata> = serde_json::from_str(kind.metadata()).ok();
-    let points = metadata.map(|metadata| metadata.points).unwrap_or_default();
+    let points = metadata(kind)
+        .map(|metadata| metadata.points)
+        .unwrap_or_default();
     let left_out = stage.requests.left_out.borrow();
     let is_left_out = |number: u32| left_out.iter().any(|point| point.number() == number);
     let numbers = points.iter().map(|point| point.number);

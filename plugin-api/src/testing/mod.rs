@@ -128,6 +128,48 @@
 //! assert!(failed.message.contains("behind iteration 1 and resumed is another"));
 //! ```
 //!
+//! **Does the hook count what all ranks have seen?** [`ScriptedRun::drive_ranks`] drives an instance on each rank, with
+//! the batches that the test gives it; what they gather goes from one to the other:
+//!
+//! ```
+//! use sconce_plugin_api::prelude::*;
+//! use sconce_plugin_api::testing::ScriptedRun;
+//! use serde_json::json;
+//!
+//! struct Samples(u64);
+//!
+//! #[hook(name = "samples", about = "Counts samples.", publishes = ["samples"], ranks = "all")]
+//! impl Hook for Samples {
+//!     fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
+//!         Ok(Samples(0))
+//!     }
+//!
+//!     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!         if task.phase() == Phase::Train && !task.ranks().is_repeated() {
+//!             self.0 += task.batch_size();
+//!         }
+//!         Ok(())
+//!     }
+//!
+//!     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
+//!         if task.phase() == Phase::Train {
+//!             let mut samples = [self.0];
+//!             task.ranks().sum_u64(&mut samples)?;
+//!             task.publish_metric("samples", samples[0] as f64)?;
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> std::result::Result<(), sconce_plugin_api::testing::Failed> {
+//! let script = |rank| ScriptedRun::new().epochs(1).iterations(4).batch_size(10 + rank);
+//! let seen = ScriptedRun::drive_ranks::<Samples>(&json!({}), 3, script)?;
+//! assert_eq!(seen[0].metric(Phase::Train, "samples"), [132.0]);
+//! assert_eq!(seen[2].metric(Phase::Train, "samples"), [132.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Limitations
 //!
 //! The kit has no other hooks (except for values that they [publish](ScriptedRun::value)), no `every` and
@@ -144,6 +186,7 @@ mod fake;
 mod place;
 mod plan;
 mod play;
+mod ranks;
 mod same;
 mod save;
 mod schema;

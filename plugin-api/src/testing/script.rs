@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::fake::{Fake, noise};
 use super::place::CallPosition;
+use super::ranks::FakeRanks;
 use super::values::{FakeValue as Stored, FakeValueEntry};
 use crate::Phase;
 use crate::ext::Keep;
@@ -33,6 +34,7 @@ pub struct ScriptedRun {
     pub(super) saves_fail: Option<String>,
     pub(super) interrupt: Option<u64>,
     pub(super) run_directory: Option<PathBuf>,
+    pub(super) ranks: FakeRanks,
 }
 
 /// Lengths and steps of a scripted run.
@@ -132,6 +134,7 @@ impl Default for ScriptedRun {
             saves_fail: None,
             interrupt: None,
             run_directory: None,
+            ranks: FakeRanks::default(),
         }
     }
 }

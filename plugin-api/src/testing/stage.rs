@@ -7,10 +7,11 @@ use std::ptr;
 use super::board::Board;
 use super::fake::Fake;
 use super::place::CallPosition;
+use super::ranks::FakeRanks;
 use super::seen::{Change, Seen};
 use super::values::FakeValues;
 use crate::abi::ViewAbi;
-use crate::ext::{Asked, Collection};
+use crate::ext::{Asked, Collection, why_not_changed_on_first};
 use crate::{Phase, Point};
 
 /// Names of the batch's tensors.
@@ -70,8 +71,17 @@ pub(super) struct FakeRun {
     pub(super) remaining: Cell<f64>,
     pub(super) requests: FakeRequests,
     /// Original content of the tensors that were lent for writing in the current call.
-    lent: RefCell<Vec<(Collection, usize, Fake)>>,
+    pub(super) lent: RefCell<Vec<(Collection, usize, Fake)>>,
     pub(super) seen: RefCell<Seen>,
+    pub(super) ranks: FakeRanks,
+    pub(super) hook: FakeEntry,
+}
+
+/// The hook's entry in the manifest, as far as the tables need it.
+#[derive(Default)]
+pub(super) struct FakeEntry {
+    pub(super) name: String,
+    pub(super) is_on_all_ranks: bool,
 }
 
 impl FakeRun {
@@ -86,6 +96,33 @@ impl FakeRun {
 
     pub(super) fn phase(&self) -> Phase {
         self.place.get().map_or(Phase::Train, |place| place.phase)
+    }
+
+    /// Whether several processes train together and the hook runs on the first of them alone.
+    pub(super) fn is_on_first_of_several(&self) -> bool {
+        self.ranks.size > 1 && !self.hook.is_on_all_ranks
+    }
+
+    /// Whether the current batch repeats one of rank 0.
+    pub(super) fn repeats_batch(&self) -> bool {
+        use Point as P;
+        let Some(place) = self.place.get() else {
+            return false;
+        };
+        let iteration = match place.point {
+            P::BeforeIter
+            | P::AfterForward
+            | P::AfterLoss
+            | P::AfterBackward
+            | P::BeforeUpdate
+            | P::AfterUpdate
+            | P::ModuleForward
+            | P::ModuleBackward => place.iteration,
+            // It is counted by then.
+            P::AfterIter => place.iteration.saturating_sub(1),
+            _ => return false,
+        };
+        place.phase == Phase::Train && self.ranks.repeats(iteration)
     }
 
     /// Begins a call of the hook.
@@ -201,6 +238,11 @@ impl FakeRun {
     pub(super) fn why_not_writable(&self, collection: Collection, index: usize) -> Option<String> {
         if collection == Collection::Published && self.point().is_some() {
             return self.values.borrow().why_not_writable(index);
+        }
+        if self.is_on_first_of_several()
+            && let Some(message) = why_not_changed_on_first(&self.hook.name, collection)
+        {
+            return Some(message);
         }
         let name = match collection {
             Collection::Batch => BATCH.get(index).copied().unwrap_or_default(),

@@ -20,9 +20,9 @@ pub struct TaskFacts {
     pub run_directory: PathBuf,
     /// The run's seed.
     pub seed: u64,
-    /// Index of this process among the processes that train together: 0 for now.
+    /// Index of this process among the processes that train together, from 0.
     pub rank: u64,
-    /// Number of processes that train together: 1 for now.
+    /// Number of processes that train together.
     pub world_size: u64,
     /// Class names in the order of their indices; empty if the task has no classes.
     pub classes: Vec<String>,

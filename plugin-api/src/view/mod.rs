@@ -6,6 +6,7 @@ mod metrics;
 mod module;
 mod payload;
 mod progress;
+mod ranks;
 mod retain;
 mod screen;
 mod tensors;
@@ -18,6 +19,7 @@ pub use facts::{ModuleFacts, TaskFacts};
 pub use metrics::Metrics;
 pub use module::Module;
 pub use payload::{Checkpoint, EpochProfile, Failure, HookTime, Origin, Outcome};
+pub use ranks::Ranks;
 pub use tensors::Tensors;
 pub use threads::Threads;
 
@@ -55,6 +57,7 @@ use crate::{HookError, Phase, Point, Result};
 /// - [`is_resumed`](TaskView::is_resumed), [`is_new_to_run`](TaskView::is_new_to_run): whether the run
 ///   resumed from a checkpoint.
 /// - [`facts`](TaskView::facts): names, shapes and sizes that do not change during the run.
+/// - [`ranks`](TaskView::ranks): the processes that train together.
 ///
 /// ## Progress
 ///

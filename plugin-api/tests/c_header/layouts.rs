@@ -75,6 +75,7 @@ layouts! {
     ResumeTable => sconce_resume_table { flags }
     RetainTable => sconce_retain_table { retain, release }
     PlanTable => sconce_plan_table { plan }
+    RanksTable => sconce_ranks_table { rank, size, is_repeated, gather }
     ClaimsTable => sconce_claims_table { claim }
     ScreenTable => sconce_screen_table { columns, status }
     ThreadsTable => sconce_threads_table { count, run }

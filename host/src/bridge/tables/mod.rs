@@ -5,6 +5,7 @@ mod claims;
 mod log;
 mod metrics;
 mod plan;
+mod ranks;
 mod requests;
 mod resume;
 mod retain;
@@ -21,19 +22,20 @@ use std::sync::OnceLock;
 
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, HostRoot, TextAbi};
 use sconce_plugin_api::ext::{
-    CTable, ClaimsTable, LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable,
+    CTable, ClaimsTable, LogTable, MetricsTable, PlanTable, RanksTable, RequestsTable, ResumeTable,
     RetainTable, RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
 };
 
 use crate::version::HOST_VERSION;
 
 /// Extensions of this host, for `sconce plugins` and for refusing plugins that require others.
-pub const EXTENSIONS: [&str; 14] = [
+pub const EXTENSIONS: [&str; 15] = [
     CTable::ID,
     ClaimsTable::ID,
     LogTable::ID,
     MetricsTable::ID,
     PlanTable::ID,
+    RanksTable::ID,
     RequestsTable::ID,
     ResumeTable::ID,
     RetainTable::ID,
@@ -93,6 +95,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         LogTable::ID => ptr::from_ref(&log::TABLE).cast(),
         MetricsTable::ID => ptr::from_ref(&metrics::TABLE).cast(),
         PlanTable::ID => ptr::from_ref(&plan::TABLE).cast(),
+        RanksTable::ID => ptr::from_ref(&ranks::TABLE).cast(),
         RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
         ResumeTable::ID => ptr::from_ref(&resume::TABLE).cast(),
         RetainTable::ID => ptr::from_ref(&retain::TABLE).cast(),

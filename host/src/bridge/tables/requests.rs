@@ -3,7 +3,9 @@
 use std::ffi::c_void;
 
 use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
-use sconce_plugin_api::ext::{Asked, Collection, Request, RequestsTable, check_ratio};
+use sconce_plugin_api::ext::{
+    Asked, Collection, Request, RequestsTable, check_ratio, why_not_asked_on_first,
+};
 
 use crate::bridge::entry::{refuse, shared};
 use crate::bridge::requests::StopRequest;
@@ -30,6 +32,11 @@ unsafe extern "C" fn request(
             return refuse(error, Status::UNSUPPORTED, &message);
         };
         if let Some(message) = request.why_not_at(shared.point(), shared.phase()) {
+            return refuse(error, Status::NOT_LEGAL_HERE, &message);
+        }
+        if shared.is_on_first_of_several()
+            && let Some(message) = why_not_asked_on_first(&shared.hook_name(), request)
+        {
             return refuse(error, Status::NOT_LEGAL_HERE, &message);
         }
         let text = text.read().unwrap_or_default();

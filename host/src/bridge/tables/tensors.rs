@@ -151,6 +151,9 @@ fn why_not_writable(
     if collection == Collection::Published && shared.point().is_some() {
         return shared.values.why_not_writable(index, shared.hook());
     }
+    if let Some(message) = shared.why_not_shared(collection) {
+        return Some(message);
+    }
     // Only the batch has tensors with different rules.
     let name = match collection {
         Collection::Batch => FIXED.get(index).copied().unwrap_or_default(),

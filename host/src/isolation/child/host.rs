@@ -173,7 +173,10 @@ impl HookHost {
         let Some(library) = &self.library else {
             return Outcome::failed("the library is not open".to_owned());
         };
-        session::with(|session| session.threads = create.threads);
+        session::with(|session| {
+            session.threads = create.threads;
+            session.ranks = create.ranks;
+        });
         let setup = SetupAbi {
             host: ptr::from_ref(tables::root()),
             context: tables::CONTEXT,

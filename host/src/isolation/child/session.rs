@@ -35,6 +35,8 @@ pub(super) struct Session {
     pub(super) given: Bump,
     /// Threads that the host computes on.
     pub(super) threads: u32,
+    /// Number of the host's process among those that train together, and how many they are.
+    pub(super) ranks: (u32, u32),
 }
 
 /// The answer to a question, given in advance: where both are in the order.
@@ -83,6 +85,7 @@ pub(super) fn begin(channel: Channel) {
             lent: Vec::new(),
             given: Bump::default(),
             threads: 1,
+            ranks: (0, 1),
         });
     });
 }
@@ -95,6 +98,7 @@ pub(super) struct Answer {
     pub(super) text: String,
     pub(super) message: String,
     pub(super) tensor: Option<LentTensor>,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Answer {
@@ -107,6 +111,7 @@ impl Answer {
             text: String::new(),
             message: format!("the host does not answer: {}", error.to_string()),
             tensor: None,
+            bytes: Vec::new(),
         }
     }
 }
@@ -120,6 +125,7 @@ impl From<Reply<'_>> for Answer {
             text: reply.text.to_owned(),
             message: reply.message.to_owned(),
             tensor: reply.tensor,
+            bytes: reply.bytes.into_owned(),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Tables of the host's extensions, as this process provides them: most functions ask the parent.
 
 use std::ffi::c_void;
-use std::ptr;
+use std::{ptr, slice};
 
 use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use sconce_plugin_api::ext::{
-    CTable, ClaimsTable, LogTable, MetricAbi, MetricsTable, Part, PlanTable, RequestsTable,
-    ResumeTable, RetainTable, RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable,
-    ValuesTable,
+    CTable, ClaimsTable, LogTable, MetricAbi, MetricsTable, Part, PlanTable, RanksTable,
+    RequestsTable, ResumeTable, RetainTable, RunTable, ScreenTable, TaskTable, TensorsTable,
+    ThreadsTable, ValuesTable,
 };
 
 use super::super::message::Ask;
@@ -44,6 +44,12 @@ static METRICS: MetricsTable = MetricsTable {
     publish,
 };
 static PLAN: PlanTable = PlanTable { plan };
+static RANKS: RanksTable = RanksTable {
+    rank,
+    size,
+    is_repeated,
+    gather,
+};
 static REQUESTS: RequestsTable = RequestsTable { request };
 static RESUME: ResumeTable = ResumeTable { flags };
 static RUN: RunTable = RunTable {
@@ -72,6 +78,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         LogTable::ID => ptr::from_ref(&LOG).cast(),
         MetricsTable::ID => ptr::from_ref(&METRICS).cast(),
         PlanTable::ID => ptr::from_ref(&PLAN).cast(),
+        RanksTable::ID => ptr::from_ref(&RANKS).cast(),
         RequestsTable::ID => ptr::from_ref(&REQUESTS).cast(),
         RetainTable::ID => ptr::from_ref(&retain::TABLE).cast(),
         ResumeTable::ID => ptr::from_ref(&RESUME).cast(),
@@ -237,6 +244,49 @@ unsafe extern "C" fn publish(
 unsafe extern "C" fn plan(_context: *const c_void, json: *mut TextAbi) -> u32 {
     // SAFETY: the plugin lends memory for one text.
     unsafe { kept(ask(&Ask::Plan), json) }
+}
+
+unsafe extern "C" fn rank(_context: *const c_void) -> u32 {
+    session::with(|session| session.ranks.0).unwrap_or(0)
+}
+
+unsafe extern "C" fn size(_context: *const c_void) -> u32 {
+    session::with(|session| session.ranks.1).unwrap_or(1)
+}
+
+unsafe extern "C" fn is_repeated(_context: *const c_void) -> u32 {
+    ask(&Ask::IsRepeated).map_or(0, |answer| u32::from(answer.count != 0))
+}
+
+unsafe extern "C" fn gather(
+    context: *const c_void,
+    own: *const u8,
+    length: usize,
+    all: *mut u8,
+    error: *mut ErrorAbi,
+) -> u32 {
+    if length > 0 && (own.is_null() || all.is_null()) {
+        return Status::INVALID.0;
+    }
+    // SAFETY: the plugin lends `length` bytes, memory for as many of each rank, and the error.
+    unsafe {
+        let own = match length {
+            0 => &[],
+            length => slice::from_raw_parts(own, length),
+        };
+        let answer = ask(&Ask::Gather(own));
+        if let Some(answer) = answer
+            .as_ref()
+            .filter(|answer| answer.status == Status::OK.0)
+        {
+            let room = length.saturating_mul(size(context) as usize);
+            if answer.bytes.len() != room {
+                return refuse(error, Status::ERROR, "the host's answer has another length");
+            }
+            ptr::copy_nonoverlapping(answer.bytes.as_ptr(), all, room);
+        }
+        passed_on(answer.as_ref(), error)
+    }
 }
 
 unsafe extern "C" fn request(

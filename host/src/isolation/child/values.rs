@@ -65,6 +65,7 @@ unsafe fn give(session: &mut Session, keep: u32, name: &str, tensor: &TensorAbi)
         text: String::new(),
         message: "the tensor is larger than the memory for tensors".to_owned(),
         tensor: None,
+        bytes: Vec::new(),
     };
     // What is copied next is in the host's memory by the time of the answer.
     session.given.reset();

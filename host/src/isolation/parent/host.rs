@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use sconce_plugin_api::abi::TextAbi;
 use sconce_plugin_api::ext::{
-    ClaimsTable, Extension, LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable,
-    RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
+    ClaimsTable, Extension, LogTable, MetricsTable, PlanTable, RanksTable, RequestsTable,
+    ResumeTable, RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
 };
 
 use crate::bridge;
@@ -16,6 +16,7 @@ pub(super) struct HostTables {
     pub(super) log: &'static LogTable,
     pub(super) metrics: &'static MetricsTable,
     pub(super) plan: &'static PlanTable,
+    pub(super) ranks: &'static RanksTable,
     pub(super) requests: &'static RequestsTable,
     pub(super) resume: &'static ResumeTable,
     pub(super) run: &'static RunTable,
@@ -35,6 +36,7 @@ pub(super) fn tables() -> Option<&'static HostTables> {
             log: table()?,
             metrics: table()?,
             plan: table()?,
+            ranks: table()?,
             requests: table()?,
             resume: table()?,
             run: table()?,

@@ -88,9 +88,13 @@ impl Proxy {
         config: &str,
         setup: &SetupAbi,
     ) -> Result<(), EntryError> {
-        let threads = tables().map_or(1, |tables| {
+        let (threads, ranks) = tables().map_or((1, (0, 1)), |tables| {
             // SAFETY: the context is the host's for the creation.
-            unsafe { (tables.threads.count)(setup.context) }
+            unsafe {
+                let threads = (tables.threads.count)(setup.context);
+                let rank = (tables.ranks.rank)(setup.context);
+                (threads, (rank, (tables.ranks.size)(setup.context)))
+            }
         });
         // SAFETY: the setup's texts are borrowed for the creation.
         let [name, run_directory, manifest] = unsafe {
@@ -105,6 +109,7 @@ impl Proxy {
             manifest,
             seed: setup.seed,
             threads,
+            ranks,
         });
         let scene = Scene {
             point: "new",
@@ -250,7 +255,7 @@ impl Proxy {
             // SAFETY: guaranteed by the caller.
             message = unsafe { self.with_gifts(place, message, host, context) };
         }
-        let limit = self.limit;
+        let mut limit = self.limit;
         let process = self.process.as_mut().ok_or_else(|| confused(GONE))?;
         process.send(&message)?;
         let mut incoming = std::mem::take(&mut self.incoming);
@@ -268,6 +273,8 @@ impl Proxy {
                         loans: &mut self.loans,
                     };
                     message.clear();
+                    let asked = Instant::now();
+                    let waits_for_others = matches!(ask, Ask::Gather(_));
                     // SAFETY: guaranteed by the caller.
                     message = unsafe {
                         if context.is_null() {
@@ -277,6 +284,10 @@ impl Proxy {
                             server.answer(&ask, message)
                         }
                     };
+                    if waits_for_others {
+                        // The time of other ranks is not the hook's.
+                        limit = limit.map(|limit| limit.saturating_add(asked.elapsed()));
+                    }
                     process.send(&message)?;
                 }
                 Word::Return(returned) => {

@@ -49,6 +49,7 @@ impl Server<'_> {
             log,
             metrics,
             plan,
+            ranks,
             requests,
             resume,
             run,
@@ -131,6 +132,14 @@ impl Server<'_> {
                 Ask::Remaining => reply.number = (run.remaining_seconds)(context),
                 Ask::ResumeFlags => reply.count = (resume.flags)(context),
                 Ask::Plan => reply.status = (plan.plan)(context, &raw mut text),
+                Ask::IsRepeated => reply.count = (ranks.is_repeated)(context).into(),
+                Ask::Gather(own) => {
+                    let size = (ranks.size)(context) as usize;
+                    let mut all = vec![0; own.len().saturating_mul(size)];
+                    let into = all.as_mut_ptr();
+                    reply.status = (ranks.gather)(context, own.as_ptr(), own.len(), into, error);
+                    reply.bytes = all.into();
+                }
                 Ask::Claim(what) => {
                     reply.status = (claims.claim)(context, TextAbi::new(what), error);
                 }

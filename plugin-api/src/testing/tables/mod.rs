@@ -1,6 +1,7 @@
 //! The host's function tables, answered from a [`FakeRun`]: a hook uses them exactly as in a run.
 
 mod plain;
+mod ranks;
 mod requests;
 mod tensors;
 mod threads;
@@ -14,8 +15,8 @@ use abi_stable::std_types::RString;
 use super::stage::FakeRun;
 use crate::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, HostRoot, Status, TextAbi};
 use crate::ext::{
-    LogTable, MetricsTable, PlanTable, RequestsTable, ResumeTable, RetainTable, RunTable,
-    ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
+    LogTable, MetricsTable, PlanTable, RanksTable, RequestsTable, ResumeTable, RetainTable,
+    RunTable, ScreenTable, TaskTable, TensorsTable, ThreadsTable, ValuesTable,
 };
 
 struct Root(HostRoot);
@@ -41,6 +42,7 @@ unsafe extern "C" fn query(extension: TextAbi) -> *const c_void {
         LogTable::ID => ptr::from_ref(&plain::LOG).cast(),
         MetricsTable::ID => ptr::from_ref(&plain::METRICS).cast(),
         PlanTable::ID => ptr::from_ref(&plain::PLAN).cast(),
+        RanksTable::ID => ptr::from_ref(&ranks::TABLE).cast(),
         RequestsTable::ID => ptr::from_ref(&requests::TABLE).cast(),
         ResumeTable::ID => ptr::from_ref(&plain::RESUME).cast(),
         RetainTable::ID => ptr::from_ref(&tensors::RETAIN).cast(),

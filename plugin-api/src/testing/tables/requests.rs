@@ -6,7 +6,7 @@ use super::super::seen::SeenRequest;
 use super::super::stage::{FakeRun, FakeStop};
 use super::{refuse, stage};
 use crate::abi::{ErrorAbi, Status, TextAbi};
-use crate::ext::{self, Collection, Request, RequestsTable, check_ratio};
+use crate::ext::{self, Collection, Request, RequestsTable, check_ratio, why_not_asked_on_first};
 
 pub(super) static TABLE: RequestsTable = RequestsTable { request };
 
@@ -26,7 +26,11 @@ unsafe extern "C" fn request(
             return refuse(error, Status::UNSUPPORTED, "unknown request");
         };
         let text = text.read().unwrap_or_default();
-        let answer = match request.why_not_at(stage.point(), stage.phase()) {
+        let why_not = (stage.is_on_first_of_several())
+            .then(|| why_not_asked_on_first(&stage.hook.name, request))
+            .flatten();
+        let why_not = why_not.or_else(|| request.why_not_at(stage.point(), stage.phase()));
+        let answer = match why_not {
             Some(message) => Err((Status::NOT_LEGAL_HERE, message)),
             None => (request.decode(number, text))
                 .and_then(|asked| ask(stage, asked))

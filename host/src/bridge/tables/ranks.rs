@@ -1,0 +1,211 @@
+//! `sconce.ranks/1`.
+
+use std::ffi::c_void;
+use std::{ptr, slice};
+
+use sconce_plugin_api::abi::{ErrorAbi, Status};
+use sconce_plugin_api::ext::{RanksTable, why_no_gather_at, why_not_on_first};
+
+use crate::bridge::entry::{refuse, shared};
+use crate::bridge::shared::BridgeState;
+
+pub(super) static TABLE: RanksTable = RanksTable {
+    rank,
+    size,
+    is_repeated,
+    gather,
+};
+
+unsafe extern "C" fn rank(context: *const c_void) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call.
+    let shared = unsafe { shared(context) };
+    shared.map_or(0, |shared| in_32_bits(shared.ranks().rank()))
+}
+
+unsafe extern "C" fn size(context: *const c_void) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call.
+    let shared = unsafe { shared(context) };
+    shared.map_or(1, |shared| in_32_bits(shared.ranks().size()))
+}
+
+unsafe extern "C" fn is_repeated(context: *const c_void) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call.
+    let shared = unsafe { shared(context) };
+    shared.map_or(0, |shared| shared.ranks().is_repeated().into())
+}
+
+unsafe extern "C" fn gather(
+    context: *const c_void,
+    own: *const u8,
+    length: usize,
+    all: *mut u8,
+    error: *mut ErrorAbi,
+) -> u32 {
+    // SAFETY: the context is the one that the host handed out for this call, for which the plugin lends `length` bytes,
+    // memory for as many bytes of each rank, and the error.
+    unsafe {
+        let Some(shared) = shared(context) else {
+            return Status::INVALID.0;
+        };
+        if length > 0 && (own.is_null() || all.is_null()) {
+            return Status::INVALID.0;
+        }
+        if let Some(message) = why_not(shared) {
+            return refuse(error, Status::NOT_LEGAL_HERE, &message);
+        }
+        let own = match length {
+            0 => &[],
+            length => slice::from_raw_parts(own, length),
+        };
+        match gathered(shared, own) {
+            Ok(bytes) => {
+                ptr::copy_nonoverlapping(bytes.as_ptr(), all, bytes.len());
+                Status::OK.0
+            }
+            Err(message) => refuse(error, Status::ERROR, &message),
+        }
+    }
+}
+
+/// Why the current hook may not gather now; `None` if it may.
+fn why_not(shared: &BridgeState<'_>) -> Option<String> {
+    if shared.is_on_first_of_several() {
+        return Some(why_not_on_first(&shared.hook_name()));
+    }
+    if let Some(message) = why_no_gather_at(shared.point(), shared.phase()) {
+        return Some(message);
+    }
+    (shared.ranks().size() > 1 && shared.is_reinstating.get()).then(|| {
+        format!(
+            "the hook `{}` is put in place on this rank alone: at its beginning in mid-run it can't gather",
+            shared.hook_name()
+        )
+    })
+}
+
+/// Every rank's bytes, of which there are as many as `own` for each.
+fn gathered(shared: &BridgeState<'_>, own: &[u8]) -> Result<Vec<u8>, String> {
+    let ranks = shared.ranks();
+    let bytes = ranks.gather(&shared.hook_name(), own)?;
+    if Some(bytes.len()) == own.len().checked_mul(ranks.size()) {
+        return Ok(bytes);
+    }
+    Err("the ranks have exchanged another number of bytes than was asked for".to_owned())
+}
+
+fn in_32_bits(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use sconce_plugin_api::ext::{Collection, why_not_changed_on_first};
+    use sconce_plugin_api::metadata::HookRanks;
+    use sconce_plugin_api::{Phase, Point};
+
+    use super::*;
+    use crate::bridge::RanksView;
+    use crate::log::{Level, Log};
+
+    struct Silent;
+
+    impl Log for Silent {
+        fn log(&self, _level: Level, _source: &str, _message: &str) {}
+    }
+
+    /// The second of three ranks, whose first and third have zeros.
+    #[derive(Debug)]
+    struct SecondOfThree;
+
+    impl RanksView for SecondOfThree {
+        fn rank(&self) -> usize {
+            1
+        }
+
+        fn size(&self) -> usize {
+            3
+        }
+
+        fn gather(&self, hook: &str, own: &[u8]) -> Result<Vec<u8>, String> {
+            let zeros = vec![0; own.len()];
+            match hook {
+                "short" => Ok(zeros),
+                "failing" => Err("rank 2 has failed".to_owned()),
+                _ => Ok([&zeros, own, &zeros].concat()),
+            }
+        }
+    }
+
+    /// Gathers as a plugin does, into room for three ranks.
+    fn call(shared: &BridgeState<'_>, own: &[u8]) -> Result<Vec<u8>, String> {
+        let mut all = vec![9; own.len() * 3];
+        let mut error = ErrorAbi::new();
+        let (context, into) = (shared.context(), all.as_mut_ptr());
+        // SAFETY: the state lives during the call, which gets the bytes, room for those of three ranks, and the error.
+        let status = unsafe { gather(context, own.as_ptr(), own.len(), into, &raw mut error) };
+        match status {
+            0 => Ok(all),
+            _ => Err(error.message.to_string()),
+        }
+    }
+
+    fn refusal(shared: &BridgeState<'_>) -> String {
+        call(shared, &[1]).expect_err("it is refused")
+    }
+
+    #[test]
+    fn a_process_alone_is_the_only_rank() {
+        let shared = BridgeState::new(&Silent);
+        shared.register("mine");
+        shared.enter(Some(Point::AfterEpoch), Phase::Train);
+        let context = shared.context();
+        // SAFETY: the state lives during the calls.
+        let facts = unsafe { (rank(context), size(context), is_repeated(context)) };
+        assert_eq!(facts, (0, 1, 0));
+        assert_eq!(call(&shared, &[1, 2]), Ok(vec![1, 2, 9, 9, 9, 9]));
+    }
+
+    #[test]
+    fn hooks_on_all_ranks_gather_where_ranks_meet() {
+        let shared = BridgeState::new(&Silent).with_ranks(&SecondOfThree);
+        shared.register_on("mine", HookRanks::All);
+        let at_creation = refusal(&shared);
+        assert!(at_creation.contains("at creation"), "{at_creation}");
+        shared.enter(Some(Point::AfterUpdate), Phase::Train);
+        assert_eq!(call(&shared, &[1, 2]), Ok(vec![0, 0, 1, 2, 0, 0]));
+        assert_eq!(call(&shared, &[]), Ok(vec![]));
+        shared.enter(Some(Point::AfterEpoch), Phase::Val);
+        assert!(refusal(&shared).starts_with("ranks exchange nothing at `after_epoch` (val)"));
+        shared.enter(Some(Point::BeforeRun), Phase::Train);
+        shared.reinstate(true);
+        assert!(refusal(&shared).starts_with("the hook `mine` is put in place on this rank alone"));
+        shared.reinstate(false);
+        shared.register_on("short", HookRanks::All);
+        assert!(refusal(&shared).contains("another number of bytes"));
+        shared.register_on("failing", HookRanks::All);
+        assert_eq!(refusal(&shared), "rank 2 has failed");
+        shared.register("first");
+        assert_eq!(refusal(&shared), why_not_on_first("first"));
+    }
+
+    #[test]
+    fn what_ranks_share_is_changed_on_all_of_them() {
+        let shared = BridgeState::new(&Silent).with_ranks(&SecondOfThree);
+        let all = shared.register_on("all", HookRanks::All);
+        shared.register("first");
+        let refused = |collection| shared.why_not_shared(collection);
+        for collection in [
+            Collection::Gradients,
+            Collection::Parameters,
+            Collection::Optimizer,
+            Collection::Batch,
+        ] {
+            let message = why_not_changed_on_first("first", collection);
+            assert!(message.is_some());
+            assert_eq!(refused(collection), message);
+        }
+        assert_eq!(refused(Collection::Published), None);
+        shared.set_hook(all);
+        assert_eq!(refused(Collection::Gradients), None);
+    }
+}
