@@ -6,7 +6,9 @@
 //! - [`open()`]: connects this process with the others, by a transport that a plugin offers (`found`, `opened`)
 //! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`)
 //! - `waiting`: the time limit of its calls
+//! - [`check()`]: whether it delivers the right bytes, for `sconce team`
 
+mod check;
 pub(crate) mod found;
 pub(crate) mod launcher;
 mod open;
@@ -15,6 +17,7 @@ mod opened;
 mod transport;
 mod waiting;
 
+pub use check::{CheckTimes, check};
 pub use launcher::{Launch, Launcher};
 pub use open::open;
 pub use transport::{Transport, TransportError};
