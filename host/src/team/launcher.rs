@@ -9,6 +9,7 @@ pub(crate) const RANK: &str = "SCONCE_TEAM_RANK";
 pub(crate) const SIZE: &str = "SCONCE_TEAM_SIZE";
 pub(crate) const DIRECTORY: &str = "SCONCE_TEAM_DIR";
 pub(crate) const TOKEN: &str = "SCONCE_TEAM_TOKEN";
+pub(crate) const PARENT: &str = "SCONCE_TEAM_PARENT";
 
 /// Beginnings of the names of all variables by which a process learns that it is one of several.
 const PREFIXES: [&str; 9] = [

@@ -4,7 +4,8 @@
 //!
 //! - `launcher`: which program started this process, and how many more
 //! - [`open()`]: connects this process with the others, by a transport that a plugin offers (`found`, `opened`)
-//! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`); `waiting`: the time limit of its calls
+//! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`); `waiting`: the time limit of its calls;
+//!   [`check()`]: whether it delivers the right bytes, for `sconce team`
 //! - `sync`: [`Team`], the ranks and how they synchronise; `header`: what every synchronisation begins with;
 //!   `error`: why ranks can't go on together
 //! - `exchanged`: what batch norms and hooks exchange
@@ -14,6 +15,7 @@
 //! rank that has failed takes part in whatever the others do next: they learn its error and end too. What follows
 //! depends on what all have said.
 
+mod check;
 mod error;
 mod exchanged;
 pub(crate) mod found;
@@ -29,6 +31,7 @@ mod threads;
 mod transport;
 mod waiting;
 
+pub use check::{CheckTimes, check};
 pub use error::TeamError;
 pub use header::Purpose;
 pub use launcher::{Launch, Launcher};
