@@ -198,7 +198,8 @@ impl LossSpike {
 #[hook(
     name = "loss-spike",
     about = "Finds batches whose loss jumps, names them, and leaves them out, goes back or stops.",
-    priority = HIGH
+    priority = HIGH,
+    ranks = "all"
 )]
 impl Hook for LossSpike {
     type Config = Config;

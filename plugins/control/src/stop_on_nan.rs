@@ -192,7 +192,8 @@ impl StopOnNan {
 #[hook(
     name = "stop-on-nan",
     about = "Ends the run, leaves the update out, or goes back, where a number is infinite or none.",
-    priority = HIGH
+    priority = HIGH,
+    ranks = "all"
 )]
 impl Hook for StopOnNan {
     type Config = Config;

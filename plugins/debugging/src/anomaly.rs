@@ -145,7 +145,8 @@ fn is_training(task: &TaskView<'_>) -> bool {
 #[hook(
     name = "anomaly",
     about = "Names the module that makes the first number that is infinite or none.",
-    priority = HIGHEST
+    priority = HIGHEST,
+    ranks = "all"
 )]
 impl Hook for Anomaly {
     type Config = Config;

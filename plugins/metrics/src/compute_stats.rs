@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use sconce_plugin_api::prelude::*;
 
+use crate::contributions::{Contributions, are_divided};
 use crate::phases::{self, ByPhase, PhaseName};
 use crate::statistics::{Aggregate, Saved, Statistics};
 use crate::variables::Variable;
@@ -60,6 +61,35 @@ pub(crate) struct ComputeStats {
     watched: Vec<Watched>,
     /// Values of the current batch.
     values: Vec<f64>,
+    /// Of each batch, by variable, where batches are divided among ranks.
+    contributions: Contributions<Vec<Saved>>,
+}
+
+impl ComputeStats {
+    /// Statistics of the current batch, by variable.
+    fn of_batch(&mut self, task: &TaskView<'_>) -> Result<Vec<Saved>> {
+        let mut all = Vec::with_capacity(self.watched.len());
+        for watched in &mut self.watched {
+            watched.variable.read(task, &mut self.values)?;
+            let mut statistics = Statistics::default();
+            statistics.add(&self.values, self.config.skip_nan, watched.keeps);
+            all.push(statistics.save());
+        }
+        Ok(all)
+    }
+
+    /// Adds the batches of all ranks, once those of an update are done.
+    fn exchange(&mut self, task: &TaskView<'_>, is_left_out: bool) -> Result<()> {
+        let own = (!is_left_out).then(|| self.of_batch(task)).transpose()?;
+        for batch in self.contributions.exchange(task, own)? {
+            for (watched, saved) in self.watched.iter_mut().zip(&batch) {
+                if let Some(statistics) = watched.phases.of(task.phase()) {
+                    statistics.merge(&Statistics::restore(saved));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 #[hook(
@@ -67,7 +97,8 @@ pub(crate) struct ComputeStats {
     about = "Publishes mean, spread, median and the like of any variable, by pass and phase.",
     publishes = [
         "*/mean", "*/std", "*/var", "*/min", "*/max", "*/median", "*/sum", "*/nan_count", "*/nan_fraction"
-    ]
+    ],
+    ranks = "all"
 )]
 impl Hook for ComputeStats {
     type Config = Config;
@@ -92,6 +123,7 @@ impl Hook for ComputeStats {
             watched,
             config,
             values: Vec::new(),
+            contributions: Contributions::default(),
         })
     }
 
@@ -99,7 +131,13 @@ impl Hook for ComputeStats {
         let (phase, batch) = (task.phase(), task.batch().saturating_sub(1));
         // A batch skipped by a hook has no outputs.
         let is_left_out = task.loss().is_none() || !batch.is_multiple_of(self.config.every);
-        if is_left_out || !phases::has(&self.config.phases, phase) {
+        if !phases::has(&self.config.phases, phase) {
+            return Ok(());
+        }
+        if are_divided(task) {
+            return self.exchange(task, is_left_out);
+        }
+        if is_left_out {
             return Ok(());
         }
         for watched in &mut self.watched {
@@ -146,6 +184,7 @@ impl Hook for ComputeStats {
                 Statistics::check(phase).with_context(|| format!("`{}`", watched.variable.name))?;
             }
         }
+        self.contributions = Contributions::default();
         for watched in &mut self.watched {
             let phases = saved.get(&watched.variable.name);
             let mut phases = phases.into_iter().flatten();
@@ -204,6 +243,39 @@ mod tests {
                 .message
                 .starts_with("`variables` asks for no statistics")
         );
+        Ok(())
+    }
+
+    #[test]
+    fn statistics_over_ranks_have_the_bits_of_one_process() -> std::result::Result<(), Failed> {
+        let outputs = |batch: u64| (1..5).map(|x| 0.1 * (x * (batch + 1)) as f32).collect();
+        let config = json!({
+            "variables": {"outputs": ["mean", "std", "sum", "median", "max"], "loss": ["sum"]}, "phases": ["train"],
+        });
+        // Updates of four batches: two rounds of two ranks with two batches each.
+        let run = ScriptedRun::new().epochs(1).iterations(6).accumulate(4);
+        let run = run.outputs(outputs).loss(|at| 0.1 * at.iteration as f64);
+        let alone = run.drive::<ComputeStats>(config.clone())?;
+        // The second update has two batches, one for each rank.
+        let number = |rank: usize, round: u64| match round {
+            2 => 4 + rank as u64,
+            round => 2 * rank as u64 + round,
+        };
+        let script = |rank: usize| {
+            let run = ScriptedRun::new().epochs(1).iterations(3).accumulate(2);
+            run.outputs(move |round| outputs(number(rank, round)))
+                .loss(move |at| 0.1 * number(rank, at.iteration) as f64)
+        };
+        let bits = |seen: &sconce_plugin_api::testing::Seen| -> Vec<_> {
+            let metrics = seen.metrics().iter();
+            metrics
+                .map(|metric| (metric.name.clone(), metric.value.to_bits()))
+                .collect()
+        };
+        assert_eq!(bits(&alone).len(), 6);
+        for seen in ScriptedRun::drive_ranks::<ComputeStats>(&config, 2, script)? {
+            assert_eq!(bits(&seen), bits(&alone));
+        }
         Ok(())
     }
 }

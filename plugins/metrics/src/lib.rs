@@ -15,6 +15,7 @@ mod accumulate;
 mod classes;
 mod classification;
 mod compute_stats;
+mod contributions;
 mod numbers;
 mod output_mask;
 mod passes;

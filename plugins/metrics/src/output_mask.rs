@@ -183,7 +183,8 @@ fn write<T: Element>(outputs: &mut TensorMut<'_>, masked: &[bool], value: T) -> 
 #[hook(
     name = "output-mask",
     about = "Keeps the model from predicting classes that the data of an evaluation has not.",
-    priority = HIGHER
+    priority = HIGHER,
+    ranks = "all"
 )]
 impl Hook for OutputMask {
     type Config = Config;

@@ -8,6 +8,7 @@ use sconce_plugin_api::prelude::*;
 use sconce_plugin_api::spreadsheet;
 
 use crate::classes::{self, Classified, Shown, sigmoid, softmax};
+use crate::contributions::{Contributions, are_divided, writes_files};
 use crate::numbers;
 use crate::passes::{self, Keeps, Pass};
 use crate::phases::{self, ByPhase, PhaseName};
@@ -125,6 +126,15 @@ pub(crate) struct Predictions {
     shares: Vec<f64>,
     /// Table of the current pass; empty before its first row.
     tables: ByPhase<String>,
+    /// Where batches are divided among ranks.
+    contributions: Contributions<Lines>,
+}
+
+/// Lines of a batch, for a table.
+#[derive(Debug, Serialize, Deserialize)]
+struct Lines {
+    header: String,
+    rows: String,
 }
 
 impl Predictions {
@@ -188,11 +198,8 @@ impl Predictions {
         Ok(Some(row))
     }
 
-    fn add_classes(&mut self, ids: &[u64], phase: Phase) -> Result<()> {
-        let mut rows = Vec::new();
-        if self.tables.of(phase).is_some_and(|table| table.is_empty()) {
-            rows.push(self.header());
-        }
+    fn class_rows(&mut self, ids: &[u64]) -> Result<Vec<Vec<String>>> {
+        let mut rows = vec![self.header()];
         let positions = self.batch.positions.max(1);
         for place in 0..self.batch.predictions.len() {
             if !self.shown.has(place, &self.batch) {
@@ -201,18 +208,32 @@ impl Predictions {
             let id = ids.get(place / positions).copied().unwrap_or(0);
             rows.extend(self.row(id, place)?);
         }
-        self.add(phase, &rows)
+        Ok(rows)
     }
 
-    fn add(&mut self, phase: Phase, rows: &[Vec<String>]) -> Result<()> {
-        let text = lines(rows, self.config.delimiter as u8)?;
+    /// Adds a batch's lines to the table of the pass.
+    fn add(&mut self, phase: Phase, batch: &Lines) {
         if let Some(table) = self.tables.of(phase) {
-            table.push_str(&text);
+            if table.is_empty() {
+                table.push_str(&batch.header);
+            }
+            table.push_str(&batch.rows);
         }
-        Ok(())
     }
 
-    fn read(&mut self, task: &TaskView<'_>) -> Result<()> {
+    /// Lines for the samples of the current batch.
+    fn read(&mut self, task: &TaskView<'_>) -> Result<Lines> {
+        let rows = self.read_rows(task)?;
+        let (header, rows) = rows.split_at(rows.len().min(1));
+        let delimiter = self.config.delimiter as u8;
+        Ok(Lines {
+            header: lines(header, delimiter)?,
+            rows: lines(rows, delimiter)?,
+        })
+    }
+
+    /// The header, and rows for the samples of the current batch.
+    fn read_rows(&mut self, task: &TaskView<'_>) -> Result<Vec<Vec<String>>> {
         let ids: Vec<u64> = if let Ok(indices) = task.sample_indices() {
             indices.elements::<u32>()?.map(u64::from).collect()
         } else {
@@ -226,18 +247,13 @@ impl Predictions {
             else {
                 bail!("`outputs` and `targets` must be tensors");
             };
-            let has_header = self
-                .tables
-                .of(task.phase())
-                .is_some_and(|table| !table.is_empty());
-            let rows = rows_of_numbers(&ids, &outputs, &targets, has_header)?;
-            return self.add(task.phase(), &rows);
+            return rows_of_numbers(&ids, &outputs, &targets);
         }
         let threshold = self.config.threshold;
         self.batch
             .read_from(&mut self.outputs, &mut self.targets, task, threshold)?;
         self.shown.read(task, self.batch.targets.len())?;
-        self.add_classes(&ids, task.phase())
+        self.class_rows(&ids)
     }
 
     /// Returns whether the current pass is written.
@@ -248,12 +264,11 @@ impl Predictions {
     }
 }
 
-/// Returns a row for each sample: its target numbers and its predicted numbers.
+/// Returns the header, and a row for each sample: its target numbers and its predicted numbers.
 fn rows_of_numbers(
     ids: &[u64],
     outputs: &Tensor<'_>,
     targets: &Tensor<'_>,
-    has_header: bool,
 ) -> Result<Vec<Vec<String>>> {
     if outputs.len() != targets.len() {
         bail!(
@@ -268,18 +283,15 @@ fn rows_of_numbers(
     numbers::add(outputs, &mut predicted)?;
     numbers::add(targets, &mut expected)?;
     let width = (expected.len() / ids.len().max(1)).max(1);
-    let mut rows = Vec::new();
-    if !has_header {
-        let mut header = vec!["id".to_owned()];
-        for what in ["target", "prediction"] {
-            let columns = (0..width).map(|column| match width {
-                1 => what.to_owned(),
-                _ => format!("{what}_{column}"),
-            });
-            header.extend(columns);
-        }
-        rows.push(header);
+    let mut header = vec!["id".to_owned()];
+    for what in ["target", "prediction"] {
+        let columns = (0..width).map(|column| match width {
+            1 => what.to_owned(),
+            _ => format!("{what}_{column}"),
+        });
+        header.extend(columns);
     }
+    let mut rows = vec![header];
     let samples = expected.chunks(width).zip(predicted.chunks(width));
     for (id, (expected, predicted)) in ids.iter().zip(samples) {
         let numbers = expected.iter().chain(predicted);
@@ -310,7 +322,8 @@ fn lines(rows: &[Vec<String>], delimiter: u8) -> Result<String> {
 #[hook(
     name = "predictions",
     about = "Writes target and prediction of each sample, and what speaks for it, into a table.",
-    priority = LOW
+    priority = LOW,
+    ranks = "all"
 )]
 impl Hook for Predictions {
     type Config = Config;
@@ -327,6 +340,7 @@ impl Hook for Predictions {
             shown: Shown::new(config.mask.as_deref(), config.ignore_index),
             shares: Vec::new(),
             tables: ByPhase::default(),
+            contributions: Contributions::default(),
             config,
         })
     }
@@ -340,11 +354,21 @@ impl Hook for Predictions {
     }
 
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        // A batch skipped by a hook has no outputs.
-        if task.loss().is_none() || !self.is_due(task) {
+        if !self.is_due(task) {
             return Ok(());
         }
-        self.read(task)
+        // A batch skipped by a hook has no outputs.
+        let own = (task.loss().is_some())
+            .then(|| self.read(task))
+            .transpose()?;
+        if are_divided(task) {
+            for batch in self.contributions.exchange(task, own)? {
+                self.add(task.phase(), &batch);
+            }
+        } else if let Some(own) = own {
+            self.add(task.phase(), &own);
+        }
+        Ok(())
     }
 
     fn after_epoch(&mut self, task: &mut TaskView<'_>) -> Result<()> {
@@ -356,8 +380,10 @@ impl Hook for Predictions {
         else {
             return Ok(());
         };
-        let path = path_inside(&self.directory, format!("predictions-{name}.csv"))?;
-        write_atomically(path, &*table)?;
+        if writes_files(task) {
+            let path = path_inside(&self.directory, format!("predictions-{name}.csv"))?;
+            write_atomically(path, &*table)?;
+        }
         table.clear();
         Ok(())
     }
@@ -368,6 +394,7 @@ impl Hook for Predictions {
 
     fn load_state(&mut self, bytes: &[u8]) -> Result<()> {
         let saved: Vec<String> = state::from_bytes(bytes)?;
+        self.contributions = Contributions::default();
         let mut saved = saved.into_iter();
         for table in self.tables.iter_mut() {
             *table = saved.next().unwrap_or_default();

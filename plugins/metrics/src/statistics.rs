@@ -75,8 +75,16 @@ impl Statistics {
     /// Adds values, keeping them for the median if `keeps`. NaN values are counted and, with `skip`, left
     /// out of everything else.
     pub(crate) fn add(&mut self, values: &[f64], skip: bool, keeps: bool) {
+        self.merge(&Statistics::of_batch(values, skip));
+        if keeps {
+            let is_used = |value: &f64| !(skip && value.is_nan());
+            self.values.extend(values.iter().copied().filter(is_used));
+        }
+    }
+
+    /// Statistics of the values of one batch, which are not kept.
+    fn of_batch(values: &[f64], skip: bool) -> Statistics {
         let not_numbers = values.iter().filter(|value| value.is_nan()).count() as u64;
-        self.nan_count += not_numbers;
         let used = || {
             values
                 .iter()
@@ -84,29 +92,45 @@ impl Statistics {
                 .filter(|value| !(skip && value.is_nan()))
         };
         let count = values.len() as u64 - if skip { not_numbers } else { 0 };
+        let nothing = Statistics {
+            nan_count: not_numbers,
+            ..Statistics::default()
+        };
         if count == 0 {
-            return;
+            return nothing;
         }
         let sum: f64 = used().sum();
         let mean = sum / count as f64;
-        let squares: f64 = used().map(|value| (value - mean).powi(2)).sum();
-        let least = used().fold(f64::INFINITY, lesser);
-        let greatest = used().fold(f64::NEG_INFINITY, greater);
+        Statistics {
+            count,
+            sum,
+            mean,
+            squares: used().map(|value| (value - mean).powi(2)).sum(),
+            min: used().fold(f64::INFINITY, lesser),
+            max: used().fold(f64::NEG_INFINITY, greater),
+            ..nothing
+        }
+    }
+
+    /// Adds the values of a later batch.
+    pub(crate) fn merge(&mut self, batch: &Statistics) {
+        self.nan_count += batch.nan_count;
+        if batch.count == 0 {
+            return;
+        }
         if self.count == 0 {
-            (self.mean, self.squares) = (mean, squares);
-            (self.min, self.max) = (least, greatest);
+            (self.mean, self.squares) = (batch.mean, batch.squares);
+            (self.min, self.max) = (batch.min, batch.max);
         } else {
-            let (old, new) = (self.count as f64, count as f64);
-            let distance = mean - self.mean;
+            let (old, new) = (self.count as f64, batch.count as f64);
+            let distance = batch.mean - self.mean;
             self.mean += distance * new / (old + new);
-            self.squares += squares + distance * distance * old * new / (old + new);
-            (self.min, self.max) = (lesser(self.min, least), greater(self.max, greatest));
+            self.squares += batch.squares + distance * distance * old * new / (old + new);
+            (self.min, self.max) = (lesser(self.min, batch.min), greater(self.max, batch.max));
         }
-        self.sum += sum;
-        self.count += count;
-        if keeps {
-            self.values.extend(used());
-        }
+        self.sum += batch.sum;
+        self.count += batch.count;
+        self.values.extend(&batch.values);
     }
 
     /// Returns whether no values have been added.

@@ -42,7 +42,8 @@ pub(crate) struct AccumulationSchedule {
     about = "Changes with the epochs how many batches make an update.",
     priority = HIGHER,
     publishes = ["accumulation"],
-    requires = ["sconce.requests/1"]
+    requires = ["sconce.requests/1"],
+    ranks = "all"
 )]
 impl Hook for AccumulationSchedule {
     type Config = Config;

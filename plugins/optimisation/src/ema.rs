@@ -147,7 +147,8 @@ impl Ema {
     name = "ema",
     about = "Keeps an exponential moving average of the parameters and evaluates it.",
     priority = HIGHER,
-    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1"]
+    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1"],
+    ranks = "all"
 )]
 impl Hook for Ema {
     type Config = Config;

@@ -244,7 +244,8 @@ fn warn_of_late(config: &Config, setup: &Setup<'_>) -> Result<()> {
     name = "freeze",
     about = "Leaves parameters untrained, until an epoch or iteration or for ever.",
     priority = HIGHEST,
-    requires = ["sconce.tensors/1", "sconce.requests/1"]
+    requires = ["sconce.tensors/1", "sconce.requests/1"],
+    ranks = "all"
 )]
 impl Hook for Freeze {
     type Config = Config;

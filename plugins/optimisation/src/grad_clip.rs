@@ -268,7 +268,8 @@ fn for_each_number(task: &mut TaskView<'_>, change: impl Fn(f64) -> f64 + Sync) 
     about = "Keeps gradients small by norm, by value or adaptively, and publishes their norm.",
     priority = LOW,
     publishes = ["grad_norm"],
-    requires = ["sconce.tensors/1"]
+    requires = ["sconce.tensors/1"],
+    ranks = "all"
 )]
 impl Hook for GradClip {
     type Config = Config;

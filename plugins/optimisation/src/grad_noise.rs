@@ -104,7 +104,8 @@ pub(crate) struct GradNoise {
 #[hook(
     name = "grad-noise",
     about = "Adds Gaussian noise to gradients, less with every update.",
-    requires = ["sconce.tensors/1"]
+    requires = ["sconce.tensors/1"],
+    ranks = "all"
 )]
 impl Hook for GradNoise {
     type Config = Config;

@@ -30,6 +30,7 @@ mod names;
 mod precise_batchnorm;
 mod prune;
 mod swa;
+mod updates;
 mod weight_constraint;
 
 use accumulation_schedule::AccumulationSchedule;

@@ -116,7 +116,8 @@ pub(crate) struct LossScale {
     about = "Scales the loss for the backward pass and leaves out updates whose gradients are not finite.",
     priority = HIGHEST,
     publishes = ["loss_scale"],
-    requires = ["sconce.tensors/1", "sconce.requests/1"]
+    requires = ["sconce.tensors/1", "sconce.requests/1"],
+    ranks = "all"
 )]
 impl Hook for LossScale {
     type Config = Config;

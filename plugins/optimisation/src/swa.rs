@@ -137,7 +137,8 @@ impl Swa {
     name = "swa",
     about = "Averages the parameters of the last epochs and trains these at a rate of their own.",
     priority = HIGHER,
-    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1"]
+    requires = ["sconce.tensors/1", "sconce.values/1", "sconce.requests/1"],
+    ranks = "all"
 )]
 impl Hook for Swa {
     type Config = Config;

@@ -189,7 +189,8 @@ pub(crate) struct WeightConstraint {
     name = "weight-constraint",
     about = "Holds norms or signs of parameters within bounds after each update.",
     priority = HIGH,
-    requires = ["sconce.tensors/1"]
+    requires = ["sconce.tensors/1"],
+    ranks = "all"
 )]
 impl Hook for WeightConstraint {
     type Config = Config;

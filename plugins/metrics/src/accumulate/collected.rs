@@ -147,6 +147,40 @@ impl Collected {
         Ok(())
     }
 
+    /// Adds at most the first `most` rows of a later batch.
+    ///
+    /// # Errors
+    ///
+    /// If its type or the shape of its rows differs from earlier batches.
+    #[track_caller]
+    pub(crate) fn append(
+        place: &mut Option<Collected>,
+        name: &str,
+        batch: Collected,
+        most: usize,
+    ) -> Result<()> {
+        let Some(collected) = place else {
+            *place = Some(batch);
+            return Ok(());
+        };
+        if (&collected.shape, collected.dtype()) != (&batch.shape, batch.dtype()) {
+            bail!(
+                "`{name}` has rows of the shape {:?}, and had {:?} in the batches before, or of another type: they \
+                 make no one tensor",
+                batch.shape,
+                collected.shape
+            );
+        }
+        let rows = batch.rows.min(most);
+        let size = rows * batch.shape.iter().product::<usize>() * batch.dtype().size();
+        let bytes = batch.bytes();
+        collected
+            .elements
+            .extend(bytes.get(..size).unwrap_or(&bytes));
+        collected.rows += rows;
+        Ok(())
+    }
+
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }

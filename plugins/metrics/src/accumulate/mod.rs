@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sconce_plugin_api::prelude::*;
 
+use crate::contributions::{Contributions, are_divided, writes_files};
 use crate::passes::{self, Keeps, Pass};
 use crate::phases::{self, ByPhase, PhaseName};
 use crate::variables::{self, Source, Variable};
@@ -97,32 +98,81 @@ pub(crate) struct Accumulate {
     watched: Vec<Watched>,
     /// Scratch buffer for values of a batch that are not tensors.
     numbers: Vec<f64>,
+    /// Rows of each batch, by variable, where batches are divided among ranks.
+    contributions: Contributions<Vec<Option<Saved>>>,
 }
 
 impl Accumulate {
     fn collect(&mut self, task: &TaskView<'_>) -> Result<()> {
         let limit = self.config.limit.unwrap_or(usize::MAX);
-        for watched in &mut self.watched {
-            let Some(place) = watched.phases.of(task.phase()) else {
+        for Watched { variable, phases } in &mut self.watched {
+            let Some(place) = phases.of(task.phase()) else {
                 continue;
             };
-            let most = limit.saturating_sub(place.as_ref().map_or(0, Collected::rows));
-            if most == 0 {
-                continue;
+            let most = limit.saturating_sub(rows(place));
+            if most > 0 {
+                add_batch(place, variable, task, most, &mut self.numbers)?;
             }
-            match watched.variable.source(task)? {
-                Source::Value | Source::Metric => {
-                    watched.variable.read(task, &mut self.numbers)?;
-                    Collected::add_numbers(place, &watched.variable.name, &self.numbers)?;
-                }
-                _ => {
-                    if let Some(tensor) = watched.variable.tensor(task)? {
-                        Collected::add(place, &tensor, most)?;
-                    }
+        }
+        Ok(())
+    }
+
+    /// Adds the batches of all ranks, once those of an update are done.
+    fn exchange(&mut self, task: &TaskView<'_>, is_left_out: bool) -> Result<()> {
+        let own = (!is_left_out).then(|| self.of_batch(task)).transpose()?;
+        let limit = self.config.limit.unwrap_or(usize::MAX);
+        for batch in self.contributions.exchange(task, own)? {
+            for (Watched { variable, phases }, saved) in self.watched.iter_mut().zip(batch) {
+                let (Some(place), Some(saved)) = (phases.of(task.phase()), saved) else {
+                    continue;
+                };
+                let most = limit.saturating_sub(rows(place));
+                if most > 0 {
+                    Collected::append(place, &variable.name, Collected::restore(saved)?, most)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Rows of the current batch, by variable; of those only that are still wanted.
+    fn of_batch(&mut self, task: &TaskView<'_>) -> Result<Vec<Option<Saved>>> {
+        let limit = self.config.limit.unwrap_or(usize::MAX);
+        let mut all = Vec::with_capacity(self.watched.len());
+        for Watched { variable, phases } in &mut self.watched {
+            let known = phases.of(task.phase()).map_or(0, |place| rows(place));
+            let most = limit.saturating_sub(known);
+            let mut place = None;
+            if most > 0 {
+                add_batch(&mut place, variable, task, most, &mut self.numbers)?;
+            }
+            all.push(place.as_ref().map(Collected::save));
+        }
+        Ok(all)
+    }
+}
+
+fn rows(place: &Option<Collected>) -> usize {
+    place.as_ref().map_or(0, Collected::rows)
+}
+
+/// Adds at most `most` rows of the current batch.
+fn add_batch(
+    place: &mut Option<Collected>,
+    variable: &mut Variable,
+    task: &TaskView<'_>,
+    most: usize,
+    numbers: &mut Vec<f64>,
+) -> Result<()> {
+    match variable.source(task)? {
+        Source::Value | Source::Metric => {
+            variable.read(task, numbers)?;
+            Collected::add_numbers(place, &variable.name, numbers)
+        }
+        _ => match variable.tensor(task)? {
+            Some(tensor) => Collected::add(place, &tensor, most),
+            None => Ok(()),
+        },
     }
 }
 
@@ -152,7 +202,8 @@ impl Files<'_> {
 
 #[hook(
     name = "accumulate",
-    about = "Collects variables over a pass: for other hooks, and as files of tensors."
+    about = "Collects variables over a pass: for other hooks, and as files of tensors.",
+    ranks = "all"
 )]
 impl Hook for Accumulate {
     type Config = Config;
@@ -171,6 +222,7 @@ impl Hook for Accumulate {
             watched: watched.collect(),
             config,
             numbers: Vec::new(),
+            contributions: Contributions::default(),
         })
     }
 
@@ -178,7 +230,13 @@ impl Hook for Accumulate {
         let batch = task.batch().saturating_sub(1);
         // A batch skipped by a hook has no outputs.
         let is_left_out = task.loss().is_none() || !batch.is_multiple_of(self.config.every);
-        if is_left_out || !phases::has(&self.config.phases, task.phase()) {
+        if !phases::has(&self.config.phases, task.phase()) {
+            return Ok(());
+        }
+        if are_divided(task) {
+            return self.exchange(task, is_left_out);
+        }
+        if is_left_out {
             return Ok(());
         }
         self.collect(task)
@@ -209,7 +267,9 @@ impl Hook for Accumulate {
             form: self.config.save,
             name: Pass::of(task).name(self.config.files),
         };
-        files.write(&tensors)?;
+        if writes_files(task) {
+            files.write(&tensors)?;
+        }
         for watched in &mut self.watched {
             if let Some(Some(collected)) = watched.phases.of(phase) {
                 collected.clear();
@@ -239,6 +299,7 @@ impl Hook for Accumulate {
             let phases: Result<Vec<_>> = phases.collect();
             all.push(phases.with_context(|| format!("`{}`", watched.variable.name))?);
         }
+        self.contributions = Contributions::default();
         for (watched, phases) in self.watched.iter_mut().zip(all) {
             let mut phases = phases.into_iter();
             for place in watched.phases.iter_mut() {
@@ -296,5 +357,29 @@ mod tests {
         );
         run.epochs(2)
             .check_resume::<Accumulate>(json!({"phases": ["train"], "every": 2}))
+    }
+
+    #[test]
+    fn rows_of_all_ranks_come_in_the_order_of_batches() -> std::result::Result<(), Failed> {
+        // One update of four batches, two on each rank; the fifth row is the first half of the third batch.
+        let outputs = |batch: u64| vec![batch as f32, 1.0, batch as f32, 2.0];
+        let config =
+            json!({"variables": ["outputs"], "phases": ["train"], "limit": 5, "save": "npy"});
+        let run = ScriptedRun::new().epochs(1).accumulate(4).outputs(outputs);
+        let alone = run.drive::<Accumulate>(config.clone())?;
+        let script = |rank: usize| {
+            let run = ScriptedRun::new().epochs(1).iterations(2).accumulate(2);
+            run.outputs(move |round| outputs(2 * rank as u64 + round))
+        };
+        let all = ScriptedRun::drive_ranks::<Accumulate>(&config, 2, script)?;
+        let rows = vec![0.0, 1.0, 0.0, 2.0, 1.0, 1.0, 1.0, 2.0, 2.0, 1.0];
+        for seen in all.iter().chain([&alone]) {
+            let tensor = seen.published()[0].tensor.clone();
+            assert_eq!(tensor, Some((vec![5, 2], rows.clone())));
+        }
+        let file = "accumulated/train-outputs.npy";
+        assert!(all[0].run_directory().join(file).exists());
+        assert!(!all[1].run_directory().join(file).exists());
+        Ok(())
     }
 }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use sconce_plugin_api::prelude::*;
 
 use crate::classes::{self, Classified, Shown, is_among};
+use crate::contributions::{are_divided, writes_files};
 use crate::passes::{self, Pass};
 use crate::phases::{self, ByPhase};
 use crate::variables::Variable;
@@ -27,6 +28,37 @@ struct Decisions {
 }
 
 impl Decisions {
+    /// The counts that are not 0, for other ranks.
+    fn counted(&self) -> Counted {
+        let classes = self.confusion.classes;
+        let cells = self.confusion.counts.iter().enumerate();
+        let cells = cells.filter(|(_, count)| **count > 0);
+        Counted {
+            classes,
+            cells: cells
+                .map(|(index, count)| (index / classes, index % classes, *count))
+                .collect(),
+            hits: self.hits.clone(),
+        }
+    }
+
+    fn add(&mut self, counted: &Counted) {
+        for &(target, prediction, count) in &counted.cells {
+            self.confusion
+                .add(counted.classes, target, prediction, count);
+        }
+        let length = self.hits.len().max(counted.hits.len());
+        self.hits.resize(length, 0);
+        for (hits, more) in self.hits.iter_mut().zip(&counted.hits) {
+            *hits += more;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.confusion.clear();
+        self.hits.fill(0);
+    }
+
     /// Rejects states that no pass saves.
     fn check(&self) -> Result<()> {
         self.confusion.check()?;
@@ -38,6 +70,15 @@ impl Decisions {
     }
 }
 
+/// What a rank has counted in an update.
+#[derive(Serialize, Deserialize)]
+struct Counted {
+    classes: usize,
+    /// Target, prediction and count.
+    cells: Vec<(usize, usize, u64)>,
+    hits: Vec<u64>,
+}
+
 /// See the [module](self).
 pub(crate) struct Classification {
     config: Config,
@@ -47,12 +88,62 @@ pub(crate) struct Classification {
     /// The task's class names, if it has any.
     names: Vec<String>,
     phases: ByPhase<Decisions>,
+    /// Predictions that other ranks don't know of yet, where batches are divided among them.
+    update: Decisions,
     /// The current batch.
     batch: Classified,
     shown: Shown,
 }
 
 impl Classification {
+    /// Counts the predictions of the current batch.
+    fn count(&mut self, task: &TaskView<'_>) -> Result<()> {
+        let batch = &mut self.batch;
+        batch.read_from(
+            &mut self.outputs,
+            &mut self.targets,
+            task,
+            self.config.threshold,
+        )?;
+        self.shown.read(task, batch.targets.len())?;
+        let place = if are_divided(task) {
+            Some(&mut self.update)
+        } else {
+            self.phases.of(task.phase())
+        };
+        let Some(decisions) = place else {
+            return Ok(());
+        };
+        decisions.hits.resize(self.config.top_k.len(), 0);
+        for (place, &prediction) in batch.predictions.iter().enumerate() {
+            if !self.shown.has(place, batch) {
+                continue;
+            }
+            let target = batch.target(place)?;
+            decisions
+                .confusion
+                .count(batch.classes(), target, prediction);
+            for (k, hits) in self.config.top_k.iter().zip(&mut decisions.hits) {
+                let is_hit = match batch.width {
+                    1 => *k > 1 || target == prediction,
+                    _ => is_among(batch.row(place), target, *k),
+                };
+                *hits += u64::from(is_hit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what all ranks have counted in an update to the pass.
+    fn exchange(&mut self, task: &TaskView<'_>) -> Result<()> {
+        let all = task.ranks().gather_values(&self.update.counted())?;
+        self.update.clear();
+        if let Some(decisions) = self.phases.of(task.phase()) {
+            all.iter().for_each(|counted| decisions.add(counted));
+        }
+        Ok(())
+    }
+
     fn publish(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         let Some(decisions) = self.phases.of(task.phase()) else {
             return Ok(());
@@ -130,7 +221,8 @@ impl Classification {
     publishes = [
         "*accuracy", "*precision", "*recall", "*f1", "*specificity", "*jaccard", "*mcc", "*kappa",
         "*precision/*", "*recall/*", "*f1/*", "*specificity/*", "*jaccard/*"
-    ]
+    ],
+    ranks = "all"
 )]
 impl Hook for Classification {
     type Config = Config;
@@ -145,6 +237,7 @@ impl Hook for Classification {
             targets: Variable::new(&config.targets),
             names: Vec::new(),
             phases: ByPhase::default(),
+            update: Decisions::default(),
             batch: Classified::default(),
             shown: Shown::new(config.mask.as_deref(), config.ignore_index),
             config,
@@ -157,37 +250,15 @@ impl Hook for Classification {
     }
 
     fn after_iter(&mut self, task: &mut TaskView<'_>) -> Result<()> {
-        // A batch skipped by a hook has no outputs.
-        if task.loss().is_none() || !phases::has(&self.config.phases, task.phase()) {
+        if !phases::has(&self.config.phases, task.phase()) {
             return Ok(());
         }
-        let batch = &mut self.batch;
-        batch.read_from(
-            &mut self.outputs,
-            &mut self.targets,
-            task,
-            self.config.threshold,
-        )?;
-        self.shown.read(task, batch.targets.len())?;
-        let Some(decisions) = self.phases.of(task.phase()) else {
-            return Ok(());
-        };
-        decisions.hits.resize(self.config.top_k.len(), 0);
-        for (place, &prediction) in batch.predictions.iter().enumerate() {
-            if !self.shown.has(place, batch) {
-                continue;
-            }
-            let target = batch.target(place)?;
-            decisions
-                .confusion
-                .count(batch.classes(), target, prediction);
-            for (k, hits) in self.config.top_k.iter().zip(&mut decisions.hits) {
-                let is_hit = match batch.width {
-                    1 => *k > 1 || target == prediction,
-                    _ => is_among(batch.row(place), target, *k),
-                };
-                *hits += u64::from(is_hit);
-            }
+        // A batch skipped by a hook has no outputs.
+        if task.loss().is_some() && !task.ranks().is_repeated() {
+            self.count(task)?;
+        }
+        if are_divided(task) && task.is_update_due() {
+            self.exchange(task)?;
         }
         Ok(())
     }
@@ -202,14 +273,13 @@ impl Hook for Classification {
             return Ok(());
         }
         self.publish(task)?;
-        if let Some(config) = self.config.confusion.take() {
+        if let Some(config) = self.config.confusion.take_if(|_| writes_files(task)) {
             let written = self.write(task, &config);
             self.config.confusion = Some(config);
             written?;
         }
         if let Some(decisions) = self.phases.of(phase) {
-            decisions.confusion.clear();
-            decisions.hits.fill(0);
+            decisions.clear();
         }
         Ok(())
     }
@@ -223,6 +293,7 @@ impl Hook for Classification {
         for decisions in &saved {
             decisions.check()?;
         }
+        self.update.clear();
         let mut saved = saved.into_iter();
         for decisions in self.phases.iter_mut() {
             *decisions = saved.next().unwrap_or_default();
@@ -233,7 +304,7 @@ impl Hook for Classification {
 
 #[cfg(test)]
 mod tests {
-    use sconce_plugin_api::testing::{Failed, ScriptedRun};
+    use sconce_plugin_api::testing::{Failed, ScriptedRun, Seen};
     use serde_json::json;
 
     use super::*;
@@ -271,5 +342,44 @@ mod tests {
             "true \\ predicted,no,yes\nno,1,0\nyes,1,2\n"
         );
         run.check_resume::<Classification>(json!({"phases": ["train", "val"]}))
+    }
+
+    #[test]
+    fn ranks_count_together_what_one_process_counts() -> std::result::Result<(), Failed> {
+        // Four batches: on three ranks a round of three, and one batch more, which the others repeat.
+        let targets = |batch: u64| vec![batch as u32 % 2, 1];
+        let outputs = |batch: u64| match batch {
+            0 | 3 => vec![1.0, 0.0, 1.0, 0.0],
+            _ => vec![0.0, 1.0, 0.0, 1.0],
+        };
+        let config = json!({"phases": ["train"], "scores": ["accuracy", "f1"], "top_k": [1], "confusion": {}});
+        let alone = ScriptedRun::new()
+            .epochs(1)
+            .targets(targets)
+            .outputs(outputs);
+        let alone = alone.drive::<Classification>(config.clone())?;
+        let script = |rank: usize| {
+            let batch = move |round: u64| if round == 0 { rank as u64 } else { 3 };
+            let run = ScriptedRun::new().epochs(1).iterations(2);
+            run.targets(move |round| targets(batch(round)))
+                .outputs(move |round| outputs(batch(round)))
+                .repeats(move |round| round == 1 && rank > 0)
+        };
+        let all = ScriptedRun::drive_ranks::<Classification>(&config, 3, script)?;
+        let values = |seen: &Seen| -> Vec<_> {
+            let metrics = seen.metrics().iter();
+            metrics
+                .map(|metric| (metric.name.clone(), metric.value))
+                .collect()
+        };
+        assert_eq!(values(&alone).len(), 3);
+        for seen in &all {
+            assert_eq!(values(seen), values(&alone));
+            assert_eq!(seen.state(), alone.state());
+        }
+        let table = alone.file("confusion-train.csv").unwrap();
+        assert_eq!(all[0].file("confusion-train.csv").unwrap(), table);
+        assert!(all[1].file("confusion-train.csv").is_err(), "one writes it");
+        Ok(())
     }
 }

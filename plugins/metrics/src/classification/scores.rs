@@ -127,11 +127,16 @@ impl Decisions {
 impl Confusion {
     /// Counts a prediction; `target` and `prediction` are below `classes`.
     pub(crate) fn count(&mut self, classes: usize, target: usize, prediction: usize) {
+        self.add(classes, target, prediction, 1);
+    }
+
+    /// Adds to the count of a cell; `target` and `prediction` are below `classes`.
+    pub(crate) fn add(&mut self, classes: usize, target: usize, prediction: usize, more: u64) {
         if classes > self.classes {
             *self = self.grown(classes);
         }
         if let Some(count) = self.counts.get_mut(target * self.classes + prediction) {
-            *count += 1;
+            *count += more;
         }
     }
 

@@ -92,10 +92,20 @@ struct State {
     curve: Curve,
     /// Sum and number of the losses of the current update.
     losses: (f64, u64),
+    /// Losses of this rank's batches in the current update, as bits, where batches are divided among ranks.
+    #[serde(default)]
+    own_losses: Vec<u64>,
     suggestion: Option<f64>,
 }
 
 impl State {
+    /// Adds the loss of a batch of the current update.
+    fn add(&mut self, loss: f64) {
+        let (sum, count) = &mut self.losses;
+        *sum += loss;
+        *count += 1;
+    }
+
     /// Rejects states that no test saves.
     fn check(&self) -> Result<()> {
         let tried = &self.curve.tried;
@@ -138,6 +148,9 @@ impl LrRangeTest {
                 "{count} rates tried are too few to suggest one; see {name}.svg"
             )),
         }
+        if task.ranks().rank() > 0 {
+            return Ok(());
+        }
         plot::write(
             &self.directory,
             name,
@@ -167,7 +180,8 @@ impl LrRangeTest {
     about = "Tries learning rates from tiny to huge, suggests one, and puts everything back.",
     priority = LOWEST,
     publishes = ["suggested_learning_rate"],
-    requires = ["sconce.requests/1"]
+    requires = ["sconce.requests/1"],
+    ranks = "all"
 )]
 impl Hook for LrRangeTest {
     type Config = Config;
@@ -245,9 +259,11 @@ impl Hook for LrRangeTest {
         if let (Phase::Train, Stage::During, Some(loss)) =
             (task.phase(), self.state.stage, task.loss())
         {
-            let (sum, count) = &mut self.state.losses;
-            *sum += loss;
-            *count += 1;
+            if task.ranks().size() == 1 {
+                self.state.add(loss);
+            } else if !task.ranks().is_repeated() {
+                self.state.own_losses.push(loss.to_bits());
+            }
         }
         Ok(())
     }
@@ -266,6 +282,13 @@ impl Hook for LrRangeTest {
             stop_factor,
             ..
         } = self.config;
+        if task.ranks().size() > 1 {
+            // In the order of ranks, these are in the order of batches: the sum has the bits of one process.
+            let own = std::mem::take(&mut self.state.own_losses);
+            for loss in task.ranks().gather_values(&own)?.into_iter().flatten() {
+                self.state.add(f64::from_bits(loss));
+            }
+        }
         let rate = way.rate((min, max), self.state.curve.tried.len() as u64, steps);
         let (sum, count) = std::mem::take(&mut self.state.losses);
         let is_over = self
@@ -424,6 +447,28 @@ mod tests {
             ]
         );
         assert_eq!(seen.parameter("w"), [0.0]);
+        Ok(())
+    }
+
+    #[test]
+    fn ranks_try_rates_with_the_losses_of_all_batches() -> std::result::Result<(), Failed> {
+        let losses = [0.1, 0.7, 0.2, 0.3, 0.9, 0.4, 0.6, 0.5];
+        let script = |batch: fn(u64, usize) -> usize, rank: usize| {
+            let run = run().epochs(1);
+            run.loss(move |at| losses[batch(at.batch, rank)])
+        };
+        let config = config(false);
+        let alone = script(|at, _| at as usize, 0).iterations(8).accumulate(2);
+        let alone = alone.drive::<LrRangeTest>(config.clone())?;
+        let all = ScriptedRun::drive_ranks::<LrRangeTest>(&config, 2, |rank| {
+            script(|at, rank| 2 * at as usize + rank, rank).iterations(4)
+        })?;
+        let expected = alone.file("lr-range-test.json").unwrap();
+        assert_eq!(all[0].file("lr-range-test.json").unwrap(), expected);
+        assert!(all[1].file("lr-range-test.json").is_err(), "one writes it");
+        for seen in &all {
+            assert_eq!(seen.learning_rates(), alone.learning_rates());
+        }
         Ok(())
     }
 }

@@ -17,6 +17,8 @@ use curve::{Curve, Plateau};
 use momentum::Momentum;
 use plateau::Watch;
 
+use crate::updates::batches_per_update;
+
 /// How the learning rates change.
 #[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -319,18 +321,27 @@ impl LrSchedule {
     }
 }
 
+/// The first rank's value: a metric of a hook that runs there alone is unknown to the others.
+fn of_first_rank(task: &TaskView<'_>, value: Option<f64>) -> Result<Option<f64>> {
+    if task.ranks().size() == 1 {
+        return Ok(value);
+    }
+    let values = task.ranks().gather_values(&value.map(f64::to_bits))?;
+    Ok(values.into_iter().next().flatten().map(f64::from_bits))
+}
+
 #[hook(
     name = "lr-schedule",
     about = "Changes learning rates and momenta with the updates, the epochs or a metric.",
     priority = HIGHER,
-    requires = ["sconce.task/1", "sconce.requests/1"]
+    requires = ["sconce.task/1", "sconce.requests/1"],
+    ranks = "all"
 )]
 impl Hook for LrSchedule {
     type Config = Config;
 
     fn new(config: Config, setup: &Setup<'_>) -> Result<Self> {
         let manifest = setup.manifest()?;
-        let accumulate = manifest.pointer("/train/accumulate");
         let momentum = config.momentum.clone();
         let base_momentum = momentum::of_optimizer(&manifest);
         if let (Some(_), None) = (&momentum, base_momentum) {
@@ -345,10 +356,7 @@ impl Hook for LrSchedule {
             base_momentum: base_momentum.unwrap_or(0.0),
             by: config.by,
             groups: config.groups.clone(),
-            accumulate: accumulate
-                .and_then(|value| value.to_string().parse().ok())
-                .unwrap_or(1)
-                .max(1),
+            accumulate: batches_per_update(setup)?,
             way: ScheduleSegment {
                 warm_up: config.warm_up.clone(),
                 stages: config.stages()?,
@@ -414,7 +422,8 @@ impl Hook for LrSchedule {
         };
         let is_fresh = validated || plateau.monitor.phase() == Some(Phase::Train);
         let value = plateau.monitor.value(task, Phase::Val);
-        let Some(value) = value.filter(|_| is_fresh && task.is_whole()) else {
+        let value = value.filter(|_| is_fresh && task.is_whole());
+        let Some(value) = of_first_rank(task, value)? else {
             return Ok(());
         };
         if self.state.watch.see(plateau, rule(plateau)?, value) {

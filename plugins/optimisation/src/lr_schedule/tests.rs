@@ -159,3 +159,24 @@ fn the_rate_changes_where_a_metric_has_stopped_getting_better() -> std::result::
     assert_eq!(changes, [(Some(3), what), (Some(6), what)]);
     run(losses).check_resume::<LrSchedule>(config)
 }
+
+#[test]
+fn all_ranks_follow_the_metric_of_the_first() -> Result<(), Failed> {
+    // A hook that runs on the first rank alone publishes it: the others don't know it.
+    let config = json!({"schedule": {
+        "kind": "plateau", "monitor": "score", "rule": "greater", "patience": 0, "factor": 0.5, "threshold": 0.0,
+    }});
+    let script = |rank| {
+        let run = ScriptedRun::new().epochs(4).iterations(1);
+        match rank {
+            0 => run.metric(Phase::Val, "score", |epoch| {
+                [1.0, 1.0, 2.0, 2.0][epoch as usize - 1]
+            }),
+            _ => run,
+        }
+    };
+    for seen in ScriptedRun::drive_ranks::<LrSchedule>(&config, 2, script)? {
+        assert_eq!(seen.learning_rates(), [0.1, 0.1, 0.05, 0.05]);
+    }
+    Ok(())
+}

@@ -13,6 +13,7 @@ mod schedule;
 use sconce_plugin_api::prelude::*;
 
 use crate::names;
+use crate::updates::batches_per_update;
 use masks::Masks;
 use schedule::Schedule;
 
@@ -129,7 +130,8 @@ impl Prune {
     about = "Sets the smallest numbers of parameters to zero, more and more of them, and keeps them there.",
     priority = HIGH,
     publishes = ["sparsity"],
-    requires = ["sconce.tensors/1"]
+    requires = ["sconce.tensors/1"],
+    ranks = "all"
 )]
 impl Hook for Prune {
     type Config = Config;
@@ -168,12 +170,9 @@ impl Hook for Prune {
                 }
             }
         }
-        let manifest = setup.manifest()?;
-        let accumulate = manifest.pointer("/train/accumulate");
-        let accumulate = accumulate.and_then(|value| value.to_string().parse().ok());
         Ok(Prune {
             config,
-            accumulate: accumulate.unwrap_or(1).max(1),
+            accumulate: batches_per_update(setup)?,
             masks: Masks::default(),
         })
     }
