@@ -1,6 +1,5 @@
 //! A check of a transport: every call delivers the right bytes, and how long the important ones take.
 
-use std::hint::black_box;
 use std::time::Instant;
 
 use super::transport::{Transport, TransportError};
@@ -142,48 +141,50 @@ fn collect(transport: &mut dyn Transport, scale: usize) -> Result<(), TransportE
 
 /// A sum as training makes it: every rank adds its part of all ranks' elements, and all collect the parts.
 struct SumBuffers {
-    own: Vec<u8>,
-    received: Vec<u8>,
+    own: Vec<f32>,
+    received: Vec<f32>,
+    /// Offsets of all ranks' parts, in bytes.
     at: Vec<usize>,
-    received_at: Vec<usize>,
 }
 
 impl SumBuffers {
     fn new(size: usize, elements: usize) -> SumBuffers {
-        let at: Vec<usize> = (0..=size).map(|part| elements * part / size * 4).collect();
-        let longest = elements.div_ceil(size) * 4;
         SumBuffers {
-            own: 1.0_f32.to_le_bytes().repeat(elements),
-            received: vec![0; longest * size],
-            at,
-            received_at: Vec::new(),
+            own: vec![1.0; elements],
+            received: vec![0.0; elements.div_ceil(size) * size],
+            at: (0..=size)
+                .map(|part| elements * part / size * size_of::<f32>())
+                .collect(),
         }
     }
 
     fn sum(&mut self, transport: &mut dyn Transport) -> Result<(), TransportError> {
-        let rank = transport.rank();
-        let (from, to) = match self.at.get(rank..) {
+        let (from, to) = match self.at.get(transport.rank()..) {
             Some([from, to, ..]) => (*from, *to),
             _ => (0, 0),
         };
-        let length = to - from;
-        self.received_at.clear();
-        self.received_at
-            .extend((0..=transport.size()).map(|part| part * length));
-        let received = self
-            .received
-            .get_mut(..length * transport.size())
+        let own: &mut [u8] = bytemuck::cast_slice_mut(&mut self.own);
+        let received: &mut [u8] = bytemuck::cast_slice_mut(&mut self.received);
+        let received_at: Vec<usize> = (0..=transport.size())
+            .map(|part| part * (to - from))
+            .collect();
+        let end = received_at.last().copied().unwrap_or(0);
+        let received = received.get_mut(..end).unwrap_or_default();
+        transport.exchange(own, &self.at, received, &received_at)?;
+        let count = (to - from) / size_of::<f32>();
+        let sum = self
+            .own
+            .get_mut(from / size_of::<f32>()..)
             .unwrap_or_default();
-        transport.exchange(&self.own, &self.at, received, &self.received_at)?;
-        let sum = self.own.get_mut(from..to).unwrap_or_default();
-        sum.fill(0);
-        for part in received.chunks_exact(length.max(1)) {
-            for (sum, part) in sum.chunks_exact_mut(4).zip(part.chunks_exact(4)) {
-                if let (Some(a), Some(b)) = (sum.first_chunk_mut::<4>(), part.first_chunk::<4>()) {
-                    *a = (f32::from_le_bytes(*a) + f32::from_le_bytes(*b)).to_le_bytes();
-                }
+        let mut parts = self.received.chunks_exact(count.max(1));
+        if let (Some(sum), Some(first)) = (sum.get_mut(..count), parts.next()) {
+            sum.copy_from_slice(first.get(..count).unwrap_or_default());
+            for part in parts.take(transport.size() - 1) {
+                sum.iter_mut()
+                    .zip(part)
+                    .for_each(|(sum, part)| *sum += part);
             }
         }
-        transport.collect(black_box(&mut self.own), &self.at)
+        transport.collect(bytemuck::cast_slice_mut(&mut self.own), &self.at)
     }
 }
