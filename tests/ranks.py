@@ -22,7 +22,7 @@ MODELS = {
     "lenet": (
         {"kind": "convnet", "channels": [4, 8], "hidden": [16], "dropout": 0.5},
         {"kind": "synthetic-digits", "train": 1003, "val": 60, "test": 50, "size": 20},
-        ["accuracy", "confusion_matrix"],
+        ["accuracy", "confusion-matrix"],
     ),
     "gpt": (
         {"kind": "gpt", "layers": 2, "heads": 2, "width": 16, "dropout": 0.1},
@@ -36,7 +36,7 @@ MODELS = {
     ),
 }
 HOOKS = [
-    {"hook": "lr-schedule", "config": {"schedule": "cosine"}},
+    {"hook": "lr-schedule", "config": {"schedule": {"kind": "cosine"}}},
     {"hook": "grad-clip", "config": {"max_norm": 0.5}},
     "ema",
 ]

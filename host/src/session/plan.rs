@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use sconce_plugin_api::Phase;
+use sconce_plugin_api::lifecycle::{EpochBatches, Ranked, rounds_of};
 use serde_json::{Value, json};
 
 use super::HookPlan;
@@ -48,6 +49,29 @@ pub(super) fn foretold(
         "metrics": metrics,
     })
     .to_string()
+}
+
+/// The plan for a run on several ranks: its batches are rounds, in which each rank processes one. `accumulate` is the
+/// number of batches per update, of all ranks.
+pub(super) fn for_ranks(
+    foretold: &str,
+    training: EpochBatches,
+    accumulate: u64,
+    ranks: u64,
+) -> Option<String> {
+    let mut plan: Value = serde_json::from_str(foretold).ok()?;
+    plan["accumulate"] = json!(accumulate.div_ceil(ranks.max(1)));
+    let first = Ranked {
+        rank: 0,
+        size: ranks,
+    };
+    let rounds = rounds_of(training.count(), accumulate, first);
+    for phase in plan["phases"].as_array_mut()? {
+        if phase["phase"] == Phase::Train.name() {
+            phase["batches"] = json!(rounds);
+        }
+    }
+    Some(plan.to_string())
 }
 
 fn phase_of(phase: Phase, plan: &TrainingPlan, task: &dyn Task) -> Option<Value> {
