@@ -19,5 +19,7 @@ pub const TRAINING: u8 = 7;
 pub const HUNG_UP: u8 = 129;
 /// `SIGINT` ended the run after a checkpoint, or immediately on a further signal.
 pub const INTERRUPTED: u8 = 130;
+/// `SIGUSR1` ended the run after a checkpoint, or immediately on a further signal.
+pub const USER: u8 = 138;
 /// `SIGTERM` ended the run after a checkpoint, or immediately on a further signal.
 pub const TERMINATED: u8 = 143;

@@ -52,7 +52,7 @@ const HOST: &str = "sconce";
 
 impl MessageFormat {
     /// Formats a message, including its line break.
-    fn line(self, level: Level, source: &str, message: &str) -> String {
+    pub(crate) fn line(self, level: Level, source: &str, message: &str) -> String {
         match self {
             MessageFormat::Text => text(level, source, message),
             MessageFormat::Json => {

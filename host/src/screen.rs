@@ -19,6 +19,33 @@ pub(crate) fn columns() -> u16 {
     if *is_screen { width() } else { 0 }
 }
 
+/// Name of this process among others whose messages appear on the same screen; empty if there are none.
+static NAME: Mutex<String> = Mutex::new(String::new());
+
+/// From now on, lines of messages begin with this name; an empty one ends that.
+pub(crate) fn speak_as(name: &str) {
+    let mut known = NAME.lock().unwrap_or_else(PoisonError::into_inner);
+    name.clone_into(&mut known);
+}
+
+/// Whether lines of messages begin with a name, as another process prints the results.
+pub(crate) fn has_name() -> bool {
+    !NAME
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .is_empty()
+}
+
+/// The lines, each after this process's name if it has one.
+pub(crate) fn named(lines: &str) -> String {
+    let name = NAME.lock().unwrap_or_else(PoisonError::into_inner);
+    if name.is_empty() {
+        return lines.to_owned();
+    }
+    let lines = lines.split_inclusive('\n');
+    lines.flat_map(|line| [name.as_str(), ": ", line]).collect()
+}
+
 /// Current width: it changes with the window.
 #[cfg(unix)]
 fn width() -> u16 {
@@ -35,10 +62,11 @@ fn width() -> u16 {
 /// Writes the lines of a message above the status line.
 pub(crate) fn message(lines: &str) {
     let status = lock();
+    let lines = named(lines);
     let text = if status.is_empty() {
-        lines.to_owned()
+        lines
     } else {
-        above(lines, &status)
+        above(&lines, &status)
     };
     write(&text);
 }

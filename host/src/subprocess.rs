@@ -3,8 +3,10 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
+
+use crate::team::launcher;
 
 /// Interval at which a child is polled.
 const LOOK: Duration = Duration::from_millis(2);
@@ -24,6 +26,18 @@ pub(crate) fn executable() -> io::Result<PathBuf> {
     } else {
         "/proc/self/exe".into()
     })
+}
+
+/// A command that runs this program as a child of its own. It is not one of the processes that a launcher started, and
+/// does not learn from the environment that this one is.
+///
+/// # Errors
+///
+/// If the system does not say where the program is.
+pub(crate) fn command() -> io::Result<Command> {
+    let mut command = Command::new(executable()?);
+    launcher::hide_from(&mut command);
+    Ok(command)
 }
 
 /// Waits for the end of a process that leads its own group; `None` if it had to be killed.

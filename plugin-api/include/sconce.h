@@ -411,6 +411,29 @@ typedef struct sconce_ranks_table {
   uint32_t (*gather)(const void *context, const uint8_t *own, size_t length, uint8_t *all, sconce_error *error);
 } sconce_ranks_table;
 
+/* ---- Transports: a table of the plugin's, answered by its `query` ---- */
+
+/* Moves bytes between the processes of a run, its ranks. All lengths and offsets are in bytes; a list of offsets has one
+ * more element than there are ranks, begins with 0 and does not decrease. Calls come one after the other, on any thread;
+ * every rank makes the same ones. After a failure only `abort` and `close` are called. */
+#define SCONCE_TRANSPORT_ID "sconce.transport/1"
+typedef struct sconce_transport_table {
+  /* `config`: the manifest's `distributed`. `timeout`: seconds to wait for other ranks. Sets `facts` to JSON such as
+   * {"rank": 0, "size": 2, "hosts": ["a", "b"], "about": "Open MPI 4.1.4"}. */
+  uint32_t (*open)(sconce_text name, sconce_text config, double timeout, void **instance, sconce_string *facts,
+                   sconce_error *error);
+  uint32_t (*broadcast)(void *instance, uint8_t *data, uint64_t length, uint64_t root, sconce_error *error);
+  /* `length` bytes of every rank go to `all`, in the order of ranks. */
+  uint32_t (*gather)(void *instance, const uint8_t *own, uint64_t length, uint8_t *all, sconce_error *error);
+  /* The bytes from send_at[r] to send_at[r + 1] go to the rank r; those from it to receive_at[r]. */
+  uint32_t (*exchange)(void *instance, const uint8_t *send, const uint64_t *send_at, uint8_t *receive,
+                       const uint64_t *receive_at, sconce_error *error);
+  /* The bytes from at[r] to at[r + 1] of each rank r go to all ranks, in place. */
+  uint32_t (*collect)(void *instance, uint8_t *data, const uint64_t *at, sconce_error *error);
+  void (*abort)(void *instance, uint32_t code); /* ends all ranks with this exit code */
+  uint32_t (*close)(void *instance, sconce_error *error);
+} sconce_transport_table;
+
 /* ---- Metadata ---- */
 
 #define SCONCE_STRINGIFY_(x) #x

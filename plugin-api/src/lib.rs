@@ -65,6 +65,7 @@
 //! - [`state`]: serialising a hook's state for checkpoints. [`LogFile`], [`write_atomically`], [`path_inside`],
 //!   [`spreadsheet`]: writing files that survive interruption and untrusted names.
 //! - [`HookError`], [`bail!`], [`Context`]: error handling.
+//! - [`transport`]: what moves bytes between the processes of a run on several machines.
 //! - `testing` (a feature of that name): a test kit that drives a hook through a scripted run, without a
 //!   host.
 //! - [`abi`], [`ext`], [`metadata`]: the binary interface, for hosts.
@@ -102,6 +103,7 @@ pub mod tensor;
 #[cfg(feature = "testing")]
 #[expect(unsafe_code, reason = "plays the host")]
 pub mod testing;
+pub mod transport;
 #[expect(unsafe_code, reason = "reads the host's data and calls its tables")]
 mod view;
 

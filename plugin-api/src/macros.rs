@@ -7,9 +7,21 @@
 ///
 /// The macro generates the root module that hosts load, and a metadata section that they can read without
 /// running any of the plugin's code.
+///
+/// A library may also export [transports](crate::transport), with hooks or without:
+/// `export_plugin!(First; transports: [Mine]);`, `export_plugin!(transports: [Mine]);`.
 #[macro_export]
 macro_rules! export_plugin {
+    (transports: [$($transport:ty),+ $(,)?] $(,)?) => {
+        $crate::export_plugin!(@hooks [] transports [$($transport),+]);
+    };
     ($($hook:ty),+ $(,)?) => {
+        $crate::export_plugin!(@hooks [$($hook),+] transports []);
+    };
+    ($($hook:ty),+ $(,)?; transports: [$($transport:ty),+ $(,)?] $(,)?) => {
+        $crate::export_plugin!(@hooks [$($hook),+] transports [$($transport),+]);
+    };
+    (@hooks [$($hook:ty),*] transports [$($transport:ty),*]) => {
         #[doc(hidden)]
         const _: () = {
             use $crate::__private as private;
@@ -23,7 +35,11 @@ macro_rules! export_plugin {
                     env!("CARGO_PKG_VERSION"),
                     env!("CARGO_PKG_DESCRIPTION"),
                     PANIC,
-                    &[$(<$hook as $crate::HookKind>::METADATA),+],
+                    &[$(<$hook as $crate::HookKind>::METADATA),*],
+                    &[$((
+                        <$transport as $crate::transport::Transport>::NAME,
+                        <$transport as $crate::transport::Transport>::ABOUT,
+                    )),*],
                 )
             }
 
@@ -35,7 +51,11 @@ macro_rules! export_plugin {
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__sconce_plugin"))]
             static SECTION: [u8; LENGTH + 12] = export::section(build::<LENGTH>().text());
 
-            static KINDS: &[export::Kind] = &[$(export::kind::<$hook>()),+];
+            static KINDS: &[export::Kind] = &[$(export::kind::<$hook>()),*];
+            static TRANSPORTS: &[export::TransportKind] =
+                &[$(export::transport_kind::<$transport>()),*];
+            static TRANSPORT_TABLE: $crate::ext::TransportTable =
+                export::transport_table(open_transport);
 
             unsafe extern "C" fn describe(
                 description: *mut private::RString,
@@ -60,8 +80,23 @@ macro_rules! export_plugin {
                 unsafe { export::create_from(KINDS, kind, config, setup, hook, error) }
             }
 
-            unsafe extern "C" fn query(_extension: abi::TextAbi) -> *const ::core::ffi::c_void {
-                ::core::ptr::null()
+            unsafe extern "C" fn query(extension: abi::TextAbi) -> *const ::core::ffi::c_void {
+                // SAFETY: the host upholds the contract of `PluginRoot::query`.
+                unsafe { export::query_transports(TRANSPORTS, &TRANSPORT_TABLE, extension) }
+            }
+
+            unsafe extern "C" fn open_transport(
+                name: abi::TextAbi,
+                config: abi::TextAbi,
+                timeout: f64,
+                instance: *mut *mut ::core::ffi::c_void,
+                facts: *mut private::RString,
+                error: *mut abi::ErrorAbi,
+            ) -> u32 {
+                // SAFETY: the host upholds the contract of `TransportTable::open`.
+                unsafe {
+                    export::open_from(TRANSPORTS, name, config, timeout, instance, facts, error)
+                }
             }
 
             fn root() -> abi::PluginRootRef {

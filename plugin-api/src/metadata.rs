@@ -47,6 +47,9 @@ pub struct PluginMetadata {
     pub target_features: Vec<String>,
     /// The exported hook kinds.
     pub hooks: Vec<HookMetadata>,
+    /// The exported transports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transports: Vec<TransportMetadata>,
 }
 
 impl PluginMetadata {
@@ -120,6 +123,16 @@ impl HookRanks {
 fn known_or_first<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HookRanks, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// One transport of a plugin: what moves bytes between the processes of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransportMetadata {
+    /// Name, as in the manifest's `distributed.engine`.
+    pub name: String,
+    /// Purpose of the transport, in one sentence.
+    #[serde(default)]
+    pub about: String,
 }
 
 /// A mount point that a hook overrides.

@@ -12,6 +12,7 @@
 //! - `build`, `build_layer`, `signal`, `samples`, `summary`: building a [`Network`] from such a list,
 //!   with shape inference, error messages and the cost of each layer.
 //! - `pass`, `network`: one forward pass, its random numbers, and hooks at modules.
+//! - `running_statistics`: those of batch norms, and batches' statistics recorded to be merged into them later.
 //! - [`loss`], [`metric`]: computed from outputs and targets.
 //! - [`gradients`]: an update's gradients and the audit of the first ones.
 //! - [`optim`]: optimizers with parameter groups and a state for checkpoints.
@@ -46,6 +47,7 @@ pub mod optim;
 pub mod parameters;
 mod pass;
 pub mod patterns;
+mod running_statistics;
 mod samples;
 mod sequence;
 mod signal;
@@ -67,6 +69,7 @@ pub use layer_config::LayerConfig;
 pub use layers::{Activation, Layer, Linear};
 pub use network::Network;
 pub use pass::{ModuleInfo, Pass, PassPosition, PassSurroundings, Taps};
+pub use running_statistics::StatisticsLog;
 pub use samples::{Inputs, Targets};
 pub use sconce_ops as ops;
 pub use sconce_ops::{gradient_check, random};

@@ -1,12 +1,15 @@
 //! One forward pass: training or evaluation, hooks at modules, and access to the run around it.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt;
+use std::sync::Arc;
 
 use candle_core::{Result, Tensor};
 
-use super::ops;
+use super::ops::{self, AcrossRanks, SharedBatch};
 use crate::random::{self, Stream};
+use crate::running_statistics::StatisticsLog;
 
 /// A named module of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +81,8 @@ pub struct Pass<'a> {
     is_training: bool,
     moment: PassPosition,
     renewal: Option<f64>,
+    statistics: Option<&'a RefCell<StatisticsLog>>,
+    shared_batch: Option<SharedBatch>,
     taps: Option<&'a mut dyn Taps>,
     surroundings: Option<&'a dyn PassSurroundings>,
 }
@@ -99,6 +104,8 @@ impl<'a> Pass<'a> {
             is_training,
             moment: PassPosition::default(),
             renewal: None,
+            statistics: None,
+            shared_batch: None,
             taps: None,
             surroundings: None,
         }
@@ -114,6 +121,26 @@ impl<'a> Pass<'a> {
     /// most 1, of all samples so far, its own included.
     pub fn renewing(mut self, weight: f64) -> Pass<'a> {
         self.renewal = Some(weight);
+        self
+    }
+
+    /// Records the statistics of batch norms in training instead of updating their running ones: the
+    /// owner of the log applies them later, together with those of other passes.
+    pub fn collecting(mut self, log: &'a RefCell<StatisticsLog>) -> Pass<'a> {
+        self.statistics = Some(log);
+        self
+    }
+
+    /// Synchronises batch norms in training, as PyTorch's `SyncBatchNorm`: they normalise by the statistics
+    /// of the batches that all ranks process at the same time, and merge these into the running ones or
+    /// record them, the same on all ranks. The batch of a rank whose `counts` is false contributes nothing.
+    ///
+    /// Every rank exchanges values in the forward pass and again in [`ops::backward`], so all ranks must
+    /// run both, in the same order; see [`AcrossRanks`]. Losses must be to the same scale on all ranks
+    /// before the backward pass, as each rank's gradients contain those of the others' losses. Frozen batch
+    /// norms, evaluation and a [renewal](Self::renewing) exchange nothing.
+    pub fn across(mut self, ranks: Arc<dyn AcrossRanks>, counts: bool) -> Pass<'a> {
+        self.shared_batch = Some(SharedBatch::new(ranks, counts));
         self
     }
 
@@ -137,6 +164,16 @@ impl<'a> Pass<'a> {
     /// Returns this pass's fraction of the samples so far, if running statistics are recomputed.
     pub fn renewal(&self) -> Option<f64> {
         self.renewal
+    }
+
+    /// Returns the log for statistics of batch norms, if they are not to be applied at once.
+    pub(crate) fn statistics_log(&self) -> Option<&'a RefCell<StatisticsLog>> {
+        self.statistics
+    }
+
+    /// Returns this rank's batch among those that batch norms normalise together, if they do.
+    pub(crate) fn shared_batch(&self) -> Option<&SharedBatch> {
+        self.shared_batch.as_ref()
     }
 
     /// Returns a random stream for a purpose such as `dropout/NAME`. It depends only on seed, purpose,

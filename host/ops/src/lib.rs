@@ -47,7 +47,7 @@ mod tape;
 mod unfold;
 
 pub use attention::attention;
-pub use batch_norm::{ChannelStatistics, batch_norm};
+pub use batch_norm::{AcrossRanks, ChannelStatistics, SharedBatch, batch_norm, batch_norm_across};
 pub use constants::{HeldConstants, hold, is_constant, pruned};
 pub use conv::{After, conv2d, conv2d_then};
 pub use cross_entropy::{CrossEntropyTerms, cross_entropy};

@@ -97,7 +97,7 @@ impl Requests {
     }
 
     /// Queues a request for the loop.
-    pub(super) fn ask(&self, asked: Asked, hook: String) {
+    pub(crate) fn ask(&self, asked: Asked, hook: String) {
         self.asked.borrow_mut().push((asked, hook));
         self.is_pending.set(true);
     }
@@ -164,6 +164,11 @@ impl Requests {
     #[inline]
     pub fn is_pending(&self) -> bool {
         self.is_pending.get()
+    }
+
+    /// Makes the loop look for requests at every mount point: those of other ranks are not queued here.
+    pub(crate) fn keep_pending(&self) {
+        self.is_pending.set(true);
     }
 
     /// Returns and clears the queued requests, in order, each with the requesting hook.

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use candle_core::Tensor;
+use serde::{Deserialize, Serialize};
 
 use super::form::Files;
 use super::index::{self, Index};
@@ -133,20 +134,72 @@ fn free_bytes(_path: &Path) -> Option<u64> {
 
 /// Reads the checkpoint in a directory, verifying every byte.
 pub fn read(directory: &Path) -> Result<Checkpoint, CheckpointError> {
-    let index = Index::read(directory)?;
-    if !index.has(layout::TRAINING) {
-        return Err(CheckpointError::Damaged {
-            path: directory.to_owned(),
-            reason: "it has the parameters alone, from which no run can resume".to_owned(),
-        });
+    let index = complete(directory)?;
+    parse(directory, |name| index.file(directory, name))
+}
+
+/// The files of a checkpoint, by name, for processes that can't read its directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RawFiles {
+    directory: PathBuf,
+    files: Vec<(String, Vec<u8>)>,
+}
+
+/// Reads the files of the checkpoint in a directory, verifying every byte.
+///
+/// # Errors
+///
+/// As for [`read`].
+pub fn read_raw(directory: &Path) -> Result<RawFiles, CheckpointError> {
+    let index = complete(directory)?;
+    let files = index
+        .names()
+        .map(|name| Ok((name.to_owned(), index.file(directory, name)?)));
+    Ok(RawFiles {
+        files: files.collect::<Result<_, CheckpointError>>()?,
+        directory: directory.to_owned(),
+    })
+}
+
+impl RawFiles {
+    /// The checkpoint in these files.
+    ///
+    /// # Errors
+    ///
+    /// If a file is not what it should be.
+    pub fn parse(&self) -> Result<Checkpoint, CheckpointError> {
+        parse(&self.directory, |name| {
+            let file = self.files.iter().find(|(known, _)| known == name);
+            let file = file.ok_or_else(|| damaged(&self.directory, name, "is missing"))?;
+            Ok(file.1.clone())
+        })
     }
-    Files::parse(
-        |name| index.file(directory, name),
-        |name, reason| CheckpointError::Damaged {
-            path: directory.to_owned(),
-            reason: format!("`{name}`: {reason}"),
-        },
-    )
+}
+
+/// The index of a checkpoint from which a run can resume.
+fn complete(directory: &Path) -> Result<Index, CheckpointError> {
+    let index = Index::read(directory)?;
+    if index.has(layout::TRAINING) {
+        return Ok(index);
+    }
+    Err(CheckpointError::Damaged {
+        path: directory.to_owned(),
+        reason: "it has the parameters alone, from which no run can resume".to_owned(),
+    })
+}
+
+fn parse(
+    directory: &Path,
+    file: impl Fn(&str) -> Result<Vec<u8>, CheckpointError>,
+) -> Result<Checkpoint, CheckpointError> {
+    Files::parse(file, |name, reason| damaged(directory, name, &reason))
+}
+
+fn damaged(directory: &Path, name: &str, reason: &str) -> CheckpointError {
+    CheckpointError::Damaged {
+        path: directory.to_owned(),
+        reason: format!("`{name}`: {reason}"),
+    }
 }
 
 /// Reads only the parameters of the checkpoint in a directory, by their own names.

@@ -55,7 +55,7 @@ pub enum CheckpointError {
         "the checkpoint `{}` has format {found}, this host reads formats {} to {}; it was written by {host}",
         path.display(),
         super::FORMAT,
-        super::FORMAT_WITH_MEASURED
+        super::FORMAT_WITH_PARTS
     )]
     Format {
         /// Directory of the checkpoint.

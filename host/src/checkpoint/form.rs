@@ -5,6 +5,8 @@
 //! others, under `optimizer/`, `accumulated/`, `published/`, `extra/` and, for states that are not JSON,
 //! `hooks/`). Everything else is JSON in `state.json`, `hooks.json` and `manifest.json`.
 
+use std::borrow::Cow;
+
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -52,7 +54,7 @@ impl Files {
             let (written, bytes) = StoredHook::of(hook);
             hooks.push(written);
             if let Some(bytes) = bytes {
-                let tensor = Tensor::from_slice(bytes, bytes.len(), &Device::Cpu);
+                let tensor = Tensor::from_slice(&bytes, bytes.len(), &Device::Cpu);
                 let tensor = tensor.map_err(|error| failed(error.to_string()))?;
                 training.push((Section::Hooks.full_name(&hook.name), tensor));
             }
@@ -175,6 +177,9 @@ struct StoredHook {
     /// Size of any other state, whose bytes are in `training.safetensors`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state_bytes: Option<usize>,
+    /// Number of ranks whose states are in those bytes, if they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ranks: Option<usize>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -184,9 +189,14 @@ fn is_false(value: &bool) -> bool {
 
 impl StoredHook {
     /// Returns a hook's entry, and the bytes of its state that must be stored elsewhere.
-    fn of(hook: &HookRecord) -> (StoredHook, Option<&[u8]>) {
-        let state = hook.state.as_deref();
-        let json = state.and_then(as_json);
+    fn of(hook: &HookRecord) -> (StoredHook, Option<Cow<'_, [u8]>>) {
+        let is_of_ranks = !hook.of_ranks.is_empty();
+        let state = if is_of_ranks {
+            postcard::to_allocvec(&hook.of_ranks).ok().map(Cow::Owned)
+        } else {
+            hook.state.as_deref().map(Cow::Borrowed)
+        };
+        let json = state.as_deref().filter(|_| !is_of_ranks).and_then(as_json);
         let bytes = state.filter(|_| json.is_none());
         let written = StoredHook {
             name: hook.name.clone(),
@@ -197,13 +207,20 @@ impl StoredHook {
             disabled: hook.disabled,
             absent: hook.absent,
             state: json,
-            state_bytes: bytes.map(<[u8]>::len),
+            state_bytes: bytes.as_ref().map(|bytes| bytes.len()),
+            ranks: is_of_ranks.then_some(hook.of_ranks.len()),
         };
         (written, bytes.filter(|bytes| !bytes.is_empty()))
     }
 
     fn record(self, bytes: Option<Vec<u8>>) -> HookRecord {
+        let of_ranks: Vec<Option<Vec<u8>>> = match (self.ranks, &bytes) {
+            (Some(_), Some(bytes)) => postcard::from_bytes(bytes).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let first = of_ranks.first().cloned().flatten();
         let state = match (self.state, self.state_bytes) {
+            _ if self.ranks.is_some() => first,
             (Some(json), _) => Some(json.get().as_bytes().to_vec()),
             (None, Some(_)) => Some(bytes.unwrap_or_default()),
             (None, None) => None,
@@ -217,6 +234,7 @@ impl StoredHook {
             disabled: self.disabled,
             absent: self.absent,
             state,
+            of_ranks,
         }
     }
 }
@@ -254,7 +272,24 @@ mod tests {
             let (written, bytes) = StoredHook::of(&hook);
             let text = json(&written).expect("JSON");
             let back: StoredHook = parsed(&text).expect("it can be read");
-            assert_eq!(back.record(bytes.map(<[u8]>::to_vec)), hook);
+            assert_eq!(back.record(bytes.map(Cow::into_owned)), hook);
         }
+    }
+
+    #[test]
+    fn states_of_several_ranks_come_back() {
+        let hook = HookRecord {
+            name: "h".to_owned(),
+            state: Some(b"1".to_vec()),
+            of_ranks: vec![Some(b"1".to_vec()), None, Some(b"\xff".to_vec())],
+            ..HookRecord::default()
+        };
+        let (written, bytes) = StoredHook::of(&hook);
+        let text = json(&written).expect("JSON");
+        let back: StoredHook = parsed(&text).expect("it can be read");
+        let back = back.record(bytes.map(Cow::into_owned));
+        assert_eq!(back, hook);
+        let states = [0, 1, 2, 3].map(|rank| back.state_of(rank));
+        assert_eq!(states, [Some(&b"1"[..]), None, Some(b"\xff"), Some(b"1")]);
     }
 }

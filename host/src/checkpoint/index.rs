@@ -77,7 +77,7 @@ impl Index {
         };
         let version: Version = serde_json::from_slice(&text)
             .map_err(|error| damaged(format!("`{NAME}` can't be read: {error}")))?;
-        if !(super::FORMAT..=super::FORMAT_WITH_MEASURED).contains(&version.format) {
+        if !(super::FORMAT..=super::FORMAT_WITH_PARTS).contains(&version.format) {
             return Err(CheckpointError::Format {
                 path: directory.to_owned(),
                 found: version.format,
@@ -91,6 +91,11 @@ impl Index {
     /// Whether the index lists a file of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.files.iter().any(|entry| entry.name == name)
+    }
+
+    /// Names of the files.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|entry| entry.name.as_str())
     }
 
     /// Reads one of the files and verifies it.

@@ -19,7 +19,7 @@ pub(super) const HOOKS: &str = "hooks.json";
 pub(super) const MANIFEST: &str = "manifest.json";
 
 /// Reads the tensors of a safetensors file, sorted by name.
-pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
+pub(crate) fn tensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut tensors = Vec::with_capacity(file.len());
     for (name, view) in file.tensors() {

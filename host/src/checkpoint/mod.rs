@@ -42,13 +42,15 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::exact::Exact;
+use crate::gradients::TreeNode;
 use crate::task::DataFacts;
 
 pub use best::{BestCheckpoint, best};
-pub use directory::{parameters, read};
+pub use directory::{RawFiles, parameters, read, read_raw};
 pub use error::CheckpointError;
 pub use form::Files;
 pub use history::{HistoryRecord, LibraryId, MOST_RECORDS};
+pub(crate) use layout::tensors;
 pub use section::Section;
 pub use sets::{TRAINED, Weights, weights};
 pub use store::{LATEST, Store};
@@ -59,6 +61,10 @@ pub const FORMAT: u32 = 2;
 /// Format version when a set of averages was measured instead: a host that does not know it would resume from
 /// the averages.
 pub const FORMAT_WITH_MEASURED: u32 = 3;
+
+/// Format version of a checkpoint that an older host would resume from wrongly: of a run on several ranks, or within an
+/// update whose gradients are several partial sums.
+pub const FORMAT_WITH_PARTS: u32 = 4;
 
 /// Everything that a run needs to resume.
 #[derive(Debug)]
@@ -76,7 +82,7 @@ pub struct Checkpoint {
 /// Everything in a checkpoint that is neither a tensor nor a hook's state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CheckpointHeader {
-    /// [`FORMAT`] or [`FORMAT_WITH_MEASURED`].
+    /// [`FORMAT`], [`FORMAT_WITH_MEASURED`] or [`FORMAT_WITH_PARTS`].
     pub format: u32,
     /// Host that wrote it.
     pub host: String,
@@ -116,6 +122,31 @@ pub struct CheckpointHeader {
     /// What has happened to the run's hooks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryRecord>,
+    /// The partial sums of an unfinished update's gradients, each as level and index of its node in the tree of
+    /// [`gradients`](crate::gradients). Empty: one sum at most, from the update's start on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accumulated: Vec<(u32, u64)>,
+}
+
+impl CheckpointHeader {
+    /// The nodes of an unfinished update's partial sums, in order.
+    pub fn accumulated_nodes(&self) -> Vec<TreeNode> {
+        if self.accumulated.is_empty() {
+            return vec![TreeNode::leaf(0)];
+        }
+        let nodes = self.accumulated.iter();
+        nodes
+            .filter_map(|&(level, index)| TreeNode::new(level, index))
+            .collect()
+    }
+}
+
+/// Name of a parameter's gradient in the partial sum with this index: the first has the parameter's own.
+pub fn accumulated_name(index: usize, parameter: &str) -> String {
+    match index {
+        0 => parameter.to_owned(),
+        index => format!("+{index}/{parameter}"),
+    }
 }
 
 /// Training settings that hooks have changed, other than the learning rates.
@@ -161,6 +192,18 @@ pub struct Facts {
     pub accumulate: usize,
     /// Data of each phase that has any.
     pub data: Vec<DataFacts>,
+    /// The ranks of the run, if it had more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<RankFacts>,
+}
+
+/// The ranks of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankFacts {
+    /// Number of ranks.
+    pub ranks: u64,
+    /// Batches per update, of all ranks.
+    pub accumulate: u64,
 }
 
 /// Progress of a training.
@@ -180,6 +223,13 @@ pub struct Progress {
     pub ordinal: u64,
     /// What comes next.
     pub stage: TrainingStage,
+    /// Training batches finished by all ranks, if not as many as iterations: iterations count what the ranks of a run
+    /// do at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    /// Iterations finished in the current epoch, if not as many as batches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u64>,
 }
 
 /// What hooks see of a training pass apart from the counters.
@@ -277,6 +327,18 @@ pub struct HookRecord {
     pub absent: bool,
     /// Its state; `None` if it could not provide one.
     pub state: Option<Vec<u8>>,
+    /// The state of each rank's instance, if they differ; `state` is the first rank's.
+    pub of_ranks: Vec<Option<Vec<u8>>>,
+}
+
+impl HookRecord {
+    /// The state for a rank's instance. A rank that the saving run did not have gets the first one's.
+    pub fn state_of(&self, rank: usize) -> Option<&[u8]> {
+        match self.of_ranks.get(rank) {
+            Some(state) => state.as_deref(),
+            None => self.state.as_deref(),
+        }
+    }
 }
 
 impl Checkpoint {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{ChangedSettings, CheckpointHeader, MOST_RECORDS, PhaseState, TrainingStage};
 use crate::exact::Exact;
+use crate::gradients::TreeNode;
 
 /// Longest run in seconds: about thirty thousand years.
 const LONGEST: f64 = 1e12;
@@ -37,6 +38,12 @@ impl CheckpointHeader {
         self.settings.check(self.batches().unwrap_or(MOST))?;
         for (index, state) in self.metrics.iter().enumerate() {
             state.check(&format!("metrics[{index}]"))?;
+        }
+        let mut nodes = self.accumulated.iter();
+        if self.accumulated.len() > 2 * TreeNode::HIGHEST as usize
+            || nodes.any(|&(level, index)| TreeNode::new(level, index).is_none())
+        {
+            return Err("`accumulated` has nodes that no update has".to_owned());
         }
         if self.history.len() > MOST_RECORDS {
             let count = self.history.len();
@@ -102,6 +109,12 @@ impl CheckpointHeader {
             _ => up_to(progress.iteration, "each epoch has an iteration at least"),
         };
         let done = progress.iteration;
+        let number_done = progress.number.unwrap_or(done);
+        let rounds = progress.rounds.unwrap_or_default();
+        let batches_are = match progress.number {
+            Some(_) => "each is counted in `number`",
+            None => "each is an iteration",
+        };
         for (name, count, allowed) in [
             ("iteration", done, iteration),
             ("epoch", progress.epoch, epoch),
@@ -111,7 +124,9 @@ impl CheckpointHeader {
                 up_to(done, "an update has an iteration at least"),
             ),
             ("batch", progress.batch, batch),
-            ("batch", progress.batch, up_to(done, "each is an iteration")),
+            ("number", number_done, up_to(begun, COUNT)),
+            ("batch", progress.batch, up_to(number_done, batches_are)),
+            ("rounds", rounds, up_to(done, "each is an iteration")),
             ("samples", progress.samples, up_to(begun, COUNT)),
             ("ordinal", progress.ordinal, up_to(MOST, COUNT)),
         ] {

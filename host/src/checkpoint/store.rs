@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::directory::{self, aside};
-use super::{Checkpoint, CheckpointError, Files};
+use super::{Checkpoint, CheckpointError, Files, RawFiles};
 use sconce_data::regular_file::read_regular;
 
 use crate::files::{sync_directory, vanished};
@@ -105,6 +105,11 @@ impl Store {
     /// Reads the checkpoint of a tag.
     pub fn read(&self, tag: &str) -> Result<Checkpoint, CheckpointError> {
         directory::read(&self.path_of(tag))
+    }
+
+    /// Reads the files of a tag's checkpoint.
+    pub fn read_raw(&self, tag: &str) -> Result<RawFiles, CheckpointError> {
+        directory::read_raw(&self.path_of(tag))
     }
 
     /// Points `latest` to a tag atomically.
@@ -246,6 +251,8 @@ mod tests {
                     batch: 0,
                     ordinal: 6,
                     stage: TrainingStage::Cycle,
+                    number: None,
+                    rounds: None,
                 },
                 seconds: 1.5,
                 measured: None,
@@ -258,6 +265,7 @@ mod tests {
                 publishers: Vec::new(),
                 extra: Vec::new(),
                 history: Vec::new(),
+                accumulated: Vec::new(),
             },
             hooks: vec![HookRecord {
                 name: "h".to_owned(),

@@ -11,6 +11,8 @@ mod header;
 mod hooks_table;
 mod inspect;
 mod install_plugins;
+#[cfg(unix)]
+mod launch;
 mod manifest_text;
 mod new_plugin;
 mod new_run;
@@ -36,6 +38,8 @@ mod source;
 )]
 mod stdout;
 mod summary;
+mod team;
+mod together;
 mod trained;
 mod trust;
 mod validate;
@@ -72,6 +76,11 @@ enum Command {
     NewRun(new_run::NewRunArgs),
     /// Trains a model as described by a manifest.
     Run(run::RunArgs),
+    /// Trains with several processes on this machine, without an MPI.
+    #[cfg(unix)]
+    Launch(launch::LaunchArgs),
+    /// Checks that the processes of a launcher can talk to each other: `mpirun -n 4 sconce team`.
+    Team(team::TeamArgs),
     /// Checks a manifest, its plugins and its data without training, and prints the order of hooks.
     Check(check::CheckArgs),
     /// Prints the model's layers with their shapes, parameters and operations.
@@ -242,12 +251,17 @@ fn obey(command: Command, tasks: &dyn TaskBuilder) -> u8 {
         return isolation::answer(*parent, files, library, rules);
     }
     trial::enable();
+    #[cfg(unix)]
+    launch::stay_with_launcher();
     signals::let_writes_fail();
     let result = match command {
         Command::NewPlugin(arguments) => new_plugin::new_plugin(&arguments),
         Command::Header(arguments) => Ok(header::header(&arguments)),
         Command::NewRun(arguments) => new_run::new_run(&arguments),
         Command::Run(arguments) => run::run(&arguments, tasks),
+        #[cfg(unix)]
+        Command::Launch(arguments) => launch::launch(&arguments),
+        Command::Team(arguments) => team::team(&arguments),
         Command::Check(arguments) => check::check(&arguments, tasks),
         Command::Summary(arguments) => summary::summary(&arguments, tasks),
         Command::Eval(arguments) => eval::eval(&arguments, tasks),

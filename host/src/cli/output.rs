@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::stdout;
 use crate::diagnostic::{Diagnostic, render};
-use crate::{exit, printable};
+use crate::{exit, printable, screen};
 
 /// Prints a line of results. Characters that would break the line are escaped.
 pub(super) fn line(text: &str) {
@@ -44,6 +44,12 @@ fn json_text(text: serde_json::Result<String>) {
         // All maps have strings as keys, so this does not happen.
         Err(error) => diagnostics(&[Diagnostic::new(error.to_string())]),
     }
+}
+
+/// From now on, lines on standard error begin with this name, and nothing is printed on standard output: another process
+/// prints the results. An empty name ends that.
+pub(super) fn speak_as(name: &str) {
+    screen::speak_as(name);
 }
 
 /// Whether to use colours on standard output.
@@ -79,7 +85,8 @@ pub(super) fn diagnostics(diagnostics: &[Diagnostic]) {
     let mut stderr = std::io::stderr().lock();
     let colour = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     // A closed standard error must not end the command.
-    drop(stderr.write_all(render::text(&diagnostics, colour).as_bytes()));
+    let text = screen::named(&render::text(&diagnostics, colour));
+    drop(stderr.write_all(text.as_bytes()));
 }
 
 /// Adds a hint if the reason is the limit of open files.

@@ -63,12 +63,43 @@ impl ResumePoint {
         })
     }
 
+    /// The checkpoint that the first rank has found, compared with this run.
+    pub(super) fn of_first_rank(
+        path: PathBuf,
+        checkpoint: Checkpoint,
+        manifest: &serde_json::Value,
+        hooks: &[HookPlan],
+    ) -> ResumePoint {
+        let changes = session::changes(&checkpoint, manifest, hooks);
+        ResumePoint {
+            path,
+            checkpoint,
+            changes,
+        }
+    }
+
+    /// Directory of the checkpoint.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds what has changed of the run's ranks.
+    pub(super) fn with_changes(mut self, changes: Vec<String>) -> ResumePoint {
+        self.changes.extend(changes);
+        self
+    }
+
     /// Returns the state for the trainer to resume from.
     ///
     /// # Errors
     ///
     /// If something has changed without the user allowing it, or if the model's parameters differ.
-    pub(super) fn resume(mut self, task: &dyn Task, allowed: bool) -> Result<Resume, StartFailure> {
+    pub(super) fn resume(
+        mut self,
+        task: &dyn Task,
+        allowed: bool,
+        warns: bool,
+    ) -> Result<Resume, StartFailure> {
         let is = DataFacts::of(task);
         self.changes.extend(session::data_changes(
             &self.checkpoint.header.facts.data,
@@ -97,9 +128,11 @@ impl ResumePoint {
                 ]));
             }
             let warning = format!("the run resumes from `{path}`, not bit for bit:{told}");
-            output::diagnostics(&[Diagnostic::warning(warning)]);
+            if warns {
+                output::diagnostics(&[Diagnostic::warning(warning)]);
+            }
         }
-        if !self.checkpoint.header.exact {
+        if warns && !self.checkpoint.header.exact {
             let warning = format!(
                 "`{path}` was saved when an error broke an iteration off: parameters and optimizer \
                  are as before it, but hooks and this epoch's metrics have seen a part of it"

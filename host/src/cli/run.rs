@@ -8,22 +8,24 @@ use serde_json::Value;
 
 use super::first_look::FirstLook;
 use super::resume::{ResumeArgs, ResumePoint};
+use super::together::{self, RankLog};
 use super::verbosity::Verbosity;
 use super::{ManifestArgs, hooks_table, number, output, prepare, record, resume, signals, source};
 use crate::bridge::BridgeState;
-use crate::checkpoint::Store;
+use crate::checkpoint::{Checkpoint, Store};
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::faults::{self, Guard};
 use crate::files;
 use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
-use crate::run::{Divergence, Profile, Resume, RunError, RunOutcome, RunReport};
+use crate::run::{Divergence, Profile, Resume, RunOutcome, RunReport};
 use crate::session::{
     self, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads, Selection,
     StartFailure, TaskBuilder,
 };
 use crate::task::Task;
+use crate::team::Team;
 use crate::ui::View;
 use crate::weights;
 
@@ -50,11 +52,20 @@ pub(super) struct RunArgs {
 }
 
 pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, StartFailure> {
+    let overlay = Overlay::new(
+        &arguments.manifest.layers,
+        &arguments.look.overrides(&arguments.manifest.set),
+    );
+    let team = together::join(&arguments.manifest, &overlay, tasks)?;
+    let ended = try_run(arguments, &overlay, tasks, team.as_ref());
     let Ended {
         report,
         store,
         is_written,
-    } = try_run(arguments, tasks)?;
+    } = match (ended, &team) {
+        (Err(failure), Some(team)) => return Err(together::fail(team, failure)),
+        (ended, _) => ended?,
+    };
     let mut code = conclude(&report, store.vanished());
     if code == exit::DONE && !is_written {
         code = exit::TRAINING;
@@ -67,7 +78,10 @@ pub(super) fn run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<u8, St
         output::line("a dry run: nothing of it was kept");
         return Ok(code);
     }
-    let last = report.last_checkpoint.filter(|path| path.exists());
+    let is_told = team.is_none_or(|team| team.is_first());
+    let last = report
+        .last_checkpoint
+        .filter(|path| is_told && path.exists());
     if let Some(path) = last.filter(|_| is_unfinished) {
         let command = resume::command(&path, &store);
         output::line("continue with:");
@@ -84,23 +98,25 @@ struct Ended {
     is_written: bool,
 }
 
-fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartFailure> {
-    let ManifestArgs {
-        file,
-        layers,
-        set,
-        plugins,
-    } = &arguments.manifest;
-    let overlay = Overlay::new(layers, &arguments.look.overrides(set));
-    let checked = session::check(
-        file,
-        &overlay,
-        plugins,
-        &arguments.selection,
-        tasks.source(),
-    )?;
-    output::diagnostics(&checked.warnings);
-    prepare::set_threads(checked.manifest.threads);
+fn try_run(
+    arguments: &RunArgs,
+    overlay: &Overlay,
+    tasks: &dyn TaskBuilder,
+    team: Option<&Team>,
+) -> Result<Ended, StartFailure> {
+    let ManifestArgs { file, plugins, .. } = &arguments.manifest;
+    let checked = session::check(file, overlay, plugins, &arguments.selection, tasks.source())?;
+    let is_first = team.is_none_or(Team::is_first);
+    // The first rank warns for all: they check the same.
+    let warn = |warnings: &[Diagnostic]| {
+        if is_first {
+            output::diagnostics(warnings);
+        }
+    };
+    warn(&checked.warnings);
+    if team.is_none() {
+        prepare::set_threads(checked.manifest.threads);
+    }
     let resolved = resolved(&checked.manifest)?;
     let passing = passing_directory(&arguments.look)?;
     let directory = match (&passing, &arguments.output) {
@@ -115,60 +131,123 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartF
         overwrite,
     } = &arguments.resume;
     let found = match resume {
-        Some(what) => {
+        Some(what) if is_first => {
             // Resuming must not create a directory.
             let output = Output::open_existing(directory)?;
             let found = ResumePoint::find(what, &output.store, &resolved, &checked.hooks)?;
-            Some((output, found))
+            Some((Some(output), found))
         }
-        None => None,
+        _ => None,
+    };
+    let found = match team {
+        Some(team) => {
+            let path = found.as_ref().map(|(_, found)| found.path());
+            let shared = together::share_checkpoint(team, path)?;
+            let changes = |checkpoint: &Checkpoint| {
+                session::rank_changes(&checkpoint.header.facts, &checked.manifest, team.size())
+            };
+            match (found, shared) {
+                (Some((output, found)), _) => {
+                    let changes = changes(&found.checkpoint);
+                    Some((output, found.with_changes(changes)))
+                }
+                (None, Some((path, checkpoint))) => {
+                    let changes = changes(&checkpoint);
+                    let hooks = &checked.hooks;
+                    let found = ResumePoint::of_first_rank(path, checkpoint, &resolved, hooks);
+                    Some((None, found.with_changes(changes)))
+                }
+                (None, None) => None,
+            }
+        }
+        None => found.map(|(output, found)| {
+            let facts = &found.checkpoint.header.facts;
+            let changes = session::rank_changes(facts, &checked.manifest, 1);
+            (output, found.with_changes(changes))
+        }),
     };
     let weights = match &found {
         Some(_) => FirstWeights::Checkpoint,
         None => FirstWeights::Manifest,
     };
     let mut prepared = checked.prepare(tasks, weights)?;
-    output::diagnostics(&prepared.weights_warnings);
+    warn(&prepared.weights_warnings);
     // A dry run is deliberately too short for most of the manifest's settings, so their warnings
     // are skipped.
     let is_dry = arguments.look.dry_run;
     if !is_dry {
-        output::diagnostics(&prepared.warnings);
+        warn(&prepared.warnings);
     }
-    if *overwrite && !Output::look(directory)?.is_empty() {
+    if is_first && *overwrite && !Output::look(directory)?.is_empty() {
         // Checked before anything of the earlier run is removed; warnings are printed when the hooks
         // are created.
         prepared.rehearse()?;
     }
-    let (output, resume) = if let Some((output, found)) = found {
-        let resume = found.resume(prepared.task.as_ref(), *allow_changes)?;
-        output.forget_end()?;
-        (output, Some(resume))
-    } else {
-        let output = Output::open(directory)?;
-        output.begin(*overwrite)?;
-        (output, None)
+    let (output, resume) = match found {
+        Some((output, found)) => {
+            let resume = found.resume(prepared.task.as_ref(), *allow_changes, is_first)?;
+            if let Some(output) = &output {
+                output.forget_end()?;
+            }
+            (output, Some(resume))
+        }
+        None if is_first => {
+            let output = Output::open(directory)?;
+            output.begin(*overwrite)?;
+            (Some(output), None)
+        }
+        None => (None, None),
     };
-    save_manifest(&output.path, &resolved)?;
-    source::save(&output.path, &prepared.manifest.base)?;
-    output::diagnostics(Vec::from_iter(faults::of_the_run_before(&output.path)).as_slice());
+    if let Some(output) = &output {
+        save_manifest(&output.path, &resolved)?;
+        source::save(&output.path, &prepared.manifest.base)?;
+        output::diagnostics(Vec::from_iter(faults::of_the_run_before(&output.path)).as_slice());
+    }
+    if let Some(team) = team {
+        warn(&together::compare(team, &prepared, &resolved)?);
+    }
+    let run_path = match team {
+        Some(team) => {
+            let path = output.as_ref().map(|output| output.path.as_path());
+            together::share_directory(team, path)?
+        }
+        None => output
+            .as_ref()
+            .map_or(directory, |output| &output.path)
+            .to_owned(),
+    };
+    let own_path = match team.filter(|team| !team.is_first()) {
+        Some(team) => together::own_directory(&run_path, team)?,
+        None => run_path.clone(),
+    };
+    let store = Store::of(&run_path);
 
     // Kept until everything of the run is written.
-    let guard = watch(&output.path, &prepared);
+    let guard = watch(&own_path, &prepared);
     let lines = arguments.verbosity.log();
-    let view = arguments.view(&prepared.manifest.name, lines);
+    let view = arguments
+        .view(&prepared.manifest.name, lines)
+        .filter(|_| is_first);
     let log: Box<dyn Log> = match &view {
         Some(view) => Box::new(view.log(lines)),
-        None => Box::new(lines),
+        None if is_first => Box::new(lines),
+        None => Box::new(RankLog::in_directory(&own_path, lines)),
     };
     let log = log.as_ref();
-    let shared = BridgeState::new(log).with_trail(guard.trail());
+    let mut shared = BridgeState::new(log).with_trail(guard.trail());
+    if let Some(team) = team {
+        shared = shared.with_ranks(team);
+    }
+    let shared = shared;
     if !is_dry {
         prepared.show_plan(&shared);
     }
-    let opening = opening_lines(&prepared, &output.path, resume.as_ref());
-    let reloads = RunReloads::of(&prepared, &output.path);
-    let ready = prepared.ready(&output.path, &shared, Vec::new(), resume.as_ref())?;
+    let mut opening = opening_lines(&prepared, &run_path, resume.as_ref());
+    opening.extend(team.map(|team| together::opening_line(team, &prepared.manifest)));
+    // Several ranks would have to change libraries at the same time.
+    let reloads = team.is_none().then(|| RunReloads::of(&prepared, &run_path));
+    let distributed = prepared.manifest.distributed.clone();
+    let ready = prepared.ready(&own_path, &shared, Vec::new(), resume.as_ref())?;
     for line in opening {
         log.log(Level::Info, "sconce", &line);
     }
@@ -176,19 +255,32 @@ fn try_run(arguments: &RunArgs, tasks: &dyn TaskBuilder) -> Result<Ended, StartF
     log.log(Level::Info, "sconce", &table);
     let interrupt = signals::install();
     let ready = ready
-        .with(|trainer| trainer.with_manifest(resolved).interruptible(&interrupt))
+        .with(|trainer| {
+            let trainer = trainer.with_manifest(resolved).interruptible(&interrupt);
+            match team {
+                Some(team) => trainer.together(team, &distributed).saving_to(&run_path),
+                None => trainer,
+            }
+        })
         .resuming(resume);
-    let ready = reloads.serve(ready);
-    let looks = looks_for_libraries(&reloads, log);
+    let ready = match &reloads {
+        Some(reloads) => reloads.serve(ready),
+        None => ready,
+    };
+    let looks = reloads
+        .as_ref()
+        .map(|reloads| looks_for_libraries(reloads, log));
     let report = match &view {
         Some(view) => run_in_view(ready, view, log),
         None => ready.run(),
     };
     drop(looks);
+    let is_written = !is_first || write_results(&run_path, &report, prepared.task.as_ref());
+    drop(output);
     Ok(Ended {
-        is_written: write_results(&output.path, &report, prepared.task.as_ref()),
-        store: output.store.clone(),
         report,
+        store,
+        is_written,
     })
 }
 
@@ -355,10 +447,7 @@ fn conclude(report: &RunReport, vanished: Option<String>) -> u8 {
                 Some(reason) => problem.note(reason),
                 None => problem,
             });
-            match error {
-                RunError::Hook(_) => exit::HOOK,
-                _ => exit::TRAINING,
-            }
+            error.code()
         }
     };
     for (phase, metrics) in &report.metrics {

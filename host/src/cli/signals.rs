@@ -8,7 +8,7 @@ use crate::run::{Interrupt, StopSignal};
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "a handler that says something")]
 pub(super) fn install() -> Interrupt {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
     use signal_hook::low_level;
 
     let interrupt = Interrupt::default();
@@ -16,6 +16,7 @@ pub(super) fn install() -> Interrupt {
         (SIGINT, StopSignal::Interrupt),
         (SIGTERM, StopSignal::Terminate),
         (SIGHUP, StopSignal::Hangup),
+        (SIGUSR1, StopSignal::User),
     ];
     for (number, signal) in signals {
         if number == SIGHUP && is_ignored(number) {
@@ -58,7 +59,7 @@ fn heed(interrupt: &Interrupt, signal: crate::run::StopSignal) {
 /// Whether this process ignores a signal.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "asks the system")]
-fn is_ignored(signal: i32) -> bool {
+pub(super) fn is_ignored(signal: i32) -> bool {
     // SAFETY: `sigaction` consists of integers and pointers, for which all zeros are valid.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: with a null new action the call only reads, and it writes the old one to `action`,
@@ -97,5 +98,6 @@ pub(super) fn code_of(signal: StopSignal) -> u8 {
         StopSignal::Interrupt => exit::INTERRUPTED,
         StopSignal::Terminate => exit::TERMINATED,
         StopSignal::Hangup => exit::HUNG_UP,
+        StopSignal::User => exit::USER,
     }
 }

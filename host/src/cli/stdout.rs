@@ -11,6 +11,8 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::screen;
+
 /// State of standard output.
 enum StdoutState {
     Open,
@@ -25,7 +27,7 @@ static STATE: Mutex<StdoutState> = Mutex::new(StdoutState::Open);
 /// Writes a text, unless an earlier write has failed.
 pub(super) fn write(text: &str) {
     let mut state = lock();
-    if !matches!(*state, StdoutState::Open) || text.is_empty() {
+    if !matches!(*state, StdoutState::Open) || text.is_empty() || screen::has_name() {
         return;
     }
     if let Err(error) = write_all(text.as_bytes()) {

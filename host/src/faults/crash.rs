@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::{io, mem, ptr};
 
+use super::expected;
 use super::report::{self, FaultKind, ProcessEnd, ReportText};
 use super::suspects::Suspects;
 use super::trail::Trail;
@@ -266,7 +267,8 @@ extern "C" fn on_exit() {
     };
     // SAFETY: `getpid` has no preconditions.
     let is_own = unsafe { libc::getpid() } == context.pid;
-    if !is_own || !context.trail.is_running() || IS_TOLD.swap(true, Ordering::SeqCst) {
+    let is_fault = is_own && context.trail.is_running() && !expected::is_expected();
+    if !is_fault || IS_TOLD.swap(true, Ordering::SeqCst) {
         return;
     }
     report_crash(

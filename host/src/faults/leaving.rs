@@ -31,6 +31,13 @@ pub(crate) fn leave(limit: Duration) {
     }));
 }
 
+/// Ends a process that waits in vain, with this message and the exit code of a hang; no handlers run.
+pub(crate) fn end_hung(message: &str) {
+    super::terminal::give_back();
+    say(message);
+    quit();
+}
+
 fn say(text: &str) {
     // Not through std, since another thread may have locked its standard error.
     #[cfg(unix)]

@@ -4,8 +4,8 @@
 //! memory backed by a `file` in the run's directory. `crash` holds the handlers for signals and
 //! `exit`, `watchdog` the thread that notices hangs, `report` the message and `crash.json`,
 //! `suspects` the hooks' names for them. `previous` reports how the last run in a directory ended,
-//! `fork` ends forked copies of the process, `leaving` limits the time of the process's exit, and
-//! `terminal` restores the terminal before a report.
+//! `fork` ends forked copies of the process, `leaving` limits the time of the process's exit,
+//! `expected` announces an `exit` that is no hook's, and `terminal` restores the terminal before a report.
 //!
 //! **Flow.** `watch` sets everything up before hooks are created, if there are any. The dispatcher
 //! updates the [`Trail`] around every call. On a crash or `exit` the handlers write `crash.json`
@@ -19,6 +19,7 @@
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "signals and exits")]
 mod crash;
+mod expected;
 #[cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "memory shared with a file")
@@ -54,8 +55,9 @@ use std::time::Duration;
 
 use candle_core::Tensor;
 
+pub(crate) use expected::expect_exit;
 pub(crate) use fork::{Origin, mark};
-pub(crate) use leaving::leave;
+pub(crate) use leaving::{end_hung, leave};
 pub(crate) use previous::warning as of_the_run_before;
 pub(crate) use suspects::Suspect;
 use suspects::Suspects;

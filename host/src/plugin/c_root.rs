@@ -12,7 +12,7 @@ use sconce_plugin_api::metadata::PluginMetadata;
 use serde_json::Value;
 
 use super::entry_error::EntryError;
-use super::opening::{CreateEntry, DescribeEntry, open_now};
+use super::opening::{CreateEntry, DescribeEntry, QueryEntry, open_now};
 use super::refusal::Cause;
 use super::section;
 use crate::bridge;
@@ -23,6 +23,7 @@ use crate::nearest::nearest;
 pub(super) struct CRoot {
     pub(super) describe: Option<DescribeEntry>,
     pub(super) create: CreateEntry,
+    pub(super) query: Option<QueryEntry>,
     /// The description for a plugin without `describe`: its metadata, with a schema for each hook.
     pub(super) description: Value,
     /// The checks of configurations, by hook kind.
@@ -66,6 +67,7 @@ impl CRoot {
         Ok(CRoot {
             describe: plugin.describe,
             create,
+            query: plugin.query,
             description,
             checks: checks.collect(),
         })
@@ -144,6 +146,7 @@ mod tests {
         let root = CRoot {
             describe: None,
             create,
+            query: None,
             description: Value::Null,
             checks: BTreeMap::from([
                 ("clip".to_owned(), Checker::new(&schema)),

@@ -114,6 +114,7 @@ mod tests {
             panic: "unwind".to_owned(),
             target_features: vec!["sse2".to_owned(), "made-up".to_owned()],
             hooks: Vec::new(),
+            transports: Vec::new(),
         }
     }
 

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi_stable::library::{LibraryError, lib_header_from_path};
 use abi_stable::std_types::RString;
-use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, PluginRootRef, Status};
+use sconce_plugin_api::abi::{ABI_EPOCH, API_VERSION, ErrorAbi, PluginRootRef, Status, TextAbi};
+use sconce_plugin_api::ext::Extension;
 use serde_json::Value;
 
 use super::c_root::CRoot;
@@ -133,6 +134,20 @@ impl Library {
             Root::Rust(root) => root.create(),
             Root::C(root) => root.create,
         }
+    }
+
+    /// The plugin's own table for an extension, if it has one. It lives as long as the process.
+    pub(crate) fn extension<T: Extension>(&self) -> Option<&'static T> {
+        let query = match &self.root {
+            Root::Rust(root) => root.query(),
+            Root::C(root) => root.query?,
+        };
+        let origin = Origin::here();
+        // SAFETY: the identifier is a literal; the plugin answers with null or a table that lives as long as its
+        // library, which is never unloaded, with the layout frozen under that identifier (the contract of `Extension`).
+        let table = unsafe { query(TextAbi::new(T::ID)).cast::<T>().as_ref() };
+        origin.check();
+        table
     }
 
     fn refuse(&self, cause: Cause) -> PluginRefusal {

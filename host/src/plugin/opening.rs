@@ -1,5 +1,6 @@
 //! How libraries are opened, and the types of the functions that their roots have in every language.
 
+use std::ffi::c_void;
 use std::path::Path;
 
 use abi_stable::std_types::RString;
@@ -11,6 +12,9 @@ pub(super) type DescribeEntry = unsafe extern "C" fn(*mut RString, *mut ErrorAbi
 /// Creates a hook: `create` of a plugin's root.
 pub(super) type CreateEntry =
     unsafe extern "C" fn(TextAbi, TextAbi, *const SetupAbi, *mut HookAbi, *mut ErrorAbi) -> u32;
+
+/// The plugin's table for an extension: `query` of its root.
+pub(super) type QueryEntry = unsafe extern "C" fn(TextAbi) -> *const c_void;
 
 /// # Safety
 ///

@@ -51,7 +51,7 @@ fn check(metadata: &PluginMetadata) -> Result<(), String> {
     if metadata.name.is_empty() {
         return Err("the plugin has no name".to_owned());
     }
-    if metadata.hooks.is_empty() {
+    if metadata.hooks.is_empty() && metadata.transports.is_empty() {
         return Err("the plugin has no hooks".to_owned());
     }
     let mut names = BTreeSet::new();
@@ -68,6 +68,16 @@ fn check(metadata: &PluginMetadata) -> Result<(), String> {
         }
         if !names.insert(name) {
             return Err(format!("two hooks are called `{name}`"));
+        }
+    }
+    let mut names = BTreeSet::new();
+    for transport in &metadata.transports {
+        let name = &transport.name;
+        if name.is_empty() {
+            return Err("a transport has no name".to_owned());
+        }
+        if !names.insert(name) {
+            return Err(format!("two transports are called `{name}`"));
         }
     }
     Ok(())
@@ -89,6 +99,23 @@ mod tests {
             r#"{{"name": "p", "version": "1", "abi_epoch": 1, "api_version": "1.0.0",
             "rustc": "r", "target": "t", "panic": "unwind", "from_the_future": 1, "hooks": [{hooks}]}}"#
         )
+    }
+
+    #[test]
+    fn a_plugin_may_have_transports_alone() {
+        let with = |transports: &str| {
+            let text = metadata("").replace(
+                "\"hooks\"",
+                &format!("\"transports\": [{transports}], \"hooks\""),
+            );
+            parse(&section(&text)).and_then(|metadata| check(&metadata))
+        };
+        let one = r#"{"name": "post"}"#;
+        assert_eq!(with(one), Ok(()));
+        let two = with(&format!("{one}, {one}"));
+        assert_eq!(two, Err("two transports are called `post`".to_owned()));
+        let unnamed = with(r#"{"name": ""}"#);
+        assert_eq!(unnamed, Err("a transport has no name".to_owned()));
     }
 
     fn problem(bytes: &[u8]) -> String {

@@ -71,11 +71,11 @@ impl Trainer<'_> {
             work,
         } = self.saver.writing.take()?;
         let WriteResult { result, seconds } = work.end(&tag);
+        let result = result.map_err(|error| error.to_string());
         self.note(&result, &tag, &path, extent);
-        let error = result.as_ref().err().map(ToString::to_string);
         let told = CheckpointResult {
-            error: error.as_deref().unwrap_or_default(),
-            bytes: result.unwrap_or(0),
+            error: result.as_ref().err().map_or("", String::as_str),
+            bytes: result.as_ref().copied().unwrap_or(0),
             seconds,
             ..CheckpointResult::new(&path, &tag, &hook)
         };

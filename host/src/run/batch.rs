@@ -7,6 +7,7 @@ use candle_core::backprop::GradStore;
 use sconce_plugin_api::Phase;
 
 use super::failure::Leave;
+use super::measured::BatchSums;
 use super::{RunError, Trainer};
 use crate::data::{Batch, Loader};
 use crate::gradients::{Gradients, Wrong, wrong_operations};
@@ -21,7 +22,7 @@ impl Trainer<'_> {
         batch.map_err(|error| RunError::data(&self.position, error))
     }
 
-    /// Computes loss and metrics of a batch, for the position and the phase's metrics.
+    /// Computes loss and metrics of a batch.
     pub(super) fn measure_batch(
         &mut self,
         batch: &Batch,
@@ -35,26 +36,47 @@ impl Trainer<'_> {
         let value = scalar(&loss)?;
         self.shared.tensors.show("loss".into(), &loss);
         self.position.pass.loss = Some(value);
-        let mut board = self.shared.metrics.borrow_mut();
-        let (sums, samples) = board.sums(phase, 2 + self.task.sum_count());
-        *samples += batch.len() as f64;
-        let mut mean = f64::NAN;
-        if let [loss_sum, weight_sum, sums @ ..] = sums {
-            let weight = self.task.loss_weight(batch)?;
-            // A batch of weight 0 has no loss: 0 · NaN would be NaN.
-            if weight > 0.0 {
-                *loss_sum += value * weight;
-            }
-            *weight_sum += weight;
-            mean = *loss_sum / *weight_sum;
-            self.task.measure(batch, outputs, sums)?;
-            self.task.values(sums, *samples, &mut self.values);
-        }
-        board.set(phase, "loss", mean);
-        for (name, value) in self.task.metrics().iter().zip(&self.values) {
-            board.set(phase, name, *value);
-        }
+        self.measured.measure(self.task, batch, outputs, value)?;
         Ok(loss)
+    }
+
+    /// Adds the measured batch to the metrics of its pass, or keeps it for all ranks.
+    pub(super) fn count_measured(&mut self, phase: Phase) -> Result<(), Leave> {
+        let measured = std::mem::take(&mut self.measured);
+        let counted = self.count_batch(phase, &measured);
+        self.measured = measured;
+        counted
+    }
+
+    fn count_batch(&mut self, phase: Phase, measured: &BatchSums) -> Result<(), Leave> {
+        if self.ranks.is_none() {
+            self.add_batches(phase, [measured]);
+            return Ok(());
+        }
+        if phase != Phase::Train {
+            if !self.keep_evaluated(phase, measured)? {
+                self.add_batches(phase, [measured]);
+            }
+            return Ok(());
+        }
+        let round = self.position.round;
+        let Some(ranks) = &mut self.ranks else {
+            return Ok(());
+        };
+        let mut known = std::mem::take(&mut ranks.measured);
+        let statistics = self.statistics.borrow().to_bytes();
+        let statistics = statistics.map_err(|error| {
+            RunError::task("recording batch norms' statistics", &self.position, error)
+        })?;
+        known.push(measured.of_batch(round.index, statistics));
+        self.show_with(phase, &known);
+        if round.is_repeated {
+            known.pop();
+        }
+        if let Some(ranks) = &mut self.ranks {
+            ranks.measured = known;
+        }
+        Ok(())
     }
 
     /// Computes the gradients of a batch and makes them visible.
@@ -129,13 +151,12 @@ impl Trainer<'_> {
         let Some(gradients) = self.shared.tensors.take_gradients() else {
             return Ok(());
         };
-        match &mut self.update.accumulated {
-            None => self.update.accumulated = Some(gradients),
-            Some(accumulated) => accumulated
-                .accumulate(&gradients)
-                .map_err(|error| RunError::task("adding gradients up", &self.position, error))?,
+        let round = self.position.round;
+        if round.is_repeated {
+            return Ok(());
         }
-        Ok(())
+        let added = self.update.accumulated.add(round.index, gradients);
+        added.map_err(|error| RunError::task("adding gradients up", &self.position, error))
     }
 
     /// Steps the parameters by the visible gradients.

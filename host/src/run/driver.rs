@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use candle_core::Tensor;
-use sconce_plugin_api::lifecycle::{EpochBatches, Position, RunDriver, Stopping};
+use sconce_plugin_api::lifecycle::{
+    Consistency, EpochBatches, MicroBatch, Position, Ranked, RunDriver, Stopping,
+};
 use sconce_plugin_api::{Keep, Phase, Point};
 
 use super::epoch_snapshot::EpochSnapshot;
 use super::failure::Leave;
 use super::profile::{PassTimes, Profile};
+use super::ranks::{AgreedStop, Ranks};
 use super::{RunError, Trainer};
 use crate::data::{Batch, Dataset, Loader, order};
 use crate::dispatch::Payload;
@@ -21,9 +24,16 @@ pub struct Recording {
     _constants: ops::HeldConstants,
 }
 
+/// The batches of a pass that this rank processes.
+pub struct PassBatches {
+    loader: Loader,
+    /// Their indices in the epoch.
+    planned: std::vec::IntoIter<u64>,
+}
+
 impl RunDriver for Trainer<'_> {
     type Error = RunError;
-    type Batches = Loader;
+    type Batches = PassBatches;
     type Batch = Batch;
     type Outputs = Tensor;
     type Loss = Tensor;
@@ -32,6 +42,11 @@ impl RunDriver for Trainer<'_> {
 
     fn position(&mut self) -> &mut Position {
         &mut self.position
+    }
+
+    fn ranked(&self) -> Ranked {
+        let ranks = self.ranks.as_ref();
+        ranks.map_or(Ranked::ALONE, Ranks::ranked)
     }
 
     fn batches_of(&self, phase: Phase) -> Option<EpochBatches> {
@@ -56,10 +71,23 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn accumulation(&self) -> (Option<u64>, u64) {
-        (self.shared.accumulation.get(), self.plan.accumulate as u64)
+        let ranks = self.ranks.as_ref();
+        let factor = ranks.map_or(1, Ranks::batches_factor);
+        let requested = self.shared.accumulation.get();
+        (
+            requested.map(|batches| batches.saturating_mul(factor)),
+            (self.plan.accumulate as u64).saturating_mul(factor),
+        )
     }
 
     fn stopping(&self) -> Stopping {
+        if let Some(ranks) = &self.ranks {
+            return match ranks.stop {
+                None => Stopping::No,
+                Some(AgreedStop::AfterEpoch) => Stopping::AfterEpoch,
+                Some(AgreedStop::Now) => Stopping::Now,
+            };
+        }
         if !self.shared.requests.stops() {
             Stopping::No
         } else if self.shared.requests.stops_now() {
@@ -93,8 +121,13 @@ impl RunDriver for Trainer<'_> {
             .batches_of(Phase::Train)
             .ok_or(RunError::NoTrainingData)?;
         let done = self.resumption.at.unwrap_or(0);
-        let total = self.plan.epochs.saturating_mul(batches.count());
+        let (_, per_update) = self.accumulation();
+        let rounds = batches
+            .batches_of(self.ranked(), 0, &(0..0), per_update)
+            .len();
+        let total = self.plan.epochs.saturating_mul(rounds as u64);
         self.shared.clock.begin_training(total, done);
+        self.agree_on_present_settings();
         Ok(())
     }
 
@@ -111,11 +144,17 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn heed(&mut self) -> Result<(), Leave> {
+        if self.ranks.is_some() {
+            return self.heed_together();
+        }
         self.grant()?;
         self.leave_if_interrupted()
     }
 
     fn check_interrupt(&mut self) -> Result<(), Leave> {
+        if self.ranks.is_some() {
+            return self.heed_together();
+        }
         self.leave_if_interrupted()
     }
 
@@ -145,9 +184,16 @@ impl RunDriver for Trainer<'_> {
             .map_err(|error| RunError::task("resuming an epoch", &self.position, error).into())
     }
 
-    fn open(&mut self, phase: Phase, done: u64) -> Result<Loader, Leave> {
+    fn open(&mut self, phase: Phase, done: u64) -> Result<PassBatches, Leave> {
         let (Some(data), Some(division)) = (self.task.data(phase), self.batches_of(phase)) else {
             return Err(RunError::NoTrainingData.into());
+        };
+        let planned = if phase == Phase::Train {
+            let (requested, planned) = self.accumulation();
+            let update = &self.position.update_batches;
+            division.batches_of(self.ranked(), done, update, requested.unwrap_or(planned))
+        } else {
+            self.divide_evaluation(phase, division.count())?
         };
         let (data, order): (Arc<dyn Dataset>, _) = if phase == Phase::Train {
             let order = order::training(self.plan.seed, self.position.epoch, data.len());
@@ -157,15 +203,34 @@ impl RunDriver for Trainer<'_> {
             let order = order::natural(data.len());
             (data, order)
         };
-        let batches = (done..division.count())
-            .map(|batch| division.samples_of(batch..batch + 1))
+        let batches = (planned.iter())
+            .map(|&batch| division.samples_of(batch..batch + 1))
             .collect();
         let (epoch, preparation) = (self.position.epoch, self.plan.preparation);
-        Ok(Loader::new(data, order, batches, epoch, preparation))
+        Ok(PassBatches {
+            loader: Loader::new(data, order, batches, epoch, preparation),
+            planned: planned.into_iter(),
+        })
     }
 
-    fn next_batch(&mut self, loader: &mut Loader) -> Result<Option<Batch>, Leave> {
-        Ok(self.load_batch(loader)?)
+    fn next_batch(&mut self, batches: &mut PassBatches) -> Result<Option<Batch>, Leave> {
+        Ok(self.load_batch(&mut batches.loader)?)
+    }
+
+    fn next_training_batch(
+        &mut self,
+        batches: &mut PassBatches,
+        batch: &MicroBatch,
+    ) -> Result<Option<Batch>, Leave> {
+        if let Some(ranks) = &self.ranks {
+            ranks.team.set_repeated(batch.round.is_repeated);
+        }
+        if batches.planned.next() != Some(batch.batch) {
+            // A hook has changed the number of batches per update since the pass was opened: another batch is this rank's.
+            *batches = self.open(Phase::Train, self.position.trained)?;
+            batches.planned.next();
+        }
+        self.next_batch(batches)
     }
 
     fn size_of(&self, batch: &Batch) -> u64 {
@@ -186,8 +251,12 @@ impl RunDriver for Trainer<'_> {
         self.shared.requests.take_skip_batch()
     }
 
-    fn take_skip_update(&mut self) -> bool {
-        self.shared.requests.take_skip_update()
+    fn take_skip_update(&mut self) -> Result<bool, Leave> {
+        let is_skipped = self.shared.requests.take_skip_update();
+        if self.ranks.is_none() {
+            return Ok(is_skipped);
+        }
+        self.agree_on_step(is_skipped)
     }
 
     fn check_training_batch(&mut self) -> Result<(), Leave> {
@@ -211,7 +280,9 @@ impl RunDriver for Trainer<'_> {
         let start = std::time::Instant::now();
         let loss = self.measure_batch(batch, outputs, phase);
         self.timing.pass.loss += start.elapsed();
-        loss.map_err(|error| RunError::task("the loss", &self.position, error).into())
+        let loss = loss.map_err(|error| RunError::task("the loss", &self.position, error))?;
+        self.count_measured(phase)?;
+        Ok(loss)
     }
 
     fn backward(&mut self, batch: &Batch, loss: Tensor, fraction: f64) -> Result<(), Leave> {
@@ -219,17 +290,26 @@ impl RunDriver for Trainer<'_> {
     }
 
     fn accumulate(&mut self) -> Result<(), Leave> {
-        Ok(self.accumulate_gradients()?)
+        self.accumulate_gradients()?;
+        if self.ranks.is_some() {
+            // Checkpoints of several ranks go back to the start of the update.
+            self.position.consistency = Consistency::Batch;
+        }
+        Ok(())
     }
 
-    fn show_accumulated(&mut self) -> bool {
-        match self.update.accumulated.take() {
-            Some(gradients) => {
-                self.shared.tensors.set_gradients(gradients);
-                true
-            }
-            None => false,
-        }
+    fn show_accumulated(&mut self) -> Result<bool, Leave> {
+        let gradients = if self.ranks.is_some() {
+            self.joint_gradients()?
+        } else {
+            let sum = self.update.accumulated.take_sum();
+            sum.map_err(|error| RunError::task("adding gradients up", &self.position, error))?
+        };
+        let Some(gradients) = gradients else {
+            return Ok(false);
+        };
+        self.shared.tensors.set_gradients(gradients);
+        Ok(true)
     }
 
     fn step(&mut self, is_skipped: bool) -> Result<bool, Leave> {
@@ -237,12 +317,17 @@ impl RunDriver for Trainer<'_> {
         let Some(gradients) = gradients.filter(|_| !is_skipped) else {
             return Ok(false);
         };
+        self.position.consistency = Consistency::Torn;
         self.step_parameters(&gradients)?;
         Ok(true)
     }
 
     fn advance(&mut self) {
         self.shared.clock.advance(self.position.iteration);
+    }
+
+    fn share_evaluated(&mut self) -> Result<(), Leave> {
+        self.end_divided(self.position.phase)
     }
 
     fn note_evaluated(&mut self) {

@@ -3,6 +3,8 @@
 use sconce_plugin_api::lifecycle::Position;
 
 use crate::dispatch::{HookFault, LifeEvent};
+use crate::exit;
+use crate::team::TeamError;
 
 /// An error that ended a run.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +54,9 @@ pub enum RunError {
     /// There is no training data.
     #[error("the task has no training data")]
     NoTrainingData,
+    /// The ranks of the run can't go on together.
+    #[error("{0}")]
+    Team(#[from] TeamError),
 }
 
 /// A reason to leave the loops of a run.
@@ -79,6 +84,17 @@ impl RunError {
             | RunError::Optimizer { .. }
             | RunError::Audit(_)
             | RunError::NotFinite { .. } => ErrorOrigin::Task,
+            RunError::Team(error) if error.code() == Some(exit::HOOK) => ErrorOrigin::Hook,
+            RunError::Team(_) => ErrorOrigin::Task,
+        }
+    }
+
+    /// The exit code of a run that ends with this error.
+    pub fn code(&self) -> u8 {
+        match self {
+            RunError::Hook(_) => exit::HOOK,
+            RunError::Team(error) => error.code().unwrap_or(exit::TRAINING),
+            _ => exit::TRAINING,
         }
     }
 

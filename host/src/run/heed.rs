@@ -6,8 +6,9 @@ use sconce_plugin_api::Phase;
 
 use super::failure::Leave;
 use super::manner::{INTERRUPTED, Manner};
+use super::ranks::UpdateStart;
 use super::remote::BY_KEY;
-use super::{Interrupt, Now, Observer, Profile, Remote, RemoteRequest, Trainer};
+use super::{Interrupt, Now, Observer, Profile, Remote, RemoteRequest, StopSignal, Trainer};
 use crate::bridge::StopRequest;
 use crate::log::Level;
 
@@ -25,6 +26,11 @@ impl Trainer<'_> {
             return Ok(());
         };
         self.outside.interrupted_by = Some(signal);
+        self.leave_interrupted(signal)
+    }
+
+    /// Leaves the run because of a signal, after saving a checkpoint.
+    fn leave_interrupted(&mut self, signal: StopSignal) -> Result<(), Leave> {
         if self.saver.store.is_some() {
             let message = format!("{}: saving a checkpoint", signal.name());
             self.shared.log.log(Level::Info, "sconce", &message);
@@ -34,6 +40,35 @@ impl Trainer<'_> {
             saved?;
         }
         Err(Leave::Interrupted)
+    }
+}
+
+impl Trainer<'_> {
+    /// Serves what was requested on any rank, once the update in progress is finished.
+    pub(super) fn heed_together(&mut self) -> Result<(), Leave> {
+        if self.shared.requests.has_restarts() {
+            self.restart_ended()?;
+        }
+        if !self.is_between_updates() {
+            return Ok(());
+        }
+        if let Some(ranks) = &mut self.ranks {
+            ranks.update_start = UpdateStart::of(&self.position);
+        }
+        self.check_drift()?;
+        self.vote()?;
+        match self.outside.interrupted_by {
+            Some(signal) => self.leave_interrupted(signal),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether no update is in progress.
+    fn is_between_updates(&self) -> bool {
+        let position = &self.position;
+        position.trained == 0
+            || position.pass.updates
+            || position.trained >= position.update_batches.end
     }
 }
 
@@ -70,11 +105,7 @@ impl Trainer<'_> {
                 Some(RemoteRequest::Pause) => is_paused = true,
                 Some(RemoteRequest::GoOn) => is_paused = false,
                 Some(RemoteRequest::Stop) => {
-                    self.shared.requests.ask_stop(StopRequest {
-                        reason: "asked for at the terminal".to_owned(),
-                        after_epoch: false,
-                        hook: String::new(),
-                    });
+                    self.stop_by_key();
                     return Ok(());
                 }
                 None if !is_paused || self.outside.interrupt.signal().is_some() => return Ok(()),
@@ -83,7 +114,15 @@ impl Trainer<'_> {
         }
     }
 
-    fn save_by_key(&mut self) -> Result<(), Leave> {
+    pub(super) fn stop_by_key(&self) {
+        self.shared.requests.ask_stop(StopRequest {
+            reason: "asked for at the terminal".to_owned(),
+            after_epoch: false,
+            hook: String::new(),
+        });
+    }
+
+    pub(super) fn save_by_key(&mut self) -> Result<(), Leave> {
         if self.saver.store.is_none() {
             let warning = "no checkpoint: the run has no output directory";
             self.shared.warn(warning);
@@ -95,7 +134,7 @@ impl Trainer<'_> {
         self.save(BY_KEY, "", Manner::COMPLETE)
     }
 
-    fn validate_by_key(&mut self) -> Result<(), Leave> {
+    pub(super) fn validate_by_key(&mut self) -> Result<(), Leave> {
         if self.task.data(Phase::Val).is_none() {
             self.shared.warn("no validation: there is no data for one");
             return Ok(());
@@ -107,7 +146,7 @@ impl Trainer<'_> {
     }
 
     /// Waits for a moment, which does not count towards the pass's time or the training's pace.
-    fn pause(&mut self) {
+    pub(super) fn pause(&mut self) {
         let begin = Instant::now();
         self.outside.remote.wait();
         let waited = begin.elapsed();

@@ -22,6 +22,8 @@ pub enum StopSignal {
     Terminate = 2,
     /// `SIGHUP`, as the system sends it when a terminal or a connection is gone.
     Hangup = 3,
+    /// `SIGUSR1`, as batch systems send it some time before they end a job; `mpirun` forwards it.
+    User = 4,
 }
 
 impl StopSignal {
@@ -31,14 +33,16 @@ impl StopSignal {
             StopSignal::Interrupt => "SIGINT",
             StopSignal::Terminate => "SIGTERM",
             StopSignal::Hangup => "SIGHUP",
+            StopSignal::User => "SIGUSR1",
         }
     }
 
-    fn from_number(number: u8) -> Option<StopSignal> {
+    pub(super) fn from_number(number: u8) -> Option<StopSignal> {
         let all = [
             StopSignal::Interrupt,
             StopSignal::Terminate,
             StopSignal::Hangup,
+            StopSignal::User,
         ];
         all.into_iter().find(|signal| *signal as u8 == number)
     }

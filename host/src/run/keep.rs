@@ -23,10 +23,10 @@ impl Trainer<'_> {
     /// Deletes a checkpoint, if it exists.
     pub(super) fn delete_checkpoint(&mut self, tag: &str, hook: &str) -> Result<(), Leave> {
         self.settle_writing()?;
-        let deleted = self.kept().and_then(|store| {
-            let deleted = store.remove(tag);
+        let deleted = self.on_first(|trainer| {
+            let deleted = trainer.kept()?.remove(tag);
             deleted.map_err(|error| error.to_string())
-        });
+        })?;
         if let Some(store) = &self.saver.store {
             let path = store.path_of(tag);
             self.saver.checkpoints.retain(|known| *known != path);
@@ -42,16 +42,17 @@ impl Trainer<'_> {
         hook: &str,
     ) -> Result<(), Leave> {
         self.settle_writing()?;
-        let copied = self.kept().and_then(|store| {
+        let copied = self.on_first(|trainer| {
+            let store = trainer.kept()?;
             let copied = store.copy(from, to);
-            copied.map_err(|error| format!("{error}{}", known(&store.tags())))?;
-            Ok(store.path_of(to))
-        });
-        let copied = copied.map(|path| {
-            if !self.saver.checkpoints.contains(&path) {
-                self.saver.checkpoints.push(path);
-            }
-        });
+            copied.map_err(|error| format!("{error}{}", known(&store.tags())))
+        })?;
+        let path = self.saver.store.as_ref().map(|store| store.path_of(to));
+        if let (Ok(()), Some(path)) = (&copied, path)
+            && !self.saver.checkpoints.contains(&path)
+        {
+            self.saver.checkpoints.push(path);
+        }
         self.judge(
             copied,
             &format!("copy the checkpoint `{from}` to `{to}`"),
@@ -69,9 +70,8 @@ impl Trainer<'_> {
         hook: &str,
     ) -> Result<(), Leave> {
         self.settle_writing()?;
-        let loaded = self
-            .weights_of(tag, set)
-            .and_then(|weights| self.set_all(&weights));
+        let weights = self.weights_together(tag, set)?;
+        let loaded = weights.and_then(|weights| self.set_all(&weights));
         self.judge(loaded, &format!("load the parameters of `{tag}`"), hook)
     }
 
@@ -111,9 +111,10 @@ impl Trainer<'_> {
         hook: &str,
     ) -> Result<(), Leave> {
         self.settle_writing()?;
-        let published = self
-            .weights_of(tag, set)
-            .and_then(|weights| self.publish(name, weights.tensors));
+        let published = self.on_first(|trainer| {
+            let weights = trainer.weights_of(tag, set)?;
+            trainer.publish(name, weights.tensors)
+        })?;
         if let Ok(message) = &published {
             self.shared.info(message);
         }
@@ -146,6 +147,28 @@ impl Trainer<'_> {
             "published {PUBLISHED}/{file}, {} bytes",
             bytes.len()
         ))
+    }
+
+    /// As [`weights_of`](Self::weights_of), read by the first rank for all.
+    fn weights_together(
+        &mut self,
+        tag: &str,
+        set: Option<&str>,
+    ) -> Result<Result<Weights, String>, Leave> {
+        if self.ranks.is_none() {
+            return Ok(self.weights_of(tag, set));
+        }
+        let read = self.on_first(|trainer| {
+            let Weights { set, tensors } = trainer.weights_of(tag, set)?;
+            let bytes = safetensors::serialize(tensors, None);
+            Ok((set, bytes.map_err(|error| error.to_string())?))
+        })?;
+        Ok(read.and_then(|(set, bytes)| {
+            Ok(Weights {
+                set,
+                tensors: checkpoint::tensors(&bytes)?,
+            })
+        }))
     }
 
     /// A set of a checkpoint's weights, under the parameters' own names.

@@ -141,7 +141,15 @@ impl Trainer<'_> {
         PassPosition {
             seed: self.plan.seed,
             epoch: self.position.epoch,
-            iteration: self.position.iteration,
+            iteration: self.batch_number(),
+        }
+    }
+
+    /// Number of the current batch in the one order of batches that all ranks share: the key of its random numbers.
+    fn batch_number(&self) -> u64 {
+        match self.position.phase {
+            Phase::Train => self.position.round.number,
+            _ => self.position.number,
         }
     }
 
@@ -155,9 +163,19 @@ impl Trainer<'_> {
         self.records.clear();
         let is_tapped = self.hooks.is_subscribed(Point::ModuleForward, phase)
             || self.hooks.is_subscribed(Point::ModuleBackward, phase);
-        let pass = Pass::new(phase == Phase::Train)
+        let mut pass = Pass::new(phase == Phase::Train)
             .at(self.moment())
             .within(self.shared);
+        if self.ranks.is_some() && phase == Phase::Train {
+            self.statistics.borrow_mut().clear();
+            pass = pass.collecting(&self.statistics);
+        }
+        if let Some(ranks) = &self.ranks
+            && ranks.synchronises_batch_norm()
+        {
+            let counts = !self.position.round.is_repeated;
+            pass = pass.across(Arc::new(ranks.team.clone()), counts);
+        }
         let mut fault = None;
         let outputs = if is_tapped {
             let mut taps = ModuleTaps {

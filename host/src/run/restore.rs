@@ -9,14 +9,16 @@ use sconce_plugin_api::{Keep, Point};
 
 use super::failure::Leave;
 use super::manner::CheckpointResult;
+use super::ranks::UpdateStart;
 use super::tensor_result::TensorResult;
 use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
     ChangedSettings, Checkpoint, CheckpointHeader, PassState, Progress, PublishedValue, Publisher,
-    Section,
+    Section, accumulated_name,
 };
-use crate::gradients::Gradients;
+use crate::gradients::{GradientTree, Gradients};
+use crate::parameters::Parameters;
 
 impl Trainer<'_> {
     /// Rolls back to a checkpoint of this run, and leaves the loops in progress.
@@ -26,13 +28,9 @@ impl Trainer<'_> {
         };
         self.settle_writing()?;
         let start = Instant::now();
-        let content = match store.read(tag) {
+        let content = match self.read_together(&store, tag)? {
             Ok(content) => content,
-            Err(error) => {
-                let known = known(&store.tags());
-                let message = format!("can't roll back to `{tag}`: {error}{known}");
-                return self.blame(hook, &message);
-            }
+            Err(error) => return self.blame(hook, &format!("can't roll back to `{tag}`: {error}")),
         };
         self.restore_swapped()?;
         self.restore(&content)?;
@@ -82,11 +80,18 @@ impl Trainer<'_> {
         self.restore_pass(pass.as_ref());
         self.shared.clock.advance(progress.iteration);
         self.restore_values(content);
+        let rank = self.ranks.as_ref().map_or(0, |ranks| ranks.team.rank());
         let states: Vec<(String, Vec<u8>)> = (content.hooks.iter())
-            .filter_map(|hook| Some((hook.name.clone(), hook.state.clone()?)))
+            .filter_map(|hook| Some((hook.name.clone(), hook.state_of(rank)?.to_vec())))
             .collect();
         self.hooks.load_states(&states, self.shared)?;
         self.position.consistency = Consistency::Between;
+        self.agree_on_present_settings();
+        if let Some(ranks) = &mut self.ranks {
+            ranks.update_start = UpdateStart::of(&self.position);
+            ranks.measured.clear();
+            ranks.evaluation = None;
+        }
         Ok(())
     }
 
@@ -96,9 +101,12 @@ impl Trainer<'_> {
         self.position.iteration = progress.iteration;
         self.position.update = progress.update;
         self.position.samples = progress.samples;
-        self.position.pass.batch = progress.batch;
         self.position.ordinal = progress.ordinal;
         self.position.trained = progress.batch;
+        self.position.rounds = progress.rounds.unwrap_or(progress.batch);
+        self.position.pass.batch = self.position.rounds;
+        self.position.number = progress.number.unwrap_or(progress.iteration);
+        self.position.round.number = self.position.number;
         self.position.stage = progress.stage;
     }
 
@@ -182,23 +190,7 @@ impl Trainer<'_> {
         for (parameter, tensor) in parameters.iter().zip(&found) {
             parameter.var().set(tensor)?;
         }
-        let mut accumulated = Gradients::none(parameters);
-        let mut any = false;
-        for (index, parameter) in parameters.iter().enumerate() {
-            let name = Section::Accumulated.full_name(parameter.name());
-            if let Some(gradient) = content.tensor(&name) {
-                if gradient.dims() != parameter.tensor().dims() {
-                    candle_core::bail!(
-                        "`{name}` has the shape {:?}, the model's parameter {:?}",
-                        gradient.dims(),
-                        parameter.tensor().dims()
-                    );
-                }
-                accumulated.set(index, gradient.clone());
-                any = true;
-            }
-        }
-        self.update.accumulated = any.then_some(accumulated);
+        self.update.accumulated = accumulated(parameters, content)?;
         Ok(())
     }
 
@@ -238,6 +230,33 @@ impl Trainer<'_> {
             entries.set(name, Keep::Checkpoint, None, tensor);
         }
     }
+}
+
+/// The gradients of an update in progress.
+fn accumulated(parameters: &Parameters, content: &Checkpoint) -> TensorResult<GradientTree> {
+    let mut tree = GradientTree::default();
+    for (index, node) in content.header.accumulated_nodes().into_iter().enumerate() {
+        let mut gradients = Gradients::none(parameters);
+        let mut any = false;
+        for (place, parameter) in parameters.iter().enumerate() {
+            let name = Section::Accumulated.full_name(&accumulated_name(index, parameter.name()));
+            if let Some(gradient) = content.tensor(&name) {
+                if gradient.dims() != parameter.tensor().dims() {
+                    candle_core::bail!(
+                        "`{name}` has the shape {:?}, the model's parameter {:?}",
+                        gradient.dims(),
+                        parameter.tensor().dims()
+                    );
+                }
+                gradients.set(place, gradient.clone());
+                any = true;
+            }
+        }
+        if any {
+            tree.put(node, gradients);
+        }
+    }
+    Ok(tree)
 }
 
 /// The existing tags, for a message.

@@ -16,11 +16,12 @@ use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
     Accumulation, ChangedSettings, Checkpoint, CheckpointError, CheckpointHeader, FORMAT,
-    FORMAT_WITH_MEASURED, Facts, Files, HookRecord, Lifetime, PassState, Progress, PublishedValue,
-    Publisher, Section,
+    FORMAT_WITH_MEASURED, FORMAT_WITH_PARTS, Facts, Files, HookRecord, Lifetime, PassState,
+    Progress, PublishedValue, Publisher, Section, accumulated_name,
 };
 use crate::dispatch::{HookFault, Payload};
 use crate::exact::Exact;
+use crate::gradients::GradientTree;
 use crate::optim::ParameterGroup;
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
@@ -38,10 +39,14 @@ impl Trainer<'_> {
         self.settle_writing()?;
         let path = store.path_of(tag);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
-        let mut told = CheckpointResult::new(&path, tag, hook);
+        let told = CheckpointResult::new(&path, tag, hook);
         self.announce_checkpoint(Point::BeforeSaveCheckpoint, &told)?;
         let start = Instant::now();
         let states = (self.hooks.save_states(self.shared)).map_err(RunError::Hook)?;
+        if self.ranks.is_some() {
+            let written = self.write_together(&store, tag, states, true, manner.extent)?;
+            return self.tell_saved(written, told, manner.extent, start);
+        }
         let files = self.files(tag, states, true, manner.extent)?;
         if manner.in_background {
             self.shared.checkpoint_entries.forget(Keep::Checkpoint);
@@ -49,11 +54,25 @@ impl Trainer<'_> {
             return Ok(());
         }
         let written = files.and_then(|files| store.write(&files));
-        self.note(&written, tag, &path, manner.extent);
-        told.seconds = start.elapsed().as_secs_f64();
-        let error = written.as_ref().err().map(ToString::to_string);
-        told.bytes = written.unwrap_or(0);
-        told.error = error.as_deref().unwrap_or_default();
+        let written = written.map_err(|error| error.to_string());
+        self.tell_saved(written, told, manner.extent, start)
+    }
+
+    /// Records a save that began at `start`, and tells the hooks of it.
+    fn tell_saved(
+        &mut self,
+        written: Result<u64, String>,
+        told: CheckpointResult<'_>,
+        extent: CheckpointExtent,
+        start: Instant,
+    ) -> Result<(), Leave> {
+        self.note(&written, told.tag, told.path, extent);
+        let told = CheckpointResult {
+            seconds: start.elapsed().as_secs_f64(),
+            error: written.as_ref().err().map_or("", String::as_str),
+            bytes: written.as_ref().copied().unwrap_or(0),
+            ..told
+        };
         let result = self.announce_checkpoint(Point::AfterSaveCheckpoint, &told);
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
         result
@@ -63,6 +82,21 @@ impl Trainer<'_> {
     /// listed after the first error.
     pub(super) fn save_failed(&mut self) -> Vec<HookFault> {
         let mut faults = Vec::new();
+        if let Some(ranks) = &self.ranks {
+            // What is saved is the state before the update in progress, which is the same on all ranks.
+            let start = ranks.update_start;
+            let is_torn = matches!(
+                self.position.consistency,
+                Consistency::Torn | Consistency::Stepped
+            );
+            if !self.all_agree(!is_torn) {
+                return faults;
+            }
+            if self.position.consistency == Consistency::Batch {
+                start.restore(&mut self.position);
+                self.update.accumulated = GradientTree::default();
+            }
+        }
         let is_new =
             self.resumption.at != Some(self.position.iteration) && self.position.iteration > 0;
         let Some(store) = self.saver.store.clone().filter(|_| is_new) else {
@@ -85,14 +119,23 @@ impl Trainer<'_> {
         let start = Instant::now();
         let (states, failed) = self.hooks.save_states_of_all(self.shared);
         faults.extend(failed);
+        let whole = CheckpointExtent::Whole;
+        let written = if self.ranks.is_some() {
+            let written = self.write_together(&store, FAILED, states, is_exact, whole);
+            written.ok()
+        } else {
+            let files = self.files(FAILED, states, is_exact, whole).ok();
+            files.map(|files| {
+                let written = files.and_then(|files| store.write(&files));
+                written.map_err(|error| error.to_string())
+            })
+        };
         // The task's own failure is reported already; a second one while copying adds nothing.
-        if let Ok(files) = self.files(FAILED, states, is_exact, CheckpointExtent::Whole) {
-            let written = files.and_then(|files| store.write(&files));
+        if let Some(written) = written {
             self.note(&written, FAILED, &path, CheckpointExtent::Whole);
             told.seconds = start.elapsed().as_secs_f64();
-            let error = written.as_ref().err().map(ToString::to_string);
-            told.bytes = written.unwrap_or(0);
-            told.error = error.as_deref().unwrap_or_default();
+            told.error = written.as_ref().err().map_or("", String::as_str);
+            told.bytes = written.as_ref().copied().unwrap_or(0);
             faults.extend(self.announce_checkpoint_to_all(Point::AfterSaveCheckpoint, &told));
         }
         self.shared.checkpoint_entries.forget(Keep::Checkpoint);
@@ -100,7 +143,7 @@ impl Trainer<'_> {
     }
 
     /// The checkpoint's files in memory, as copies.
-    fn files(
+    pub(super) fn files(
         &mut self,
         tag: &str,
         states: Vec<Option<Vec<u8>>>,
@@ -120,13 +163,15 @@ impl Trainer<'_> {
     /// Records what has been written, or warns the user that writing failed.
     pub(super) fn note(
         &mut self,
-        written: &Result<u64, CheckpointError>,
+        written: &Result<u64, String>,
         tag: &str,
         path: &Path,
         extent: CheckpointExtent,
     ) {
         match written {
             Ok(_) => self.saved(path, extent),
+            // The first rank says so.
+            Err(_) if !self.is_first() => {}
             Err(error) => {
                 let warning = format!("the checkpoint `{tag}` is not saved: {error}");
                 self.shared.warn(&warning);
@@ -186,11 +231,16 @@ impl Trainer<'_> {
         }
         let groups = self.shared.groups.borrow();
         let measured = self.measured_set();
+        let nodes = self.update.accumulated.nodes();
         let header = CheckpointHeader {
             format: match measured {
+                _ if self.ranks.is_some() || nodes.len() > 1 => FORMAT_WITH_PARTS,
                 None => FORMAT,
                 Some(_) => FORMAT_WITH_MEASURED,
             },
+            accumulated: (nodes.iter())
+                .map(|(node, _)| (node.level(), node.index()))
+                .collect(),
             host: HOST_VERSION.to_owned(),
             tag: tag.to_owned(),
             run: self.saver.name.clone(),
@@ -239,11 +289,12 @@ impl Trainer<'_> {
                 .into_iter()
                 .map(|(name, t)| (Section::Optimizer.full_name(&name), t)),
         );
-        if let Some(accumulated) = &self.update.accumulated {
-            for (index, parameter) in parameters.iter().enumerate() {
-                if let Some(gradient) = accumulated.at(index) {
+        for (index, (_, gradients)) in self.update.accumulated.nodes().iter().enumerate() {
+            for (place, parameter) in parameters.iter().enumerate() {
+                if let Some(gradient) = gradients.at(place) {
+                    let name = accumulated_name(index, parameter.name());
                     let gradient = gradient.contiguous()?;
-                    tensors.push((Section::Accumulated.full_name(parameter.name()), gradient));
+                    tensors.push((Section::Accumulated.full_name(&name), gradient));
                 }
             }
         }
@@ -256,6 +307,7 @@ impl Trainer<'_> {
         let records = hooks.map(|(hook, state)| HookRecord {
             disabled: hook.is_disabled(),
             state,
+            of_ranks: self.states_of_ranks(&hook.spec.name),
             ..hook.spec.record()
         });
         records
@@ -306,6 +358,9 @@ impl Trainer<'_> {
             batch: self.position.trained,
             ordinal: self.position.ordinal + u64::from(self.position.evaluation.is_uncounted),
             stage: self.position.stage,
+            number: (self.position.number != self.position.iteration)
+                .then_some(self.position.number),
+            rounds: (self.position.rounds != self.position.trained).then_some(self.position.rounds),
         }
     }
 
@@ -339,6 +394,7 @@ impl Trainer<'_> {
             batch_size: self.plan.batch_size,
             accumulate: self.plan.accumulate,
             data: DataFacts::of(self.task),
+            ranks: self.rank_facts(),
         }
     }
 }

@@ -13,8 +13,14 @@ impl Trainer<'_> {
     /// Serves the requests made at the current mount point, in order.
     #[cold]
     pub(super) fn serve(&mut self) -> Result<(), Leave> {
+        let asked = self.shared.requests.take_asked();
+        self.serve_all(asked)
+    }
+
+    /// Serves requests, in order.
+    pub(super) fn serve_all(&mut self, asked: Vec<(Asked, String)>) -> Result<(), Leave> {
         let mut has_rolled_back = false;
-        for (asked, hook) in self.shared.requests.take_asked() {
+        for (asked, hook) in asked {
             if let Asked::Listen(listens) = asked {
                 self.hooks.set_listening(&hook, listens);
                 continue;

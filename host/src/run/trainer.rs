@@ -1,15 +1,18 @@
 //! Runs a training from `before_run` to `after_run`.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use sconce_plugin_api::abi::{FailureAbi, OutcomeAbi, TextAbi};
-use sconce_plugin_api::lifecycle::{self, Position};
+use sconce_plugin_api::lifecycle::{self, Position, RunDriver};
 use sconce_plugin_api::{Phase, Point};
 use serde_json::{Value, json};
 
 use super::failure::Leave;
 use super::losses::Losses;
+use super::measured::BatchSums;
 use super::outside::Outside;
+use super::ranks::Ranks;
 use super::record::Record;
 use super::resumption::Resumption;
 use super::saver::Saver;
@@ -20,9 +23,11 @@ use super::{RunError, RunOutcome, RunReport, TrainingPlan};
 use crate::bridge::BridgeState;
 use crate::checkpoint::Store;
 use crate::dispatch::{Dispatcher, HookFault, Payload};
-use crate::nn::ModuleInfo;
+use crate::manifest::DistributedConfig;
+use crate::nn::{ModuleInfo, StatisticsLog};
 use crate::optim::Optimizer;
 use crate::task::Task;
+use crate::team::Team;
 
 /// Trains a task and calls hooks at the mount points.
 pub struct Trainer<'run> {
@@ -33,6 +38,8 @@ pub struct Trainer<'run> {
     pub(super) plan: TrainingPlan,
     /// Buffer for the values of the task's metrics.
     pub(super) values: Vec<f64>,
+    /// What the last batch adds to the metrics.
+    pub(super) measured: BatchSums,
     /// Counters and stage, which hooks see.
     pub(super) position: Position,
     pub(super) update: Update,
@@ -46,6 +53,10 @@ pub struct Trainer<'run> {
     pub(super) resumption: Resumption,
     pub(super) outside: Outside<'run>,
     pub(super) timing: Timing,
+    /// Other processes that train with this one.
+    pub(super) ranks: Option<Ranks>,
+    /// What the batch norms of the last training pass have recorded, on several ranks.
+    pub(super) statistics: RefCell<StatisticsLog>,
 }
 
 impl<'run> Trainer<'run> {
@@ -71,6 +82,7 @@ impl<'run> Trainer<'run> {
             position: Position::start(plan.epochs),
             plan,
             values,
+            measured: BatchSums::default(),
             update: Update::default(),
             losses: Losses::default(),
             sets: Sets::default(),
@@ -80,7 +92,16 @@ impl<'run> Trainer<'run> {
             resumption: Resumption::default(),
             outside: Outside::default(),
             timing: Timing::new(),
+            ranks: None,
+            statistics: RefCell::default(),
         }
+    }
+
+    /// Trains together with the other ranks of a team.
+    pub fn together(mut self, team: &Team, config: &DistributedConfig) -> Self {
+        self.ranks = Some(Ranks::new(team.clone(), config.clone()));
+        self.shared.requests.keep_pending();
+        self
     }
 
     /// Sets the fraction of a pass, from 0 to 1, above which a hook causes a warning. Default 0.25.
@@ -96,6 +117,12 @@ impl<'run> Trainer<'run> {
         let directory = directory.into();
         self.saver.store = Some(Store::of(&directory));
         self.saver.directory = Some(directory);
+        self
+    }
+
+    /// Saves checkpoints in the directory of another rank.
+    pub fn saving_to(mut self, directory: &Path) -> Self {
+        self.saver.store = Some(Store::of(directory));
         self
     }
 
@@ -135,6 +162,7 @@ impl<'run> Trainer<'run> {
         if error.is_none() {
             error = self.settle_writing().err().and_then(Leave::error);
         }
+        error = self.end_together(error);
         let result = error.map_or(Ok(()), Err);
         // Parameters read after the run must be the real ones.
         let restored = self.restore_swapped();
@@ -155,7 +183,7 @@ impl<'run> Trainer<'run> {
     pub(super) fn call_hooks(&mut self, point: Point) -> Result<(), Leave> {
         (self.hooks.call(point, &self.position, self.shared)).map_err(RunError::Hook)?;
         if self.shared.requests.is_pending() {
-            return self.serve();
+            return self.serve_at(point);
         }
         Ok(())
     }
@@ -167,7 +195,7 @@ impl<'run> Trainer<'run> {
             .call_with(point, payload, &self.position, self.shared))
         .map_err(RunError::Hook)?;
         if self.shared.requests.is_pending() {
-            return self.serve();
+            return self.serve_at(point);
         }
         Ok(())
     }
@@ -189,8 +217,8 @@ impl<'run> Trainer<'run> {
             "run": self.saver.name,
             "run_directory": self.saver.directory.as_deref().unwrap_or(Path::new("")),
             "seed": self.plan.seed,
-            "rank": 0,
-            "world_size": 1,
+            "rank": self.ranked().rank,
+            "world_size": self.ranked().size,
             "classes": data.as_ref().map_or(&[][..], |data| data.class_names()),
             "sample_shape": data.as_ref().map_or(&[][..], |data| data.sample_shape()),
             "metrics": self.task.metrics(),

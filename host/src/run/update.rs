@@ -1,12 +1,12 @@
 //! An update of the parameters, whose gradients are accumulated over batches.
 
-use crate::gradients::Gradients;
+use crate::gradients::GradientTree;
 
 /// The update in progress, or the last one.
 #[derive(Debug, Default)]
 pub(super) struct Update {
-    /// Sum of the gradients of its micro-batches so far.
-    pub(super) accumulated: Option<Gradients>,
+    /// Gradients of its micro-batches so far.
+    pub(super) accumulated: GradientTree,
     /// Whether the gradients have been audited, which happens in the first iteration.
     pub(super) is_audited: bool,
 }

@@ -9,8 +9,9 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::HookPlan;
-use crate::checkpoint::{Checkpoint, HookRecord};
+use crate::checkpoint::{Checkpoint, Facts, HookRecord};
 use crate::dispatch::HookSpec;
+use crate::manifest::{BatchNormStatistics, BatchesPer, Manifest, Wire};
 use crate::task::DataFacts;
 use crate::version::HOST_VERSION;
 
@@ -225,6 +226,43 @@ fn entries(manifest: &Value) -> HashMap<&str, &Value> {
     let entries = entries.into_iter().flatten();
     let named = entries.filter_map(|entry| Some((entry.get("name")?.as_str()?, entry)));
     named.collect()
+}
+
+/// How the ranks of a run differ from those of the run that saved a checkpoint, where that changes results.
+pub fn rank_changes(saved: &Facts, manifest: &Manifest, size: usize) -> Vec<String> {
+    let size = size as u64;
+    let config = &manifest.distributed;
+    let factor = match config.batches {
+        BatchesPer::Rank => size,
+        BatchesPer::Update => 1,
+    };
+    // Changes of the manifest's number are reported as such.
+    let accumulate = (saved.accumulate as u64).saturating_mul(factor);
+    let (ranks, batches) = match saved.ranks {
+        Some(facts) => (facts.ranks, facts.accumulate),
+        None => (1, saved.accumulate as u64),
+    };
+    let mut changes = Vec::new();
+    if batches != accumulate {
+        changes.push(format!(
+            "an update was {batches} batches on {ranks} ranks, now {accumulate} on {size} (`\"batches\": \"update\"` in \
+             `distributed` makes it the same on any number)"
+        ));
+    } else if ranks != size {
+        let is_synchronised = config.batch_norm == BatchNormStatistics::Ranks;
+        for (changes_bits, what) in [
+            (is_synchronised, "batch norms are synchronised"),
+            (
+                config.wire == Wire::Bf16,
+                "gradients are `bf16` on their way",
+            ),
+        ] {
+            if changes_bits {
+                changes.push(format!("the run had {ranks} ranks, now {size}, and {what}"));
+            }
+        }
+    }
+    changes
 }
 
 #[cfg(test)]

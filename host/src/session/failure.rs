@@ -10,6 +10,8 @@ pub struct StartFailure {
     pub code: u8,
     /// All problems.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whether all ranks of the run know of them.
+    pub is_of_all_ranks: bool,
 }
 
 impl StartFailure {
@@ -18,6 +20,7 @@ impl StartFailure {
         StartFailure {
             code: exit::DONE,
             diagnostics: Vec::new(),
+            is_of_all_ranks: false,
         }
     }
 
@@ -26,6 +29,7 @@ impl StartFailure {
         StartFailure {
             code: exit::USAGE,
             diagnostics,
+            is_of_all_ranks: false,
         }
     }
 
@@ -34,6 +38,7 @@ impl StartFailure {
         StartFailure {
             code: exit::PLUGIN,
             diagnostics,
+            is_of_all_ranks: false,
         }
     }
 
@@ -42,6 +47,7 @@ impl StartFailure {
         StartFailure {
             code: exit::TRAINING,
             diagnostics,
+            is_of_all_ranks: false,
         }
     }
 

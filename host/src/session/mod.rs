@@ -42,7 +42,7 @@ pub(crate) mod reload;
 mod selection;
 
 pub use build::{FromManifest, TaskBuilder, build_task, initial_weights, optimizer, task};
-pub use changes::{changes, data_changes};
+pub use changes::{changes, data_changes, rank_changes};
 pub use failure::StartFailure;
 pub use hooks::{FoundHooks, HookPlan, create_hooks, find_hooks, hooks_on, plan_hooks};
 pub use output::{Output, is_in_use};

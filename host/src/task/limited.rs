@@ -84,6 +84,10 @@ impl Task for Limited {
         self.task.measure(batch, outputs, sums)
     }
 
+    fn merge(&self, sums: &mut [f64], batch: &[f64]) {
+        self.task.merge(sums, batch);
+    }
+
     fn sum_count(&self) -> usize {
         self.task.sum_count()
     }

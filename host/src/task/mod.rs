@@ -59,6 +59,13 @@ pub trait Task {
     /// batches of unequal size are weighted correctly and a checkpoint can store them.
     fn measure(&mut self, batch: &Batch, outputs: &Tensor, sums: &mut [f64]) -> Result<()>;
 
+    /// Adds a batch's sums to those of the batches before it; by default each to its own.
+    fn merge(&self, sums: &mut [f64], batch: &[f64]) {
+        for (sum, batch) in sums.iter_mut().zip(batch) {
+            *sum += batch;
+        }
+    }
+
     /// Number of sums from which the metrics are computed; by default one per metric.
     fn sum_count(&self) -> usize {
         self.metrics().len()

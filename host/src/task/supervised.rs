@@ -121,6 +121,17 @@ impl Task for Supervised {
         Ok(())
     }
 
+    fn merge(&self, sums: &mut [f64], batch: &[f64]) {
+        let (mut sums, mut batch) = (sums, batch);
+        for (metric, _) in &self.metrics {
+            let count = metric.sum_count().min(batch.len());
+            let (own, others) = parts(sums, count);
+            let (added, rest) = batch.split_at(count);
+            metric.merge(own, added);
+            (sums, batch) = (others, rest);
+        }
+    }
+
     fn sum_count(&self) -> usize {
         let counts = self.metrics.iter().map(|(metric, _)| metric.sum_count());
         counts.sum()

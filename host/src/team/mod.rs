@@ -2,8 +2,43 @@
 //!
 //! **Parts**
 //!
-//! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`)
+//! - `launcher`: which program started this process, and how many more
+//! - [`open()`]: connects this process with the others, by a transport that a plugin offers (`found`, `opened`)
+//! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`); `waiting`: the time limit of its calls;
+//!   [`check()`]: whether it delivers the right bytes, for `sconce team`
+//! - `sync`: [`Team`], the ranks and how they synchronise; `header`: what every synchronisation begins with;
+//!   `error`: why ranks can't go on together
+//! - `exchanged`: what batch norms and hooks exchange
+//! - `sum`: sums of gradients, with the same bits on any number of ranks
+//!
+//! **Flow.** All ranks do the same in the same order. Every synchronisation begins with headers of one size, so that a
+//! rank that has failed takes part in whatever the others do next: they learn its error and end too. What follows
+//! depends on what all have said.
 
+mod check;
+mod error;
+mod exchanged;
+pub(crate) mod found;
+mod header;
+pub(crate) mod launcher;
+mod open;
+#[expect(unsafe_code, reason = "calls a plugin's table")]
+mod opened;
+mod sum;
+mod sync;
+#[cfg(test)]
+mod threads;
 mod transport;
+mod waiting;
 
+pub use check::{CheckTimes, check};
+pub use error::TeamError;
+pub use header::Purpose;
+pub use launcher::{Launch, Launcher};
+pub use open::open;
+pub use sum::{NodeNote, SumError, Summation};
+pub use sync::{Heard, Said, Team};
 pub use transport::{Transport, TransportError};
+
+#[cfg(test)]
+mod tests;

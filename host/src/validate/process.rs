@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use super::child::{ANSWER, Answer, COMMAND};
 use super::finding::{Finding, failed};
 use super::order::{DOING, TestOrder};
 use crate::diagnostic::shortened;
-use crate::subprocess::{ending, executable, last_lines, watch};
+use crate::subprocess::{self, ending, last_lines, watch};
 
 /// Runs a test in its own process.
 ///
@@ -20,7 +20,7 @@ use crate::subprocess::{ending, executable, last_lines, watch};
 pub(super) fn run(order: &TestOrder, limit: Duration) -> io::Result<Finding> {
     let place = &order.place;
     let errors = place.join("stderr.txt");
-    let mut command = Command::new(executable()?);
+    let mut command = subprocess::command()?;
     command
         .arg(COMMAND)
         .current_dir(place)

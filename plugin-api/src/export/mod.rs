@@ -6,6 +6,7 @@ mod describe;
 mod fence;
 mod section;
 mod table;
+mod transport;
 
 pub use call::Call;
 pub(crate) use call::outcome;
@@ -20,3 +21,5 @@ pub(crate) use fence::keeping;
 pub(crate) use fence::{Caught, catch_part};
 #[doc(hidden)]
 pub use section::{Bytes, metadata, section};
+#[doc(hidden)]
+pub use transport::{TransportKind, open_from, query_transports, transport_kind, transport_table};

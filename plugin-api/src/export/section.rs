@@ -94,7 +94,7 @@ impl<const N: usize> Bytes<N> {
     }
 }
 
-/// The metadata as JSON. Evaluated twice: with `N = 0` to get its length, then for the text.
+/// The metadata as JSON; transports are given by name and description. Evaluated twice: with `N = 0` to get its length, then for the text.
 #[doc(hidden)]
 pub const fn metadata<const N: usize>(
     name: &str,
@@ -102,6 +102,7 @@ pub const fn metadata<const N: usize>(
     about: &str,
     panic: &str,
     hooks: &[&str],
+    transports: &[(&str, &str)],
 ) -> Bytes<N> {
     let mut json = Bytes::<N>::new()
         .raw("{")
@@ -123,7 +124,20 @@ pub const fn metadata<const N: usize>(
         json = json.raw(hooks[index]);
         index += 1;
     }
-    json.raw("]}")
+    json = json.raw("]");
+    if !transports.is_empty() {
+        json = json.raw(",\"transports\":[");
+        let mut index = 0;
+        while index < transports.len() {
+            let (name, about) = transports[index];
+            json = json.raw(if index > 0 { ",{" } else { "{" });
+            json = json.raw("\"about\":\"").escaped(about);
+            json = json.raw("\",\"name\":\"").escaped(name).raw("\"}");
+            index += 1;
+        }
+        json = json.raw("]");
+    }
+    json.raw("}")
 }
 
 /// The section's bytes: magic, length, text. `N` must equal the text's length plus 12.
@@ -159,8 +173,16 @@ mod tests {
     #[test]
     fn the_section_holds_readable_metadata() {
         const HOOKS: &[&str] = &[r#"{"name":"a","about":"x \"y\"","priority":30,"points":[]}"#];
+        const TRANSPORTS: &[(&str, &str)] = &[("pigeon", "By \"air\"."), ("post", "")];
         const fn build<const N: usize>() -> Bytes<N> {
-            metadata::<N>("na\"me", "1.2.3", "back\\slash", "unwind", HOOKS)
+            metadata::<N>(
+                "na\"me",
+                "1.2.3",
+                "back\\slash",
+                "unwind",
+                HOOKS,
+                TRANSPORTS,
+            )
         }
         const LENGTH: usize = build::<0>().length();
         const TEXT: Bytes<LENGTH> = build();
@@ -173,6 +195,8 @@ mod tests {
         assert_eq!(read.abi_epoch, crate::abi::ABI_EPOCH);
         assert_eq!(read.hooks.len(), 1);
         assert_eq!(read.hooks[0].about, "x \"y\"");
+        let transports = read.transports.iter().map(|one| (&*one.name, &*one.about));
+        assert_eq!(transports.collect::<Vec<_>>(), TRANSPORTS);
         assert!(read.rustc.starts_with("rustc "), "{}", read.rustc);
         assert!(!read.target.is_empty());
     }

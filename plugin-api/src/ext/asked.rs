@@ -3,12 +3,14 @@
 //! The host and the test kit (`testing`) both decode requests here, so that a hook that passes its tests is not
 //! refused in a run. What depends on the task (whether a parameter or a group of this name exists) is checked by each.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Request, check_tag};
 use crate::Point;
 use crate::state::MOST;
 
 /// A request with its arguments, each valid by itself.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Asked {
     /// Stop the training.
@@ -94,6 +96,7 @@ pub enum Asked {
     /// Recompute the batch norms' running statistics from this number of training samples; `None`: from all.
     Renew(Option<u64>),
     /// Never call the hook at this mount point.
+    #[serde(skip)]
     LeaveOut(Point),
 }
 

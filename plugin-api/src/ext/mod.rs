@@ -1,4 +1,5 @@
-//! Extensions: tables of host functions, each frozen under a name and a revision.
+//! Extensions: tables of functions, each frozen under a name and a revision. All are the host's but
+//! [`TransportTable`], which a plugin may have.
 //!
 //! There is one file per extension: its table, which crosses the boundary, followed by the types that authors
 //! use. A plugin queries all tables when a hook is created. If the host lacks a table, the methods that need
@@ -20,6 +21,7 @@ mod screen;
 mod task;
 mod tensors;
 mod threads;
+mod transport;
 mod values;
 
 use std::ffi::c_void;
@@ -43,12 +45,13 @@ pub use screen::ScreenTable;
 pub use task::TaskTable;
 pub use tensors::{Collection, TensorAbi, TensorsTable};
 pub use threads::{Part, ThreadsTable};
+pub use transport::TransportTable;
 pub use values::{Keep, ValuesTable};
 
 use crate::abi::{HostRoot, TextAbi};
 
 /// Identifiers of the extensions that this version of the API can use.
-pub const KNOWN: [&str; 15] = [
+pub const KNOWN: [&str; 16] = [
     CTable::ID,
     ClaimsTable::ID,
     LogTable::ID,
@@ -63,6 +66,7 @@ pub const KNOWN: [&str; 15] = [
     TaskTable::ID,
     TensorsTable::ID,
     ThreadsTable::ID,
+    TransportTable::ID,
     ValuesTable::ID,
 ];
 

@@ -1,6 +1,6 @@
 //! What a host brings to the lifecycle.
 
-use super::{EpochBatches, Leave, Position};
+use super::{EpochBatches, Leave, MicroBatch, Position, Ranked};
 use crate::{Phase, Point};
 
 /// Result of a driver's method.
@@ -40,6 +40,11 @@ pub trait RunDriver {
     /// The position, which the lifecycle maintains.
     fn position(&mut self) -> &mut Position;
 
+    /// This process among those that train together.
+    fn ranked(&self) -> Ranked {
+        Ranked::ALONE
+    }
+
     /// Division of a phase's samples into batches; `None` without data.
     fn batches_of(&self, phase: Phase) -> Option<EpochBatches>;
 
@@ -52,7 +57,7 @@ pub trait RunDriver {
     /// Whether a test follows the training.
     fn tests(&self) -> bool;
 
-    /// Batches per update: those requested by a hook, and those planned.
+    /// Batches per update, of all ranks: those requested by a hook, and those planned.
     fn accumulation(&self) -> (Option<u64>, u64);
 
     /// Whether a stop has been requested.
@@ -147,6 +152,19 @@ pub trait RunDriver {
         batches: &mut Self::Batches,
     ) -> Result<Option<Self::Batch>, Leave<Self::Error>>;
 
+    /// The batch of this rank in a round of the training; `None` at the end of the data.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be read.
+    fn next_training_batch(
+        &mut self,
+        batches: &mut Self::Batches,
+        _batch: &MicroBatch,
+    ) -> Result<Option<Self::Batch>, Leave<Self::Error>> {
+        self.next_batch(batches)
+    }
+
     /// Number of a batch's samples.
     fn size_of(&self, batch: &Self::Batch) -> u64;
 
@@ -159,8 +177,12 @@ pub trait RunDriver {
     /// Whether a hook requested to skip this batch; asked once.
     fn take_skip_batch(&mut self) -> bool;
 
-    /// Whether a hook requested to skip this update; asked once.
-    fn take_skip_update(&mut self) -> bool;
+    /// Whether a hook requested to skip this update, on any rank; asked once, by all ranks.
+    ///
+    /// # Errors
+    ///
+    /// If ranks can't agree.
+    fn take_skip_update(&mut self) -> Result<bool, Leave<Self::Error>>;
 
     /// Checks that training can go on with this batch.
     ///
@@ -208,15 +230,19 @@ pub trait RunDriver {
         fraction: f64,
     ) -> Result<(), Leave<Self::Error>>;
 
-    /// Adds the batch's gradients to those of its update.
+    /// Adds the batch's gradients to those of its update, unless its round repeats it.
     ///
     /// # Errors
     ///
     /// If they can't be added.
     fn accumulate(&mut self) -> Result<(), Leave<Self::Error>>;
 
-    /// Makes the accumulated gradients visible; `false` if there are none.
-    fn show_accumulated(&mut self) -> bool;
+    /// Sums the accumulated gradients over the ranks and makes them visible; `false` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// If they can't be summed.
+    fn show_accumulated(&mut self) -> Result<bool, Leave<Self::Error>>;
 
     /// Steps the parameters by the visible gradients unless `is_skipped`, and drops the gradients. Returns whether
     /// the parameters were stepped.
@@ -228,6 +254,15 @@ pub trait RunDriver {
 
     /// After the position's counters have been advanced by an iteration: advances the run's clock.
     fn advance(&mut self);
+
+    /// After the last batch of an evaluation: shares its results among the ranks.
+    ///
+    /// # Errors
+    ///
+    /// If they can't be shared.
+    fn share_evaluated(&mut self) -> Result<(), Leave<Self::Error>> {
+        Ok(())
+    }
 
     /// At the end of a pass of an evaluation, before it is counted.
     fn note_evaluated(&mut self) {}

@@ -59,6 +59,7 @@ pub fn evaluate<R: RunDriver>(run: &mut R, phase: Phase, is_initial: bool) -> Dr
         run.end_batch();
         run.show();
     }
+    run.share_evaluated()?;
     end_pass(run, phase)?;
     run.note_evaluated();
     run.position().count_evaluation();

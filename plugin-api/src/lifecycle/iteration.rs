@@ -14,7 +14,8 @@ pub(super) fn iteration<R: RunDriver>(
     pass.batch_size = micro_batch.range.len() as u64;
     pass.loss = None;
     pass.updates = micro_batch.updates;
-    let Some(batch) = run.next_batch(batches)? else {
+    run.position().round = micro_batch.round;
+    let Some(batch) = run.next_training_batch(batches, micro_batch)? else {
         return Ok(());
     };
     run.show_batch(&batch);
@@ -54,15 +55,15 @@ pub(super) fn forward<R: RunDriver>(
     Ok(loss)
 }
 
-/// Steps the parameters by the accumulated gradients, if there are any and no hook skips the update.
+/// Steps the parameters by the accumulated gradients of all ranks, if there are any and no hook skips the update.
 fn update<R: RunDriver>(run: &mut R) -> Driven<R> {
-    if !run.show_accumulated() {
-        run.take_skip_update();
+    if !run.show_accumulated()? {
+        run.take_skip_update()?;
         return Ok(());
     }
     run.position().consistency = Consistency::Torn;
     run.call(Point::BeforeUpdate)?;
-    let is_skipped = run.take_skip_update();
+    let is_skipped = run.take_skip_update()?;
     if !run.step(is_skipped)? {
         return Ok(());
     }

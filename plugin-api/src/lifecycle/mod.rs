@@ -16,6 +16,9 @@
 //! - An iteration takes a batch and runs forward pass, loss and backward pass; the last batch of an update is followed
 //!   by a step of the optimizer.
 //!
+//! - On several ranks, each processes a block of an update's batches, one batch at a time: a [`Round`]. Their gradients
+//!   are summed before `before_update`.
+//!
 //! **States.** [`TrainingStage`] goes from `Start` to `Epoch`, `Validation`, `Cycle`, and back to `Epoch`.
 //! A rollback sets the position from a checkpoint and returns [`Leave::RolledBack`], which ends the loops in progress;
 //! training continues with the stage found. [`Consistency`] says how complete the state is within an iteration.
@@ -29,7 +32,7 @@ mod position;
 mod reopening;
 mod training;
 
-pub use batches::{EpochBatches, MicroBatch};
+pub use batches::{EpochBatches, MicroBatch, Ranked, Round};
 pub use driver::{RunDriver, Stopping};
 pub use evaluation::{evaluate, validate};
 pub use leave::Leave;

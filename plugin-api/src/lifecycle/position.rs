@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::Round;
 use crate::Phase;
 use crate::abi::{TextAbi, ViewAbi};
 
@@ -16,11 +17,13 @@ pub struct Position {
     pub epoch: u64,
     /// Training epochs planned.
     pub epochs: u64,
-    /// Training batches finished.
+    /// Training batches finished by this rank.
     pub iteration: u64,
+    /// Training batches finished by all ranks: the number of the next one in the order of one process.
+    pub number: u64,
     /// Optimizer steps finished.
     pub update: u64,
-    /// Training samples seen.
+    /// Training samples seen by all ranks.
     pub samples: u64,
     /// Validations finished since the epoch's start.
     pub ordinal: u64,
@@ -30,8 +33,12 @@ pub struct Position {
     pub evaluation: EvaluationState,
     /// The next step of the training, as stored in checkpoints.
     pub stage: TrainingStage,
-    /// Batches finished in the training epoch in progress.
+    /// Batches finished in the training epoch in progress, by all ranks.
     pub trained: u64,
+    /// Rounds finished in the training epoch in progress: with one rank, as many as batches.
+    pub rounds: u64,
+    /// The current or last round of the training.
+    pub round: Round,
     /// Counters at the start of the training epoch in progress; `None` if `before_epoch` has not been called for it.
     pub begun: Option<EpochStart>,
     /// Whether `before_epoch` is being called for an epoch that began before a resume or a rollback.
@@ -123,6 +130,7 @@ impl Position {
             epoch: 0,
             epochs,
             iteration: 0,
+            number: 0,
             update: 0,
             samples: 0,
             ordinal: 0,
@@ -130,6 +138,8 @@ impl Position {
             evaluation: EvaluationState::default(),
             stage: TrainingStage::Start,
             trained: 0,
+            rounds: 0,
+            round: Round::default(),
             begun: None,
             is_reopening: false,
             update_batches: 0..0,
@@ -178,12 +188,15 @@ impl Position {
         self.evaluation.enclosing.unwrap_or(self.pass)
     }
 
-    /// Counts the current training batch as finished.
+    /// Counts the current round of the training as finished.
     pub fn count_iteration(&mut self) {
         self.iteration += 1;
         self.pass.batch += 1;
-        self.trained = self.pass.batch;
-        self.samples += self.pass.batch_size;
+        self.rounds = self.pass.batch;
+        self.trained += self.round.finishes;
+        self.number += self.round.finishes;
+        self.round.number = self.number;
+        self.samples += self.round.samples;
     }
 
     /// Starts a pass of this many batches.
@@ -198,6 +211,7 @@ impl Position {
     pub(super) fn finish_epoch(&mut self) {
         self.epoch += 1;
         self.trained = 0;
+        self.rounds = 0;
         self.begun = None;
         self.update_batches = 0..0;
         self.stage = TrainingStage::Validation;

@@ -19,7 +19,7 @@ pub(super) fn reopen<R: RunDriver>(
 ) -> Driven<R> {
     let snapshot = run.snapshot()?;
     let position = run.position();
-    let (now, ordinal, batch) = (position.epoch_start(), position.ordinal, position.trained);
+    let (now, ordinal, batch) = (position.epoch_start(), position.ordinal, position.rounds);
     position.show_start(start);
     position.is_reopening = true;
     let called = run.call(Point::BeforeEpoch);

@@ -187,8 +187,8 @@ impl RunDriver for Recorder {
         self.skipped_batches.contains(&self.position.iteration)
     }
 
-    fn take_skip_update(&mut self) -> bool {
-        false
+    fn take_skip_update(&mut self) -> Done<bool> {
+        Ok(false)
     }
 
     fn check_training_batch(&mut self) -> Done {
@@ -215,9 +215,9 @@ impl RunDriver for Recorder {
         Ok(())
     }
 
-    fn show_accumulated(&mut self) -> bool {
+    fn show_accumulated(&mut self) -> Done<bool> {
         self.shown = std::mem::take(&mut self.accumulated);
-        self.shown > 0
+        Ok(self.shown > 0)
     }
 
     fn step(&mut self, is_skipped: bool) -> Done<bool> {

@@ -1,6 +1,6 @@
 //! Whole runs: training cycles, and the test at the end.
 
-use super::batches::update_of;
+use super::batches::{Shares, update_of};
 use super::driver::{Driven, RunDriver, Stopping};
 use super::evaluation::{end_pass, evaluate, validate};
 use super::iteration::iteration;
@@ -80,9 +80,10 @@ fn cycle<R: RunDriver>(run: &mut R) -> Driven<R> {
         TrainingStage::Start | TrainingStage::Epoch => epoch(run, batches)?,
         TrainingStage::Validation | TrainingStage::Cycle => {
             // The epoch was finished before a rollback or a resume.
+            let rounds = rounds_of(run, batches.count());
             let pass = &mut run.position().pass;
-            pass.batch = batches.count();
-            pass.batches = batches.count();
+            pass.batch = rounds;
+            pass.batches = rounds;
         }
     }
     let epoch = run.position().epoch;
@@ -113,8 +114,11 @@ fn epoch<R: RunDriver>(run: &mut R, division: EpochBatches) -> Driven<R> {
     let pass = run.position().training_pass();
     run.begin_pass();
     let position = run.position();
-    position.begin_pass(batches);
-    position.pass.batch = done;
+    let finished = position.rounds;
+    let rounds = finished.saturating_add(rounds_of(run, batches.saturating_sub(done)));
+    let position = run.position();
+    position.begin_pass(rounds);
+    position.pass.batch = finished;
     run.show();
     let position = run.position();
     position.begun = begun.or_else(|| Some(position.epoch_start()));
@@ -123,23 +127,53 @@ fn epoch<R: RunDriver>(run: &mut R, division: EpochBatches) -> Driven<R> {
         None => run.call(Point::BeforeEpoch)?,
     }
     let mut data = run.open(Phase::Train, done)?;
-    for batch in done..batches {
-        let (requested, planned) = run.accumulation();
-        let position = run.position();
-        if !position.update_batches.contains(&batch) {
-            position.update_batches = update_of(batch, batches, requested, planned);
+    let mut batch = done;
+    while batch < batches {
+        batch = rest_of_update(run, &mut data, division, batch)?;
+        if run.stopping() == Stopping::Now {
+            break;
         }
-        let batch = division.micro_batch(batch, &position.update_batches);
-        iteration(run, &mut data, &batch)?;
+    }
+    let position = run.position();
+    if position.trained >= batches {
+        position.finish_epoch();
+    }
+    end_pass(run, Phase::Train)
+}
+
+/// Trains the batches from `batch` to the end of its update, or until a stop. Returns the batch after the update.
+fn rest_of_update<R: RunDriver>(
+    run: &mut R,
+    data: &mut R::Batches,
+    division: EpochBatches,
+    batch: u64,
+) -> Driven<R, u64> {
+    let batches = division.count();
+    let ranked = run.ranked();
+    let (requested, planned) = run.accumulation();
+    let position = run.position();
+    if !position.update_batches.contains(&batch) {
+        position.update_batches = update_of(batch, batches, requested, planned);
+    }
+    let update = position.update_batches.clone();
+    let number = position.number;
+    let shares = Shares::new(batch..update.end, ranked);
+    let after = Shares::rounds_of(batches - update.end, requested.unwrap_or(planned), ranked);
+    position.pass.batches = position.pass.batch + shares.rounds() + after;
+    for round in 0..shares.rounds() {
+        let batch = division.micro_batch(&shares, round, &update, number);
+        iteration(run, data, &batch)?;
         run.show();
         run.heed()?;
         if run.stopping() == Stopping::Now {
             break;
         }
     }
-    let position = run.position();
-    if position.pass.batch >= batches {
-        position.finish_epoch();
-    }
-    end_pass(run, Phase::Train)
+    Ok(update.end)
+}
+
+/// Number of rounds of `count` further batches.
+fn rounds_of<R: RunDriver>(run: &R, count: u64) -> u64 {
+    let (requested, planned) = run.accumulation();
+    Shares::rounds_of(count, requested.unwrap_or(planned), run.ranked())
 }

@@ -203,8 +203,8 @@ impl RunDriver for Drive<'_> {
         self.stage.requests.skip_batch.take()
     }
 
-    fn take_skip_update(&mut self) -> bool {
-        self.stage.requests.skip_update.take()
+    fn take_skip_update(&mut self) -> Result<bool, Leave> {
+        Ok(self.stage.requests.skip_update.take())
     }
 
     fn check_training_batch(&mut self) -> Result<(), Leave> {
@@ -266,12 +266,12 @@ impl RunDriver for Drive<'_> {
         Ok(())
     }
 
-    fn show_accumulated(&mut self) -> bool {
+    fn show_accumulated(&mut self) -> Result<bool, Leave> {
         let Some(gradients) = self.accumulated.take() else {
-            return false;
+            return Ok(false);
         };
         *self.stage.gradients.borrow_mut() = gradients;
-        true
+        Ok(true)
     }
 
     fn step(&mut self, is_skipped: bool) -> Result<bool, Leave> {

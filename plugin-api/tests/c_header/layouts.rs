@@ -79,6 +79,9 @@ layouts! {
     ClaimsTable => sconce_claims_table { claim }
     ScreenTable => sconce_screen_table { columns, status }
     ThreadsTable => sconce_threads_table { count, run }
+    TransportTable => sconce_transport_table {
+        open, broadcast, gather, exchange, collect, abort, close,
+    }
 }
 
 fn whole<S>(c: &str) -> String {

@@ -1,12 +1,14 @@
 //! The gradients of an update, in registry order, and the audit of the first ones.
 
 mod cuts;
+mod tree;
 mod wrong;
 
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Result, Tensor};
 
 pub use cuts::{CUTS, Cut};
+pub use tree::{GradientTree, TreeNode, additions};
 pub use wrong::{WRONG, Wrong, wrong_operations};
 
 use crate::parameters::{self, Parameters};

@@ -7,20 +7,20 @@ use crate::Pass;
 use crate::init::Init;
 use crate::ops::{self, ChannelStatistics};
 use crate::parameters::{self, LearningRateScale, ParameterScope};
+use crate::running_statistics::RunningStatistics;
 
 /// Batch normalisation of (batch, channels, …) (Ioffe and Szegedy, 2015), with PyTorch's names and
 /// rules: training uses the batch's statistics and updates the running ones. Evaluation uses the
-/// running statistics, and so does training if one of them is frozen.
+/// running statistics, and so does training if one of them is frozen. A pass [across
+/// ranks](Pass::across) uses the statistics of all ranks' batches together.
 #[derive(Clone, Debug)]
 pub struct BatchNorm {
     weight: Tensor,
     bias: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
-    num_batches_tracked: Tensor,
+    running: RunningStatistics,
     /// Learning-rate multipliers of the running mean and variance; 0 freezes them.
     shares: [LearningRateScale; 2],
-    options: BatchNormOptions,
+    epsilon: f64,
 }
 
 /// Options of [`BatchNorm`].
@@ -53,30 +53,48 @@ impl BatchNorm {
         Ok(BatchNorm {
             weight: scope.parameter("weight", &[channels], Init::ONES)?,
             bias: scope.parameter("bias", &[channels], Init::ZEROS)?,
-            running_mean: scope.buffer("running_mean", &[channels], Init::ZEROS)?,
-            running_var: scope.buffer("running_var", &[channels], Init::ONES)?,
-            num_batches_tracked: scope.buffer("num_batches_tracked", &[], Init::ZEROS)?,
+            running: RunningStatistics {
+                mean: scope.buffer("running_mean", &[channels], Init::ZEROS)?,
+                variance: scope.buffer("running_var", &[channels], Init::ONES)?,
+                batches: scope.buffer("num_batches_tracked", &[], Init::ZEROS)?,
+                momentum: options.momentum,
+            },
             shares: [scope.share("running_mean")?, scope.share("running_var")?],
-            options,
+            epsilon: options.epsilon,
         })
     }
 
     /// Maps (batch, channels, …) to the same shape.
     pub fn forward(&self, x: &Tensor, is_training: bool) -> Result<Tensor> {
-        let statistics = if is_training && !self.is_frozen() {
-            let statistics = ChannelStatistics::of(x)?;
-            if statistics.count < 2 {
-                candle_core::bail!(
-                    "batch norm in training wants more than one number for each channel, found {:?}",
-                    x.dims()
-                )
-            }
-            self.track(&statistics)?;
-            statistics
-        } else {
-            return self.normalise(x, &self.running(), false);
+        Layer::forward(self, x, &mut Pass::new(is_training))
+    }
+
+    /// Normalises by the statistics of the batch, or of all ranks' batches, and merges them into the
+    /// running ones: at once, or later where the pass collects them.
+    fn train(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
+        let own = ChannelStatistics::of(x)?;
+        let shared = pass.shared_batch();
+        let statistics = match shared {
+            Some(shared) => shared.statistics(&own)?,
+            None => own,
         };
-        self.normalise(x, &statistics, true)
+        if statistics.count < 2 {
+            candle_core::bail!(
+                "batch norm in training wants more than one number for each channel, found {:?}",
+                x.dims()
+            )
+        }
+        match pass.statistics_log() {
+            Some(log) => log.borrow_mut().push(&self.running, statistics.clone()),
+            None => self.running.track(&statistics)?,
+        }
+        match shared {
+            Some(shared) => {
+                let (weight, bias) = (&self.weight, &self.bias);
+                ops::batch_norm_across(x, weight, bias, &statistics, self.epsilon, shared)
+            }
+            None => self.normalise(x, &statistics, true),
+        }
     }
 
     fn normalise(
@@ -85,7 +103,7 @@ impl BatchNorm {
         statistics: &ChannelStatistics,
         is_training: bool,
     ) -> Result<Tensor> {
-        let epsilon = self.options.epsilon;
+        let epsilon = self.epsilon;
         ops::batch_norm(
             x,
             &self.weight,
@@ -96,12 +114,14 @@ impl BatchNorm {
         )
     }
 
-    fn running(&self) -> ChannelStatistics {
-        ChannelStatistics {
-            mean: self.running_mean.clone(),
-            variance: self.running_var.clone(),
+    /// Normalises by the running statistics.
+    fn evaluate(&self, x: &Tensor) -> Result<Tensor> {
+        let running = ChannelStatistics {
+            mean: self.running.mean.clone(),
+            variance: self.running.variance.clone(),
             count: 0,
-        }
+        };
+        self.normalise(x, &running, false)
     }
 
     fn is_frozen(&self) -> bool {
@@ -114,7 +134,8 @@ impl BatchNorm {
         let statistics = ChannelStatistics::of(x)?;
         let ChannelStatistics { mean, variance, .. } = &statistics;
         let (mean, variance) = if weight < 1.0 {
-            let (old_mean, old_variance) = (self.running_mean.detach(), self.running_var.detach());
+            let running = &self.running;
+            let (old_mean, old_variance) = (running.mean.detach(), running.variance.detach());
             let way = mean.sub(&old_mean)?;
             let between = way.sqr()?.affine(weight * (1.0 - weight), 0.0)?;
             let within = old_variance.affine(1.0 - weight, 0.0)?;
@@ -126,36 +147,19 @@ impl BatchNorm {
         } else {
             (mean.clone(), variance.clone())
         };
-        Var::from_tensor(&self.running_mean)?.set(&mean)?;
-        Var::from_tensor(&self.running_var)?.set(&variance)?;
+        Var::from_tensor(&self.running.mean)?.set(&mean)?;
+        Var::from_tensor(&self.running.variance)?.set(&variance)?;
         self.normalise(x, &statistics, true)
-    }
-
-    /// Updates the running statistics; the variance is the unbiased one, as in PyTorch.
-    fn track(&self, statistics: &ChannelStatistics) -> Result<()> {
-        let momentum = self.options.momentum;
-        let count = statistics.count as f64;
-        let moved = |running: &Tensor, found: &Tensor, scale: f64| {
-            let kept = running.detach().affine(1.0 - momentum, 0.0)?;
-            let next = kept.add(&found.affine(momentum * scale, 0.0)?)?;
-            Var::from_tensor(running)?.set(&next)
-        };
-        moved(&self.running_mean, &statistics.mean, 1.0)?;
-        moved(
-            &self.running_var,
-            &statistics.variance,
-            count / (count - 1.0),
-        )?;
-        let tracked = self.num_batches_tracked.detach().affine(1.0, 1.0)?;
-        Var::from_tensor(&self.num_batches_tracked)?.set(&tracked)
     }
 }
 
 impl Layer for BatchNorm {
     fn forward(&self, x: &Tensor, pass: &mut Pass<'_>) -> Result<Tensor> {
         match pass.renewal() {
-            Some(weight) if !self.is_frozen() => self.renew(x, weight),
-            _ => BatchNorm::forward(self, x, pass.is_training()),
+            _ if self.is_frozen() => self.evaluate(x),
+            Some(weight) => self.renew(x, weight),
+            None if pass.is_training() => self.train(x, pass),
+            None => self.evaluate(x),
         }
     }
 }

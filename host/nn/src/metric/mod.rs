@@ -39,6 +39,13 @@ pub trait Metric: Send {
     /// If outputs and targets do not fit each other.
     fn add(&self, outputs: &Tensor, targets: &Tensor, sums: &mut [f64]) -> Result<()>;
 
+    /// Adds a batch's sums to those of the batches before it; by default each to its own.
+    fn merge(&self, sums: &mut [f64], batch: &[f64]) {
+        for (sum, batch) in sums.iter_mut().zip(batch) {
+            *sum += batch;
+        }
+    }
+
     /// Computes the values from the sums, in the order of the names.
     fn values(&self, sums: &[f64], values: &mut [f64]);
 }

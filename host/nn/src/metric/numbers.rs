@@ -124,6 +124,35 @@ impl Metric for R2 {
         Ok(())
     }
 
+    /// Rounding errors are kept, as within a batch.
+    fn merge(&self, sums: &mut [f64], batch: &[f64]) {
+        let (Some((count, sums)), Some((counted, batch))) =
+            (sums.split_first_mut(), batch.split_first())
+        else {
+            return;
+        };
+        *count += counted;
+        let columns = sums.chunks_exact_mut(Self::SUMS);
+        for (sums, batch) in columns.zip(batch.chunks_exact(Self::SUMS)) {
+            if let ([errors, sum, rest, squares, rest_of_squares], &[e, s, r, q, p]) = (sums, batch)
+            {
+                *errors += e;
+                CompensatedSum {
+                    sum,
+                    rest: &mut *rest,
+                }
+                .add(s);
+                *rest += r;
+                let squares = CompensatedSum {
+                    sum: squares,
+                    rest: &mut *rest_of_squares,
+                };
+                squares.add(q);
+                *rest_of_squares += p;
+            }
+        }
+    }
+
     fn values(&self, sums: &[f64], values: &mut [f64]) {
         let (Some((&count, sums)), Some(value)) = (sums.split_first(), values.first_mut()) else {
             return;

@@ -20,17 +20,36 @@ pub enum InstructionLevel {
 /// their instructions themselves.
 pub const VARIABLE: &str = "SCONCE_INSTRUCTIONS";
 
+static LEVEL: OnceLock<InstructionLevel> = OnceLock::new();
+
 /// The best instruction set that the processor has and [`VARIABLE`] allows.
 pub fn level() -> InstructionLevel {
-    static LEVEL: OnceLock<InstructionLevel> = OnceLock::new();
-    *LEVEL.get_or_init(|| {
-        let allowed = match std::env::var(VARIABLE).as_deref() {
-            Ok("baseline") => InstructionLevel::Baseline,
-            Ok("avx2") => InstructionLevel::Avx2,
-            _ => InstructionLevel::Avx512,
-        };
-        allowed.min(found())
-    })
+    *LEVEL.get_or_init(best)
+}
+
+/// The best instruction set that [`level`] could give, without deciding on one.
+pub fn best() -> InstructionLevel {
+    let allowed = match std::env::var(VARIABLE).as_deref() {
+        Ok("baseline") => InstructionLevel::Baseline,
+        Ok("avx2") => InstructionLevel::Avx2,
+        _ => InstructionLevel::Avx512,
+    };
+    allowed.min(found())
+}
+
+/// Limits the instruction set to one that other processes have too; `number` is that of an [`InstructionLevel`]. Has an
+/// effect only before anything is computed.
+pub fn limit_level(number: u64) {
+    let all = [
+        InstructionLevel::Baseline,
+        InstructionLevel::Avx2,
+        InstructionLevel::Avx512,
+    ];
+    let limit = all.into_iter().find(|level| *level as u64 == number);
+    if let Some(limit) = limit {
+        // Already decided: something has been computed.
+        let _ = LEVEL.set(limit.min(best()));
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -49,7 +49,7 @@ mod tile;
 
 pub(crate) use finite::all_finite;
 pub(crate) use fresh::{Cursor, UninitBuffer, write_all, write_rows, written, zeros};
-pub use level::{InstructionLevel, VARIABLE, level};
+pub use level::{InstructionLevel, VARIABLE, best, level, limit_level};
 pub(crate) use matrix::{Matrix, TargetMatrix};
 pub(crate) use product::{Factors, Job, multiply, multiply_all_uninit, multiply_uninit};
 pub(crate) use rows::add_rows;

@@ -12,6 +12,7 @@ pub const VARIABLES: [&str; 2] = ["CANDLE_NUM_THREADS", "RAYON_NUM_THREADS"];
 pub const SPIN_LIMIT: &str = "CANDLE_BARRIER_POOL_SPIN_LIMIT";
 
 static ASKED: OnceLock<usize> = OnceLock::new();
+static MOST: OnceLock<usize> = OnceLock::new();
 
 /// Numbers of threads to compute with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +38,20 @@ pub fn ask(count: usize) {
     let _ = ASKED.set(count.max(1));
 }
 
+/// Leaves processors to other processes: no more than `count` of those that the process may use are used.
+///
+/// As for [`ask`], the first call holds, and only before anything is computed.
+pub fn use_at_most(count: usize) {
+    let _ = MOST.set(count.max(1));
+}
+
 /// The number requested, or that of the variables, or as many as the process may use.
 pub fn threads() -> ThreadCounts {
     static USABLE: OnceLock<usize> = OnceLock::new();
-    let usable =
-        *USABLE.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let usable = *USABLE.get_or_init(|| {
+        let available = std::thread::available_parallelism().map_or(1, usize::from);
+        available.min(MOST.get().copied().unwrap_or(usize::MAX))
+    });
     let variable = |name: &&str| {
         std::env::var(name)
             .ok()?

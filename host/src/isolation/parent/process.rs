@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -15,7 +15,7 @@ use super::super::channel::{Channel, Silence};
 use super::super::ending::Ending;
 use super::output::Output;
 use crate::signals;
-use crate::subprocess::executable;
+use crate::subprocess;
 
 /// How long a process may take to exit once its hook has been dropped, if calls have no limit.
 const EXIT: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ impl HookProcess {
         }
         let library = inherited(library, &mut lent)?;
         let numbers = lent.iter().take(3).map(|file| file.as_raw_fd().to_string());
-        let child = Command::new(executable()?)
+        let child = subprocess::command()?
             .arg(COMMAND)
             .args(["--parent", &std::process::id().to_string()])
             .args(["--rules", rules])

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use super::{COMMAND, Candidate, child};
 use crate::plugin::trial_fault::{Ending, Fault};
 use crate::signals;
+use crate::subprocess;
 
 /// Interval at which the child is checked while it writes nothing.
 const LOOK: Duration = Duration::from_millis(2);
@@ -61,7 +62,7 @@ pub(super) fn run(candidates: &[&Candidate], limit: Duration) -> io::Result<Tria
     for candidate in candidates {
         files.push(inherited(candidate, &mut lent)?);
     }
-    let mut child = Command::new(executable()?)
+    let mut child = subprocess::command()?
         .arg(COMMAND)
         .args(&files)
         .stdin(Stdio::from(said))
@@ -114,15 +115,6 @@ fn inherited(candidate: &Candidate, lent: &mut Vec<OwnedFd>) -> io::Result<PathB
     let file = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
     lent.push(copy);
     Ok(file)
-}
-
-/// Path of this program; if its file has been replaced, that of the running image.
-fn executable() -> io::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    if own.is_file() {
-        return Ok(own);
-    }
-    Ok(PathBuf::from("/proc/self/exe"))
 }
 
 /// Waits for the child to end; `None` if it had to be killed.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::super::hooks::{HookPlan, not_created};
@@ -13,7 +13,7 @@ use crate::diagnostic::{Diagnostic, shortened};
 use crate::manifest::Manifest;
 use crate::plugin::entry_error::EntryError;
 use crate::session::StartFailure;
-use crate::subprocess::{ending, executable, last_lines, watch};
+use crate::subprocess::{self, ending, last_lines, watch};
 
 /// Creates the hooks in a child process, and returns their warnings.
 ///
@@ -83,7 +83,7 @@ fn attempt(plans: &[HookPlan], manifest: &Manifest, foretold: &str) -> io::Resul
     };
     let limit = limit(manifest);
     let errors = place.path().join("stderr.txt");
-    let mut command = Command::new(executable()?);
+    let mut command = subprocess::command()?;
     command
         .arg(COMMAND)
         .stdin(Stdio::piped())

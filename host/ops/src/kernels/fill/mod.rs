@@ -15,7 +15,7 @@ mod shared_slice;
 
 use std::ops::Range;
 
-pub(crate) use interleaved::UninitInterleaved;
+pub(crate) use interleaved::{InterleavedRows, UninitInterleaved};
 pub use rows::Rows;
 pub(crate) use rows::{UninitChunks, UninitRows};
 pub(crate) use shared_slice::SharedSlice;

@@ -1,4 +1,7 @@
-//! Batch normalisation in one pass.
+//! Batch normalisation in one pass, of one process's batch or of those of several processes together.
+
+mod backward;
+mod ranks;
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -12,6 +15,9 @@ use crate::kernels::math::{sum, sum_by};
 use crate::kernels::{region, write_all};
 use crate::storage::{Number, cpu, for_floats, new_tensor, number, numbers, ready, stored};
 use crate::vectorised;
+
+use backward::Backward;
+pub use ranks::{AcrossRanks, SharedBatch};
 
 /// Mean and variance of each channel of (batch, channels, …).
 #[derive(Clone, Debug)]
@@ -51,6 +57,41 @@ pub fn batch_norm(
     epsilon: f64,
     of_batch: bool,
 ) -> Result<Tensor> {
+    let source = if of_batch {
+        Source::Batch
+    } else {
+        Source::Constant
+    };
+    apply([x, weight, bias], statistics, epsilon, source)
+}
+
+/// [`batch_norm`] by the statistics of all ranks' batches together, as [`SharedBatch::statistics`] returns them.
+///
+/// The gradient goes through the statistics, to the inputs of all ranks: that of `x` is the gradient of the sum of the
+/// ranks' losses. Those of `weight` and `bias` are of this rank's loss alone, to be summed with other parameters'. The
+/// backward pass exchanges values between ranks, see [`AcrossRanks`].
+///
+/// # Errors
+///
+/// If the shapes don't fit; in the backward pass also if the ranks' values can't be exchanged.
+pub fn batch_norm_across(
+    x: &Tensor,
+    weight: &Tensor,
+    bias: &Tensor,
+    statistics: &ChannelStatistics,
+    epsilon: f64,
+    batch: &SharedBatch,
+) -> Result<Tensor> {
+    let source = Source::Ranks(batch.clone());
+    apply([x, weight, bias], statistics, epsilon, source)
+}
+
+fn apply(
+    [x, weight, bias]: [&Tensor; 3],
+    statistics: &ChannelStatistics,
+    epsilon: f64,
+    source: Source,
+) -> Result<Tensor> {
     let op = BatchNormOp {
         statistics: ChannelStatistics {
             mean: ready(&statistics.mean.detach())?,
@@ -58,7 +99,7 @@ pub fn batch_norm(
             count: statistics.count,
         },
         epsilon,
-        of_batch,
+        source,
     };
     apply3(&ready(x)?, &ready(weight)?, &ready(bias)?, op)
 }
@@ -124,13 +165,6 @@ vectorised! {
 }
 
 vectorised! {
-    /// Σ g · (x − mean) · scale.
-    fn product_of<T: Number>(x: &[T], g: &[T], mean: T, scale: T) -> T {
-        sum([x, g], |[x, g]| g * ((x - mean) * scale))
-    }
-}
-
-vectorised! {
     fn normalise<'a, T: Number>(
         x: &[T],
         mean: T,
@@ -140,25 +174,6 @@ vectorised! {
         y: &'a mut [MaybeUninit<T>],
     ) -> &'a mut [T] {
         write_all(y, x.iter().map(|&x| (x - mean) * scale * w + b))
-    }
-}
-
-vectorised! {
-    fn input_gradient<'a, T: Number>(
-        x: &[T],
-        g: &[T],
-        mean: T,
-        scale: T,
-        w: T,
-        of_mean: T,
-        of_scale: T,
-        gradients: &'a mut [MaybeUninit<T>],
-    ) -> &'a mut [T] {
-        let both = x.iter().zip(g);
-        let gradient = |(&x, &g): (&T, &T)| {
-            w * scale * (g - of_mean - (x - mean) * scale * of_scale)
-        };
-        write_all(gradients, both.map(gradient))
     }
 }
 
@@ -192,11 +207,21 @@ impl CustomOp1 for Statistics {
     }
 }
 
+/// What statistics depend on, and so where gradients go.
+#[derive(Clone)]
+enum Source {
+    Constant,
+    /// The input itself.
+    Batch,
+    /// The inputs of all ranks.
+    Ranks(SharedBatch),
+}
+
 #[derive(Clone)]
 struct BatchNormOp {
     statistics: ChannelStatistics,
     epsilon: f64,
-    of_batch: bool,
+    source: Source,
 }
 
 impl BatchNormOp {
@@ -269,7 +294,8 @@ impl CustomOp3 for BatchNormOp {
     /// Computes the gradients of input, weight and bias.
     ///
     /// With n = (x − mean) · s, that of the input is w · s · (g − mean of g − n · mean of g · n), or w · s · g where
-    /// the statistics are constants; that of the weight is Σ g · n, and that of the bias Σ g.
+    /// the statistics are constants; that of the weight is Σ g · n, and that of the bias Σ g. The means are over all that
+    /// the statistics were computed from, the sums over this input.
     fn bwd(
         &self,
         x: &Tensor,
@@ -289,41 +315,17 @@ impl CustomOp3 for BatchNormOp {
             let numbers_of_x = numbers::<T>(storage, x_layout)?;
             let numbers_of_weight = numbers::<T>(cpu(&weight_guard)?, weight_layout)?;
             let g = numbers::<T>(cpu(&gradient_guard)?, gradient_layout)?;
-            let count = number::<T>((channels.batch * channels.inner).max(1) as f64);
-            let mut of_weight = vec![T::ZERO; channels.count];
-            let mut of_bias = vec![T::ZERO; channels.count];
-            let memory = (
-                channels.result(),
-                Rows::new(&mut of_weight, 1),
-                Rows::new(&mut of_bias, 1),
-            );
-            let (gradients, (), ()) = fill_parts(channels.schedule(), memory, |own, parts| {
-                let (mut gradients, weights, biases) = parts;
-                for ((channel, weight_slot), bias_slot) in own.clone().zip(weights).zip(biases) {
-                    let ((mean, scale), w) = (moments[channel], numbers_of_weight[channel]);
-                    let of_bias = channels.total(channel, |sample| sum_of(&g[sample]));
-                    let of_weight = channels.total(channel, |sample| {
-                        product_of(&numbers_of_x[sample.clone()], &g[sample], mean, scale)
-                    });
-                    let (of_mean, of_scale) = if self.of_batch {
-                        (of_bias / count, of_weight / count)
-                    } else {
-                        (T::ZERO, T::ZERO)
-                    };
-                    gradients.write_next(|sample, gradients| {
-                        let range = channels.range(sample, channel);
-                        let (x, g) = (&numbers_of_x[range.clone()], &g[range]);
-                        input_gradient(x, g, mean, scale, w, of_mean, of_scale, gradients)
-                    });
-                    (*weight_slot, *bias_slot) = (of_weight, of_bias);
-                }
-                (gradients.finish(), (), ())
-            });
-            let each = Shape::from(channels.count);
+            let backward = Backward { channels, moments: &moments, x: numbers_of_x, weight: numbers_of_weight, g };
+            let gradients = match &self.source {
+                Source::Constant => backward.at_once(false),
+                Source::Batch => backward.at_once(true),
+                Source::Ranks(batch) => backward.across(batch, self.statistics.count)?,
+            };
+            let each = Shape::from(backward.channels.count);
             Ok((
-                hand_over(x, new_tensor(gradients, x.shape())?),
-                hand_over(weight, new_tensor(of_weight, &each)?),
-                hand_over(bias, new_tensor(of_bias, &each)?),
+                hand_over(x, new_tensor(gradients.x, x.shape())?),
+                hand_over(weight, new_tensor(gradients.weight, &each)?),
+                hand_over(bias, new_tensor(gradients.bias, &each)?),
             ))
         })
     }

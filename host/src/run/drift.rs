@@ -1,0 +1,140 @@
+//! Checks that all ranks have the same parameters.
+//!
+//! They drift apart if a hook changes parameters or gradients on one rank alone, or differently on each.
+
+use candle_core::{CpuStorage, Storage, Tensor};
+
+use super::failure::Leave;
+use super::{RunError, Trainer};
+use crate::team::{Purpose, Said, TeamError};
+
+impl Trainer<'_> {
+    /// Compares the parameters of all ranks, if it is time to.
+    pub(super) fn check_drift(&mut self) -> Result<(), Leave> {
+        let update = self.position.update;
+        let Some(ranks) = &mut self.ranks else {
+            return Ok(());
+        };
+        let every = ranks.config.check_every;
+        if every == 0 || !update.is_multiple_of(every) || update == ranks.checked {
+            return Ok(());
+        }
+        let since = std::mem::replace(&mut ranks.checked, update);
+        let between = format!("between updates {since} and {update}");
+        self.expect_same_parameters(&between)
+    }
+
+    /// Compares the parameters of all ranks.
+    pub(super) fn expect_same_parameters(&self, when: &str) -> Result<(), Leave> {
+        let Some(ranks) = &self.ranks else {
+            return Ok(());
+        };
+        let parameters = self.task.parameters();
+        let prints: Vec<u64> = parameters
+            .iter()
+            .map(|entry| fingerprint(entry.tensor()))
+            .collect();
+        let whole = prints
+            .iter()
+            .fold(0_u64, |all, print| all.rotate_left(5) ^ mixed(*print));
+        let said = Said {
+            number: whole,
+            ..Said::default()
+        };
+        let heard = ranks
+            .team
+            .hear(Purpose::Check, said)
+            .map_err(RunError::from)?;
+        if heard.different().next().is_none() {
+            return Ok(());
+        }
+        let bytes: Vec<u8> = prints
+            .iter()
+            .flat_map(|print| print.to_le_bytes())
+            .collect();
+        let said = Said {
+            bytes: &bytes,
+            ..Said::default()
+        };
+        let heard = ranks
+            .team
+            .hear(Purpose::Check, said)
+            .map_err(RunError::from)?;
+        let first = heard.of(0);
+        for rank in 1..ranks.team.size() {
+            let pairs = first.chunks_exact(8).zip(heard.of(rank).chunks_exact(8));
+            let mut pairs = pairs.zip(parameters.iter());
+            if let Some((_, parameter)) = pairs.find(|((first, other), _)| first != other) {
+                return Err(RunError::from(TeamError::Apart(format!(
+                    "the ranks have drifted apart: `{}` on {} is not that of {}, {when}: a hook changes it on one \
+                     rank alone, or differently on each",
+                    parameter.name(),
+                    ranks.team.name_of(rank),
+                    ranks.team.name_of(0),
+                )))
+                .into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number that is the same for the same elements, and for others nearly never.
+fn fingerprint(tensor: &Tensor) -> u64 {
+    let (storage, layout) = tensor.storage_and_layout();
+    let (Storage::Cpu(storage), Some((start, end))) = (&*storage, layout.contiguous_offsets())
+    else {
+        return 0;
+    };
+    let bytes = match storage {
+        CpuStorage::F32(numbers) => numbers.get(start..end).map(bytemuck::cast_slice),
+        CpuStorage::F64(numbers) => numbers.get(start..end).map(bytemuck::cast_slice),
+        CpuStorage::U8(numbers) => numbers.get(start..end),
+        CpuStorage::U32(numbers) => numbers.get(start..end).map(bytemuck::cast_slice),
+        CpuStorage::I64(numbers) => numbers.get(start..end).map(bytemuck::cast_slice),
+        _ => None,
+    };
+    hash(bytes.unwrap_or_default())
+}
+
+/// Four chains of words side by side, so that it is as fast as memory.
+fn hash(bytes: &[u8]) -> u64 {
+    let mut lanes = [1_u64, 2, 3, 4];
+    let (blocks, rest) = bytes.as_chunks::<32>();
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+            *lane = mixed(*lane ^ u64::from_le_bytes(*word));
+        }
+    }
+    let mut hash = lanes
+        .iter()
+        .fold(bytes.len() as u64, |hash, lane| mixed(hash ^ lane));
+    for byte in rest {
+        hash = mixed(hash ^ u64::from(*byte));
+    }
+    hash
+}
+
+/// Spreads a change of any bit, without losing any: multiplication by an odd number and a rotation.
+fn mixed(word: u64) -> u64 {
+    word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_changes_the_hash() {
+        let bytes: Vec<u8> = (0..77_u8).collect();
+        let plain = hash(&bytes);
+        for index in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut other = bytes.clone();
+                other[index] ^= 1 << bit;
+                assert_ne!(hash(&other), plain, "byte {index}, bit {bit}");
+            }
+        }
+        assert_ne!(hash(&bytes[..76]), plain);
+    }
+}

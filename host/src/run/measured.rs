@@ -1,0 +1,116 @@
+//! What a batch adds to the metrics of its pass.
+//!
+//! A batch's sums are computed from zero and then added to those of the batches before it: so the sums of a pass have the
+//! same bits whichever rank computed which batch, as long as they are added in the order of batches.
+
+use candle_core::{Result, Tensor};
+use sconce_plugin_api::Phase;
+use serde::{Deserialize, Serialize};
+
+use super::Trainer;
+use crate::data::Batch;
+use crate::task::Task;
+
+/// What a batch adds to the metrics of its pass.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct BatchSums {
+    /// Index of the batch in its update, or in an evaluation.
+    pub(super) batch: u64,
+    /// The loss times its weight; 0 for a batch of weight 0.
+    loss: f64,
+    /// Weight of the loss.
+    weight: f64,
+    samples: f64,
+    /// Sums from which the task's metrics are computed.
+    sums: Vec<f64>,
+    /// Statistics of the batch norms, for the running ones.
+    pub(super) statistics: Vec<u8>,
+}
+
+impl BatchSums {
+    /// Computes what a batch adds, in the place of an earlier one.
+    pub(super) fn measure(
+        &mut self,
+        task: &mut dyn Task,
+        batch: &Batch,
+        outputs: &Tensor,
+        loss: f64,
+    ) -> Result<()> {
+        self.weight = task.loss_weight(batch)?;
+        // A batch of weight 0 has no loss: 0 · NaN would be NaN.
+        self.loss = if self.weight > 0.0 {
+            loss * self.weight
+        } else {
+            0.0
+        };
+        self.samples = batch.len() as f64;
+        self.sums.clear();
+        self.sums.resize(task.sum_count(), 0.0);
+        task.measure(batch, outputs, &mut self.sums)
+    }
+
+    /// The same for the batch with this index in its update or pass, with what its batch norms have recorded.
+    pub(super) fn of_batch(&self, batch: u64, statistics: Vec<u8>) -> BatchSums {
+        BatchSums {
+            batch,
+            statistics,
+            ..self.clone()
+        }
+    }
+
+    /// Adds this batch to the sums of its pass: the loss, its weight, and those of the metrics.
+    pub(super) fn add_to(&self, task: &dyn Task, sums: &mut [f64], samples: &mut f64) {
+        *samples += self.samples;
+        if let [loss, weight, sums @ ..] = sums {
+            *loss += self.loss;
+            *weight += self.weight;
+            task.merge(sums, &self.sums);
+        }
+    }
+}
+
+impl Trainer<'_> {
+    /// Adds batches to the metrics of a pass.
+    pub(super) fn add_batches<'a>(
+        &mut self,
+        phase: Phase,
+        batches: impl IntoIterator<Item = &'a BatchSums>,
+    ) {
+        let mut board = self.shared.metrics.borrow_mut();
+        let (sums, samples) = board.sums(phase, 2 + self.task.sum_count());
+        for batch in batches {
+            batch.add_to(self.task, sums, samples);
+        }
+        let mean = values(self.task, sums, *samples, &mut self.values);
+        board.set(phase, "loss", mean);
+        for (name, value) in self.task.metrics().iter().zip(&self.values) {
+            board.set(phase, name, *value);
+        }
+    }
+
+    /// Shows metrics as they are with batches that this rank alone knows yet.
+    pub(super) fn show_with(&mut self, phase: Phase, batches: &[BatchSums]) {
+        let mut board = self.shared.metrics.borrow_mut();
+        let (sums, samples) = board.sums(phase, 2 + self.task.sum_count());
+        let (mut sums, mut samples) = (sums.to_vec(), *samples);
+        for batch in batches {
+            batch.add_to(self.task, &mut sums, &mut samples);
+        }
+        let mean = values(self.task, &sums, samples, &mut self.values);
+        board.set(phase, "loss", mean);
+        for (name, value) in self.task.metrics().iter().zip(&self.values) {
+            board.set(phase, name, *value);
+        }
+    }
+}
+
+/// Computes the mean loss and the task's metrics from a pass's sums.
+fn values(task: &dyn Task, sums: &[f64], samples: f64, values: &mut [f64]) -> f64 {
+    match sums {
+        [loss, weight, sums @ ..] => {
+            task.values(sums, samples, values);
+            loss / weight
+        }
+        _ => f64::NAN,
+    }
+}
