@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use sconce_plugin_api::Phase;
+use sconce_plugin_api::{Phase, Plan};
 use serde_json::{Value, json};
 
 use super::HookPlan;
+use crate::manifest::BatchesPer;
 use crate::optim::Optimizer;
 use crate::parameters::ParameterKind;
 use crate::run::TrainingPlan;
@@ -50,6 +51,32 @@ pub(super) fn foretold(
     .to_string()
 }
 
+/// The plan as it is on each of several ranks: batches are those that one rank processes, as a pass's counters are.
+pub(super) fn on_ranks(foretold: &str, ranks: usize, batches: BatchesPer) -> String {
+    let Some(mut plan) = (serde_json::from_str::<Plan>(foretold).ok()).filter(|_| ranks > 1) else {
+        return foretold.to_owned();
+    };
+    let ranks = ranks as u64;
+    let update = match batches {
+        BatchesPer::Rank => plan.accumulate.saturating_mul(ranks),
+        BatchesPer::Update => plan.accumulate,
+    };
+    let update = update.max(1);
+    let rounds_of = |batches: u64| {
+        let of_whole = (batches / update).saturating_mul(update.div_ceil(ranks));
+        of_whole.saturating_add((batches % update).div_ceil(ranks))
+    };
+    let training = plan
+        .phases
+        .iter_mut()
+        .find(|phase| phase.phase == Phase::Train.name());
+    if let Some(training) = training {
+        training.batches = rounds_of(training.batches);
+    }
+    plan.accumulate = update.div_ceil(ranks);
+    serde_json::to_string(&plan).unwrap_or_else(|_| foretold.to_owned())
+}
+
 fn phase_of(phase: Phase, plan: &TrainingPlan, task: &dyn Task) -> Option<Value> {
     let samples = task.data(phase)?.len();
     let size = match phase {
@@ -68,4 +95,25 @@ fn phase_of(phase: Phase, plan: &TrainingPlan, task: &dyn Task) -> Option<Value>
         "batches": samples.div_ceil(size.max(1)),
         "passes": passes,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_plans_with_the_batches_that_it_processes() {
+        let text =
+            r#"{"epochs": 2, "accumulate": 6, "phases": [{"phase": "train", "batches": 22}]}"#;
+        let planned = |ranks, batches| -> (u64, u64, u64) {
+            let text = on_ranks(text, ranks, batches);
+            let plan: Plan = serde_json::from_str(&text).unwrap_or_default();
+            (plan.accumulate, plan.batches(), plan.updates())
+        };
+        assert_eq!(planned(1, BatchesPer::Rank), (6, 22, 8));
+        // Updates of 6, 6, 6 and 4 batches: 2, 2, 2 and 1 rounds of four ranks.
+        assert_eq!(planned(4, BatchesPer::Update), (2, 7, 8));
+        // An update of 24 batches would be longer than the epoch: 22 batches in 6 rounds.
+        assert_eq!(planned(4, BatchesPer::Rank), (6, 6, 2));
+    }
 }

@@ -99,7 +99,9 @@ impl Prepared {
 
     /// Shows the run's plan to its hooks.
     pub fn show_plan(&self, shared: &BridgeState<'_>) {
-        shared.foretell(self.foretold.clone());
+        let batches = self.manifest.distributed.batches;
+        let ranks = shared.ranks().size();
+        shared.foretell(plan::on_ranks(&self.foretold, ranks, batches));
     }
 
     /// Creates the hooks, after `first` in the order of the manifest, for a run in `directory`. A run that resumes
