@@ -9,21 +9,21 @@
 
 /* What the host knows of this library before any of its code runs: `sconce inspect` prints it. */
 SCONCE_PLUGIN("clip", "0.1.0", "Gradient clipping in C.",
-              SCONCE_PUBLISHING_HOOK("clip", "Keeps the norm of all gradients small.", 40,
-                                     SCONCE_AT(BEFORE_UPDATE, "before_update") "," SCONCE_AT(AFTER_RUN, "after_run"),
-                                     SCONCE_METRIC("grad_norm"),
-                                     SCONCE_JSON({
-                                       "type": "object",
-                                       "additionalProperties": false,
-                                       "properties": {
-                                         "max_norm": {
-                                           "description": "Upper limit of the norm of all gradients together.",
-                                           "type": "number",
-                                           "exclusiveMinimum": 0,
-                                           "default": 1
+              SCONCE_HOOK_ON_ALL_RANKS("clip", "Keeps the norm of all gradients small.", 40,
+                                       SCONCE_AT(BEFORE_UPDATE, "before_update") "," SCONCE_AT(AFTER_RUN, "after_run"),
+                                       SCONCE_METRIC("grad_norm"),
+                                       SCONCE_JSON({
+                                         "type": "object",
+                                         "additionalProperties": false,
+                                         "properties": {
+                                           "max_norm": {
+                                             "description": "Upper limit of the norm of all gradients together.",
+                                             "type": "number",
+                                             "exclusiveMinimum": 0,
+                                             "default": 1
+                                           }
                                          }
-                                       }
-                                     })));
+                                       })));
 
 /* One hook of a run. There may be several: nothing is global. */
 typedef struct clip {

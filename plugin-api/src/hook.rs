@@ -21,6 +21,9 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 /// - Methods are called on the training thread, one at a time.
 ///   [`TaskView::threads`](crate::TaskView::threads) gives access to the host's other threads for expensive
 ///   work.
+/// - Where several processes train together, a hook runs on the first rank alone unless its attribute says
+///   `ranks = "all"`. One that changes parameters, gradients or batches must; one that counts batches should
+///   ([`TaskView::ranks`](crate::TaskView::ranks)).
 /// - Hooks at the same point run in order of priority, lowest number first; hooks of equal priority run in
 ///   the manifest's order.
 /// - An error or a panic is reported with the hook, its file, the mount point, epoch and iteration. The
@@ -116,7 +119,7 @@ use crate::{Checkpoint, EpochProfile, Failure, Module, Outcome, Result, Setup, T
 /// /// Clips the gradients to a norm of 1.
 /// struct Clip;
 ///
-/// #[hook(name = "clip", about = "Clips gradients.", publishes = ["grad_norm"])]
+/// #[hook(name = "clip", about = "Clips gradients.", publishes = ["grad_norm"], ranks = "all")]
 /// impl Hook for Clip {
 ///     fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
 ///         Ok(Clip)

@@ -169,6 +169,11 @@ struct Readme;
 #[doc = include_str!("../README.md")]
 struct CrateReadme;
 
+/// Compiles the hook of the page about many machines as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/many-machines.md")]
+struct ManyMachines;
+
 /// Compiles the cookbook's hooks as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/cookbook.md")]

@@ -1,4 +1,4 @@
-//! The tables of options in `docs/hooks-*.md` are what the hooks' schemas say.
+//! The tables of options in `docs/hooks-*.md` are what the hooks' schemas say, and where each hook runs what its metadata says.
 //!
 //! `UPDATE_EXPECT=1 cargo test -p sconce-tests --test it hook_docs` rewrites them.
 
@@ -169,8 +169,11 @@ fn described(packages: &str) -> Value {
 fn table(hook: &str, description: &Value) -> String {
     let mut hooks = description["hooks"].as_array().expect("hooks").iter();
     let found = hooks.find(|known| known["name"] == hook);
-    let schema = &found.unwrap_or_else(|| panic!("no hook `{hook}`"))["config_schema"];
-    let mut table = "| option | values | meaning |\n|---|---|---|\n".to_owned();
+    let found = found.unwrap_or_else(|| panic!("no hook `{hook}`"));
+    let schema = &found["config_schema"];
+    let ranks = ranks(found);
+    let mut table = format!("Runs on [{ranks}](many-machines.md#hooks).\n\n");
+    table += "| option | values | meaning |\n|---|---|---|\n";
     rows("", schema, schema, &mut table);
     table
 }
@@ -201,6 +204,40 @@ fn the_tables_of_options_are_those_of_the_schemas() {
         assert_eq!(documented, hooks, "every hook of {packages} is in {page}");
         expect_file![path].assert_eq(&expected);
     }
+}
+
+/// Where a hook runs if several processes train together, for people.
+fn ranks(hook: &Value) -> &'static str {
+    match hook["ranks"].as_str() {
+        Some("all") => "all ranks",
+        _ => "the first rank",
+    }
+}
+
+#[test]
+fn the_page_of_many_machines_says_where_each_standard_hook_runs() {
+    let page = fs::read_to_string(workspace().join("docs/many-machines.md")).expect("the page");
+    let (_, table) = page
+        .split_once("### The standard hooks")
+        .expect("the table's heading");
+    let (table, _) = table.split_once("\n### ").expect("the next heading");
+    let rows = table.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| `")?.split('|');
+        let name = cells.next()?.trim().trim_end_matches('`');
+        Some((name.to_owned(), cells.next()?.trim().to_owned()))
+    });
+    let mut expected = Vec::new();
+    for (_, packages) in PAGES {
+        let packages = format!("{packages} sconce-plugin-stop-after");
+        for hook in described(&packages)["hooks"].as_array().expect("hooks") {
+            let name = hook["name"].as_str().expect("a name");
+            expected.push((name.to_owned(), ranks(hook).to_owned()));
+        }
+    }
+    expected.sort();
+    expected.dedup();
+    assert_eq!(expected.len(), 47);
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
 }
 
 /// The names in backquotes in a text.

@@ -58,7 +58,7 @@ fn around(piece: &Value) -> Option<Value> {
     let has = |key: &str| piece.get(key).is_some();
     if has("hook") {
         manifest["hooks"] = json!([piece]);
-    } else if has("hooks") || has("model") || has("weights") {
+    } else if has("hooks") || has("model") || has("weights") || has("distributed") {
         let members = piece
             .as_object()?
             .iter()

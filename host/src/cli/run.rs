@@ -171,9 +171,6 @@ fn try_run(
         None => FirstWeights::Manifest,
     };
     let mut prepared = checked.prepare(tasks, weights)?;
-    if let Some(team) = team {
-        prepared.divide_among(team.size());
-    }
     warn(&prepared.weights_warnings);
     // A dry run is deliberately too short for most of the manifest's settings, so their warnings
     // are skipped.

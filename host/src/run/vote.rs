@@ -142,6 +142,8 @@ impl Trainer<'_> {
         };
         self.share_settings(&heard, settings)?;
         let asked = served.into_iter().map(|(_, asked)| asked).collect();
+        // There are mount points within what is served, such as that after a save: all ranks vote there too.
+        self.shared.requests.keep_pending();
         let served = self.serve_all(asked);
         self.shared.requests.keep_pending();
         served?;

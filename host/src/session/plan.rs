@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use sconce_plugin_api::Phase;
-use sconce_plugin_api::lifecycle::{EpochBatches, Ranked, rounds_of};
+use sconce_plugin_api::lifecycle::{Ranked, rounds_of};
+use sconce_plugin_api::{Phase, Plan};
 use serde_json::{Value, json};
 
 use super::HookPlan;
+use crate::manifest::BatchesPer;
 use crate::optim::Optimizer;
 use crate::parameters::ParameterKind;
 use crate::run::TrainingPlan;
@@ -51,27 +52,30 @@ pub(super) fn foretold(
     .to_string()
 }
 
-/// The plan for a run on several ranks: its batches are rounds, in which each rank processes one. `accumulate` is the
-/// number of batches per update, of all ranks.
-pub(super) fn for_ranks(
-    foretold: &str,
-    training: EpochBatches,
-    accumulate: u64,
-    ranks: u64,
-) -> Option<String> {
-    let mut plan: Value = serde_json::from_str(foretold).ok()?;
-    plan["accumulate"] = json!(accumulate.div_ceil(ranks.max(1)));
+/// The plan as it is on each of several ranks: batches are those that one rank processes, as a pass's counters are.
+pub(super) fn on_ranks(foretold: &str, ranks: usize, batches: BatchesPer) -> String {
+    let Some(mut plan) = (serde_json::from_str::<Plan>(foretold).ok()).filter(|_| ranks > 1) else {
+        return foretold.to_owned();
+    };
+    let ranks = ranks as u64;
+    let update = match batches {
+        BatchesPer::Rank => plan.accumulate.saturating_mul(ranks),
+        BatchesPer::Update => plan.accumulate,
+    };
+    let update = update.max(1);
     let first = Ranked {
         rank: 0,
         size: ranks,
     };
-    let rounds = rounds_of(training.count(), accumulate, first);
-    for phase in plan["phases"].as_array_mut()? {
-        if phase["phase"] == Phase::Train.name() {
-            phase["batches"] = json!(rounds);
-        }
+    let training = plan
+        .phases
+        .iter_mut()
+        .find(|phase| phase.phase == Phase::Train.name());
+    if let Some(training) = training {
+        training.batches = rounds_of(training.batches, update, first);
     }
-    Some(plan.to_string())
+    plan.accumulate = update.div_ceil(ranks);
+    serde_json::to_string(&plan).unwrap_or_else(|_| foretold.to_owned())
 }
 
 fn phase_of(phase: Phase, plan: &TrainingPlan, task: &dyn Task) -> Option<Value> {
@@ -92,4 +96,25 @@ fn phase_of(phase: Phase, plan: &TrainingPlan, task: &dyn Task) -> Option<Value>
         "batches": samples.div_ceil(size.max(1)),
         "passes": passes,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_plans_with_the_batches_that_it_processes() {
+        let text =
+            r#"{"epochs": 2, "accumulate": 6, "phases": [{"phase": "train", "batches": 22}]}"#;
+        let planned = |ranks, batches| -> (u64, u64, u64) {
+            let text = on_ranks(text, ranks, batches);
+            let plan: Plan = serde_json::from_str(&text).unwrap_or_default();
+            (plan.accumulate, plan.batches(), plan.updates())
+        };
+        assert_eq!(planned(1, BatchesPer::Rank), (6, 22, 8));
+        // Updates of 6, 6, 6 and 4 batches: 2, 2, 2 and 1 rounds of four ranks.
+        assert_eq!(planned(4, BatchesPer::Update), (2, 7, 8));
+        // An update of 24 batches would be longer than the epoch: 22 batches in 6 rounds.
+        assert_eq!(planned(4, BatchesPer::Rank), (6, 6, 2));
+    }
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use sconce_plugin_api::Phase;
-use sconce_plugin_api::lifecycle::EpochBatches;
 
 use super::hooks::{HookPlan, create_hooks};
 use super::{
@@ -13,7 +12,7 @@ use super::{
 use crate::bridge::BridgeState;
 use crate::diagnostic::Diagnostic;
 use crate::dispatch::{Dispatcher, LoadedHook};
-use crate::manifest::{BatchesPer, Manifest};
+use crate::manifest::Manifest;
 use crate::optim::Optimizer;
 use crate::run::{Resume, RunReport, Trainer, TrainingPlan};
 use crate::task::Task;
@@ -98,28 +97,11 @@ impl Prepared {
         rehearse(&self.hooks, &self.manifest, &self.foretold)
     }
 
-    /// Divides the training among several ranks: hooks see a plan in whose updates each rank processes its part.
-    pub fn divide_among(&mut self, ranks: usize) {
-        let ranks = ranks as u64;
-        let factor = match self.manifest.distributed.batches {
-            BatchesPer::Rank => ranks,
-            BatchesPer::Update => 1,
-        };
-        let accumulate = (self.plan.accumulate as u64).saturating_mul(factor);
-        let samples = self.task.data(Phase::Train).map_or(0, |data| data.len());
-        let training = EpochBatches {
-            samples,
-            size: self.plan.batch_size,
-        };
-        // It is JSON: made here.
-        if let Some(foretold) = plan::for_ranks(&self.foretold, training, accumulate, ranks) {
-            self.foretold = foretold;
-        }
-    }
-
     /// Shows the run's plan to its hooks.
     pub fn show_plan(&self, shared: &BridgeState<'_>) {
-        shared.foretell(self.foretold.clone());
+        let batches = self.manifest.distributed.batches;
+        let ranks = shared.ranks().size();
+        shared.foretell(plan::on_ranks(&self.foretold, ranks, batches));
     }
 
     /// Creates the hooks, after `first` in the order of the manifest, for a run in `directory`. A run that resumes

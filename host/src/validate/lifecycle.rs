@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::finding::{Checked, Finding, Verdict, failed, passed, unless};
 use super::points::points;
+use super::ranks::ranks;
 use super::resources::Holdings;
 use super::stage::Script;
 use super::subject::Subject;
@@ -34,6 +35,14 @@ pub(super) const GROUP: TestGroup = TestGroup {
             level: 3,
             scope: TestScope::Hook,
             check: points,
+        },
+        Test {
+            name: "lifecycle.ranks",
+            about: "A hook that changes parameters, gradients or the loss runs on all ranks.",
+            advice: "Write `ranks = \"all\"` in `#[hook(…)]`.",
+            level: 3,
+            scope: TestScope::Hook,
+            check: ranks,
         },
         Test {
             name: "lifecycle.create-drop",

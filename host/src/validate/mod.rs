@@ -23,6 +23,7 @@ mod order;
 mod points;
 mod process;
 mod purity;
+mod ranks;
 #[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "limits on files"))]
 mod resources;
 mod speed;

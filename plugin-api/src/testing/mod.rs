@@ -75,7 +75,7 @@
 //! /// Halves all gradients.
 //! struct Half;
 //!
-//! #[hook(name = "half", about = "Halves gradients.")]
+//! #[hook(name = "half", about = "Halves gradients.", ranks = "all")]
 //! impl Hook for Half {
 //!     fn new(_config: NoConfig, _setup: &Setup<'_>) -> Result<Self> {
 //!         Ok(Half)

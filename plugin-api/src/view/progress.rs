@@ -22,6 +22,8 @@ impl TaskView<'_> {
 
     /// Number of finished training batches in the whole run (micro-batches under gradient accumulation).
     ///
+    /// Where several processes train together, it counts rounds, in which each rank processes a batch: use
+    /// [`update`](TaskView::update) for what must not depend on the number of ranks.
     /// It advances before `after_iter(train)`, where it includes the batch just done.
     pub fn iteration(&self) -> u64 {
         self.abi.iteration
@@ -41,7 +43,7 @@ impl TaskView<'_> {
         self.abi.batch
     }
 
-    /// Number of batches in this pass over the phase's data; 0 outside a pass.
+    /// Number of batches in this pass over the phase's data, on several ranks those of each; 0 outside a pass.
     pub fn batches(&self) -> u64 {
         self.abi.batches
     }
@@ -58,7 +60,7 @@ impl TaskView<'_> {
         self.abi.batch_size
     }
 
-    /// Number of training samples processed in the whole run.
+    /// Number of training samples processed in the whole run, by all ranks.
     pub fn samples(&self) -> u64 {
         self.abi.samples
     }

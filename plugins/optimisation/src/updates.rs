@@ -1,15 +1,30 @@
-//! How many batches make an update.
+//! How many updates an epoch has.
 
 use sconce_plugin_api::prelude::*;
 
-/// Batches per update: on each rank, as the passes' numbers of batches are. At least 1.
-pub(crate) fn batches_per_update(setup: &Setup<'_>) -> Result<u64> {
-    if let Some(plan) = setup.plan()? {
-        return Ok(plan.accumulate.max(1));
+/// Number of updates in an epoch, with the manifest's number of batches in each: the same on any number of ranks, and
+/// whatever another hook makes of it in mid-run.
+pub(crate) struct UpdateCount {
+    planned: Option<u64>,
+    accumulate: u64,
+}
+
+impl UpdateCount {
+    pub(crate) fn new(setup: &Setup<'_>) -> Result<UpdateCount> {
+        let planned = setup.plan()?;
+        let planned = planned.map(|plan| plan.batches().div_ceil(plan.accumulate.max(1)));
+        let manifest = setup.manifest()?;
+        let accumulate = manifest.pointer("/train/accumulate");
+        let accumulate = accumulate.and_then(|value| value.to_string().parse().ok());
+        Ok(UpdateCount {
+            planned,
+            accumulate: accumulate.unwrap_or(1).max(1),
+        })
     }
-    // Hosts before 1.2 have no plan.
-    let manifest = setup.manifest()?;
-    let accumulate = manifest.pointer("/train/accumulate");
-    let accumulate = accumulate.and_then(|value| value.to_string().parse().ok());
-    Ok(accumulate.unwrap_or(1).max(1))
+
+    /// Returns the number; from the pass itself on hosts before 1.2, which have no plan.
+    pub(crate) fn in_epoch(&self, task: &TaskView<'_>) -> u64 {
+        self.planned
+            .unwrap_or_else(|| task.batches().div_ceil(self.accumulate))
+    }
 }

@@ -41,6 +41,11 @@ class Task(_Task):
         """Names, shapes and sizes that don't change during the run, as a dictionary. Parses JSON: ask once."""
         return json.loads(self._facts())
 
+    def gather(self, value):
+        """Every rank's JSON value, in the order of ranks. The hook's instances on all ranks call it at the same point of
+        the training, for which its manifest entry has `"ranks": "all"`."""
+        return json.loads(self._gather(json.dumps(value)))
+
     def parameters(self):
         """The model's parameters and buffers, in order of registration."""
         return self._all(_PARAMETERS)

@@ -18,6 +18,7 @@ class FakeTask:
         self.loss, self.learning_rate, self.phase, self.stream, self.point = None, 0.01, "train", "train", None
         self.elapsed, self.remaining, self.screen_columns = 0.0, None, None
         self.is_whole, self.is_update_due = True, True
+        self.rank, self.world_size, self.is_repeated = 0, 1, False
         self.is_initial_validation = self.is_resumed = self.is_new_to_run = False
         for name, value in moment.items():
             if not hasattr(self, name):
@@ -68,6 +69,10 @@ class FakeTask:
 
     def learning_rate_of(self, group):
         return self.learning_rates().get(group)
+
+    def gather(self, value):
+        """This rank's value alone; a test of several ranks replaces this method."""
+        return [value]
 
     def publish(self, name, value, keep):
         self.values[name] = value

@@ -33,7 +33,8 @@ struct Teacher {
     name = "teacher",
     about = "Publishes a trained perceptron's logits for each training batch.",
     priority = HIGH,
-    requires = ["sconce.tensors/1", "sconce.values/1"]
+    requires = ["sconce.tensors/1", "sconce.values/1"],
+    ranks = "all"
 )]
 impl Hook for Teacher {
     type Config = Config;

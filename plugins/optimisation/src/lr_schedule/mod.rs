@@ -17,7 +17,7 @@ use curve::{Curve, Plateau};
 use momentum::Momentum;
 use plateau::Watch;
 
-use crate::updates::batches_per_update;
+use crate::updates::UpdateCount;
 
 /// How the learning rates change.
 #[derive(Deserialize, JsonSchema)]
@@ -289,7 +289,7 @@ pub(crate) struct LrSchedule {
     momentum: Option<Momentum>,
     /// The optimizer's configured momentum.
     base_momentum: f64,
-    accumulate: u64,
+    updates: UpdateCount,
     /// Number of steps in the run.
     total: u64,
     validated: bool,
@@ -356,7 +356,7 @@ impl Hook for LrSchedule {
             base_momentum: base_momentum.unwrap_or(0.0),
             by: config.by,
             groups: config.groups.clone(),
-            accumulate: batches_per_update(setup)?,
+            updates: UpdateCount::new(setup)?,
             way: ScheduleSegment {
                 warm_up: config.warm_up.clone(),
                 stages: config.stages()?,
@@ -396,7 +396,7 @@ impl Hook for LrSchedule {
             return Ok(());
         }
         let (each, step) = match self.by {
-            Unit::Update => (task.batches().div_ceil(self.accumulate), task.update()),
+            Unit::Update => (self.updates.in_epoch(task), task.update()),
             Unit::Epoch => (1, task.epoch()),
         };
         self.total = (each * task.epochs()).max(1);

@@ -13,7 +13,7 @@ mod schedule;
 use sconce_plugin_api::prelude::*;
 
 use crate::names;
-use crate::updates::batches_per_update;
+use crate::updates::UpdateCount;
 use masks::Masks;
 use schedule::Schedule;
 
@@ -92,7 +92,7 @@ impl Default for Config {
 /// See the [module](self).
 pub(crate) struct Prune {
     config: Config,
-    accumulate: u64,
+    updates: UpdateCount,
     masks: Masks,
 }
 
@@ -172,7 +172,7 @@ impl Hook for Prune {
         }
         Ok(Prune {
             config,
-            accumulate: batches_per_update(setup)?,
+            updates: UpdateCount::new(setup)?,
             masks: Masks::default(),
         })
     }
@@ -184,7 +184,7 @@ impl Hook for Prune {
 
     fn after_update(&mut self, task: &mut TaskView<'_>) -> Result<()> {
         if self.config.by == Unit::Update {
-            let total = task.batches().div_ceil(self.accumulate) * task.epochs();
+            let total = self.updates.in_epoch(task) * task.epochs();
             self.prune(task, task.update(), total)?;
         }
         self.apply(task)

@@ -69,6 +69,9 @@ pub(crate) static ATTRIBUTES: &[Attribute] = attributes! {
     c"is_initial_validation" => |task| Answer::Bool(task.is_initial_validation()),
     c"is_resumed" => |task| Answer::Bool(task.is_resumed()),
     c"is_new_to_run" => |task| Answer::Bool(task.is_new_to_run()),
+    c"rank" => |task| Answer::Count(task.ranks().rank() as u64),
+    c"world_size" => |task| Answer::Count(task.ranks().size() as u64),
+    c"is_repeated" => |task| Answer::Bool(task.ranks().is_repeated()),
     c"screen_columns" => |task| match task.screen_columns() {
         Some(columns) => Answer::Count(columns as u64),
         None => Answer::None,
@@ -102,6 +105,7 @@ pub(crate) static METHODS: &[Method] = methods! {
     c"learning_rates" "" => |task, _| Ok(numbers(task.learning_rates())),
     c"learning_rate_of" "t" => |task, a| Ok(task.learning_rate_of(a.text(0)).into()),
     c"_facts" "" => |task, _| facts(task),
+    c"_gather" "t" => |task, a| gather(task, a.text(0)),
     // Tensors.
     c"_tensor" "itb" => |task, a| {
         let (collection, name) = (collection(a.integer(0))?, a.text(1));
@@ -218,6 +222,16 @@ fn facts(task: &TaskView<'_>) -> Result<Answer> {
         })
         .to_string(),
     ))
+}
+
+/// The JSON texts of all ranks, as those of a list.
+fn gather(task: &TaskView<'_>, own: &str) -> Result<Answer> {
+    let all = task.ranks().gather(own.as_bytes())?;
+    let all: Vec<_> = all
+        .iter()
+        .map(|text| String::from_utf8_lossy(text))
+        .collect();
+    Ok(Answer::Text(format!("[{}]", all.join(","))))
 }
 
 /// `_publish_tensor(name, type, shape as JSON, elements, keep)`.
