@@ -43,8 +43,8 @@ fn build() -> Result<(), String> {
     if let Ok(piece) = env::var(PIECE) {
         shim.define("SCONCE_MPI_PIECE", format!("((uint64_t){piece})").as_str());
     }
-    let compiled = shim.try_compile("sconce_mpi_shim");
-    compiled.map_err(|error| format!("the part in C does not compile by `{compiler}`: {error}"))?;
+    let outcome = shim.try_compile("sconce_mpi_shim");
+    outcome.map_err(|error| format!("the part in C does not compile by `{compiler}`: {error}"))?;
 
     let link = env::var(LINK).unwrap_or(shown);
     for argument in link

@@ -5,6 +5,7 @@
 //! - `launcher`: which program started this process, and how many more
 //! - [`open()`]: connects this process with the others, by a transport that a plugin offers (`found`, `opened`)
 //! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`)
+//! - `pair`: whether launcher and library are of the same MPI, for `sconce env`
 //! - `waiting`: the time limit of its calls
 //! - [`check()`]: whether it delivers the right bytes, for `sconce team`
 
@@ -14,6 +15,7 @@ pub(crate) mod launcher;
 mod open;
 #[expect(unsafe_code, reason = "calls a plugin's table")]
 mod opened;
+pub(crate) mod pair;
 mod transport;
 mod waiting;
 
