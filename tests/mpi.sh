@@ -48,6 +48,9 @@ wrong_pair() {
     echo "mpirun of $1, library for $2: code $code after $((SECONDS - begin)) s" >&2
     exit 1
   fi
+  # Without starting the MPI.
+  launch "$1" 1 "$sconce" env --plugins "target/mpi/plugins/$2" >"$scratch/said" 2>&1
+  grep -q "libsconce_mpi.so. is of another MPI than the mpirun" "$scratch/said" || { cat "$scratch/said" >&2; exit 1; }
   echo "mpirun of $1, library for $2: refused with code $code"
 }
 

@@ -129,14 +129,21 @@ pub(super) fn environment(arguments: &EnvArgs) -> u8 {
 
 /// The launcher, and this process's place among those that it started.
 fn launcher(launch: Launch) -> String {
-    let mut text = format!(
-        "{}, rank {} of {}",
-        launch.launcher, launch.rank, launch.size
-    );
-    if let (Some(rank), Some(size)) = (launch.local_rank, launch.local_size) {
-        text += &format!(", {rank} of {size} on this machine");
+    let Launch {
+        launcher,
+        rank,
+        size,
+        local_rank,
+        local_size,
+    } = launch;
+    match (local_rank, local_size) {
+        (Some(local_rank), Some(local_size)) => {
+            format!(
+                "{launcher}, rank {rank} of {size} ({local_rank} of {local_size} on this machine)"
+            )
+        }
+        _ => format!("{launcher}, rank {rank} of {size}"),
     }
-    text
 }
 
 /// Warnings about transports of another MPI than the launcher's.

@@ -141,7 +141,7 @@ fn token() -> io::Result<String> {
     use std::io::Read;
     let mut bytes = [0; 16];
     fs_err::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
 }
 
 /// Waits until all ranks have ended; returns the exit code of the first that failed.

@@ -52,9 +52,8 @@ pub fn open(
 /// The name of the transport to open; none for a single process.
 fn transport_of(engine: &Engine, launch: Option<Launch>) -> Option<&'static str> {
     match (engine, launch) {
-        (Engine::None, _) => None,
         (Engine::Mpi, _) => Some("mpi"),
-        (Engine::Sockets | Engine::Auto, None) => None,
+        (Engine::None, _) | (Engine::Sockets | Engine::Auto, None) => None,
         (Engine::Sockets, Some(_)) => Some("sockets"),
         (Engine::Auto, Some(launch)) if launch.size == 1 => None,
         (Engine::Auto, Some(launch)) => Some(match launch.launcher {

@@ -94,16 +94,6 @@ impl OpenedTransport {
         }
     }
 
-    fn check(&self, fits: bool) -> Result<(), TransportError> {
-        if fits && self.instance.is_null() {
-            return Err(error("the transport is closed"));
-        }
-        match fits {
-            true => Ok(()),
-            false => Err(error("the lengths of a transport's call do not fit")),
-        }
-    }
-
     /// Copies two lists of offsets into the table's form, and checks them against the data's lengths.
     fn take_offsets(&mut self, lists: [(&[usize], usize); 2]) -> Result<(), TransportError> {
         let size = self.facts.size;
@@ -113,12 +103,12 @@ impl OpenedTransport {
                 && at.last() == Some(&length)
                 && at.is_sorted();
             if !fits {
-                return self.check(false);
+                return check(false);
             }
             kept.clear();
             kept.extend(at.iter().map(|&offset| offset as u64));
         }
-        self.check(true)
+        Ok(())
     }
 }
 
@@ -128,6 +118,15 @@ fn no_facts() -> TransportFacts {
         size: 1,
         hosts: Vec::new(),
         about: String::new(),
+    }
+}
+
+/// The error unless lengths fit.
+fn check(fits: bool) -> Result<(), TransportError> {
+    if fits {
+        Ok(())
+    } else {
+        Err(error("the lengths of a transport's call do not fit"))
     }
 }
 
@@ -141,12 +140,13 @@ fn result(status: u32, failure: &mut ErrorAbi) -> Result<(), TransportError> {
         return Ok(());
     }
     let entry = EntryError::read(status, failure);
-    Err(TransportError(match entry.is_panic() {
-        true => format!(
+    Err(TransportError(if entry.is_panic() {
+        format!(
             "the transport panicked: {} ({})",
             entry.message, entry.place
-        ),
-        false => entry.message,
+        )
+    } else {
+        entry.message
     }))
 }
 
@@ -168,7 +168,7 @@ impl Transport for OpenedTransport {
     }
 
     fn broadcast(&mut self, data: &mut [u8], root: usize) -> Result<(), TransportError> {
-        self.check(root < self.facts.size)?;
+        check(root < self.facts.size)?;
         let mut failure = ErrorAbi::new();
         let (length, root) = (data.len() as u64, root as u64);
         let status = self.waiting.during(|| {
@@ -182,7 +182,7 @@ impl Transport for OpenedTransport {
     }
 
     fn gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<(), TransportError> {
-        self.check(own.len().checked_mul(self.facts.size) == Some(all.len()))?;
+        check(own.len().checked_mul(self.facts.size) == Some(all.len()))?;
         let mut failure = ErrorAbi::new();
         let (length, all) = (own.len() as u64, all.as_mut_ptr());
         let status = self.waiting.during(|| {
