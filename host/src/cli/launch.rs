@@ -25,7 +25,7 @@ use crate::kernels::threads;
 use crate::session::StartFailure;
 use crate::signals;
 use crate::subprocess::executable;
-use crate::team::launcher;
+use crate::team::{launcher, machine};
 
 /// How often the ranks are looked at.
 const LOOK: Duration = Duration::from_millis(10);
@@ -218,8 +218,7 @@ impl End {
 
 /// Reports a rank that failed.
 fn say(rank: usize, status: ExitStatus) {
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy();
+    let host = machine::name();
     let how = match status.signal() {
         Some(signal) => format!("by signal {signal} ({})", signals::name(signal)),
         None => format!("with exit code {}", code_of(status)),

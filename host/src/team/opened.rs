@@ -9,8 +9,9 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::TransportTable;
 use sconce_plugin_api::transport::TransportFacts;
 
+use super::machine;
 use super::transport::{Transport, TransportError};
-use super::waiting::{self, Waiting};
+use super::waiting::Waiting;
 use crate::exit;
 use crate::faults;
 use crate::plugin::entry_error::EntryError;
@@ -49,7 +50,7 @@ impl OpenedTransport {
     ) -> Result<OpenedTransport, TransportError> {
         let table = library.extension::<TransportTable>();
         let table = table.ok_or_else(|| error("its metadata names transports, but it has none"))?;
-        let waiting = Waiting::start(format!("a rank on {}", waiting::host()), timeout);
+        let waiting = Waiting::start(format!("a rank on {}", machine::name()), timeout);
         let mut instance = std::ptr::null_mut();
         let mut said = RString::new();
         let mut failure = ErrorAbi::new();
@@ -80,7 +81,7 @@ impl OpenedTransport {
                 Some(format!("its facts are not valid: {error}")),
             ),
         };
-        let who = format!("rank {} ({})", facts.rank, waiting::host());
+        let who = format!("rank {} ({})", facts.rank, machine::name());
         let opened = OpenedTransport {
             table,
             instance,
