@@ -122,10 +122,8 @@ impl RunDriver for Trainer<'_> {
             .ok_or(RunError::NoTrainingData)?;
         let done = self.resumption.at.unwrap_or(0);
         let (_, per_update) = self.accumulation();
-        let rounds = batches
-            .batches_of(self.ranked(), 0, &(0..0), per_update)
-            .len();
-        let total = self.plan.epochs.saturating_mul(rounds as u64);
+        let rounds = rounds_of(batches.count(), per_update, self.ranked());
+        let total = self.plan.epochs.saturating_mul(rounds);
         self.shared.clock.begin_training(total, done);
         self.agree_on_present_settings();
         Ok(())

@@ -14,8 +14,8 @@ use super::tensor_result::TensorResult;
 use super::{RunError, Trainer};
 use crate::bridge::ValueContent;
 use crate::checkpoint::{
-    ChangedSettings, Checkpoint, CheckpointHeader, PassState, Progress, PublishedValue, Publisher,
-    Section, accumulated_name,
+    ChangedSettings, Checkpoint, CheckpointHeader, PassState, PublishedValue, Publisher, Section,
+    accumulated_name,
 };
 use crate::gradients::{GradientTree, Gradients};
 use crate::parameters::Parameters;
@@ -204,7 +204,12 @@ impl Trainer<'_> {
         for (parameter, tensor) in parameters.iter().zip(&found) {
             parameter.var().set(tensor)?;
         }
-        self.update.accumulated = accumulated(parameters, content)?;
+        self.update.accumulated = if self.is_first() {
+            accumulated(parameters, content)?
+        } else {
+            // The first rank has it; each batch counts once.
+            GradientTree::default()
+        };
         Ok(())
     }
 
