@@ -75,10 +75,12 @@ fn a_transport_that_is_missing_is_named_with_what_to_do() {
 /// A launcher whose ranks talk for minutes: each message takes a second.
 struct Launched {
     launcher: Child,
+    _place: Workplace,
 }
 
 impl Launched {
-    fn new(place: &Workplace) -> Launched {
+    fn new() -> Launched {
+        let place = place();
         let mut command = place.command(&CHECK);
         command.env("SCONCE_TEAM_LATENCY", "1000000");
         command
@@ -87,6 +89,7 @@ impl Launched {
             .stderr(Stdio::piped());
         Launched {
             launcher: command.spawn().expect("started"),
+            _place: place,
         }
     }
 
@@ -150,7 +153,7 @@ fn wait_for_end_of(processes: &[u32]) {
 
 #[test]
 fn all_end_when_one_is_killed() {
-    let launched = Launched::new(&place());
+    let launched = Launched::new();
     let ranks: Vec<u32> = (0..3).map(|rank| launched.rank(rank)).collect();
     kill("-KILL", ranks[1]);
     let (code, errors) = launched.end();
@@ -162,7 +165,7 @@ fn all_end_when_one_is_killed() {
 
 #[test]
 fn no_rank_outlives_its_launcher() {
-    let launched = Launched::new(&place());
+    let launched = Launched::new();
     let ranks: Vec<u32> = (0..3).map(|rank| launched.rank(rank)).collect();
     // Until the ranks have asked the system to end them with the launcher: they are connected then.
     let begin = Instant::now();
@@ -186,7 +189,7 @@ fn no_rank_outlives_its_launcher() {
 
 #[test]
 fn signals_reach_the_ranks() {
-    let launched = Launched::new(&place());
+    let launched = Launched::new();
     let ranks: Vec<u32> = (0..3).map(|rank| launched.rank(rank)).collect();
     kill("-TERM", launched.launcher.id());
     let (code, errors) = launched.end();

@@ -68,6 +68,7 @@ pub(super) struct LaunchArgs {
 
 pub(super) fn launch(arguments: &LaunchArgs) -> Result<u8, StartFailure> {
     let refused = |problem: String| StartFailure::usage(vec![Diagnostic::new(problem)]);
+    output::lend();
     // From here on, no signal ends this process before its ranks.
     let passed_on = Signals::install();
     let place = meeting_place().map_err(|error| {

@@ -62,6 +62,12 @@ pub(super) fn is_open() -> bool {
     stdout::is_open()
 }
 
+/// To be called by commands whose children print the results.
+#[cfg(unix)]
+pub(super) fn lend() {
+    stdout::lend();
+}
+
 /// Returns `code` if everything printed was written; otherwise prints an error and returns the exit
 /// code for results that can't be written.
 pub(super) fn finish(code: u8) -> u8 {

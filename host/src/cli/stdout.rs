@@ -38,6 +38,17 @@ pub(super) fn write(text: &str) {
     }
 }
 
+/// Notes that children which inherit standard output print on it: if it was closed, they can't tell.
+#[cfg(unix)]
+pub(super) fn lend() {
+    if at_start::was_closed() {
+        *lock() = StdoutState::Failed(WAS_CLOSED.to_owned());
+    }
+}
+
+#[cfg(unix)]
+const WAS_CLOSED: &str = "it was closed when the program started";
+
 /// Whether output can still be written: long work that only produces output can stop otherwise.
 pub(super) fn is_open() -> bool {
     matches!(*lock(), StdoutState::Open)
@@ -78,7 +89,7 @@ fn write_all(bytes: &[u8]) -> io::Result<()> {
     use std::os::fd::AsFd;
 
     if at_start::was_closed() {
-        return Err(io::Error::other("it was closed when the program started"));
+        return Err(io::Error::other(WAS_CLOSED));
     }
     let output = match COPY.get() {
         Some(copy) => copy.as_fd(),

@@ -192,6 +192,15 @@ pub(super) const PAGES: [Page; 5] = [
                     &["run.json", "digits.schema.json"],
                 ),
             ),
+            (
+                "sconce launch -n N FILE",
+                NotHere("trainings by several processes have tests of their own"),
+            ),
+            ("sconce team", Runs(&[], &["one process"])),
+            (
+                "sconce launch -n 4 --check",
+                Runs(&[], &["4 ranks on 1 machine", "deliver the right bytes"]),
+            ),
             ("sconce env", Runs(&[], &["plugin API", "plugins in"])),
             (
                 "sconce completions SHELL",
