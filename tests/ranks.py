@@ -120,9 +120,9 @@ def main():
             found = [f"1: {expected}"]
             for launcher, directory in launchers:
                 for ranks in sizes:
-                    print_hash = run(given.sconce, launcher, directory, ranks, model, accumulate, plugins)
-                    is_same &= print_hash == expected
-                    mark = "" if print_hash == expected else f" ({print_hash})"
+                    found_hash = run(given.sconce, launcher, directory, ranks, model, accumulate, plugins)
+                    is_same &= found_hash == expected
+                    mark = "" if found_hash == expected else f" ({found_hash})"
                     found.append(f"{launcher} {ranks}{mark}")
             print(f"{model}, {accumulate} batches an update: {', '.join(found)}", flush=True)
     if not is_same:
