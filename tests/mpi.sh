@@ -10,7 +10,7 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none
 export CARGO_TARGET_DIR=$PWD/target/mpi
 sconce=${1:-target/debug/sconce}
 if [ $# -eq 0 ]; then
-  CARGO_TARGET_DIR=target cargo build --quiet --locked -p sconce
+  CARGO_TARGET_DIR=target cargo build --quiet --locked --workspace
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -74,6 +74,12 @@ for mpi in "${found[@]}"; do
   check "$mpi" 3
 done
 if [ "${#found[@]}" -gt 0 ]; then
+  # Whole runs: in one process, by sockets, and by each MPI.
+  plugins=()
+  for mpi in "${found[@]}"; do
+    plugins+=(--mpi "$mpi=target/mpi/plugins/$mpi")
+  done
+  python3 tests/ranks.py "$sconce" "$(dirname "$sconce")" "${plugins[@]}"
   MPICC=mpicc.${found[0]} cargo clippy --quiet --locked --manifest-path plugins/mpi/Cargo.toml --all-targets -- -D warnings
   MPICC=mpicc.${found[0]} cargo test --quiet --locked --manifest-path plugins/mpi/Cargo.toml
 fi

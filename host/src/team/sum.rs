@@ -5,7 +5,7 @@
 //! the batches were divided among the ranks.
 
 use bytemuck::Pod;
-use candle_core::{DType, Device, Result, Shape, Tensor, WithDType};
+use candle_core::{DType, Device, Result, Shape, Storage, Tensor, WithDType, bail};
 use half::bf16;
 use half::slice::HalfFloatSliceExt;
 use serde::{Deserialize, Serialize};
@@ -234,10 +234,19 @@ impl<T: Element> Buffers<T> {
         place: usize,
     ) -> Result<()> {
         for segment in segments {
-            let elements = match gradients.at(segment.parameter) {
-                Some(gradient) => gradient.flatten_all()?.to_vec1::<T>()?,
-                None => vec![T::default(); segment.end - segment.begin],
+            let Some(gradient) = gradients.at(segment.parameter) else {
+                // Whatever is sent in its place is not added.
+                continue;
             };
+            let gradient = gradient.contiguous()?;
+            let (storage, layout) = gradient.storage_and_layout();
+            let (Storage::Cpu(storage), Some((first, last))) =
+                (&*storage, layout.contiguous_offsets())
+            else {
+                bail!("a gradient is not in this machine's memory");
+            };
+            let elements = T::cpu_storage_as_slice(storage)?;
+            let elements = elements.get(first..last).unwrap_or_default();
             let parts = pieces.windows(2).zip(lengths).zip(send_at);
             for ((piece, length), part) in parts {
                 let (begin, end) = (piece[0].max(segment.begin), piece[1].min(segment.end));
