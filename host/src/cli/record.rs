@@ -6,11 +6,21 @@ use serde_json::{Map, Value, json};
 
 use crate::files;
 use crate::run::{RunOutcome, RunReport};
+use crate::team::Team;
 use crate::version::HOST_VERSION;
 
-/// Writes the record atomically.
-pub(super) fn write(directory: &Path, report: &RunReport) -> std::io::Result<()> {
-    let text = format!("{:#}\n", record(report));
+/// Writes the record atomically. `team` are the ranks of the run, if it had several.
+pub(super) fn write(
+    directory: &Path,
+    report: &RunReport,
+    team: Option<&Team>,
+) -> std::io::Result<()> {
+    let mut record = record(report);
+    if let Some(team) = team {
+        let hosts: Vec<&str> = (0..team.size()).map(|rank| team.host(rank)).collect();
+        record["ranks"] = json!({"hosts": hosts, "transport": team.transport_name()});
+    }
+    let text = format!("{record:#}\n");
     files::write_atomically(&directory.join("run.json"), text.as_bytes())
 }
 

@@ -223,7 +223,7 @@ fn try_run(
     let store = Store::of(&run_path);
 
     // Kept until everything of the run is written.
-    let guard = watch(&own_path, &prepared);
+    let guard = watch(&own_path, &prepared, team);
     let lines = arguments.verbosity.log();
     let view = arguments
         .view(&prepared.manifest.name, lines)
@@ -275,7 +275,7 @@ fn try_run(
         None => ready.run(),
     };
     drop(looks);
-    let is_written = !is_first || write_results(&run_path, &report, prepared.task.as_ref());
+    let is_written = !is_first || write_results(&run_path, &report, prepared.task.as_ref(), team);
     drop(output);
     Ok(Ended {
         report,
@@ -336,11 +336,15 @@ fn passing_directory(look: &FirstLook) -> Result<Option<tempfile::TempDir>, Star
 }
 
 /// Starts monitoring the run, so that crashes and hangs are reported.
-fn watch(directory: &Path, prepared: &Prepared) -> Guard {
+fn watch(directory: &Path, prepared: &Prepared, team: Option<&Team>) -> Guard {
     let mut warnings = Vec::new();
-    let suspects = prepared.hooks().iter().map(HookPlan::suspect).collect();
+    let rank = team.map_or(0, Team::rank);
+    let hooks = prepared.hooks().iter();
+    let hooks = hooks.filter(|plan| plan.spec.ranks.has(rank));
+    let suspects = hooks.map(HookPlan::suspect).collect();
     let slow = prepared.manifest.limits.slow_call_limit();
-    let guard = faults::watch(directory, suspects, slow, &mut warnings);
+    let who = team.map(|team| team.name_of(rank)).unwrap_or_default();
+    let guard = faults::watch(directory, &who, suspects, slow, &mut warnings);
     let parameters = prepared.task.parameters().iter();
     let parameters = parameters.map(|p| (p.name().to_owned(), p.tensor().clone()));
     guard.rescue(parameters.collect());
@@ -357,9 +361,14 @@ fn resolved(manifest: &Manifest) -> Result<Value, StartFailure> {
 }
 
 /// Writes the run's record and, if it finished, its weights; returns whether they were written.
-fn write_results(directory: &Path, report: &RunReport, task: &dyn Task) -> bool {
+fn write_results(
+    directory: &Path,
+    report: &RunReport,
+    task: &dyn Task,
+    team: Option<&Team>,
+) -> bool {
     let mut problems = Vec::new();
-    if let Err(error) = record::write(directory, report) {
+    if let Err(error) = record::write(directory, report, team) {
         problems.push(format!("the run's record can't be written: {error}"));
     }
     if matches!(

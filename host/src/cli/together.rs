@@ -42,7 +42,10 @@ pub(super) fn join(
         output::speak_as(&format!("rank {}", launch.rank));
     }
     let manifest = manifest::load(&arguments.file, overlay, tasks.source());
-    let manifest = manifest.map_err(StartFailure::usage)?;
+    let manifest = match manifest.map_err(StartFailure::usage) {
+        Ok(manifest) => manifest,
+        Err(failure) => return Err(fail_without_manifest(arguments, failure)),
+    };
     if manifest.distributed.engine == Engine::None {
         output::speak_as("");
         return Ok(None);
@@ -70,6 +73,15 @@ pub(super) fn join(
         kernels::limit_level(*lowest);
     }
     Ok(Some(team))
+}
+
+/// The failure of a manifest that can't be read: if the other ranks can be reached without it, the first one reports it
+/// for all.
+fn fail_without_manifest(arguments: &ManifestArgs, failure: StartFailure) -> StartFailure {
+    match team::open(&DistributedConfig::default(), &arguments.plugins) {
+        Ok(Some(transport)) => fail(&Team::new(transport), failure),
+        _ => failure,
+    }
 }
 
 /// Number of processors for this process, of those that it may use together with its neighbours on the same machine.

@@ -75,10 +75,11 @@ pub(crate) struct Guard {
     parameters: Parameters,
 }
 
-/// Starts monitoring a run whose hooks are called on this thread. What can't be set up is added to
-/// `warnings`.
+/// Starts monitoring a run whose hooks are called on this thread. Reports begin with `who`, if it is not empty: this
+/// process's name among those that train together. What can't be set up is added to `warnings`.
 pub(crate) fn watch(
     directory: &Path,
+    who: &str,
     hooks: Vec<Suspect>,
     slow: Duration,
     warnings: &mut Vec<String>,
@@ -115,6 +116,10 @@ pub(crate) fn watch(
     guard.trail.enter(RunStage::Running);
     let suspects = Suspects {
         hooks: hooks.clone(),
+        who: match who {
+            "" => String::new(),
+            who => format!("{who}: "),
+        },
         report_shown: directory.join("crash.json").display().to_string(),
     };
     told(

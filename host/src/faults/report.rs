@@ -125,7 +125,7 @@ pub(super) fn message(text: &mut ReportText, end: &ProcessEnd, trail: &Trail, su
     let suspect = crumb
         .hook
         .and_then(|hook| suspects.hooks.get(hook.position()));
-    text.put("error: ");
+    text.put(&suspects.who).put("error: ");
     let seconds = end.seconds.unwrap_or(0);
     match (suspect, end.kind) {
         (_, FaultKind::Crash) if trail.has_ended() => {

@@ -23,6 +23,8 @@ pub(crate) struct Suspect {
 pub(crate) struct Suspects {
     /// In the manifest's order.
     pub(crate) hooks: Vec<Suspect>,
+    /// What reports begin with: this process's name among those that train together, if there are any.
+    pub(crate) who: String,
     /// Path of the report, for display.
     pub(crate) report_shown: String,
 }

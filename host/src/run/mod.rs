@@ -6,6 +6,7 @@
 //!   those of [`sconce_plugin_api::lifecycle`], which the test kit runs too
 //! - `trainer`: from the start of a run to its report; `batch`: the work on one batch
 //! - `modules`, `record`: hooks at the model's modules
+//! - `measured`: what a batch adds to the metrics
 //! - `plan`, `update`, `losses`, `sets`, `timing`, `saver`, `outside`: the state of the run
 //! - `serve`: dispatches the requests of hooks to `save`, `background`, `keep`, `restore`, `swap` and
 //!   `renew`, with their types in `manner`, `writing`, `swapped` and `exchange`
@@ -13,6 +14,9 @@
 //! - `reinstate`: a hook whose instance is replaced; `reload`, `reloads`: by one of a new library
 //! - `heed`: requests from outside between iterations: `interrupt` (signals), `remote` (keys), `observer` (a
 //!   view)
+//! - `ranks`: the state of a run on several ranks; `joint_update`, `joint_evaluation`, `joint_files`: what they do
+//!   together; `vote`, `settings`: requests and settings of one rank, for all; `statistics`: batch norms'; `drift`:
+//!   whether ranks still have the same parameters; `together`: the end
 //! - `finite`, `costs`: warnings and errors for NaN, divergence, and slow or leaking hooks
 //! - `report`, `profile`, `failure`: the results
 //!
@@ -22,6 +26,9 @@
 //!   `on_exception` and saves the checkpoint `failed`. Hooks are dropped last.
 //! - At a mount point the dispatcher calls the hooks; their requests are served once all of them have run, those
 //!   from outside between iterations.
+//! - On several ranks every rank runs the same loops. They synchronise before each step (`joint_update`), after the
+//!   last iteration of each update, and at the mount points outside of batches (`vote`). A rank that fails tells the
+//!   others at their next synchronisation, and all end.
 //!
 //! **States**: the position's stage, see the lifecycle. A rollback sets it from a checkpoint and returns
 //! `Leave::RolledBack`, an interruption `Leave::Interrupted`; both pass through the loops as errors do. A run ends
