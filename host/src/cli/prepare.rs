@@ -4,6 +4,7 @@ use super::{ManifestArgs, output};
 use crate::diagnostic::Diagnostic;
 use crate::kernels::threads::{self, ThreadCounts};
 use crate::manifest::{self, Manifest};
+use crate::screen;
 use crate::session::{self, StartFailure, TaskBuilder};
 use crate::task::Task;
 
@@ -33,7 +34,8 @@ pub(super) fn set_threads(threads: Option<usize>) {
         threads::ask(count);
     }
     let chosen = threads::threads();
-    if chosen.asked > chosen.usable {
+    // Of several ranks, the first warns for all.
+    if chosen.asked > chosen.usable && !screen::has_name() {
         output::diagnostics(&[too_many(chosen)]);
     }
     // candle's own thread pools, which read the environment when first used. They don't affect results, and
