@@ -67,10 +67,10 @@ fn files() -> TempDir {
     let records: Vec<u8> = (0..20).flat_map(record).collect();
     write(at, "cifar/train.bin", &records);
     write(at, "cifar/test.bin", &records);
-    let rows: String = (0..20_u8)
-        .map(|row| format!("{row},{},{}\n", row % 3, row % 2))
-        .collect();
-    write(at, "table.csv", format!("a,b,c\n{rows}").as_bytes());
+    let line = |row: u8| format!("{row},{},{}", row % 3, row % 2);
+    let lines: Vec<String> = (0..20).map(line).collect();
+    let table = format!("a,b,c\n{}\n", lines.join("\n"));
+    write(at, "table.csv", table.as_bytes());
     let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (30, 4)}";
     let start = [
         b"\x93NUMPY\x01\x00",
