@@ -57,7 +57,7 @@ fn ten_gigabytes_of_images_need_a_small_part_of_that_in_memory() {
         text + &problems
     };
     let checked = run(&["check", "manifest.json"]);
-    let words = "160000 images left in their file: 1 × 256 × 256, 10485760000 bytes";
+    let words = "160000 images read on demand: 1 × 256 × 256, 10485760000 bytes";
     assert!(checked.contains(words), "{checked}");
     let trained = run(&["run", "manifest.json"]);
     assert!(trained.contains("159968 train, 32 val"), "{trained}");

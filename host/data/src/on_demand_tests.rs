@@ -63,6 +63,24 @@ fn files() -> TempDir {
             saved.expect("written");
         }
     }
+    let record = |index| [vec![0, index], noise(3072, index.into())].concat();
+    let records: Vec<u8> = (0..20).flat_map(record).collect();
+    write(at, "cifar/train.bin", &records);
+    write(at, "cifar/test.bin", &records);
+    let line = |row: u8| format!("{row},{},{}", row % 3, row % 2);
+    let lines: Vec<String> = (0..20).map(line).collect();
+    let table = format!("a,b,c\n{}\n", lines.join("\n"));
+    write(at, "table.csv", table.as_bytes());
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (30, 4)}";
+    let start = [
+        b"\x93NUMPY\x01\x00",
+        &[header.len() as u8, 0][..],
+        header.as_bytes(),
+    ]
+    .concat();
+    // Classes, too: small ones.
+    let small = noise(120, 8).into_iter().map(|byte| byte % 7).collect();
+    write(at, "x.npy", &[start, small].concat());
     // More characters than between two known positions, of one to four bytes each.
     let kinds = ['a', 'b', '\n', 'é', '中', '🦀', ' '];
     let text: String = noise(150_000, 5)
@@ -103,6 +121,12 @@ fn on_demand() -> Vec<Value> {
 /// Manifests of everything else.
 fn in_memory() -> Vec<Value> {
     vec![
+        json!({
+            "kind": "cifar", "directory": "cifar", "version": 100, "test": {"file": "cifar/test.bin"},
+            "augment": {"crop": {"padding": 4}, "flip": "vertical"},
+        }),
+        json!({"kind": "csv", "file": "table.csv", "target": "c"}),
+        json!({"kind": "npy", "inputs": "x.npy", "targets": "x.npy", "standardise": true}),
         json!({"kind": "synthetic-digits", "train": 20, "val": 5, "test": 5, "size": 16}),
         json!({"kind": "two-moons", "train": 30}),
         json!({"kind": "regression", "train": 30}),
