@@ -190,7 +190,17 @@ impl Trainer<'_> {
         for (parameter, tensor) in parameters.iter().zip(&found) {
             parameter.var().set(tensor)?;
         }
-        self.update.accumulated = accumulated(parameters, content)?;
+        let accumulated = accumulated(parameters, content)?;
+        // They are added up over all ranks, of which one has them.
+        let is_first = self
+            .ranks
+            .as_ref()
+            .is_none_or(|ranks| ranks.team.is_first());
+        self.update.accumulated = if is_first {
+            accumulated
+        } else {
+            GradientTree::default()
+        };
         Ok(())
     }
 
