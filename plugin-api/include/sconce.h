@@ -512,6 +512,14 @@ typedef struct sconce_transport_table {
   SCONCE_SECTION_BYTES_("{\"name\":\"" name "\",\"version\":\"" version "\",\"about\":\"" about                         \
                         "\",\"abi_epoch\":1,\"api_version\":\"" SCONCE_API_VERSION "\",\"rustc\":\"" SCONCE_COMPILER_   \
                         "\",\"language\":\"" SCONCE_LANGUAGE_ "\",\"target\":\"" SCONCE_TARGET "\",\"panic\":\"none\",\"hooks\":[" hooks "]}")
+/* A library with transports and no hooks; `transports`: one or more SCONCE_TRANSPORT, separated by ",". Its plugin needs
+ * `query` alone. */
+#define SCONCE_TRANSPORT_PLUGIN(name, version, about, transports)                                                      \
+  SCONCE_SECTION_BYTES_("{\"name\":\"" name "\",\"version\":\"" version "\",\"about\":\"" about                         \
+                        "\",\"abi_epoch\":1,\"api_version\":\"" SCONCE_API_VERSION "\",\"rustc\":\"" SCONCE_COMPILER_   \
+                        "\",\"language\":\"" SCONCE_LANGUAGE_ "\",\"target\":\"" SCONCE_TARGET                            \
+                        "\",\"panic\":\"none\",\"hooks\":[],\"transports\":[" transports "]}")
+#define SCONCE_TRANSPORT(name, about) "{\"name\":\"" name "\",\"about\":\"" about "\"}"
 #define SCONCE_SECTION_BYTES_(text)                                                                                    \
   struct sconce_section_ {                                                                                             \
     char magic[8];                                                                                                     \

@@ -43,8 +43,8 @@ fn build() -> Result<(), String> {
     if let Ok(piece) = env::var(PIECE) {
         shim.define("SCONCE_MPI_PIECE", format!("((uint64_t){piece})").as_str());
     }
-    let compiled = shim.try_compile("sconce_mpi_shim");
-    compiled.map_err(|error| format!("the part in C does not compile by `{compiler}`: {error}"))?;
+    let outcome = shim.try_compile("sconce_mpi_shim");
+    outcome.map_err(|error| format!("the part in C does not compile by `{compiler}`: {error}"))?;
 
     let link = env::var(LINK).unwrap_or(shown);
     for argument in link
@@ -69,17 +69,18 @@ fn is_for_linking(argument: &str) -> bool {
 fn version(compiler: &str) -> Result<String, String> {
     let directory = env::var_os("OUT_DIR").ok_or("cargo sets no OUT_DIR")?;
     let file = PathBuf::from(directory).join("version.c");
+    // Names in quotes: MPICH is a macro in its own header.
     let text = "#include <mpi.h>\n\
         #if defined(OPEN_MPI)\n\
-        sconce_is Open MPI OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION\n\
+        sconce_is \"Open MPI\" OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION\n\
         #elif defined(I_MPI_VERSION)\n\
-        sconce_is Intel MPI I_MPI_VERSION\n\
+        sconce_is \"Intel MPI\" I_MPI_VERSION\n\
         #elif defined(MVAPICH_VERSION)\n\
-        sconce_is MVAPICH MVAPICH_VERSION\n\
+        sconce_is \"MVAPICH\" MVAPICH_VERSION\n\
         #elif defined(MPICH_VERSION)\n\
-        sconce_is MPICH MPICH_VERSION\n\
+        sconce_is \"MPICH\" MPICH_VERSION\n\
         #else\n\
-        sconce_is an MPI of the standard MPI_VERSION.MPI_SUBVERSION\n\
+        sconce_is \"an MPI of the standard\" MPI_VERSION.MPI_SUBVERSION\n\
         #endif\n";
     fs::write(&file, text).map_err(|error| format!("`{}`: {error}", file.display()))?;
     let text = output(compiler, &["-E", "-P", &file.to_string_lossy()])?;

@@ -91,6 +91,7 @@ mod outside_input;
 mod plugins;
 mod precision;
 mod pytorch;
+mod ranks;
 mod rates_and_clips;
 mod references;
 mod reload;

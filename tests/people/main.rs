@@ -7,6 +7,7 @@
 //! | `commands` | `runs`, `compare`, `env`, `schema`, completions and manual say what is so |
 //! | `first_looks` | a part of the data, a dry run, quiet and loud runs |
 //! | `installing` | installed plugins are found without being named, and named ones come first |
+//! | `launching` | `launch` and `team`: ranks find each other, and end together |
 //! | `live_view` | `run --ui` trains the same bits, does what keys ask, and gives the terminal back |
 //! | `layers` | manifests over manifests, and the environment |
 //! | `printing` | what can't be printed is reported, and no text from outside steers the terminal |
@@ -29,6 +30,7 @@ mod commands;
 mod first_looks;
 mod installing;
 mod kit;
+mod launching;
 mod layers;
 mod live_view;
 mod printing;

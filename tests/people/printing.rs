@@ -233,6 +233,7 @@ mod unwritable {
     /// A run's directory, weights and a second run, for the commands that read some.
     fn prepared() -> Workplace {
         let place = Workplace::new(&["sconce-plugin-csv"]);
+        place.add_plugin("sconce-plugin-sockets", "transports");
         place.run(&tiny()).expect(0, &[]);
         place
     }
@@ -261,6 +262,9 @@ mod unwritable {
             "compare out out --json",
             "env",
             "env --json",
+            "team",
+            "team --json",
+            "launch -n 2 --check -- --plugins transports",
             "header",
             "header c++",
             "trust list",

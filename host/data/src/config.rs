@@ -10,6 +10,7 @@ use super::cifar::CifarConfig;
 use super::csv::CsvConfig;
 use super::image_folder::ImageFolderConfig;
 use super::images::{AugmentConfig, NormaliseConfig};
+use super::memory::MemoryUse;
 use super::portion::Split;
 use super::regression::RegressionConfig;
 use super::two_moons::TwoMoonsConfig;
@@ -72,6 +73,9 @@ pub struct IdxConfig {
     /// Random augmentation of training images.
     #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
     pub augment: AugmentConfig,
+    /// Whether images are read before training or when a batch needs them.
+    #[serde(default, skip_serializing_if = "MemoryUse::is_default")]
+    pub memory: MemoryUse,
 }
 
 /// Digits drawn and distorted from the seed.

@@ -25,6 +25,19 @@ pub enum DataError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// A sample that is read on demand can't be.
+    #[error(
+        "sample {sample} (from 0, in the order of the data) can't be read from `{}`: {problem}",
+        file.display()
+    )]
+    Sample {
+        /// Path of the file.
+        file: PathBuf,
+        /// Index of the sample in the files, before they are divided into phases.
+        sample: usize,
+        /// What is wrong.
+        problem: String,
+    },
     /// A file has another format, e.g. another compression.
     #[error("`{}` is {what}, which can't be read here: {advice}", file.display())]
     OtherFormat {

@@ -4,14 +4,18 @@
 //! Sizes in the header are checked against the size of the file before memory is allocated for
 //! them.
 
+use std::cmp::Ordering;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 
 use super::DataError;
 use super::file::unreadable;
-use super::pixels::Pixels;
+use super::memory::{MOST_OF_A_FILE, MemoryUse};
+use super::pixels::{ImageRecords, Pixels};
+use super::watched_file::WatchedFile;
 use crate::regular_file::open_regular;
 
 /// Code of the element type for bytes.
@@ -27,7 +31,7 @@ pub(super) struct Idx {
     pub(super) bytes: Vec<u8>,
 }
 
-/// An IDX file of images, whose pixels may stay on disk.
+/// An IDX file of images, whose pixels may be read on demand.
 #[derive(Clone, Debug)]
 pub(super) struct IdxImages {
     pub(super) dimensions: Vec<usize>,
@@ -66,22 +70,23 @@ pub(super) fn read(path: &Path, role: IdxRole) -> Result<Idx, DataError> {
     Ok(Idx { dimensions, bytes })
 }
 
-/// Reads a file of images, or leaves its pixels on disk if it is plain and has more than `most` bytes.
-pub(super) fn images(path: &Path, most: u64) -> Result<IdxImages, DataError> {
+/// Reads a file of images, or its header if its pixels are to be read on demand and it is plain.
+pub(super) fn images(path: &Path, memory: MemoryUse) -> Result<IdxImages, DataError> {
     let mut reader = Reader::open(path)?;
     let dimensions = reader.header(IdxRole::Images)?;
     let count = reader.count(&dimensions)?;
-    let is_left = count > most && !reader.gzipped;
-    let pixels = if is_left && reader.size == reader.position + count {
-        let file = open_regular(path).map_err(|error| unreadable(path, error))?;
-        Pixels::in_file(file, path, reader.position, count)
-    } else if is_left && reader.size < reader.position + count {
-        // The size check does not read any elements.
-        let expected = reader.position + count;
-        reader.position = reader.size;
-        return Err(reader.truncated(expected));
+    let is_left = !reader.gzipped && !memory.is_whole(count, MOST_OF_A_FILE);
+    let left = if is_left {
+        WatchedFile::open(path).map_err(|error| unreadable(path, error))?
     } else {
-        Pixels::Memory(reader.elements(&dimensions)?)
+        None
+    };
+    let pixels = match left {
+        Some(file) => {
+            reader.check_size(count, file.length())?;
+            Pixels::OnDemand(Arc::new(ImageRecords::new(file, reader.position)))
+        }
+        None => Pixels::Memory(reader.elements(&dimensions)?),
     };
     let dimensions = in_memory(&dimensions);
     Ok(IdxImages { dimensions, pixels })
@@ -205,6 +210,29 @@ impl Reader<'_> {
             });
         }
         Ok(bytes)
+    }
+
+    /// Checks that an uncompressed file of `found` bytes has `count` elements after its header, without
+    /// reading them.
+    fn check_size(&self, count: u64, found: u64) -> Result<(), DataError> {
+        let file = self.path.to_owned();
+        let expected = self.position + count;
+        let gzipped = false;
+        match found.cmp(&expected) {
+            _ if count == 0 => Err(DataError::Empty { file }),
+            Ordering::Equal => Ok(()),
+            Ordering::Less => Err(DataError::Truncated {
+                file,
+                expected,
+                found,
+                gzipped,
+            }),
+            Ordering::Greater => Err(DataError::Trailing {
+                file,
+                expected,
+                gzipped,
+            }),
+        }
     }
 
     /// Returns the number of elements, if the file can hold them.

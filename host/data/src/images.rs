@@ -1,4 +1,4 @@
-//! Images in memory, stored as bytes until a batch is requested.
+//! Images, stored as bytes, in memory or in files, until a batch is requested.
 
 mod assembly;
 mod augmentation;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 use candle_core::{Device, Tensor};
 
 use super::idx::{self, IdxRole};
-use super::pixels::{MOST_IN_MEMORY, Pixels};
+use super::memory::MemoryUse;
+use super::pixels::{Pixels, ReadImage};
 use super::{Batch, DataError, Dataset, SampleOrigin, Targets};
 pub(super) use assembly::{Assembly, Opener, OwnImages};
 use augmentation::Augmentation;
@@ -54,6 +55,25 @@ impl Images {
         }
     }
 
+    /// Creates images that are read on demand, one for each label.
+    pub(super) fn on_demand(
+        images: Arc<dyn ReadImage>,
+        shape: [usize; 3],
+        labels: Vec<u32>,
+    ) -> Images {
+        Images {
+            pixels: Pixels::OnDemand(images),
+            shape,
+            labels,
+            source: ImageSource::Nothing,
+        }
+    }
+
+    /// Whether reading an image takes no more than looking it up.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.pixels.is_in_memory()
+    }
+
     /// Marks the images as records of one or several files, in order.
     pub(super) fn of_records(mut self) -> Images {
         self.source = ImageSource::Records;
@@ -76,8 +96,13 @@ impl Images {
     }
 
     /// Reads images and labels from IDX files, and checks that they match.
-    pub(super) fn read(images: &Path, labels: &Path, classes: usize) -> Result<Images, DataError> {
-        let (pixels, shape, count) = read_pixels(images)?;
+    pub(super) fn read(
+        images: &Path,
+        labels: &Path,
+        classes: usize,
+        memory: MemoryUse,
+    ) -> Result<Images, DataError> {
+        let (pixels, shape, count) = read_pixels(images, memory)?;
         let marks = idx::read(labels, IdxRole::Labels)?;
         if count != marks.bytes.len() {
             return Err(DataError::CountMismatch {
@@ -110,7 +135,7 @@ impl Images {
 
     /// Reads images from an IDX file, with placeholder labels.
     pub(super) fn unlabelled(file: &Path) -> Result<Images, DataError> {
-        let (pixels, shape, count) = read_pixels(file)?;
+        let (pixels, shape, count) = read_pixels(file, MemoryUse::Auto)?;
         Ok(Images {
             pixels,
             shape,
@@ -145,14 +170,14 @@ impl Images {
             return Ok(None);
         };
         let size: usize = self.shape.iter().product();
-        let pixels = self.pixels.read(index as u64 * size as u64, size, buffer)?;
+        let pixels = self.pixels.image(index, size, buffer)?;
         Ok(pixels.map(|pixels| (pixels, label)))
     }
 }
 
 /// Reads the pixels of an IDX file of images, with their shape and count.
-fn read_pixels(file: &Path) -> Result<(Pixels, [usize; 3], usize), DataError> {
-    let images = idx::images(file, MOST_IN_MEMORY)?;
+fn read_pixels(file: &Path, memory: MemoryUse) -> Result<(Pixels, [usize; 3], usize), DataError> {
+    let images = idx::images(file, memory)?;
     let shape = match images.dimensions[..] {
         [_, height, width] => [1, height, width],
         [_, channels, height, width] => [channels, height, width],
@@ -294,16 +319,15 @@ impl Dataset for ImageDataset {
             return Vec::new();
         }
         let [channels, height, width] = self.images.shape;
-        let pixels = &self.images.pixels;
-        let place = if pixels.is_in_memory() {
+        let place = if self.images.is_in_memory() {
             "in memory"
         } else {
-            "left in their file"
+            "read on demand"
         };
+        let bytes = self.images.count() as u128 * (channels * height * width) as u128;
         vec![format!(
-            "{} images {place}: {channels} × {height} × {width}, {} bytes",
-            self.images.count(),
-            pixels.count()
+            "{} images {place}: {channels} × {height} × {width}, {bytes} bytes",
+            self.images.count()
         )]
     }
 

@@ -8,12 +8,13 @@
 //! - `config`, `portion`: sources in the manifest, and the part for validation and test.
 //! - `load`: from the manifest to the data sets of the phases, [`Splits`].
 //! - `idx`, `cifar`, `image_folder`, `synthetic_digits`: sources of images. `images` normalises and
-//!   augments them; `pixels` keeps their bytes in memory, or on disk if they are too large.
+//!   augments them; `pixels` keeps their bytes in memory, or reads them on demand.
 //! - [`csv`], [`arrays`], [`two_moons`], [`regression`]: sources of numbers, stored by `numbers`.
 //! - `text`, `grammar`: sources of tokens.
 //! - `split`: random or stratified selection of validation and test samples.
 //! - `dataset`, `first`: the interface [`Dataset`], and a limit on the number of samples.
 //! - [`order`], `loader`: order of an epoch's samples, and batches prepared in the background.
+//! - `memory`, `watched_file`: what stays in files and is read on demand, and that files stay the same.
 //! - `file`, [`regular_file`], [`signature`], [`exact`], `synthetic`, `error`: reading of files and
 //!   detection of other formats, exact numbers in JSON, range checks, error messages.
 //!
@@ -42,7 +43,10 @@ mod image_folder;
 mod images;
 mod load;
 mod loader;
+mod memory;
 mod numbers;
+#[cfg(test)]
+mod on_demand_tests;
 pub mod order;
 mod pixels;
 mod portion;
@@ -56,6 +60,7 @@ mod synthetic;
 mod synthetic_digits;
 mod text;
 pub mod two_moons;
+mod watched_file;
 
 use std::sync::Arc;
 
@@ -72,6 +77,7 @@ pub use images::{
 };
 pub use load::load;
 pub use loader::{Loader, Preparation};
+pub use memory::MemoryUse;
 pub use portion::{Portion, Split};
 pub use sconce_nn::{Inputs, Targets};
 pub use text::{TextConfig, TextDataset, TextError, TextPart, TextUnit, Unknown, Vocabulary};

@@ -36,7 +36,7 @@ fn load_idx(config: &IdxConfig, base: &Path, seed: u64) -> Result<Splits, DataEr
     let classes = &config.classes;
     let read = |(pixels, labels): (&Path, &Path)| {
         let file = base.join(pixels);
-        let images = Images::read(&file, &base.join(labels), classes.len())?;
+        let images = Images::read(&file, &base.join(labels), classes.len(), config.memory)?;
         Ok::<_, DataError>(OwnImages { images, file })
     };
     let images = read((&config.images, &config.labels))?.images;

@@ -17,6 +17,9 @@ pub const GZIP: &[u8] = &[0x1f, 0x8b];
 /// Magic bytes of zip archives.
 pub const ZIP: &[u8] = b"PK\x03\x04";
 
+/// Number of bytes at the start of a file that tell all known formats apart.
+pub(crate) const LENGTH: usize = TAR + 5;
+
 /// Offset of the magic bytes in a tar archive.
 const TAR: usize = 257;
 

@@ -7,10 +7,12 @@ use sconce_plugin_api::abi::API_VERSION;
 use serde_json::{Map, Value, json};
 
 use super::output;
+use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::kernels;
 use crate::plugin::search::{self, Inventory};
 use crate::plugin::trial;
+use crate::team::{Launch, found, pair};
 use crate::version::HOST_VERSION;
 
 /// Arguments of `sconce env`.
@@ -40,7 +42,23 @@ pub(super) fn environment(arguments: &EnvArgs) -> u8 {
     let mut directories = arguments.plugins.clone();
     directories.extend(search::from_environment());
     let inventory = Inventory::search(&directories).with_installed();
-    let facts = facts();
+    let mut facts = facts();
+    let launch = Launch::of_this_process();
+    if let Some(launch) = launch {
+        facts.push(("launcher", launcher(launch)));
+    }
+    let mpirun = pair::mpirun();
+    facts.extend(mpirun.clone().map(|text| ("mpirun", text)));
+    let transports: Vec<Value> = found::all(&inventory)
+        .map(|(plugin, transport)| {
+            json!({
+                "name": transport.name,
+                "about": transport.about,
+                "file": plugin.path,
+                "problem": pair::mismatch(launch, mpirun.as_deref(), &transport.about),
+            })
+        })
+        .collect();
     let plugins: Vec<Value> = inventory
         .plugins
         .iter()
@@ -63,6 +81,7 @@ pub(super) fn environment(arguments: &EnvArgs) -> u8 {
         all.insert("directories".to_owned(), json!(inventory.directories));
         all.insert("absent".to_owned(), json!(inventory.absent));
         all.insert("plugins".to_owned(), Value::Array(plugins));
+        all.insert("transports".to_owned(), Value::Array(transports));
         output::json(&all);
     } else {
         let mut rows: Vec<Vec<String>> = facts
@@ -92,10 +111,56 @@ pub(super) fn environment(arguments: &EnvArgs) -> u8 {
                 ),
             ]);
         }
+        for (plugin, transport) in found::all(&inventory) {
+            let about = format!(
+                "{}: {} {}",
+                transport.name,
+                transport.about,
+                plugin.path.display()
+            );
+            rows.push(vec!["transport".to_owned(), about]);
+        }
         output::table(&rows);
+        output::diagnostics(&mismatches(&inventory, launch, mpirun.as_deref()));
     }
     output::diagnostics(&inventory.problems);
     exit::DONE
+}
+
+/// The launcher, and this process's place among those that it started.
+fn launcher(launch: Launch) -> String {
+    let Launch {
+        launcher,
+        rank,
+        size,
+        local_rank,
+        local_size,
+    } = launch;
+    match (local_rank, local_size) {
+        (Some(local_rank), Some(local_size)) => {
+            format!(
+                "{launcher}, rank {rank} of {size} ({local_rank} of {local_size} on this machine)"
+            )
+        }
+        _ => format!("{launcher}, rank {rank} of {size}"),
+    }
+}
+
+/// Warnings about transports of another MPI than the launcher's.
+fn mismatches(
+    inventory: &Inventory,
+    launch: Option<Launch>,
+    mpirun: Option<&str>,
+) -> Vec<Diagnostic> {
+    let warnings = found::all(inventory).filter_map(|(plugin, transport)| {
+        let problem = pair::mismatch(launch, mpirun, &transport.about)?;
+        let warning = Diagnostic::warning(format!("`{}` {problem}", plugin.path.display()));
+        Some(warning.note(transport.about.clone()).hint(
+            "build it with that MPI's compiler wrapper: `MPICC=… cargo build --release --manifest-path \
+             plugins/mpi/Cargo.toml`",
+        ))
+    });
+    warnings.collect()
 }
 
 /// Facts about program and machine.

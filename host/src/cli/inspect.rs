@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sconce_plugin_api::Priority;
-use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata};
+use sconce_plugin_api::metadata::{HookMetadata, PluginMetadata, TransportMetadata};
 use serde_json::{Value, json};
 
 use super::output;
@@ -37,6 +37,10 @@ pub(super) fn inspect_library(arguments: &InspectArgs) -> u8 {
             for hook in &plugin.metadata.hooks {
                 output::line("");
                 output::table(&hook_rows(hook));
+            }
+            for transport in &plugin.metadata.transports {
+                output::line("");
+                output::table(&transport_rows(transport));
             }
             exit::DONE
         }
@@ -86,6 +90,12 @@ fn plugin_rows(plugin: &Inspected) -> Vec<Vec<String>> {
     .filter(|(_, value)| !value.is_empty())
     .map(|(key, value)| vec![key.to_owned(), value])
     .collect()
+}
+
+fn transport_rows(transport: &TransportMetadata) -> Vec<Vec<String>> {
+    let rows = [("transport", &transport.name), ("about", &transport.about)];
+    rows.map(|(key, value)| vec![key.to_owned(), value.clone()])
+        .into()
 }
 
 /// The state of the signature, with what the signer wrote into it.

@@ -25,7 +25,7 @@ use crate::kernels::threads;
 use crate::session::StartFailure;
 use crate::signals;
 use crate::subprocess::executable;
-use crate::team::launcher;
+use crate::team::{launcher, machine};
 
 /// How often the ranks are looked at.
 const LOOK: Duration = Duration::from_millis(10);
@@ -141,7 +141,7 @@ fn token() -> io::Result<String> {
     use std::io::Read;
     let mut bytes = [0; 16];
     fs_err::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
 }
 
 /// Waits until all ranks have ended; returns the exit code of the first that failed.
@@ -218,8 +218,7 @@ impl End {
 
 /// Reports a rank that failed.
 fn say(rank: usize, status: ExitStatus) {
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy();
+    let host = machine::name();
     let how = match status.signal() {
         Some(signal) => format!("by signal {signal} ({})", signals::name(signal)),
         None => format!("with exit code {}", code_of(status)),

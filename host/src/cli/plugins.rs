@@ -85,17 +85,22 @@ fn signature(plugin: &Inspected, trust: &TrustStore) -> String {
     }
 }
 
-/// Rows for the hooks of a plugin.
+/// Rows for the hooks and transports of a plugin.
 fn rows(plugin: &Inspected) -> Vec<Vec<String>> {
-    let hooks = plugin.metadata.hooks.iter();
+    let hooks = plugin.metadata.hooks.iter().map(|hook| {
+        let priority = Priority::new(hook.priority).unwrap_or_default();
+        [hook.name.clone(), priority.to_string(), hook.about.clone()]
+    });
+    let transports = plugin.metadata.transports.iter().map(|transport| {
+        [
+            transport.name.clone(),
+            "transport".to_owned(),
+            transport.about.clone(),
+        ]
+    });
     hooks
-        .map(|hook| {
-            vec![
-                format!("  {}", hook.name),
-                Priority::new(hook.priority).unwrap_or_default().to_string(),
-                hook.about.clone(),
-            ]
-        })
+        .chain(transports)
+        .map(|[name, kind, about]| vec![format!("  {name}"), kind, about])
         .collect()
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sconce_plugin_api::abi::{ABI_EPOCH, HostRoot, Status};
+use sconce_plugin_api::abi::{ABI_EPOCH, ErrorAbi, HookAbi, HostRoot, SetupAbi, Status, TextAbi};
 use sconce_plugin_api::ext::{C_ENTRY, CPlugin};
 use sconce_plugin_api::metadata::PluginMetadata;
 use serde_json::Value;
@@ -53,11 +53,16 @@ impl CRoot {
                 plugin: plugin.abi_epoch,
             });
         }
-        let create = plugin
-            .create
-            .ok_or(Cause::Entry("a plugin without `create`"))?;
-        let bytes = std::fs::read(path).map_err(|error| Cause::Read(error.to_string()))?;
-        let metadata = section::read(&bytes)?;
+        let metadata = || {
+            let bytes = std::fs::read(path).map_err(|error| Cause::Read(error.to_string()))?;
+            section::read(&bytes)
+        };
+        let create = match plugin.create {
+            Some(create) => create,
+            None if metadata().is_ok_and(|metadata| metadata.hooks.is_empty()) => no_hooks,
+            None => return Err(Cause::Entry("a plugin without `create`")),
+        };
+        let metadata = metadata()?;
         let description =
             described(&metadata).map_err(|error| Cause::Describe(error.to_string()))?;
         let checks = metadata.hooks.iter().map(|hook| {
@@ -101,6 +106,17 @@ impl CRoot {
             )),
         }
     }
+}
+
+/// `create` of a plugin that has transports alone.
+unsafe extern "C" fn no_hooks(
+    _kind: TextAbi,
+    _config: TextAbi,
+    _setup: *const SetupAbi,
+    _hook: *mut HookAbi,
+    _error: *mut ErrorAbi,
+) -> u32 {
+    Status::NO_SUCH_KIND.0
 }
 
 /// The description made of a plugin's metadata, in which each hook has a schema.

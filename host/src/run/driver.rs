@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 use sconce_plugin_api::lifecycle::{
-    Consistency, EpochBatches, MicroBatch, Position, Ranked, RunDriver, Stopping,
+    Consistency, EpochBatches, MicroBatch, Position, Ranked, RunDriver, Stopping, rounds_of,
 };
 use sconce_plugin_api::{Keep, Phase, Point};
 

@@ -65,10 +65,7 @@ impl Trainer<'_> {
 
     /// Whether no update is in progress.
     fn is_between_updates(&self) -> bool {
-        let position = &self.position;
-        position.trained == 0
-            || position.pass.updates
-            || position.trained >= position.update_batches.end
+        self.position.rounds == 0 || self.position.training_pass().updates
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use candle_core::Tensor;
-use sconce_plugin_api::lifecycle::Consistency;
+use sconce_plugin_api::lifecycle::{Consistency, RunDriver, rounds_of};
 use sconce_plugin_api::{Keep, Point};
 
 use super::failure::Leave;
@@ -75,7 +75,7 @@ impl Trainer<'_> {
         } = &content.header;
         self.sets.measured.clone_from(measured);
         self.shared.metrics.borrow_mut().restore(metrics);
-        self.restore_counters(progress);
+        self.restore_counters(&content.header);
         self.restore_settings(&content.header.settings);
         self.restore_pass(pass.as_ref());
         self.shared.clock.advance(progress.iteration);
@@ -96,18 +96,32 @@ impl Trainer<'_> {
     }
 
     /// Restores the counters and the stage.
-    pub(super) fn restore_counters(&mut self, progress: &Progress) {
+    pub(super) fn restore_counters(&mut self, header: &CheckpointHeader) {
+        let progress = &header.progress;
         self.position.epoch = progress.epoch;
         self.position.iteration = progress.iteration;
         self.position.update = progress.update;
         self.position.samples = progress.samples;
         self.position.ordinal = progress.ordinal;
         self.position.trained = progress.batch;
-        self.position.rounds = progress.rounds.unwrap_or(progress.batch);
+        self.position.rounds = self.rounds_of(header);
         self.position.pass.batch = self.position.rounds;
         self.position.number = progress.number.unwrap_or(progress.iteration);
         self.position.round.number = self.position.number;
         self.position.stage = progress.stage;
+    }
+
+    /// Rounds finished in a checkpoint's epoch: those of the run that saved it, or as many as this number of ranks would
+    /// have needed.
+    fn rounds_of(&self, header: &CheckpointHeader) -> u64 {
+        let progress = &header.progress;
+        let ranked = self.ranked();
+        let saved = header.facts.ranks.map_or(1, |facts| facts.ranks);
+        if saved == ranked.size {
+            return progress.rounds.unwrap_or(progress.batch);
+        }
+        let (requested, planned) = self.accumulation();
+        rounds_of(progress.batch, requested.unwrap_or(planned), ranked)
     }
 
     /// Restores what hooks see of the training pass in progress.

@@ -45,7 +45,7 @@ impl<'run> Trainer<'run> {
         self.update.is_audited = header.progress.iteration > 0;
         self.resumption.is_changed = resume.is_changed;
         self.shared.clock.count_in(header.seconds);
-        self.restore_counters(&resume.checkpoint.header.progress);
+        self.restore_counters(&resume.checkpoint.header);
         if let Some(store) = &self.saver.store {
             let paths = store.tags().into_iter().map(|tag| store.path_of(&tag));
             self.saver.checkpoints = paths.collect();

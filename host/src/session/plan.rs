@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use sconce_plugin_api::lifecycle::{Ranked, rounds_of};
 use sconce_plugin_api::{Phase, Plan};
 use serde_json::{Value, json};
 
@@ -62,16 +63,16 @@ pub(super) fn on_ranks(foretold: &str, ranks: usize, batches: BatchesPer) -> Str
         BatchesPer::Update => plan.accumulate,
     };
     let update = update.max(1);
-    let rounds_of = |batches: u64| {
-        let of_whole = (batches / update).saturating_mul(update.div_ceil(ranks));
-        of_whole.saturating_add((batches % update).div_ceil(ranks))
+    let first = Ranked {
+        rank: 0,
+        size: ranks,
     };
     let training = plan
         .phases
         .iter_mut()
         .find(|phase| phase.phase == Phase::Train.name());
     if let Some(training) = training {
-        training.batches = rounds_of(training.batches);
+        training.batches = rounds_of(training.batches, update, first);
     }
     plan.accumulate = update.div_ceil(ranks);
     serde_json::to_string(&plan).unwrap_or_else(|_| foretold.to_owned())

@@ -70,11 +70,12 @@ fn how_to_get(name: &str) -> &'static str {
     match name {
         "mpi" => {
             "in a checkout of Sconce, `cargo build --release --manifest-path plugins/mpi/Cargo.toml` builds it for the \
-             MPI of `mpicc` (`MPICC=…` for another), and `sconce install-plugins plugins/mpi/target/release` installs it"
+             MPI of `mpicc` (`MPICC=…` for another), and `sconce install-plugins --from plugins/mpi/target/release` \
+             installs it"
         }
         "sockets" => {
-            "it is one of the standard plugins: `sconce install-plugins DIR` installs them, or `--plugins DIR` names \
-             the directory that they are in"
+            "it is one of the standard plugins: `sconce install-plugins` installs them, or `--plugins DIR` names the \
+             directory that they are in"
         }
         _ => "`--plugins DIR` names the directory of the plugin that offers it",
     }

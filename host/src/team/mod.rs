@@ -6,6 +6,7 @@
 //! - [`open()`]: connects this process with the others, by a transport that a plugin offers (`found`, `opened`)
 //! - `transport`: what moves bytes, by a plugin (`sconce.transport/1`); `waiting`: the time limit of its calls;
 //!   [`check()`]: whether it delivers the right bytes, for `sconce team`
+//! - `pair`: whether launcher and library are of the same MPI, for `sconce env`; `machine`: its name
 //! - `sync`: [`Team`], the ranks and how they synchronise; `header`: what every synchronisation begins with;
 //!   `error`: why ranks can't go on together
 //! - `exchanged`: what batch norms and hooks exchange
@@ -21,9 +22,11 @@ mod exchanged;
 pub(crate) mod found;
 mod header;
 pub(crate) mod launcher;
+pub(crate) mod machine;
 mod open;
 #[expect(unsafe_code, reason = "calls a plugin's table")]
 mod opened;
+pub(crate) mod pair;
 mod sum;
 mod sync;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::transport::Transport;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{DistributedConfig, Engine};
 use crate::plugin::library::Library;
-use crate::plugin::{Inspected, PluginRefusal, copy};
+use crate::plugin::{Inspected, PluginRefusal, copy, trust};
 use crate::session::StartFailure;
 
 /// Connects this process with all others of its run; `None` if it is the only one.
@@ -30,6 +30,7 @@ pub fn open(
     let Some(name) = transport_of(&config.engine, launch) else {
         return Ok(None);
     };
+    trust::current().map_err(|problems| StartFailure::usage(problems.to_vec()))?;
     let plugin = find(name, directories)?;
     let library =
         load(&plugin).map_err(|refusal| StartFailure::plugin(vec![refusal.diagnostic()]))?;
@@ -52,9 +53,8 @@ pub fn open(
 /// The name of the transport to open; none for a single process.
 fn transport_of(engine: &Engine, launch: Option<Launch>) -> Option<&'static str> {
     match (engine, launch) {
-        (Engine::None, _) => None,
         (Engine::Mpi, _) => Some("mpi"),
-        (Engine::Sockets | Engine::Auto, None) => None,
+        (Engine::None, _) | (Engine::Sockets | Engine::Auto, None) => None,
         (Engine::Sockets, Some(_)) => Some("sockets"),
         (Engine::Auto, Some(launch)) if launch.size == 1 => None,
         (Engine::Auto, Some(launch)) => Some(match launch.launcher {

@@ -9,8 +9,9 @@ use sconce_plugin_api::abi::{ErrorAbi, Status, TextAbi};
 use sconce_plugin_api::ext::TransportTable;
 use sconce_plugin_api::transport::TransportFacts;
 
+use super::machine;
 use super::transport::{Transport, TransportError};
-use super::waiting::{self, Waiting};
+use super::waiting::Waiting;
 use crate::exit;
 use crate::faults;
 use crate::plugin::entry_error::EntryError;
@@ -49,7 +50,7 @@ impl OpenedTransport {
     ) -> Result<OpenedTransport, TransportError> {
         let table = library.extension::<TransportTable>();
         let table = table.ok_or_else(|| error("its metadata names transports, but it has none"))?;
-        let waiting = Waiting::start(format!("a rank on {}", waiting::host()), timeout);
+        let waiting = Waiting::start(format!("a rank on {}", machine::name()), timeout);
         let mut instance = std::ptr::null_mut();
         let mut said = RString::new();
         let mut failure = ErrorAbi::new();
@@ -80,7 +81,7 @@ impl OpenedTransport {
                 Some(format!("its facts are not valid: {error}")),
             ),
         };
-        let who = format!("rank {} ({})", facts.rank, waiting::host());
+        let who = format!("rank {} ({})", facts.rank, machine::name());
         let opened = OpenedTransport {
             table,
             instance,
@@ -94,16 +95,6 @@ impl OpenedTransport {
         }
     }
 
-    fn check(&self, fits: bool) -> Result<(), TransportError> {
-        if fits && self.instance.is_null() {
-            return Err(error("the transport is closed"));
-        }
-        match fits {
-            true => Ok(()),
-            false => Err(error("the lengths of a transport's call do not fit")),
-        }
-    }
-
     /// Copies two lists of offsets into the table's form, and checks them against the data's lengths.
     fn take_offsets(&mut self, lists: [(&[usize], usize); 2]) -> Result<(), TransportError> {
         let size = self.facts.size;
@@ -113,12 +104,12 @@ impl OpenedTransport {
                 && at.last() == Some(&length)
                 && at.is_sorted();
             if !fits {
-                return self.check(false);
+                return check(false);
             }
             kept.clear();
             kept.extend(at.iter().map(|&offset| offset as u64));
         }
-        self.check(true)
+        Ok(())
     }
 }
 
@@ -128,6 +119,15 @@ fn no_facts() -> TransportFacts {
         size: 1,
         hosts: Vec::new(),
         about: String::new(),
+    }
+}
+
+/// The error unless lengths fit.
+fn check(fits: bool) -> Result<(), TransportError> {
+    if fits {
+        Ok(())
+    } else {
+        Err(error("the lengths of a transport's call do not fit"))
     }
 }
 
@@ -141,12 +141,13 @@ fn result(status: u32, failure: &mut ErrorAbi) -> Result<(), TransportError> {
         return Ok(());
     }
     let entry = EntryError::read(status, failure);
-    Err(TransportError(match entry.is_panic() {
-        true => format!(
+    Err(TransportError(if entry.is_panic() {
+        format!(
             "the transport panicked: {} ({})",
             entry.message, entry.place
-        ),
-        false => entry.message,
+        )
+    } else {
+        entry.message
     }))
 }
 
@@ -168,7 +169,7 @@ impl Transport for OpenedTransport {
     }
 
     fn broadcast(&mut self, data: &mut [u8], root: usize) -> Result<(), TransportError> {
-        self.check(root < self.facts.size)?;
+        check(root < self.facts.size)?;
         let mut failure = ErrorAbi::new();
         let (length, root) = (data.len() as u64, root as u64);
         let status = self.waiting.during(|| {
@@ -182,7 +183,7 @@ impl Transport for OpenedTransport {
     }
 
     fn gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<(), TransportError> {
-        self.check(own.len().checked_mul(self.facts.size) == Some(all.len()))?;
+        check(own.len().checked_mul(self.facts.size) == Some(all.len()))?;
         let mut failure = ErrorAbi::new();
         let (length, all) = (own.len() as u64, all.as_mut_ptr());
         let status = self.waiting.during(|| {

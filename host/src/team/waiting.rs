@@ -2,9 +2,9 @@
 //!
 //! A transport may have a limit of its own; MPI has none, so that a rank would wait for ever for one that hangs.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -63,13 +63,4 @@ impl Waiting {
 
 fn elapsed(begin: Instant) -> u64 {
     u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
-}
-
-/// The name of this machine.
-pub(super) fn host() -> &'static str {
-    static HOST: OnceLock<String> = OnceLock::new();
-    HOST.get_or_init(|| {
-        let name = rustix::system::uname();
-        name.nodename().to_string_lossy().into_owned()
-    })
 }

@@ -217,7 +217,7 @@ unsafe fn bytes_mut<'a>(data: *mut u8, length: u64) -> Result<&'a mut [u8]> {
 fn checked(data: *const u8, length: u64) -> Result<usize> {
     match usize::try_from(length) {
         Ok(0) => Ok(0),
-        Ok(length) if !data.is_null() && length <= isize::MAX as usize => Ok(length),
+        Ok(length) if !data.is_null() && isize::try_from(length).is_ok() => Ok(length),
         _ => Err(HookError::new("the host passed bytes that can't be there")),
     }
 }

@@ -81,15 +81,15 @@ impl Shares {
         let batch = first.checked_add(round).filter(|_| round < block)?;
         (batch < self.batches.end).then_some(batch)
     }
+}
 
-    /// Number of rounds of `count` further batches in updates of `per_update`.
-    pub(super) fn rounds_of(count: u64, per_update: u64, ranked: Ranked) -> u64 {
-        let per_update = per_update.max(1);
-        let size = ranked.size.max(1);
-        (count / per_update)
-            .saturating_mul(per_update.div_ceil(size))
-            .saturating_add((count % per_update).div_ceil(size))
-    }
+/// Number of rounds in which the ranks of a run process `count` batches in updates of `per_update`.
+pub fn rounds_of(count: u64, per_update: u64, ranked: Ranked) -> u64 {
+    let per_update = per_update.max(1);
+    let size = ranked.size.max(1);
+    (count / per_update)
+        .saturating_mul(per_update.div_ceil(size))
+        .saturating_add((count % per_update).div_ceil(size))
 }
 
 impl EpochBatches {
@@ -278,8 +278,8 @@ mod tests {
         assert_eq!(epoch.batches_of(third, 1, &(0..4), 4), [3, 4, 5, 8, 9]);
         let second = Ranked { rank: 1, size: 3 };
         assert_eq!(epoch.batches_of(second, 1, &(0..4), 4), [2, 6, 7, 10, 11]);
-        assert_eq!(Shares::rounds_of(19, 8, four), 2 + 2 + 1);
-        assert_eq!(Shares::rounds_of(19, 8, Ranked::ALONE), 19);
+        assert_eq!(rounds_of(19, 8, four), 2 + 2 + 1);
+        assert_eq!(rounds_of(19, 8, Ranked::ALONE), 19);
     }
 
     #[test]

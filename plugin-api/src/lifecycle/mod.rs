@@ -32,7 +32,7 @@ mod position;
 mod reopening;
 mod training;
 
-pub use batches::{EpochBatches, MicroBatch, Ranked, Round};
+pub use batches::{EpochBatches, MicroBatch, Ranked, Round, rounds_of};
 pub use driver::{RunDriver, Stopping};
 pub use evaluation::{evaluate, validate};
 pub use leave::Leave;

@@ -1,6 +1,6 @@
 //! Whole runs: training cycles, and the test at the end.
 
-use super::batches::{Shares, update_of};
+use super::batches::{Shares, rounds_of, update_of};
 use super::driver::{Driven, RunDriver, Stopping};
 use super::evaluation::{end_pass, evaluate, validate};
 use super::iteration::iteration;
@@ -80,7 +80,7 @@ fn cycle<R: RunDriver>(run: &mut R) -> Driven<R> {
         TrainingStage::Start | TrainingStage::Epoch => epoch(run, batches)?,
         TrainingStage::Validation | TrainingStage::Cycle => {
             // The epoch was finished before a rollback or a resume.
-            let rounds = rounds_of(run, batches.count());
+            let rounds = rounds_left(run, batches.count());
             let pass = &mut run.position().pass;
             pass.batch = rounds;
             pass.batches = rounds;
@@ -115,7 +115,7 @@ fn epoch<R: RunDriver>(run: &mut R, division: EpochBatches) -> Driven<R> {
     run.begin_pass();
     let position = run.position();
     let finished = position.rounds;
-    let rounds = finished.saturating_add(rounds_of(run, batches.saturating_sub(done)));
+    let rounds = finished.saturating_add(rounds_left(run, batches.saturating_sub(done)));
     let position = run.position();
     position.begin_pass(rounds);
     position.pass.batch = finished;
@@ -158,7 +158,7 @@ fn rest_of_update<R: RunDriver>(
     let update = position.update_batches.clone();
     let number = position.number;
     let shares = Shares::new(batch..update.end, ranked);
-    let after = Shares::rounds_of(batches - update.end, requested.unwrap_or(planned), ranked);
+    let after = rounds_of(batches - update.end, requested.unwrap_or(planned), ranked);
     position.pass.batches = position.pass.batch + shares.rounds() + after;
     for round in 0..shares.rounds() {
         let batch = division.micro_batch(&shares, round, &update, number);
@@ -173,7 +173,7 @@ fn rest_of_update<R: RunDriver>(
 }
 
 /// Number of rounds of `count` further batches.
-fn rounds_of<R: RunDriver>(run: &R, count: u64) -> u64 {
+fn rounds_left<R: RunDriver>(run: &R, count: u64) -> u64 {
     let (requested, planned) = run.accumulation();
-    Shares::rounds_of(count, requested.unwrap_or(planned), run.ranked())
+    rounds_of(count, requested.unwrap_or(planned), run.ranked())
 }

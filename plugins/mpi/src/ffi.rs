@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sconce_plugin_api::{HookError, Result, bail};
 
 /// Bytes for a machine's name, with a zero at the end; longer ones are cut.
-const HOST: usize = 256;
+const HOST: u16 = 256;
 
 /// Bytes for texts of MPI's; longer ones are cut.
-const TEXT: usize = 1024;
+const TEXT: u16 = 1024;
 
 unsafe extern "C" {
     fn sconce_mpi_open(
@@ -101,26 +101,27 @@ impl Mpi {
 
     /// The machine of each rank.
     pub(crate) fn hosts(&mut self) -> Result<Vec<String>> {
-        let mut names = vec![0_u8; self.size * HOST];
+        let mut names = vec![0_u8; self.size * usize::from(HOST)];
         // SAFETY: `names` has `HOST` bytes for every rank.
-        let code = unsafe { sconce_mpi_hosts(names.as_mut_ptr().cast(), HOST as c_int) };
+        let code = unsafe { sconce_mpi_hosts(names.as_mut_ptr().cast(), c_int::from(HOST)) };
         self.keep(code)?;
         let name = |slot: &[u8]| {
             let name = slot.split(|byte| *byte == 0).next().unwrap_or_default();
             String::from_utf8_lossy(name).into_owned()
         };
-        Ok(names.chunks_exact(HOST).map(name).collect())
+        Ok(names.chunks_exact(HOST.into()).map(name).collect())
     }
 
     pub(crate) fn broadcast_bytes(&mut self, data: &mut [u8], root: usize) -> Result<()> {
-        let root = self.checked(root < self.size, root)? as c_int;
+        self.checked(root < self.size)?;
+        let root = c_int::try_from(root)?;
         // SAFETY: pointer and length are the data's.
         let code = unsafe { sconce_mpi_broadcast(data.as_mut_ptr(), data.len() as u64, root) };
         self.keep(code)
     }
 
     pub(crate) fn gather_bytes(&mut self, own: &[u8], all: &mut [u8]) -> Result<()> {
-        self.checked(own.len().checked_mul(self.size) == Some(all.len()), ())?;
+        self.checked(own.len().checked_mul(self.size) == Some(all.len()))?;
         // SAFETY: `all` has room for the bytes of all ranks.
         let code = unsafe { sconce_mpi_gather(own.as_ptr(), own.len() as u64, all.as_mut_ptr()) };
         self.keep(code)
@@ -132,7 +133,7 @@ impl Mpi {
         (receive, receive_at): (&mut [u8], &[u64]),
     ) -> Result<()> {
         let fits = self.fits(send_at, send.len()) && self.fits(receive_at, receive.len());
-        self.checked(fits, ())?;
+        self.checked(fits)?;
         // SAFETY: the offsets are one more than there are ranks, in order, and within the data.
         let code = unsafe {
             sconce_mpi_exchange(
@@ -146,7 +147,7 @@ impl Mpi {
     }
 
     pub(crate) fn collect_bytes(&mut self, data: &mut [u8], at: &[u64]) -> Result<()> {
-        self.checked(self.fits(at, data.len()), ())?;
+        self.checked(self.fits(at, data.len()))?;
         // SAFETY: as for `exchange_bytes`.
         let code = unsafe { sconce_mpi_collect(data.as_mut_ptr(), at.as_ptr()) };
         self.keep(code)
@@ -164,11 +165,11 @@ impl Mpi {
         ends && at.len() == self.size + 1 && at.is_sorted()
     }
 
-    fn checked<T>(&self, fits: bool, value: T) -> Result<T> {
+    fn checked(&self, fits: bool) -> Result<()> {
         if !fits {
             bail!("rank {}: the lengths of a call do not fit", self.rank);
         }
-        Ok(value)
+        Ok(())
     }
 
     /// Converts a code, and remembers a failure.
@@ -203,9 +204,13 @@ fn check(code: c_int) -> Result<()> {
 
 /// The text that a function writes.
 fn text(write: impl FnOnce(*mut c_char, c_int, *mut c_int) -> c_int) -> Result<String> {
-    let mut bytes = vec![0_u8; TEXT];
+    let mut bytes = vec![0_u8; TEXT.into()];
     let mut length = 0;
-    let code = write(bytes.as_mut_ptr().cast(), TEXT as c_int, &raw mut length);
+    let code = write(
+        bytes.as_mut_ptr().cast(),
+        c_int::from(TEXT),
+        &raw mut length,
+    );
     if code != 0 {
         bail!("MPI: error {code}");
     }

@@ -64,7 +64,7 @@ impl Transport for Mpi {
 export_plugin!(transports: [Mpi]);
 
 /// Name and version of an MPI, of the lines that it says about itself: `Open MPI v4.1.4, package: …`,
-/// `MPICH Version:	4.0.2`.
+/// `MPICH Version: 4.0.2`.
 fn about(library: &str) -> String {
     let first = library.lines().next().unwrap_or_default();
     let name = first.split(',').next().unwrap_or_default();

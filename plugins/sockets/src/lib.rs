@@ -16,7 +16,8 @@ mod meeting;
 mod mesh;
 #[cfg(unix)]
 mod network;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 #[cfg(unix)]
 mod transfer;

@@ -183,9 +183,11 @@ impl Mesh {
             .filter(|(_, data)| !data.is_empty())
             .map(|(rank, data)| Incoming::new(rank, self.call, data))
             .collect();
-        let sent = outgoing.iter().map(Outgoing::length).sum();
-        let received = incoming.iter().map(Incoming::length).sum();
-        let duration = self.network.duration(outgoing.len(), sent, received);
+        let duration = self.network.duration(
+            outgoing.len(),
+            outgoing.iter().map(Outgoing::length).sum(),
+            incoming.iter().map(Incoming::length).sum(),
+        );
         transfer(
             &self.connections,
             &mut outgoing,

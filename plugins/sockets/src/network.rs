@@ -38,10 +38,9 @@ impl Network {
         // Sleeping takes some fifty microseconds longer than asked for.
         const SLACK: Duration = Duration::from_micros(100);
         while let Some(rest) = duration.checked_sub(begin.elapsed()) {
-            if rest > SLACK {
-                std::thread::sleep(rest - SLACK);
-            } else {
-                std::hint::spin_loop();
+            match rest.checked_sub(SLACK) {
+                Some(most) => std::thread::sleep(most),
+                None => std::hint::spin_loop(),
             }
         }
     }

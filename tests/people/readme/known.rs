@@ -168,7 +168,7 @@ pub(super) const PAGES: [Page; 5] = [
                         "sconce install-plugins",
                         "sconce install-plugins --from LIBRARY --to here",
                     ],
-                    &["14 plugins installed in", "1 plugin installed in here"],
+                    &["15 plugins installed in", "1 plugin installed in here"],
                 ),
             ),
             (
@@ -351,7 +351,7 @@ pub(super) const PAGES: [Page; 5] = [
             ),
             (
                 "sconce install-plugins",
-                Runs(&[], &["14 plugins installed in"]),
+                Runs(&[], &["15 plugins installed in"]),
             ),
             (
                 "sconce install-plugins --from best-epoch/target/release/libbest_epoch.so",

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Portion;
 use crate::images::{AugmentConfig, NormaliseConfig};
+use crate::{MemoryUse, Portion};
 
 /// Image files in one directory per class: PNG, JPEG, BMP, GIF, WebP or PNM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +37,9 @@ pub struct ImageFolderConfig {
     /// Random augmentation of training images.
     #[serde(default, skip_serializing_if = "AugmentConfig::is_nothing")]
     pub augment: AugmentConfig,
+    /// Whether images are decoded once, before training, or whenever a batch needs them.
+    #[serde(default, skip_serializing_if = "MemoryUse::is_default")]
+    pub memory: MemoryUse,
 }
 
 /// Channels of an image; transparency is dropped.

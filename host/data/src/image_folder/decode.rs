@@ -1,6 +1,6 @@
-//! Decoding: each image is decoded once, resized, and stored channel by channel.
+//! Decoding: an image is decoded, resized, and stored channel by channel.
 //!
-//! Every image has a fixed position in memory before the first is decoded, so that the order does not
+//! Where all are decoded before training, every image has a fixed position in memory before the first is decoded, so that the order does not
 //! depend on the threads' speed.
 
 use std::io::{self, Cursor};
@@ -15,8 +15,14 @@ use crate::regular_file::read_regular;
 /// Number of undecodable files that are listed in an error.
 const NAMED: usize = 10;
 
-/// Number of decoding threads.
-const THREADS: usize = 2;
+/// Maximum number of threads that decode images before training.
+const MOST_THREADS: usize = 16;
+
+/// Number of threads that decode images before training: nothing else is computed then.
+pub(crate) fn decoding_threads() -> usize {
+    let available = std::thread::available_parallelism();
+    available.map_or(1, |count| count.get().min(MOST_THREADS))
+}
 
 /// Format in which images are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,24 +36,46 @@ pub(super) struct DecodedFormat {
 
 impl DecodedFormat {
     /// Returns the number of bytes of an image.
-    fn bytes(&self) -> Option<usize> {
+    pub(super) fn bytes(&self) -> Option<usize> {
         let [height, width] = self.size;
         let channels = self.mode.channels();
         channels.checked_mul(height)?.checked_mul(width)
     }
+
+    /// Returns the number of bytes of this many images; the largest number if there is none so large.
+    pub(super) fn total(&self, images: usize) -> u64 {
+        let bytes = self.bytes().and_then(|bytes| bytes.checked_mul(images));
+        bytes.map_or(u64::MAX, |bytes| bytes as u64)
+    }
 }
 
 /// A reason why a file can't be used.
-enum ImageProblem {
+pub(super) enum ImageProblem {
     Undecodable(Undecodable),
     OtherSize { file: PathBuf, found: [usize; 2] },
+}
+
+impl ImageProblem {
+    /// What is wrong with a single file, which the message names already.
+    pub(super) fn to_text(&self, form: DecodedFormat) -> String {
+        match self {
+            ImageProblem::Undecodable(Undecodable { reason, .. }) => {
+                format!("it can't be decoded as PNG, JPEG, BMP, GIF, WebP or PNM: {reason}")
+            }
+            ImageProblem::OtherSize { found, .. } => format!(
+                "it has {} × {} pixels (height × width), the first image {} × {}: give `data.size` as \
+                 [height, width], to which all are resized",
+                found[0], found[1], form.size[0], form.size[1]
+            ),
+        }
+    }
 }
 
 /// Returns the height and width of the first file that can be decoded.
 pub(super) fn first_size(files: &[PathBuf]) -> Option<[usize; 2]> {
     files
         .iter()
-        .find_map(|file| open(file).ok())
+        .find_map(|file| decoded(&read_regular(file).ok()?).ok())
         .map(|image| size_of(&image))
 }
 
@@ -63,7 +91,7 @@ pub(super) fn all(files: &[PathBuf], form: DecodedFormat) -> Result<Vec<u8>, Ima
     let mut pixels = Vec::new();
     pixels.try_reserve_exact(total).map_err(|_| too_much())?;
     pixels.resize(total, 0);
-    let share = files.len().div_ceil(THREADS).max(1);
+    let share = files.len().div_ceil(decoding_threads()).max(1);
     let parts = files
         .chunks(share)
         .zip(pixels.chunks_mut(share.saturating_mul(bytes)));
@@ -90,21 +118,29 @@ fn some(
     form: DecodedFormat,
 ) -> Vec<ImageProblem> {
     let places = pixels.chunks_exact_mut(bytes);
-    let results = files
-        .iter()
-        .zip(places)
-        .map(|(file, place)| one(file, place, form));
+    let results = files.iter().zip(places).map(|(file, place)| {
+        let bytes = read_regular(file).map_err(ImageError::IoError);
+        let bytes = bytes.map_err(|error| undecodable(file, error))?;
+        one(file, &bytes, place, form)
+    });
     results.filter_map(Result::err).collect()
 }
 
-/// Decodes a file to its position.
-fn one(file: &Path, place: &mut [u8], form: DecodedFormat) -> Result<(), ImageProblem> {
-    let image = open(file).map_err(|error| {
-        ImageProblem::Undecodable(Undecodable {
-            file: file.to_owned(),
-            reason: reason(error),
-        })
-    })?;
+fn undecodable(file: &Path, error: ImageError) -> ImageProblem {
+    ImageProblem::Undecodable(Undecodable {
+        file: file.to_owned(),
+        reason: reason(error),
+    })
+}
+
+/// Decodes the bytes of a file to the image's position.
+pub(super) fn one(
+    file: &Path,
+    bytes: &[u8],
+    place: &mut [u8],
+    form: DecodedFormat,
+) -> Result<(), ImageProblem> {
+    let image = decoded(bytes).map_err(|error| undecodable(file, error))?;
     let found = size_of(&image);
     if found != form.size && !form.resizes {
         return Err(ImageProblem::OtherSize {
@@ -146,11 +182,10 @@ fn put(image: DynamicImage, resizes: bool, place: &mut [u8], form: DecodedFormat
     }
 }
 
-/// Decodes the image in a file; the format is detected from the contents, not from the name.
-fn open(file: &Path) -> Result<DynamicImage, ImageError> {
-    let bytes = read_regular(file)?;
-    let reader = ImageReader::new(Cursor::new(&bytes)).with_guessed_format()?;
-    if reader.format() == Some(ImageFormat::Jpeg) && !jpeg::is_complete(&bytes) {
+/// Decodes the bytes of an image file; the format is detected from the contents, not from the name.
+fn decoded(bytes: &[u8]) -> Result<DynamicImage, ImageError> {
+    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
+    if reader.format() == Some(ImageFormat::Jpeg) && !jpeg::is_complete(bytes) {
         let end = io::Error::from(io::ErrorKind::UnexpectedEof);
         return Err(ImageError::IoError(end));
     }

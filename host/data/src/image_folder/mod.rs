@@ -4,17 +4,21 @@ mod config;
 mod decode;
 mod error;
 mod jpeg;
+mod on_demand;
 mod scan;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use config::{ColourMode, ImageFolderConfig};
+pub(super) use decode::decoding_threads;
 pub use error::{ImageFolderError, Undecodable};
 
 use super::images::{Assembly, Images, OwnImages};
+use super::memory::{MOST_DECODED, MemoryUse};
 use super::{DataError, Splits, split};
 use decode::DecodedFormat;
+use on_demand::ImageFiles;
 use scan::Listing;
 
 /// Finds and decodes the images. Relative paths start at `base`; splits and augmentation come from
@@ -41,19 +45,20 @@ pub(super) fn load(
     let test = split::portion(config.test.as_ref(), "test", total)?;
     let taken = (val.taken(), test.taken());
     let parts = split::of_classes(seed, &listing.labels, config.stratified, taken)?;
+    let (size, memory) = match config.size.or_else(|| decode::first_size(&listing.files)) {
+        Some(size) => (size, config.memory),
+        // If no file can be decoded, all are listed in the error.
+        None => ([1, 1], MemoryUse::Whole),
+    };
     let form = DecodedFormat {
         mode: config.mode,
-        size: match config.size {
-            Some(size) => size,
-            // If no file can be decoded, all are listed in the error.
-            None => decode::first_size(&listing.files).unwrap_or([1, 1]),
-        },
+        size,
         resizes: config.size.is_some(),
     };
-    let images = read(listing, form, &directory)?;
+    let images = read(listing, form, &directory, memory)?;
     let own = |file: &Path| -> Result<OwnImages, DataError> {
         let file = base.join(file);
-        let images = read(scan::labelled(&file, &classes)?, form, &file)?;
+        let images = read(scan::labelled(&file, &classes)?, form, &file, memory)?;
         Ok(OwnImages { images, file })
     };
     let (val, test) = (val.try_map(own)?, test.try_map(own)?);
@@ -67,30 +72,40 @@ pub(super) fn load(
     assembly.splits(images, parts, val, test)
 }
 
-/// Decodes images of known classes, found in a directory.
-fn read(listing: Listing, form: DecodedFormat, directory: &Path) -> Result<Images, DataError> {
+/// Decodes images of known classes, found in a directory, or prepares to decode them on demand.
+fn read(
+    listing: Listing,
+    form: DecodedFormat,
+    directory: &Path,
+    memory: MemoryUse,
+) -> Result<Images, DataError> {
     let Listing { files, labels } = listing;
-    images(&files, labels, form, directory)
+    images(files, labels, form, directory, memory)
 }
 
 /// Reads an image, or all images in a directory sorted by path, for predictions.
 fn unlabelled(place: &Path, form: DecodedFormat) -> Result<Images, DataError> {
     let files = scan::images(place)?;
     let labels = vec![0; files.len()];
-    images(&files, labels, form, place)
+    images(files, labels, form, place, MemoryUse::Auto)
 }
 
 fn images(
-    files: &[PathBuf],
+    files: Vec<PathBuf>,
     labels: Vec<u32>,
     form: DecodedFormat,
     place: &Path,
+    memory: MemoryUse,
 ) -> Result<Images, DataError> {
-    let pixels = decode::all(files, form)?;
     let [height, width] = form.size;
-    let images = Images::new(pixels, [form.mode.channels(), height, width], labels);
-    let names = files.iter().map(|file| name_in(file, place));
-    Ok(images.of_files(names.collect()))
+    let shape = [form.mode.channels(), height, width];
+    let names = files.iter().map(|file| name_in(file, place)).collect();
+    let images = if memory.is_whole(form.total(files.len()), MOST_DECODED) {
+        Images::new(decode::all(&files, form)?, shape, labels)
+    } else {
+        Images::on_demand(Arc::new(ImageFiles::new(files, form)?), shape, labels)
+    };
+    Ok(images.of_files(names))
 }
 
 /// Returns a file's name relative to a directory, or its own name if it was requested directly.

@@ -1,6 +1,9 @@
 //! Normalisation: from bytes to the model's inputs.
 
+use std::thread;
+
 use super::{DataError, Images, ImagesError, MeanDeviation, NormaliseConfig, NormaliseRule};
+use crate::image_folder::decoding_threads;
 
 /// Lookup tables for the 256 values of a pixel: (x / 255 − mean) / standard deviation.
 #[derive(Clone, Debug)]
@@ -29,20 +32,12 @@ impl Normalisation {
     /// Uses mean and standard deviation of each channel of the images at `indices`. The sums are
     /// integers, so that they do not depend on the order.
     pub(crate) fn of(images: &Images, indices: &[u32]) -> Result<Normalisation, DataError> {
-        let [channels, height, width] = images.shape();
-        let mut sums = vec![(0_u64, 0_u128); channels];
-        let mut buffer = Vec::new();
-        for &index in indices {
-            let Some((pixels, _)) = images.image(index as usize, &mut buffer)? else {
-                continue;
-            };
-            let planes = pixels.chunks_exact((height * width).max(1));
-            for ((sum, squares), plane) in sums.iter_mut().zip(planes) {
-                *sum += plane.iter().map(|&pixel| u64::from(pixel)).sum::<u64>();
-                let of_plane: u64 = plane.iter().map(|&p| u64::from(p) * u64::from(p)).sum();
-                *squares += u128::from(of_plane);
-            }
-        }
+        let [_, height, width] = images.shape();
+        let sums = if images.is_in_memory() {
+            sums(images, indices)?
+        } else {
+            sums_on_demand(images, indices)?
+        };
         let count = (indices.len() * height * width).max(1) as f64;
         let tables = sums.iter().map(|&(sum, squares)| {
             let mean = sum as f64 / count;
@@ -91,6 +86,54 @@ impl Normalisation {
             into.extend(pixels.iter().map(|&pixel| table[usize::from(pixel)]));
         }
     }
+}
+
+/// Sum and sum of squares of a channel's pixels.
+type Sums = (u64, u128);
+
+/// Returns the sums of each channel over the images at `indices`.
+fn sums(images: &Images, indices: &[u32]) -> Result<Vec<Sums>, DataError> {
+    let [channels, height, width] = images.shape();
+    let mut sums = vec![(0, 0); channels];
+    let mut buffer = Vec::new();
+    for &index in indices {
+        let Some((pixels, _)) = images.image(index as usize, &mut buffer)? else {
+            continue;
+        };
+        let planes = pixels.chunks_exact((height * width).max(1));
+        for ((sum, squares), plane) in sums.iter_mut().zip(planes) {
+            *sum += plane.iter().map(|&pixel| u64::from(pixel)).sum::<u64>();
+            let of_plane: u64 = plane.iter().map(|&p| u64::from(p) * u64::from(p)).sum();
+            *squares += u128::from(of_plane);
+        }
+    }
+    Ok(sums)
+}
+
+/// [`sums`] by several threads, as reading or decoding takes far longer than adding up. Of several errors
+/// the one of the first image is returned.
+fn sums_on_demand(images: &Images, indices: &[u32]) -> Result<Vec<Sums>, DataError> {
+    let parts = indices.chunks(indices.len().div_ceil(decoding_threads()).max(1));
+    let parts: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = parts
+            .map(|part| scope.spawn(move || sums(images, part)))
+            .collect();
+        let joined = threads.into_iter().map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        joined.collect()
+    });
+    let [channels, ..] = images.shape();
+    let mut total = vec![(0, 0); channels];
+    for part in parts {
+        for ((sum, squares), (of_part, squares_of_part)) in total.iter_mut().zip(part?) {
+            *sum += of_part;
+            *squares += squares_of_part;
+        }
+    }
+    Ok(total)
 }
 
 /// Returns the table for a mean and a standard deviation of pixels from 0 to 255.

@@ -137,29 +137,42 @@ fn the_manifest_has_three_forms_of_normalisation() {
 }
 
 #[test]
-fn what_is_too_large_for_memory_is_left_in_its_file() {
+fn what_is_read_on_demand_has_the_same_bytes_and_the_same_errors() {
     let directory = tempfile::TempDir::new().expect("a directory");
     let path = directory.path().join("images");
     let mut bytes = vec![0, 0, 8, 3, 0, 0, 0, 5, 0, 0, 0, 2, 0, 0, 0, 3];
     bytes.extend(1..=30);
     std::fs::write(&path, &bytes).expect("written");
-    let read = |most| idx::images(&path, most);
-    let (memory, file) = (read(30).expect("read"), read(29).expect("read"));
+    let read = |memory| idx::images(&path, memory);
+    let memory = read(MemoryUse::Auto).expect("read");
+    let file = read(MemoryUse::OnDemand).expect("read");
     assert!(memory.pixels.is_in_memory() && !file.pixels.is_in_memory());
     assert_eq!(memory.dimensions, file.dimensions);
     let (mut one, mut other) = (Vec::new(), Vec::new());
-    for (start, count) in [(0, 6), (24, 6), (25, 6), (u64::MAX, 6)] {
-        let memory = memory.pixels.read(start, count, &mut one).expect("read");
-        let file = file.pixels.read(start, count, &mut other).expect("read");
+    for index in [4, 0, 2] {
+        let memory = memory.pixels.image(index, 6, &mut one).expect("read");
+        let file = file.pixels.image(index, 6, &mut other).expect("read");
+        assert!(memory.is_some());
         assert_eq!(memory, file);
-        assert_eq!(memory.is_some(), start < 25);
     }
-    std::fs::write(&path, &bytes[..40]).expect("written");
-    let error = read(3).expect_err("it is cut off").to_string();
-    assert!(
-        error.contains("truncated: 46 bytes expected, found 40"),
-        "{error}"
+    assert_eq!(
+        memory.pixels.image(5, 6, &mut one).expect("nothing fails"),
+        None
     );
-    // The same for a file that is read.
-    assert_eq!(error, read(100).expect_err("it is cut off").to_string());
+    for index in [5, usize::MAX] {
+        let error = file.pixels.image(index, 6, &mut other);
+        let error = error.expect_err("there are five").to_string();
+        assert!(error.contains(&format!("sample {index} ")), "{error}");
+    }
+    let too_long = [&bytes[..], &[0]].concat();
+    for (content, words) in [
+        (&bytes[..40], "truncated: 46 bytes expected, found 40"),
+        (&too_long, "continues after the 46 bytes that its header"),
+    ] {
+        std::fs::write(&path, content).expect("written");
+        let error = read(MemoryUse::OnDemand).expect_err(words).to_string();
+        assert!(error.contains(words), "{error}");
+        let whole = read(MemoryUse::Whole).expect_err(words).to_string();
+        assert_eq!(error, whole);
+    }
 }

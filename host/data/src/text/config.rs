@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::MemoryUse;
+
 /// A text file; the model learns to predict the next token at every position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +25,10 @@ pub struct TextConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub stride: Option<usize>,
+    /// Whether the text is read before training or when a batch needs a part of it. Text in characters
+    /// is checked before training in any case.
+    #[serde(default, skip_serializing_if = "MemoryUse::is_default")]
+    pub memory: MemoryUse,
     /// Validation data: the part of the text after the training part, or a separate file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val: Option<TextPart>,

@@ -8,7 +8,7 @@ use candle_core::{Device, Tensor};
 use super::content::Text;
 use super::tokens::Tokens;
 use super::{TextError, Vocabulary};
-use crate::{Batch, DataError, Dataset, Inputs, Targets};
+use crate::{Batch, DataError, Dataset, Inputs, MemoryUse, Targets};
 
 /// Windows over a text as a data set: inputs and targets (context), `u32`.
 pub struct TextDataset {
@@ -69,15 +69,20 @@ impl Dataset for TextDataset {
     /// Opens the windows of a text file, one after the other.
     fn open(&self, file: &Path) -> Result<Arc<dyn Dataset>, DataError> {
         let [context] = self.shape;
-        whole(file, "text", &self.vocabulary, context)
+        whole(file, "text", &self.vocabulary, context, MemoryUse::Auto)
     }
 
     fn describe(&self) -> Vec<String> {
         let [context] = self.shape;
         let unit = self.vocabulary.unit().plural();
+        let place = if self.tokens.is_in_memory() {
+            ""
+        } else {
+            ", read on demand"
+        };
         vec![
             format!(
-                "{} {unit}, {} kinds",
+                "{} {unit}, {} kinds{place}",
                 self.tokens.len(),
                 self.vocabulary.len()
             ),
@@ -87,8 +92,8 @@ impl Dataset for TextDataset {
 
     fn gather(&self, indices: &[u32], _epoch: u64) -> Result<Batch, DataError> {
         let [context] = self.shape;
-        let mut inputs = Vec::with_capacity(indices.len() * context);
-        let mut targets = Vec::with_capacity(indices.len() * context);
+        let mut inputs = Vec::<u32>::with_capacity(indices.len() * context);
+        let mut targets = Vec::<u32>::with_capacity(indices.len() * context);
         for &index in indices {
             if index as usize >= self.count {
                 return Err(DataError::Index {
@@ -97,8 +102,9 @@ impl Dataset for TextDataset {
                 });
             }
             let start = index as usize * self.stride;
-            self.tokens.copy(start, context, &mut inputs);
-            self.tokens.copy(start + 1, context, &mut targets);
+            let window = self.tokens.get(start..start + context + 1, index)?;
+            inputs.extend(window.iter().take(context));
+            targets.extend(window.iter().skip(1));
         }
         let shape = (indices.len(), context);
         Ok(Batch {
@@ -115,9 +121,10 @@ pub(super) fn whole(
     part: &'static str,
     vocabulary: &Arc<Vocabulary>,
     context: usize,
+    memory: MemoryUse,
 ) -> Result<Arc<dyn Dataset>, DataError> {
-    let text = Text::read(file, vocabulary.unit())?;
-    let tokens = text.encode(vocabulary, &(0..text.bytes.len()))?;
+    let text = Text::read(file, vocabulary.unit(), memory)?;
+    let tokens = text.encode(vocabulary, &(0..text.count()))?;
     windows(&text, tokens, part, vocabulary, (context, context))
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::content::Text;
 use super::dataset::{whole, windows};
-use super::{TextConfig, TextError, TextPart, TextUnit, Vocabulary};
+use super::{TextConfig, TextError, TextPart};
 use crate::{DataError, Splits};
 
 /// Reads a text and divides it: the training part first, then validation, then test.
@@ -18,29 +18,26 @@ use crate::{DataError, Splits};
 pub(crate) fn load(config: &TextConfig, base: &Path) -> Result<Splits, DataError> {
     let context = at_least_one("context", config.context)?;
     let stride = at_least_one("stride", config.stride.unwrap_or(context))?;
-    let whole_text = Text::read(&base.join(&config.file), config.unit)?;
-    let total = whole_text.count(config.unit);
+    let whole_text = Text::read(&base.join(&config.file), config.unit, config.memory)?;
+    let total = whole_text.count();
     let val = TextSource::of(config.val.as_ref(), "val", total)?;
     let test = TextSource::of(config.test.as_ref(), "test", total)?;
     let train_end = total.saturating_sub(val.taken() + test.taken());
     let val_end = train_end + val.taken();
 
-    let train = whole_text.range(config.unit, 0, train_end);
-    let vocabulary = Arc::new(match config.unit {
-        TextUnit::Byte => Vocabulary::bytes(),
-        TextUnit::Char => Vocabulary::of_characters(whole_text.characters(&train)),
-    });
+    let train = 0..train_end;
+    let vocabulary = Arc::new(whole_text.vocabulary(&train)?);
     let windows = |range: &Range<usize>, part, stride| {
         let tokens = whole_text.encode(&vocabulary, range)?;
         windows(&whole_text, tokens, part, &vocabulary, (context, stride))
     };
     let phase = |source: &TextSource<'_>, part, start, end| match source {
         TextSource::Nothing => Ok(None),
-        TextSource::Tokens(_) => {
-            let range = whole_text.range(config.unit, start, end);
-            windows(&range, part, context).map(Some)
+        TextSource::Tokens(_) => windows(&(start..end), part, context).map(Some),
+        TextSource::File(file) => {
+            let file = base.join(file);
+            whole(&file, part, &vocabulary, context, config.memory).map(Some)
         }
-        TextSource::File(file) => whole(&base.join(file), part, &vocabulary, context).map(Some),
     };
     Ok(Splits {
         train: windows(&train, "training's text", stride)?,

@@ -5,6 +5,7 @@ mod content;
 mod dataset;
 mod error;
 mod load;
+mod streamed;
 mod tokens;
 mod vocabulary;
 

@@ -1,5 +1,7 @@
 //! Conversion between text and tokens.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::TextUnit;
@@ -47,7 +49,11 @@ impl Vocabulary {
 
     /// Returns the vocabulary of the characters of a text, sorted by code point.
     pub fn of_characters(text: &str) -> Vocabulary {
-        let characters: std::collections::BTreeSet<char> = text.chars().collect();
+        Vocabulary::of_kinds(text.chars().collect())
+    }
+
+    /// Returns the vocabulary of some characters.
+    pub(super) fn of_kinds(characters: BTreeSet<char>) -> Vocabulary {
         Vocabulary {
             unit: TextUnit::Char,
             characters: characters.into_iter().collect(),
@@ -80,17 +86,27 @@ impl Vocabulary {
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, Unknown> {
         match self.unit {
             TextUnit::Byte => Ok(text.bytes().map(u32::from).collect()),
-            TextUnit::Char => text
-                .char_indices()
-                .map(|(position, character)| {
-                    let found = self.characters.binary_search(&character);
-                    found.map(|index| index as u32).map_err(|_| Unknown {
-                        character,
-                        position,
-                    })
-                })
-                .collect(),
+            TextUnit::Char => self.tokens(text).collect(),
         }
+    }
+
+    /// Checks that all characters of a text are in this vocabulary.
+    pub(super) fn check(&self, text: &str) -> Result<(), Unknown> {
+        match self.unit {
+            TextUnit::Byte => Ok(()),
+            TextUnit::Char => self.tokens(text).try_for_each(|token| token.map(drop)),
+        }
+    }
+
+    /// The token of each character.
+    fn tokens(&self, text: &str) -> impl Iterator<Item = Result<u32, Unknown>> {
+        text.char_indices().map(|(position, character)| {
+            let found = self.characters.binary_search(&character);
+            found.map(|index| index as u32).map_err(|_| Unknown {
+                character,
+                position,
+            })
+        })
     }
 
     /// Converts tokens to text; unknown tokens and invalid UTF-8 become U+FFFD.
