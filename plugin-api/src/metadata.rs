@@ -114,6 +114,10 @@ impl HookRanks {
         rank == 0 || self == HookRanks::All
     }
 
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
     fn is_first(&self) -> bool {
         *self == HookRanks::First
     }

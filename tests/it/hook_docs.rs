@@ -236,7 +236,7 @@ fn the_page_of_many_machines_says_where_each_standard_hook_runs() {
     }
     expected.sort();
     expected.dedup();
-    assert_eq!(expected.len(), 47);
+    assert!(expected.len() > 40, "{expected:?}");
     assert_eq!(rows.collect::<Vec<_>>(), expected);
 }
 

@@ -272,13 +272,13 @@ impl<'run> BridgeState<'run> {
 impl PassSurroundings for BridgeState<'_> {
     fn published(&self, name: &str) -> candle_core::Result<Option<Tensor>> {
         if self.ranks.size() > 1
-            && let Some(owner) = self.values.owner_of(name)
-            && !self.runs_on_all_ranks(owner)
+            && let Some(owner) = self.values.publisher_of(name)
+            && !self.runs_on_all_ranks(Some(owner))
         {
             candle_core::bail!(
                 "the hook `{}` publishes `{name}` for the loss but runs on the first rank alone: \"ranks\": \"all\" in \
                  its entry makes it run on all",
-                self.name_of(owner)
+                self.name_of(Some(owner))
             );
         }
         match self.values.tensor_of(name) {

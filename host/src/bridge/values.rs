@@ -133,15 +133,15 @@ impl PublishedValues {
         }
     }
 
-    /// The publisher of the tensor of this name.
-    pub(super) fn owner_of(&self, name: &str) -> Option<Option<HookId>> {
+    /// The hook that has published the tensor of this name.
+    pub(super) fn publisher_of(&self, name: &str) -> Option<HookId> {
         let index = self.names.borrow().get(name).copied()?;
         match self.slots.borrow().get(index)? {
             Some(ValueEntry {
                 owner,
                 value: ValueContent::Tensor(_),
                 ..
-            }) => Some(*owner),
+            }) => *owner,
             _ => None,
         }
     }

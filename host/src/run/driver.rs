@@ -188,8 +188,13 @@ impl RunDriver for Trainer<'_> {
         };
         let planned = if phase == Phase::Train {
             let (requested, planned) = self.accumulation();
-            let update = &self.position.update_batches;
-            division.batches_of(self.ranked(), done, update, requested.unwrap_or(planned))
+            let mut update = self.position.update_batches.clone();
+            if requested.is_none() && !update.contains(&done) {
+                // Resumed within an update of the manifest's length, of which checkpoints keep no record.
+                let begin = done - done % planned.max(1);
+                update = begin..begin.saturating_add(planned);
+            }
+            division.batches_of(self.ranked(), done, &update, requested.unwrap_or(planned))
         } else {
             self.divide_evaluation(phase, division.count())?
         };

@@ -82,6 +82,10 @@ const ADVICE: &[(&str, &str)] = &[
          `default: return SCONCE_UNSUPPORTED;`.",
     ),
     (
+        "lifecycle.ranks",
+        "Declare it by `SCONCE_HOOK_ON_ALL_RANKS`.",
+    ),
+    (
         "lifecycle.create-drop",
         "Open files and start threads at `before_run`; close, end and free everything in `drop`.",
     ),

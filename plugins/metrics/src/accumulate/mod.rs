@@ -109,7 +109,7 @@ impl Accumulate {
             let Some(place) = phases.of(task.phase()) else {
                 continue;
             };
-            let most = limit.saturating_sub(rows(place));
+            let most = limit.saturating_sub(rows(place.as_ref()));
             if most > 0 {
                 add_batch(place, variable, task, most, &mut self.numbers)?;
             }
@@ -126,7 +126,7 @@ impl Accumulate {
                 let (Some(place), Some(saved)) = (phases.of(task.phase()), saved) else {
                     continue;
                 };
-                let most = limit.saturating_sub(rows(place));
+                let most = limit.saturating_sub(rows(place.as_ref()));
                 if most > 0 {
                     Collected::append(place, &variable.name, Collected::restore(saved)?, most)?;
                 }
@@ -140,7 +140,9 @@ impl Accumulate {
         let limit = self.config.limit.unwrap_or(usize::MAX);
         let mut all = Vec::with_capacity(self.watched.len());
         for Watched { variable, phases } in &mut self.watched {
-            let known = phases.of(task.phase()).map_or(0, |place| rows(place));
+            let known = phases
+                .of(task.phase())
+                .map_or(0, |place| rows(place.as_ref()));
             let most = limit.saturating_sub(known);
             let mut place = None;
             if most > 0 {
@@ -152,8 +154,8 @@ impl Accumulate {
     }
 }
 
-fn rows(place: &Option<Collected>) -> usize {
-    place.as_ref().map_or(0, Collected::rows)
+fn rows(place: Option<&Collected>) -> usize {
+    place.map_or(0, Collected::rows)
 }
 
 /// Adds at most `most` rows of the current batch.

@@ -139,7 +139,9 @@ impl Classification {
         let all = task.ranks().gather_values(&self.update.counted())?;
         self.update.clear();
         if let Some(decisions) = self.phases.of(task.phase()) {
-            all.iter().for_each(|counted| decisions.add(counted));
+            for counted in &all {
+                decisions.add(counted);
+            }
         }
         Ok(())
     }
