@@ -278,6 +278,15 @@ fn a_killed_rank_ends_all_and_the_run_resumes() {
 }
 
 #[test]
+fn a_hook_that_hangs_on_one_rank_is_named_with_the_rank() {
+    let mut hangs = asker("before_iter", 3, "hang", json!({"rank": 1}));
+    hangs["time_limit"] = json!(0.5);
+    let place = Workplace::new(PLUGINS);
+    place.write(&with_hook(&manifest(mlp(), digits()), hangs));
+    run_on(&place, 2, &[]).expect(6, &["rank 1 (", "hook `asker` has not come back"]);
+}
+
+#[test]
 fn ranks_that_are_about_to_train_different_things_are_refused() {
     let manifest = manifest(mlp(), digits());
     let place = Workplace::new(PLUGINS);

@@ -86,7 +86,13 @@ fn why_not(shared: &BridgeState<'_>) -> Option<String> {
 /// Every rank's bytes, of which there are as many as `own` for each.
 fn gathered(shared: &BridgeState<'_>, own: &[u8]) -> Result<Vec<u8>, String> {
     let ranks = shared.ranks();
-    let bytes = ranks.gather(&shared.hook_name(), own)?;
+    // Waiting for other ranks is not the hook's own time, for which the watchdog has limits.
+    shared.trail.end();
+    let gathered = ranks.gather(&shared.hook_name(), own);
+    if let Some(hook) = shared.hook() {
+        shared.trail.begin(hook);
+    }
+    let bytes = gathered?;
     if Some(bytes.len()) == own.len().checked_mul(ranks.size()) {
         return Ok(bytes);
     }
