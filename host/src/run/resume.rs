@@ -71,6 +71,7 @@ impl<'run> Trainer<'run> {
         {
             // The epoch has become shorter than the part of it that is done.
             self.position.trained = 0;
+            self.position.rounds = 0;
             self.position.begun = None;
             self.position.pass.batch = 0;
             self.position.epoch += 1;
