@@ -171,7 +171,6 @@ impl Mesh {
         sends: Vec<(usize, &[u8])>,
         receives: Vec<(usize, &mut [u8])>,
     ) -> Result<()> {
-        let begin = Instant::now();
         self.call += 1;
         let mut outgoing: Vec<Outgoing<'_>> = sends
             .into_iter()
@@ -195,7 +194,7 @@ impl Mesh {
             self.timeout,
         )
         .map_err(|fault| self.describe(&fault))?;
-        Network::wait(begin, duration);
+        Network::wait(duration);
         Ok(())
     }
 

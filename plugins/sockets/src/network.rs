@@ -1,7 +1,9 @@
-//! An emulated network: calls take as long as on one with this latency and bandwidth.
+//! An emulated network: calls take longer, as on one with this latency and bandwidth.
 //!
-//! For measurements of scaling on one machine. A call lasts at least the latency of each message that this rank sends,
-//! one after the other, and the time that the bytes sent or received need, whichever are more.
+//! For measurements of scaling on one machine (`tests/scaling.py`). After its bytes have arrived, a call lasts for the
+//! latency of each message that this rank sends, one after the other, and the time that the bytes sent or received need,
+//! whichever are more. It is counted from the arrival, not from the beginning: what a late rank sends arrives late
+//! everywhere, and a rank that waited for it must not be ahead of it afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -27,16 +29,17 @@ impl Network {
         }
     }
 
-    /// How long a call lasts in which this rank sends and receives this much.
+    /// How much longer a call lasts in which this rank sends and receives this much.
     pub(crate) fn duration(self, messages: usize, sent: usize, received: usize) -> Duration {
         let bytes = sent.max(received);
         Duration::from_secs_f64(self.latency * messages as f64 + self.per_byte * bytes as f64)
     }
 
-    /// Waits until a call that began at `begin` has lasted for `duration`.
-    pub(crate) fn wait(begin: Instant, duration: Duration) {
+    /// Waits for `duration`.
+    pub(crate) fn wait(duration: Duration) {
         // Sleeping takes some fifty microseconds longer than asked for.
         const SLACK: Duration = Duration::from_micros(100);
+        let begin = Instant::now();
         while let Some(rest) = duration.checked_sub(begin.elapsed()) {
             match rest.checked_sub(SLACK) {
                 Some(most) => std::thread::sleep(most),
@@ -64,7 +67,7 @@ mod tests {
             Duration::ZERO
         );
         let begin = Instant::now();
-        Network::wait(begin, Duration::from_millis(1));
+        Network::wait(Duration::from_millis(1));
         assert!(begin.elapsed() >= Duration::from_millis(1));
     }
 }
