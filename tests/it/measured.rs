@@ -206,8 +206,8 @@ fn only_checkpoints_of_averages_have_the_new_format_and_old_ones_stay_what_they_
     // A host that reads other formats says which.
     let path = place.path(&format!("out/checkpoints/{TAG}/index.json"));
     let text = fs::read_to_string(&path).expect("an index");
-    fs::write(&path, text.replace("\"format\": 2", "\"format\": 4")).expect("written");
+    fs::write(&path, text.replace("\"format\": 2", "\"format\": 5")).expect("written");
     let checkpoint = format!("out/checkpoints/{TAG}");
     let at = ["manifest.json", "--checkpoint", &checkpoint];
-    eval(&place, &at).expect(2, &["format 4, this host reads formats 2 to 3"]);
+    eval(&place, &at).expect(2, &["format 5, this host reads formats 2 to 4"]);
 }

@@ -137,7 +137,7 @@ const COUNT: usize = size_of::<u64>();
 /// let x = Tensor::new(&[[2.0_f32], [4.0]], &Device::Cpu)?;
 ///
 /// let log = RefCell::new(StatisticsLog::default());
-/// norm.forward(&x, &mut Pass::training().collecting(&log))?;
+/// Layer::forward(&norm, &x, &mut Pass::training().collecting(&log))?;
 /// let mean = parameters.get("norm.running_mean")?.tensor();
 /// assert_eq!(mean.to_vec1::<f32>()?, [0.0]);
 ///

@@ -12,7 +12,7 @@ use super::together::{self, RankLog};
 use super::verbosity::Verbosity;
 use super::{ManifestArgs, hooks_table, number, output, prepare, record, resume, signals, source};
 use crate::bridge::BridgeState;
-use crate::checkpoint::{Checkpoint, Store};
+use crate::checkpoint::Store;
 use crate::diagnostic::Diagnostic;
 use crate::exit;
 use crate::faults::{self, Guard};
@@ -21,8 +21,8 @@ use crate::log::{Level, Log, StderrLog};
 use crate::manifest::{Manifest, Overlay};
 use crate::run::{Divergence, Profile, Resume, RunOutcome, RunReport};
 use crate::session::{
-    self, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads, Selection,
-    StartFailure, TaskBuilder,
+    self, Checked, FirstWeights, HookPlan, Output, Prepared, Ready, ReloadWatch, RunReloads,
+    Selection, StartFailure, TaskBuilder,
 };
 use crate::task::Task;
 use crate::team::Team;
@@ -119,53 +119,16 @@ fn try_run(
     }
     let resolved = resolved(&checked.manifest)?;
     let passing = passing_directory(&arguments.look)?;
-    let directory = match (&passing, &arguments.output) {
-        (Some(passing), _) => passing.path().to_owned(),
-        (None, Some(output)) => output.clone(),
-        (None, None) => checked.manifest.output.clone(),
-    };
+    let directory = match &passing {
+        Some(passing) => passing.path(),
+        None => arguments
+            .output
+            .as_ref()
+            .unwrap_or(&checked.manifest.output),
+    }
+    .to_owned();
     let directory = directory.as_path();
-    let ResumeArgs {
-        resume,
-        allow_changes,
-        overwrite,
-    } = &arguments.resume;
-    let found = match resume {
-        Some(what) if is_first => {
-            // Resuming must not create a directory.
-            let output = Output::open_existing(directory)?;
-            let found = ResumePoint::find(what, &output.store, &resolved, &checked.hooks)?;
-            Some((Some(output), found))
-        }
-        _ => None,
-    };
-    let found = match team {
-        Some(team) => {
-            let path = found.as_ref().map(|(_, found)| found.path());
-            let shared = together::share_checkpoint(team, path)?;
-            let changes = |checkpoint: &Checkpoint| {
-                session::rank_changes(&checkpoint.header.facts, &checked.manifest, team.size())
-            };
-            match (found, shared) {
-                (Some((output, found)), _) => {
-                    let changes = changes(&found.checkpoint);
-                    Some((output, found.with_changes(changes)))
-                }
-                (None, Some((path, checkpoint))) => {
-                    let changes = changes(&checkpoint);
-                    let hooks = &checked.hooks;
-                    let found = ResumePoint::of_first_rank(path, checkpoint, &resolved, hooks);
-                    Some((None, found.with_changes(changes)))
-                }
-                (None, None) => None,
-            }
-        }
-        None => found.map(|(output, found)| {
-            let facts = &found.checkpoint.header.facts;
-            let changes = session::rank_changes(facts, &checked.manifest, 1);
-            (output, found.with_changes(changes))
-        }),
-    };
+    let found = resume_point(&arguments.resume, directory, &resolved, &checked, team)?;
     let weights = match &found {
         Some(_) => FirstWeights::Checkpoint,
         None => FirstWeights::Manifest,
@@ -178,61 +141,27 @@ fn try_run(
     if !is_dry {
         warn(&prepared.warnings);
     }
-    if is_first && *overwrite && !Output::look(directory)?.is_empty() {
-        // Checked before anything of the earlier run is removed; warnings are printed when the hooks
-        // are created.
-        prepared.rehearse()?;
-    }
-    let (output, resume) = match found {
-        Some((output, found)) => {
-            let resume = found.resume(prepared.task.as_ref(), *allow_changes, is_first)?;
-            if let Some(output) = &output {
-                output.forget_end()?;
-            }
-            (output, Some(resume))
-        }
-        None if is_first => {
-            let output = Output::open(directory)?;
-            output.begin(*overwrite)?;
-            (Some(output), None)
-        }
-        None => (None, None),
-    };
+    let (output, resume) = begin(&arguments.resume, directory, &prepared, found, is_first)?;
     if let Some(output) = &output {
-        save_manifest(&output.path, &resolved)?;
-        source::save(&output.path, &prepared.manifest.base)?;
-        output::diagnostics(Vec::from_iter(faults::of_the_run_before(&output.path)).as_slice());
+        begin_record(&output.path, &resolved, &prepared)?;
     }
     if let Some(team) = team {
         warn(&together::compare(team, &prepared, &resolved)?);
     }
-    let run_path = match team {
-        Some(team) => {
-            let path = output.as_ref().map(|output| output.path.as_path());
-            together::share_directory(team, path)?
-        }
-        None => output
-            .as_ref()
-            .map_or(directory, |output| &output.path)
-            .to_owned(),
-    };
-    let own_path = match team.filter(|team| !team.is_first()) {
-        Some(team) => together::own_directory(&run_path, team)?,
-        None => run_path.clone(),
+    let opened = output.as_ref().map(|output| output.path.as_path());
+    let (run_path, own_path) = if let Some(team) = team {
+        together::share_directories(team, opened)?
+    } else {
+        let path = opened.unwrap_or(directory).to_owned();
+        (path.clone(), path)
     };
     let store = Store::of(&run_path);
 
     // Kept until everything of the run is written.
     let guard = watch(&own_path, &prepared, team);
     let lines = arguments.verbosity.log();
-    let view = arguments
-        .view(&prepared.manifest.name, lines)
-        .filter(|_| is_first);
-    let log: Box<dyn Log> = match &view {
-        Some(view) => Box::new(view.log(lines)),
-        None if is_first => Box::new(lines),
-        None => Box::new(RankLog::in_directory(&own_path, lines)),
-    };
+    let view = (arguments.view(&prepared.manifest.name, lines)).filter(|_| is_first);
+    let log = log(view.as_ref(), &own_path, lines, is_first);
     let log = log.as_ref();
     let mut shared = BridgeState::new(log).with_trail(guard.trail());
     if let Some(team) = team {
@@ -267,9 +196,7 @@ fn try_run(
         Some(reloads) => reloads.serve(ready),
         None => ready,
     };
-    let looks = reloads
-        .as_ref()
-        .map(|reloads| looks_for_libraries(reloads, log));
+    let looks = (reloads.as_ref()).map(|reloads| looks_for_libraries(reloads, log));
     let report = match &view {
         Some(view) => run_in_view(ready, view, log),
         None => ready.run(),
@@ -284,6 +211,75 @@ fn try_run(
     })
 }
 
+/// What the run resumes from, if it does, with the output directory on the first rank.
+fn resume_point(
+    arguments: &ResumeArgs,
+    directory: &Path,
+    resolved: &Value,
+    checked: &Checked,
+    team: Option<&Team>,
+) -> Result<Option<(Option<Output>, ResumePoint)>, StartFailure> {
+    let found = match &arguments.resume {
+        Some(what) if team.is_none_or(Team::is_first) => {
+            // Resuming must not create a directory.
+            let output = Output::open_existing(directory)?;
+            let found = ResumePoint::find(what, &output.store, resolved, &checked.hooks)?;
+            Some((Some(output), found))
+        }
+        _ => None,
+    };
+    let found = match team {
+        Some(team) => {
+            let path = found.as_ref().map(|(_, found)| found.path());
+            let shared = together::share_checkpoint(team, path)?;
+            found.or_else(|| {
+                let (path, checkpoint) = shared?;
+                let hooks = &checked.hooks;
+                let found = ResumePoint::of_first_rank(path, checkpoint, resolved, hooks);
+                Some((None, found))
+            })
+        }
+        None => found,
+    };
+    let ranks = team.map_or(1, Team::size);
+    Ok(found.map(|(output, found)| {
+        let facts = &found.checkpoint.header.facts;
+        let changes = session::rank_changes(facts, &checked.manifest, ranks);
+        (output, found.with_changes(changes))
+    }))
+}
+
+/// Opens the output directory on the first rank, if it isn't, and makes what was found ready to be resumed.
+fn begin(
+    arguments: &ResumeArgs,
+    directory: &Path,
+    prepared: &Prepared,
+    found: Option<(Option<Output>, ResumePoint)>,
+    is_first: bool,
+) -> Result<(Option<Output>, Option<Resume>), StartFailure> {
+    if is_first && arguments.overwrite && !Output::look(directory)?.is_empty() {
+        // Checked before anything of the earlier run is removed; warnings are printed when the hooks
+        // are created.
+        prepared.rehearse()?;
+    }
+    match found {
+        Some((output, found)) => {
+            let task = prepared.task.as_ref();
+            let resume = found.resume(task, arguments.allow_changes, is_first)?;
+            if let Some(output) = &output {
+                output.forget_end()?;
+            }
+            Ok((output, Some(resume)))
+        }
+        None if is_first => {
+            let output = Output::open(directory)?;
+            output.begin(arguments.overwrite)?;
+            Ok((Some(output), None))
+        }
+        None => Ok((None, None)),
+    }
+}
+
 impl RunArgs {
     /// Returns the live view if requested and possible; the reason why not is logged.
     fn view(&self, name: &str, log: StderrLog) -> Option<View> {
@@ -295,6 +291,20 @@ impl RunArgs {
                 None
             }
         }
+    }
+}
+
+/// Where messages of this process go.
+fn log<'run>(
+    view: Option<&'run View>,
+    directory: &Path,
+    lines: StderrLog,
+    is_first: bool,
+) -> Box<dyn Log + 'run> {
+    match view {
+        Some(view) => Box::new(view.log(lines)),
+        None if is_first => Box::new(lines),
+        None => Box::new(RankLog::in_directory(directory, lines)),
     }
 }
 
@@ -390,6 +400,18 @@ fn write_results(
     let problems: Vec<Diagnostic> = problems.into_iter().map(Diagnostic::new).collect();
     output::diagnostics(&problems);
     false
+}
+
+/// Saves what the run is made of, and tells of faults of the run before in this directory.
+fn begin_record(
+    directory: &Path,
+    manifest: &Value,
+    prepared: &Prepared,
+) -> Result<(), StartFailure> {
+    save_manifest(directory, manifest)?;
+    source::save(directory, &prepared.manifest.base)?;
+    output::diagnostics(Vec::from_iter(faults::of_the_run_before(directory)).as_slice());
+    Ok(())
 }
 
 fn save_manifest(directory: &Path, manifest: &Value) -> Result<(), StartFailure> {

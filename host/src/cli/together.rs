@@ -331,30 +331,28 @@ pub(super) fn opening_line(team: &Team, manifest: &Manifest) -> String {
     )
 }
 
-/// The directory of the run, as the first rank has opened it.
+/// The directory of the run, as the first rank has opened it, and this rank's own, which is created if it is missing.
 ///
 /// # Errors
 ///
-/// If a rank has failed, or the path can't be used here.
-pub(super) fn share_directory(team: &Team, own: Option<&Path>) -> Result<PathBuf, StartFailure> {
-    let path = own.and_then(Path::to_str).unwrap_or_default();
+/// If a rank has failed, or a directory can't be created.
+pub(super) fn share_directories(
+    team: &Team,
+    opened: Option<&Path>,
+) -> Result<(PathBuf, PathBuf), StartFailure> {
+    let path = opened.and_then(Path::to_str).unwrap_or_default();
     let bytes = team.from_first(|| path.as_bytes().to_vec());
     let bytes = bytes.map_err(|error| failure(&error))?;
-    Ok(PathBuf::from(String::from_utf8_lossy(&bytes).into_owned()))
-}
-
-/// The directory of a rank above the first, created if it is missing.
-///
-/// # Errors
-///
-/// If it can't be created.
-pub(super) fn own_directory(run: &Path, team: &Team) -> Result<PathBuf, StartFailure> {
-    let directory = run.join(RANKS).join(team.rank().to_string());
-    fs_err::create_dir_all(&directory).map_err(|error| {
+    let run = PathBuf::from(String::from_utf8_lossy(&bytes).into_owned());
+    if team.is_first() {
+        return Ok((run.clone(), run));
+    }
+    let own = run.join(RANKS).join(team.rank().to_string());
+    fs_err::create_dir_all(&own).map_err(|error| {
         let problem = format!("the directory of this rank can't be made: {error}");
         StartFailure::usage(vec![Diagnostic::new(problem)])
     })?;
-    Ok(directory)
+    Ok((run, own))
 }
 
 /// Log of a rank above the first: its messages go to a file, and warnings to standard error too.

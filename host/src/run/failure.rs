@@ -80,12 +80,12 @@ impl RunError {
         match self {
             RunError::Hook(_) => ErrorOrigin::Hook,
             RunError::Data { .. } | RunError::NoTrainingData => ErrorOrigin::Data,
+            RunError::Team(error) if error.code() == Some(exit::HOOK) => ErrorOrigin::Hook,
             RunError::Task { .. }
             | RunError::Optimizer { .. }
             | RunError::Audit(_)
-            | RunError::NotFinite { .. } => ErrorOrigin::Task,
-            RunError::Team(error) if error.code() == Some(exit::HOOK) => ErrorOrigin::Hook,
-            RunError::Team(_) => ErrorOrigin::Task,
+            | RunError::NotFinite { .. }
+            | RunError::Team(_) => ErrorOrigin::Task,
         }
     }
 

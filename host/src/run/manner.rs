@@ -45,6 +45,7 @@ impl Manner {
 }
 
 /// The result of writing or reading a checkpoint, as reported to hooks.
+#[derive(Clone, Copy)]
 pub(super) struct CheckpointResult<'a> {
     pub(super) path: &'a Path,
     pub(super) tag: &'a str,

@@ -45,7 +45,7 @@ impl Trainer<'_> {
         let states = (self.hooks.save_states(self.shared)).map_err(RunError::Hook)?;
         if self.ranks.is_some() {
             let written = self.write_together(&store, tag, states, true, manner.extent)?;
-            return self.tell_saved(written, told, manner.extent, start);
+            return self.tell_saved(&written, told, manner.extent, start);
         }
         let files = self.files(tag, states, true, manner.extent)?;
         if manner.in_background {
@@ -55,18 +55,18 @@ impl Trainer<'_> {
         }
         let written = files.and_then(|files| store.write(&files));
         let written = written.map_err(|error| error.to_string());
-        self.tell_saved(written, told, manner.extent, start)
+        self.tell_saved(&written, told, manner.extent, start)
     }
 
     /// Records a save that began at `start`, and tells the hooks of it.
     fn tell_saved(
         &mut self,
-        written: Result<u64, String>,
+        written: &Result<u64, String>,
         told: CheckpointResult<'_>,
         extent: CheckpointExtent,
         start: Instant,
     ) -> Result<(), Leave> {
-        self.note(&written, told.tag, told.path, extent);
+        self.note(written, told.tag, told.path, extent);
         let told = CheckpointResult {
             seconds: start.elapsed().as_secs_f64(),
             error: written.as_ref().err().map_or("", String::as_str),

@@ -86,9 +86,10 @@ impl Trainer<'_> {
         };
         let is_empty =
             ballot.stop.is_none() && ballot.asked.is_empty() && ballot.outside.is_empty();
-        let bytes = match is_empty {
-            true => Vec::new(),
-            false => postcard::to_allocvec(&ballot).unwrap_or_default(),
+        let bytes = if is_empty {
+            Vec::new()
+        } else {
+            postcard::to_allocvec(&ballot).unwrap_or_default()
         };
         let said = Said {
             mark: self.position.update,
@@ -98,11 +99,11 @@ impl Trainer<'_> {
         };
         let heard = ranks.team.hear(Purpose::Vote, said);
         let heard = heard.map_err(RunError::from)?;
-        let signals = heard
+        let mut signals = heard
             .flags
             .iter()
             .filter_map(|flags| u8::try_from(*flags).ok());
-        let signal = signals.filter_map(StopSignal::from_number).next();
+        let signal = signals.find_map(StopSignal::from_number);
         if let Some(signal) = signal {
             self.outside.interrupted_by = Some(signal);
         }

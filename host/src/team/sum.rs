@@ -279,18 +279,19 @@ impl<T: Element> Buffers<T> {
             let send = bytemuck::cast_slice(&self.send_halved);
             let receive = bytemuck::cast_slice_mut(&mut self.receive_halved);
             team.exchange(
-                (send, &in_bytes::<bf16>(send_at)),
-                (receive, &in_bytes::<bf16>(receive_at)),
+                send,
+                &in_bytes::<bf16>(send_at),
+                receive,
+                &in_bytes::<bf16>(receive_at),
             )?;
             T::double(&self.receive_halved, &mut self.receive);
             return Ok(());
         }
         team.exchange(
-            (bytemuck::cast_slice(&self.send), &in_bytes::<T>(send_at)),
-            (
-                bytemuck::cast_slice_mut(&mut self.receive),
-                &in_bytes::<T>(receive_at),
-            ),
+            bytemuck::cast_slice(&self.send),
+            &in_bytes::<T>(send_at),
+            bytemuck::cast_slice_mut(&mut self.receive),
+            &in_bytes::<T>(receive_at),
         )
     }
 
@@ -316,12 +317,12 @@ impl<T: Element> Buffers<T> {
 /// Adds the nodes of all ranks, `length` elements each that begin at the element `begin` of all; the sum is in the first.
 fn add_nodes<T: Element>(
     segments: &[Segment],
-    all: &[Vec<NodeNote>],
+    notes: &[Vec<NodeNote>],
     begin: usize,
-    nodes: &mut [T],
+    data: &mut [T],
     length: usize,
 ) {
-    let notes: Vec<&NodeNote> = all.iter().flatten().collect();
+    let notes: Vec<&NodeNote> = notes.iter().flatten().collect();
     let places: Vec<TreeNode> = (notes.iter())
         .filter_map(|note| TreeNode::new(note.level, note.index))
         .collect();
@@ -345,7 +346,7 @@ fn add_nodes<T: Element>(
                 continue;
             }
             // `sum` lies before `added`.
-            let (before, after) = nodes.split_at_mut((added * length).min(nodes.len()));
+            let (before, after) = data.split_at_mut((added * length).min(data.len()));
             let start = sum * length;
             let (Some(sums), Some(addends)) = (
                 before.get_mut(start + range.start..start + range.end),

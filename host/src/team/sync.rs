@@ -220,7 +220,10 @@ impl Team {
         let heard = self.hear(Purpose::First, said)?;
         let length = heard.numbers.first().copied().unwrap_or_default();
         let mut data = bytes;
-        data.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
+        let missing = (usize::try_from(length).unwrap_or(usize::MAX)).saturating_sub(data.len());
+        data.try_reserve(missing)
+            .map_err(|error| TeamError::Apart(format!("{length} bytes of rank 0: {error}")))?;
+        data.resize(data.len() + missing, 0);
         self.moving(|transport| transport.broadcast(&mut data, 0))?;
         Ok(data)
     }
@@ -228,10 +231,12 @@ impl Team {
     /// As [`Transport::exchange`].
     pub(super) fn exchange(
         &self,
-        send: (&[u8], &[usize]),
-        receive: (&mut [u8], &[usize]),
+        send: &[u8],
+        send_at: &[usize],
+        receive: &mut [u8],
+        receive_at: &[usize],
     ) -> Result<(), TeamError> {
-        self.moving(|transport| transport.exchange(send.0, send.1, receive.0, receive.1))
+        self.moving(|transport| transport.exchange(send, send_at, receive, receive_at))
     }
 
     /// As [`Transport::collect`].

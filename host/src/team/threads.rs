@@ -95,7 +95,7 @@ impl Transport for Threads {
         &self.hosts
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "threads"
     }
 
