@@ -33,8 +33,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Time that the others have to end by themselves after a rank ended with an error.
 const AGREED_END: Duration = Duration::from_secs(30);
 
-/// Time between `SIGTERM` and `SIGKILL`.
-const GRACE: Duration = Duration::from_secs(5);
+/// Time between `SIGTERM` and `SIGKILL`: what is ended in this way can't save a checkpoint without the rank that is missing.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// Longest path of a directory with the ranks' sockets: an address has room for 107 bytes.
 const LONGEST: usize = 90;

@@ -1,5 +1,6 @@
 //! A run's process among others: finds them, agrees with them on what is trained, and keeps its messages apart.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use candle_core::Tensor;
@@ -325,10 +326,16 @@ pub(super) fn opening_line(team: &Team, manifest: &Manifest) -> String {
             )
         }
     };
-    format!(
+    let mut line = format!(
         "  {ranks} ranks {machines} by {}: an update is {update}; learning rates stay as they are",
         team.transport_name()
-    )
+    );
+    if !team.is_first() {
+        // Launchers may name a process that died by its number alone.
+        let process = std::process::id();
+        let _ = write!(line, "\n  {}, process {process}", team.name_of(team.rank()));
+    }
+    line
 }
 
 /// The directory of the run, as the first rank has opened it, and this rank's own, which is created if it is missing.
