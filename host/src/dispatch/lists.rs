@@ -1,6 +1,7 @@
 //! Order of calls, computed once: a list per mount point and phase.
 
 use std::ffi::c_void;
+use std::ops::Range;
 
 use sconce_plugin_api::{Phase, Point};
 
@@ -19,10 +20,12 @@ pub(super) struct Slot {
     pub(super) is_filtered: bool,
 }
 
-/// Lists of all points and phases.
+/// Lists of all points and phases, one after the other.
 #[derive(Debug)]
 pub(super) struct Lists {
-    lists: Vec<Vec<Slot>>,
+    slots: Vec<Slot>,
+    /// Where each list begins, and at the end the number of slots.
+    starts: Vec<usize>,
 }
 
 impl Lists {
@@ -31,21 +34,33 @@ impl Lists {
         let lists = Point::ALL
             .iter()
             .flat_map(|&point| Phase::ALL.map(|phase| (point, phase)))
-            .map(|(point, phase)| list(hooks, point, phase))
-            .collect();
-        Lists { lists }
+            .map(|(point, phase)| list(hooks, point, phase));
+        Lists::of(lists)
+    }
+
+    fn of(lists: impl Iterator<Item = Vec<Slot>>) -> Lists {
+        let (mut slots, mut starts) = (Vec::new(), vec![0]);
+        for list in lists {
+            slots.extend(list);
+            starts.push(slots.len());
+        }
+        Lists { slots, starts }
     }
 
     /// Removes a hook from all lists; the others keep their order.
     pub(super) fn remove(&mut self, hook: HookId) {
-        for list in &mut self.lists {
-            list.retain(|slot| slot.hook != hook);
-        }
+        let lists = (0..self.starts.len().saturating_sub(1)).map(|list| {
+            let mut slots = self.slots.get(self.range(list)).unwrap_or(&[]).to_vec();
+            slots.retain(|slot| slot.hook != hook);
+            slots
+        });
+        *self = Lists::of(lists);
     }
 
     #[inline]
     pub(super) fn at(&self, point: Point, phase: Phase) -> &[Slot] {
-        self.list(Lists::index(point, phase))
+        let range = self.range(Lists::index(point, phase));
+        self.slots.get(range).unwrap_or(&[])
     }
 
     /// Index of the list of a point and a phase.
@@ -54,10 +69,19 @@ impl Lists {
         point.number() as usize * Phase::ALL.len() + phase.number() as usize
     }
 
-    /// Returns the list with this index.
+    /// The places of a list's slots.
     #[inline]
-    pub(super) fn list(&self, index: usize) -> &[Slot] {
-        self.lists.get(index).map_or(&[], Vec::as_slice)
+    pub(super) fn range(&self, list: usize) -> Range<usize> {
+        match self.starts.get(list..list + 2) {
+            Some(&[start, end]) => start..end,
+            _ => 0..0,
+        }
+    }
+
+    /// The slot at a place.
+    #[inline]
+    pub(super) fn slot(&self, place: usize) -> Option<Slot> {
+        self.slots.get(place).copied()
     }
 }
 

@@ -72,6 +72,16 @@ pub struct Dispatcher {
     begin: Begin,
 }
 
+/// What follows a call that failed or left a message.
+enum After {
+    /// The next hook.
+    Next,
+    /// The hook is in no list any more: its successor now has its place.
+    Removed,
+    /// The fault ends the run.
+    Leave(Box<HookFault>),
+}
+
 impl Dispatcher {
     /// Returns a dispatcher for hooks in the manifest's order.
     pub fn new(hooks: Vec<LoadedHook>) -> Dispatcher {
@@ -168,9 +178,11 @@ impl Dispatcher {
         let trail = shared.trail;
         let copies = faults::mark();
         trail.at(point, position);
-        let mut index = from;
         let list = Lists::index(point, phase);
-        while let Some(&slot) = self.lists.list(list).get(index) {
+        let mut own = self.lists.range(list);
+        let first = own.start;
+        let mut index = first + from;
+        while let Some(slot) = self.lists.slot(index).filter(|_| index < own.end) {
             if slot.is_filtered && !self.is_due(slot, point, position) {
                 index += 1;
                 continue;
@@ -182,11 +194,7 @@ impl Dispatcher {
             };
             let is_timed = times.begin();
             if is_timed {
-                self.begin = if times.is_first() {
-                    Begin::read_all()
-                } else {
-                    Begin::read()
-                };
+                self.begin_timed(slot.hook);
             }
             trail.begin(slot.hook);
             // SAFETY: the lists only have instances of hooks in `self.hooks`, which keeps them alive;
@@ -203,23 +211,22 @@ impl Dispatcher {
             if is_timed {
                 self.timed(slot, position, shared);
             }
-            if self.process.has_other_floats() {
+            if self.process.has_other_results() {
                 self.put_back(slot, position, shared);
             }
-            if status != 0 {
-                let fault = self.fault(slot, status, position);
-                if let Some(fault) = self.judge(slot.hook, fault, shared) {
-                    trail.end();
-                    return Some((index, Box::new(fault)));
+            // A hook in C may succeed after it has dealt with a failure of the host's, whose message is still there.
+            if status != 0 || !self.error.message.is_empty() {
+                match self.trouble(slot, status, position, shared) {
+                    After::Next => {}
+                    After::Removed => {
+                        own = self.lists.range(list);
+                        continue;
+                    }
+                    After::Leave(fault) => {
+                        trail.end();
+                        return Some((index - first, fault));
+                    }
                 }
-                // A disabled or ended hook was removed from the list: its successor now has this index.
-                let hook = self.hooks.get_mut(slot.hook.position());
-                if hook.is_some_and(|hook| hook.disabled || hook.instance.has_ended()) {
-                    continue;
-                }
-            } else if !self.error.message.is_empty() {
-                // A hook in C may succeed after it has dealt with a failure of the host's, whose message is still there.
-                self.error = ErrorAbi::new();
             }
             index += 1;
         }
@@ -282,13 +289,51 @@ impl Dispatcher {
             .any(|&slot| !slot.is_filtered || self.is_due(slot, point, position))
     }
 
+    /// Handles a call that failed or left a message.
+    #[cold]
+    #[inline(never)]
+    fn trouble(
+        &mut self,
+        slot: Slot,
+        status: u32,
+        position: &Position,
+        shared: &BridgeState<'_>,
+    ) -> After {
+        if status == Status::OK.0 {
+            self.error = ErrorAbi::new();
+            return After::Next;
+        }
+        let fault = self.fault(slot, status, position);
+        if let Some(fault) = self.judge(slot.hook, fault, shared) {
+            return After::Leave(Box::new(fault));
+        }
+        let hook = self.hooks.get_mut(slot.hook.position());
+        if hook.is_some_and(|hook| hook.disabled || hook.instance.has_ended()) {
+            After::Removed
+        } else {
+            After::Next
+        }
+    }
+
+    /// Begins a timed call of a hook, which has been counted.
+    #[cold]
+    #[inline(never)]
+    fn begin_timed(&mut self, hook: HookId) {
+        let times = self.times.get(hook.position());
+        self.begin = if times.is_some_and(HookTimes::is_first) {
+            Begin::read_all()
+        } else {
+            Begin::read()
+        };
+    }
+
     /// Ends a timed call, and makes the checks that are too slow for every call.
     #[cold]
     fn timed(&mut self, slot: Slot, position: &Position, shared: &BridgeState<'_>) {
         if let Some(times) = self.times.get_mut(slot.hook.position()) {
             times.end(self.begin);
         }
-        if self.process.is_elsewhere() {
+        if self.process.is_changed() {
             self.put_back(slot, position, shared);
         }
     }

@@ -1,12 +1,14 @@
 //! Process-wide state that a hook's call must not change: the floating-point mode, which affects
 //! every computation of the run, and the current directory.
 
-use crate::plugin::float_state::FloatState;
+use crate::plugin::float_state::{FloatState, is_ordinary};
 
 /// Process-wide state to which every call must return.
 #[derive(Debug)]
 pub(super) struct ProcessState {
     floats: FloatState,
+    /// Whether results are those of the usual mode, so that arithmetic tells whether the mode is still the same.
+    is_ordinary: bool,
     directory: directory::Directory,
 }
 
@@ -15,27 +17,41 @@ impl ProcessState {
     pub(super) fn look() -> ProcessState {
         ProcessState {
             floats: FloatState::read(),
+            is_ordinary: is_ordinary(),
             directory: directory::Directory::look(),
         }
     }
 
-    /// Whether the last call changed the floating-point mode.
+    /// Whether the last call changed the floating-point mode so that results change.
     #[inline]
-    pub(super) fn has_other_floats(&self) -> bool {
-        FloatState::read() != self.floats
+    pub(super) fn has_other_results(&self) -> bool {
+        if self.is_ordinary {
+            !is_ordinary()
+        } else {
+            self.has_other_floats()
+        }
     }
 
-    /// Whether the current directory has changed; makes a system call.
-    pub(super) fn is_elsewhere(&self) -> bool {
-        self.directory.is_changed()
+    /// Whether anything has changed; makes a system call.
+    pub(super) fn is_changed(&self) -> bool {
+        self.has_other_floats() || self.directory.is_changed()
+    }
+
+    fn has_other_floats(&self) -> bool {
+        FloatState::read() != self.floats
     }
 
     /// Restores everything, and describes what had changed.
     #[cold]
     pub(super) fn restore(&self) -> Vec<&'static str> {
         let mut changes = Vec::new();
+        let has_other_results = self.has_other_results();
         if self.floats.restore() {
-            changes.push("changed the processor's floating-point mode (denormals or rounding)");
+            changes.push(if has_other_results {
+                "changed the processor's floating-point mode (denormals or rounding)"
+            } else {
+                "unmasked floating-point exceptions (or a hook called shortly before did)"
+            });
         }
         if self.directory.is_changed() && self.directory.restore() {
             changes.push("changed the current directory (or a hook called shortly before did)");

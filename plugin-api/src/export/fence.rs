@@ -68,17 +68,10 @@ pub(crate) unsafe fn fence_with(
     // of that; memory safety does not depend on it.
     match panic::catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Status::OK.0,
-        Ok(Err(refused)) => {
-            let place = refused.error.reported_place();
-            // SAFETY: the caller upholds the same contract for `error`.
-            unsafe { write(error, refused.error.message(), &place) };
-            refused.status.0
-        }
-        Err(payload) => {
-            // SAFETY: the caller upholds the same contract for `error`.
-            unsafe { panicked(error, payload) };
-            Status::PANIC.0
-        }
+        // SAFETY: the caller upholds the same contract for `error`.
+        Ok(Err(refused)) => unsafe { refuse(error, refused) },
+        // SAFETY: the caller upholds the same contract for `error`.
+        Err(payload) => unsafe { panicked(error, payload) },
     }
 }
 
@@ -113,19 +106,35 @@ pub(crate) fn catch_part(part: impl FnOnce()) -> std::result::Result<(), Caught>
     })
 }
 
-/// Writes a panic to `error`.
+/// Writes a failure to `error`; returns its status. Out of line, so that a call that succeeds saves no registers for it.
 ///
 /// # Safety
 ///
 /// As for [`fence`].
 #[cold]
-unsafe fn panicked(error: *mut ErrorAbi, payload: Box<dyn Any + Send>) {
+#[inline(never)]
+unsafe fn refuse(error: *mut ErrorAbi, refused: Refused) -> u32 {
+    let Refused { status, error: why } = refused;
+    // SAFETY: the caller upholds the same contract for `error`.
+    unsafe { write(error, why.message(), &why.reported_place()) };
+    status.0
+}
+
+/// Writes a panic to `error`; returns its status.
+///
+/// # Safety
+///
+/// As for [`fence`].
+#[cold]
+#[inline(never)]
+unsafe fn panicked(error: *mut ErrorAbi, payload: Box<dyn Any + Send>) -> u32 {
     let message = text_of(payload.as_ref());
     let place = PLACE.with_borrow_mut(Option::take).unwrap_or_default();
     // SAFETY: the caller upholds the same contract for `error`.
     unsafe { write(error, &message, &place) };
     // The payload's drop may panic too, so it is leaked.
     std::mem::forget(payload);
+    Status::PANIC.0
 }
 
 fn text_of(payload: &(dyn Any + Send)) -> String {

@@ -165,6 +165,7 @@ impl Position {
         view.phase = self.phase.number();
     }
 
+    #[inline]
     fn flags(&self) -> u64 {
         let flags = [
             (self.pass.loss.is_some(), ViewAbi::HAS_LOSS),
