@@ -88,9 +88,9 @@ impl Caught {
         panic::resume_unwind(self.payload)
     }
 
-    /// Leaks the payload, whose drop may panic too.
+    /// Drops the payload.
     pub(crate) fn forget(self) {
-        std::mem::forget(self.payload);
+        discard(self.payload);
     }
 }
 
@@ -132,9 +132,15 @@ unsafe fn panicked(error: *mut ErrorAbi, payload: Box<dyn Any + Send>) -> u32 {
     let place = PLACE.with_borrow_mut(Option::take).unwrap_or_default();
     // SAFETY: the caller upholds the same contract for `error`.
     unsafe { write(error, &message, &place) };
-    // The payload's drop may panic too, so it is leaked.
-    std::mem::forget(payload);
+    discard(payload);
     Status::PANIC.0
+}
+
+/// Drops the payload of a panic, whose drop may panic too.
+fn discard(payload: Box<dyn Any + Send>) {
+    let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    // What a drop panics with is leaked.
+    dropped.unwrap_or_else(std::mem::forget);
 }
 
 fn text_of(payload: &(dyn Any + Send)) -> String {
