@@ -1,7 +1,7 @@
 //! Order of calls, computed once: a list per mount point and phase.
 
 use std::ffi::c_void;
-use std::ops::Range;
+use std::mem;
 
 use sconce_plugin_api::{Phase, Point};
 
@@ -20,12 +20,10 @@ pub(super) struct Slot {
     pub(super) is_filtered: bool,
 }
 
-/// Lists of all points and phases, one after the other.
+/// Lists of all points and phases.
 #[derive(Debug)]
 pub(super) struct Lists {
-    slots: Vec<Slot>,
-    /// Where each list begins, and at the end the number of slots.
-    starts: Vec<usize>,
+    lists: Vec<Vec<Slot>>,
 }
 
 impl Lists {
@@ -34,33 +32,21 @@ impl Lists {
         let lists = Point::ALL
             .iter()
             .flat_map(|&point| Phase::ALL.map(|phase| (point, phase)))
-            .map(|(point, phase)| list(hooks, point, phase));
-        Lists::of(lists)
-    }
-
-    fn of(lists: impl Iterator<Item = Vec<Slot>>) -> Lists {
-        let (mut slots, mut starts) = (Vec::new(), vec![0]);
-        for list in lists {
-            slots.extend(list);
-            starts.push(slots.len());
-        }
-        Lists { slots, starts }
+            .map(|(point, phase)| list(hooks, point, phase))
+            .collect();
+        Lists { lists }
     }
 
     /// Removes a hook from all lists; the others keep their order.
     pub(super) fn remove(&mut self, hook: HookId) {
-        let lists = (0..self.starts.len().saturating_sub(1)).map(|list| {
-            let mut slots = self.slots.get(self.range(list)).unwrap_or(&[]).to_vec();
-            slots.retain(|slot| slot.hook != hook);
-            slots
-        });
-        *self = Lists::of(lists);
+        for list in &mut self.lists {
+            list.retain(|slot| slot.hook != hook);
+        }
     }
 
     #[inline]
     pub(super) fn at(&self, point: Point, phase: Phase) -> &[Slot] {
-        let range = self.range(Lists::index(point, phase));
-        self.slots.get(range).unwrap_or(&[])
+        self.list(Lists::index(point, phase))
     }
 
     /// Index of the list of a point and a phase.
@@ -69,19 +55,23 @@ impl Lists {
         point.number() as usize * Phase::ALL.len() + phase.number() as usize
     }
 
-    /// The places of a list's slots.
+    /// Takes the list with this index for as long as it is worked through.
     #[inline]
-    pub(super) fn range(&self, list: usize) -> Range<usize> {
-        match self.starts.get(list..list + 2) {
-            Some(&[start, end]) => start..end,
-            _ => 0..0,
+    pub(super) fn take(&mut self, index: usize) -> Vec<Slot> {
+        self.lists.get_mut(index).map(mem::take).unwrap_or_default()
+    }
+
+    /// Puts a list back that was taken, with what is left of it.
+    #[inline]
+    pub(super) fn put_back(&mut self, index: usize, list: Vec<Slot>) {
+        if let Some(place) = self.lists.get_mut(index) {
+            *place = list;
         }
     }
 
-    /// The slot at a place.
     #[inline]
-    pub(super) fn slot(&self, place: usize) -> Option<Slot> {
-        self.slots.get(place).copied()
+    fn list(&self, index: usize) -> &[Slot] {
+        self.lists.get(index).map_or(&[], Vec::as_slice)
     }
 }
 

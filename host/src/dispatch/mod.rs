@@ -72,16 +72,6 @@ pub struct Dispatcher {
     begin: Begin,
 }
 
-/// What follows a call that failed or left a message.
-enum After {
-    /// The next hook.
-    Next,
-    /// The hook is in no list any more: its successor now has its place.
-    Removed,
-    /// The fault ends the run.
-    Leave(Box<HookFault>),
-}
-
 impl Dispatcher {
     /// Returns a dispatcher for hooks in the manifest's order.
     pub fn new(hooks: Vec<LoadedHook>) -> Dispatcher {
@@ -178,11 +168,11 @@ impl Dispatcher {
         let trail = shared.trail;
         let copies = faults::mark();
         trail.at(point, position);
-        let list = Lists::index(point, phase);
-        let mut own = self.lists.range(list);
-        let first = own.start;
-        let mut index = first + from;
-        while let Some(slot) = self.lists.slot(index).filter(|_| index < own.end) {
+        let number = Lists::index(point, phase);
+        let mut list = self.lists.take(number);
+        let mut index = from;
+        let mut left = None;
+        while let Some(&slot) = list.get(index) {
             if slot.is_filtered && !self.is_due(slot, point, position) {
                 index += 1;
                 continue;
@@ -216,22 +206,22 @@ impl Dispatcher {
             }
             // A hook in C may succeed after it has dealt with a failure of the host's, whose message is still there.
             if status != 0 || !self.error.message.is_empty() {
-                match self.trouble(slot, status, position, shared) {
-                    After::Next => {}
-                    After::Removed => {
-                        own = self.lists.range(list);
-                        continue;
-                    }
-                    After::Leave(fault) => {
-                        trail.end();
-                        return Some((index - first, fault));
-                    }
+                let (stays, fault) = self.trouble(slot, status, position, shared);
+                if !stays {
+                    list.remove(index);
                 }
+                if let Some(fault) = fault {
+                    left = Some((index, fault));
+                    break;
+                }
+                index += usize::from(stays);
+                continue;
             }
             index += 1;
         }
         trail.end();
-        None
+        self.lists.put_back(number, list);
+        left
     }
 
     /// Whether the hook's filters let this call through.
@@ -289,7 +279,8 @@ impl Dispatcher {
             .any(|&slot| !slot.is_filtered || self.is_due(slot, point, position))
     }
 
-    /// Handles a call that failed or left a message.
+    /// Handles a call that failed or left a message; returns whether the hook stays in its lists, and a fault that
+    /// ends the run.
     #[cold]
     #[inline(never)]
     fn trouble(
@@ -298,21 +289,16 @@ impl Dispatcher {
         status: u32,
         position: &Position,
         shared: &BridgeState<'_>,
-    ) -> After {
+    ) -> (bool, Option<Box<HookFault>>) {
         if status == Status::OK.0 {
             self.error = ErrorAbi::new();
-            return After::Next;
+            return (true, None);
         }
         let fault = self.fault(slot, status, position);
-        if let Some(fault) = self.judge(slot.hook, fault, shared) {
-            return After::Leave(Box::new(fault));
-        }
+        let fault = self.judge(slot.hook, fault, shared).map(Box::new);
         let hook = self.hooks.get_mut(slot.hook.position());
-        if hook.is_some_and(|hook| hook.disabled || hook.instance.has_ended()) {
-            After::Removed
-        } else {
-            After::Next
-        }
+        let stays = !hook.is_some_and(|hook| hook.disabled || hook.instance.has_ended());
+        (stays, fault)
     }
 
     /// Begins a timed call of a hook, which has been counted.

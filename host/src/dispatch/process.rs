@@ -1,14 +1,13 @@
 //! Process-wide state that a hook's call must not change: the floating-point mode, which affects
 //! every computation of the run, and the current directory.
 
-use crate::plugin::float_state::{FloatState, is_ordinary};
+use crate::plugin::float_state::{FloatState, Rounding};
 
 /// Process-wide state to which every call must return.
 #[derive(Debug)]
 pub(super) struct ProcessState {
     floats: FloatState,
-    /// Whether results are those of the usual mode, so that arithmetic tells whether the mode is still the same.
-    is_ordinary: bool,
+    rounding: Rounding,
     directory: directory::Directory,
 }
 
@@ -17,7 +16,7 @@ impl ProcessState {
     pub(super) fn look() -> ProcessState {
         ProcessState {
             floats: FloatState::read(),
-            is_ordinary: is_ordinary(),
+            rounding: Rounding::compute(),
             directory: directory::Directory::look(),
         }
     }
@@ -25,11 +24,7 @@ impl ProcessState {
     /// Whether the last call changed the floating-point mode so that results change.
     #[inline]
     pub(super) fn has_other_results(&self) -> bool {
-        if self.is_ordinary {
-            !is_ordinary()
-        } else {
-            self.has_other_floats()
-        }
+        Rounding::compute() != self.rounding
     }
 
     /// Whether anything has changed; makes a system call.

@@ -3,10 +3,14 @@
 //! A constructor in a library linked with `-ffast-math` may disable denormal numbers for the whole process;
 //! training would then give different bits.
 //!
-//! Reading the control register takes 8 ns on an AMD EPYC (Zen 4), longer than the call of a hook. [`is_ordinary`] computes
-//! instead, and finds every change that other results would show. Changed exception masks show none: they are found
+//! Reading the control register takes 8 ns on an AMD EPYC (Zen 4), longer than the call of a hook. [`Rounding`] computes
+//! instead, and shows every change that results would show. Changed exception masks show in none: they are found
 //! where the register is read.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{
+    __m128i, _mm_castps_si128, _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_setr_ps,
+};
 #[cfg(target_arch = "x86_64")]
 use std::mem::MaybeUninit;
 
@@ -52,36 +56,58 @@ fn read_control() -> u32 {
     control & !FLAGS
 }
 
-/// Whether arithmetic rounds to nearest and keeps denormal numbers, on the current thread.
+/// Sums that are different in every mode that has other results: rounded in another direction, or with denormal
+/// numbers taken or returned as zeros.
 #[cfg(target_arch = "x86_64")]
-#[inline]
-pub(crate) fn is_ordinary() -> bool {
-    /// Too small to change 1 when added or subtracted: a quarter of the distance to the number below.
-    const SMALL: f32 = 1.0 / 67_108_864.0;
-    let (mut sum, mut difference, mut denormal) = (1.0_f32, 1.0_f32, f32::from_bits(1));
-    // By instructions, as the compiler would compute with constants itself.
-    // SAFETY: the instructions change the three registers and the sticky exception flags, which nothing reads.
-    unsafe {
-        std::arch::asm!(
-            "addss {sum}, {small}",
-            "subss {difference}, {small}",
-            "addss {denormal}, {denormal}",
-            sum = inout(xmm_reg) sum,
-            difference = inout(xmm_reg) difference,
-            denormal = inout(xmm_reg) denormal,
-            small = in(xmm_reg) SMALL,
-            options(nomem, nostack, preserves_flags)
-        );
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rounding(__m128i);
+
+#[cfg(target_arch = "x86_64")]
+impl Rounding {
+    /// Computes the sums in the mode of the current thread.
+    #[inline]
+    pub(crate) fn compute() -> Rounding {
+        /// A quarter of the distance from 1 to the number below.
+        const SMALL: f32 = 1.0 / 67_108_864.0;
+        /// The smallest denormal number.
+        const DENORMAL: f32 = f32::from_bits(1);
+        // SAFETY: SSE2 is part of x86-64. The instruction changes one register and the sticky exception flags, which
+        // nothing reads; the compiler would compute the sum of constants itself.
+        unsafe {
+            let mut sums = _mm_setr_ps(1.0, 1.0, DENORMAL, 0.0);
+            let addends = _mm_setr_ps(SMALL, -SMALL, DENORMAL, 0.0);
+            std::arch::asm!(
+                "addps {sums}, {addends}",
+                sums = inout(xmm_reg) sums,
+                addends = in(xmm_reg) addends,
+                options(nomem, nostack, preserves_flags)
+            );
+            Rounding(_mm_castps_si128(sums))
+        }
     }
-    // As integers, whose comparison depends on no mode.
-    let one = 1.0_f32.to_bits();
-    sum.to_bits() == one && difference.to_bits() == one && denormal.to_bits() == 2
 }
 
+#[cfg(target_arch = "x86_64")]
+impl PartialEq for Rounding {
+    /// By bits: a comparison of denormal numbers depends on the mode.
+    #[inline]
+    fn eq(&self, other: &Rounding) -> bool {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_movemask_epi8(_mm_cmpeq_epi32(self.0, other.0)) == 0xffff }
+    }
+}
+
+/// Modes are not looked at on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
-#[inline]
-pub(crate) fn is_ordinary() -> bool {
-    true
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rounding;
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Rounding {
+    #[inline]
+    pub(crate) fn compute() -> Rounding {
+        Rounding
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -116,14 +142,14 @@ mod tests {
     #[test]
     fn every_mode_of_other_results_is_found_without_the_register() {
         let before = FloatState::read();
-        assert!(is_ordinary());
+        let usual = Rounding::compute();
         // Denormals are zero, flush to zero, rounding down, up and towards zero.
         for mode in [0x40, 0x8000, 0x2000, 0x4000, 0x6000] {
             write_control(before.control | mode);
-            let found = is_ordinary();
+            let found = Rounding::compute();
             write_control(before.control);
-            assert!(!found, "{mode:#x}");
+            assert!(found != usual, "{mode:#x}");
         }
-        assert!(is_ordinary());
+        assert!(Rounding::compute() == usual);
     }
 }
