@@ -316,10 +316,11 @@ impl Dispatcher {
     /// Ends a timed call, and makes the checks that are too slow for every call.
     #[cold]
     fn timed(&mut self, slot: Slot, position: &Position, shared: &BridgeState<'_>) {
-        if let Some(times) = self.times.get_mut(slot.hook.position()) {
-            times.end(self.begin);
-        }
-        if self.process.is_changed() {
+        let Some(times) = self.times.get_mut(slot.hook.position()) else {
+            return;
+        };
+        let is_thorough = times.end(self.begin);
+        if self.process.has_other_floats() || is_thorough && self.process.is_elsewhere() {
             self.put_back(slot, position, shared);
         }
     }

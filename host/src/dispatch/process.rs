@@ -27,13 +27,14 @@ impl ProcessState {
         Rounding::compute() != self.rounding
     }
 
-    /// Whether anything has changed; makes a system call.
-    pub(super) fn is_changed(&self) -> bool {
-        self.has_other_floats() || self.directory.is_changed()
+    /// Whether the floating-point mode has changed in any way; takes as long as the call of a hook.
+    pub(super) fn has_other_floats(&self) -> bool {
+        FloatState::read() != self.floats
     }
 
-    fn has_other_floats(&self) -> bool {
-        FloatState::read() != self.floats
+    /// Whether the current directory has changed; makes a system call.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.directory.is_changed()
     }
 
     /// Restores everything, and describes what had changed.

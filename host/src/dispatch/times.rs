@@ -10,6 +10,10 @@ const FIRST: u64 = 16;
 /// After that, one in this many is timed while calls are short.
 const SAMPLE: u64 = 128;
 
+/// One in this many of the samples of short calls is followed by checks that make system calls: one of those takes a
+/// microsecond, a hundred times as long as a short call.
+const CHECKED: u32 = 16;
+
 /// Calls at least this long are not short: reading the clock costs nothing in comparison.
 const SHORT: Duration = Duration::from_micros(50);
 
@@ -51,18 +55,20 @@ impl HookTimes {
         self.calls <= FIRST
     }
 
-    /// Ends a timed call.
-    pub(super) fn end(&mut self, begin: Begin) {
-        self.add(begin.time.elapsed());
+    /// Ends a timed call; returns whether to make checks that take a microsecond.
+    pub(super) fn end(&mut self, begin: Begin) -> bool {
+        let is_thorough = self.add(begin.time.elapsed());
         if let Some(before) = begin.memory
             && let Some(after) = memory::in_use()
         {
             self.weighed += 1;
             self.growth += after - before;
         }
+        is_thorough
     }
 
-    fn add(&mut self, time: Duration) {
+    /// Adds a timed call; returns whether checks are due that make system calls.
+    fn add(&mut self, time: Duration) -> bool {
         self.timed += 1;
         self.sum += time;
         self.longest = self.longest.max(time);
@@ -74,6 +80,7 @@ impl HookTimes {
             SAMPLE
         };
         self.next = self.calls - 1 + step;
+        step == 1 || self.timed.is_multiple_of(CHECKED)
     }
 
     /// Estimated total of all calls, in seconds: the mean of the timed ones times the number of
@@ -129,6 +136,17 @@ mod tests {
             }
         }
         count
+    }
+
+    #[test]
+    fn slow_checks_follow_the_first_calls_long_ones_and_some_of_the_others() {
+        let checked = |each: Duration| {
+            let mut times = HookTimes::default();
+            let calls = 0..16 + 32 * SAMPLE;
+            calls.filter(|_| times.begin() && times.add(each)).count()
+        };
+        assert_eq!(checked(Duration::from_nanos(100)), 16 + 2);
+        assert_eq!(checked(Duration::from_millis(1)), 16 + 32 * 128);
     }
 
     #[test]
