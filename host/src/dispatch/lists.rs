@@ -1,7 +1,6 @@
 //! Order of calls, computed once: a list per mount point and phase.
 
 use std::ffi::c_void;
-use std::mem;
 
 use sconce_plugin_api::{Phase, Point};
 
@@ -55,22 +54,9 @@ impl Lists {
         point.number() as usize * Phase::ALL.len() + phase.number() as usize
     }
 
-    /// Takes the list with this index for as long as it is worked through.
+    /// Returns the list with this index.
     #[inline]
-    pub(super) fn take(&mut self, index: usize) -> Vec<Slot> {
-        self.lists.get_mut(index).map(mem::take).unwrap_or_default()
-    }
-
-    /// Puts a list back that was taken, with what is left of it.
-    #[inline]
-    pub(super) fn put_back(&mut self, index: usize, list: Vec<Slot>) {
-        if let Some(place) = self.lists.get_mut(index) {
-            *place = list;
-        }
-    }
-
-    #[inline]
-    fn list(&self, index: usize) -> &[Slot] {
+    pub(super) fn list(&self, index: usize) -> &[Slot] {
         self.lists.get(index).map_or(&[], Vec::as_slice)
     }
 }

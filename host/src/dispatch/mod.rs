@@ -8,7 +8,7 @@
 //! - `points`: kinds of mount points. `payload`: what a view carries at some of them. `every`: the filter `every`.
 //! - `replacing`: a hook whose instance is replaced in mid-run.
 //! - `states`: saving, restoring and dropping hooks. `fault`: [`HookFault`], the error of a failed call.
-//! - `times`: sampled times of calls, and with `memory` their growth in memory.
+//! - `walk`: the calls of one list. `times`: sampled times of calls, and with `memory` their growth in memory.
 //! - `process`: process-wide state that no call may change.
 //!
 //! **Flow.** The session creates the hooks; [`Dispatcher::new`] sorts them into lists. The trainer calls
@@ -34,6 +34,7 @@ mod process;
 mod replacing;
 mod states;
 mod times;
+mod walk;
 
 use sconce_plugin_api::abi::{ErrorAbi, Status, ViewAbi};
 use sconce_plugin_api::lifecycle::Position;
@@ -49,6 +50,7 @@ use points::is_module;
 use process::ProcessState;
 use times::Begin;
 pub use times::HookTimes;
+use walk::Stop;
 
 use crate::bridge::BridgeState;
 use crate::faults;
@@ -169,73 +171,19 @@ impl Dispatcher {
         let copies = faults::mark();
         trail.at(point, position);
         let number = Lists::index(point, phase);
-        let mut list = self.lists.take(number);
         let mut index = from;
         let mut left = None;
-        while let Some(&slot) = list.get(index) {
-            if slot.is_filtered && !self.is_due(slot, point, position) {
-                index += 1;
-                continue;
-            }
-            shared.set_hook(slot.hook);
-            self.view.learning_rate = shared.learning_rate.get();
-            let Some(times) = self.times.get_mut(slot.hook.position()) else {
+        while let Some(stop) = self.walk((number, index), point, position, shared, copies) {
+            let (stays, fault) = self.after_stop(&stop, position, shared);
+            if let Some(fault) = fault {
+                left = Some((stop.index, fault));
                 break;
-            };
-            let is_timed = times.begin();
-            if is_timed {
-                self.begin_timed(slot.hook);
             }
-            trail.begin(slot.hook);
-            // SAFETY: the lists only have instances of hooks in `self.hooks`, which keeps them alive;
-            // view and error are valid for the call.
-            let status = unsafe {
-                (slot.call)(
-                    slot.instance,
-                    point.number(),
-                    &raw const self.view,
-                    &raw mut self.error,
-                )
-            };
-            copies.check();
-            if is_timed {
-                self.timed(slot, position, shared);
-            }
-            if self.process.has_other_results() {
-                self.put_back(slot, position, shared);
-            }
-            // A hook in C may succeed after it has dealt with a failure of the host's, whose message is still there.
-            if status != 0 || !self.error.message.is_empty() {
-                let (stays, fault) = self.trouble(slot, status, position, shared);
-                if !stays {
-                    list.remove(index);
-                }
-                if let Some(fault) = fault {
-                    left = Some((index, fault));
-                    break;
-                }
-                index += usize::from(stays);
-                continue;
-            }
-            index += 1;
+            // The successor of a hook that was removed has its index.
+            index = stop.index + usize::from(stays);
         }
         trail.end();
-        self.lists.put_back(number, list);
         left
-    }
-
-    /// Whether the hook's filters let this call through.
-    fn is_due(&self, slot: Slot, point: Point, position: &Position) -> bool {
-        let Some(hook) = self.hook(slot.hook) else {
-            return false;
-        };
-        let spec = &hook.spec;
-        let stream = position.phase.name();
-        spec.every.is_none_or(|every| every.is_due(point, position))
-            && (spec.streams.as_ref()).is_none_or(|streams| streams.iter().any(|s| s == stream))
-            && (!is_module(point)
-                || hook.listens != Some(false)
-                    && hook.modules.get(self.module).copied().unwrap_or(true))
     }
 
     /// Sets the task's modules, for hooks that are called only at some of them.
@@ -275,23 +223,33 @@ impl Dispatcher {
     pub fn listens(&mut self, point: Point, module: usize, position: &Position) -> bool {
         self.module = module;
         let list = self.lists.at(point, position.phase);
-        list.iter()
-            .any(|&slot| !slot.is_filtered || self.is_due(slot, point, position))
+        list.iter().any(|slot| {
+            let is_due = |hook| is_due(hook, module, point, position);
+            !slot.is_filtered || self.hook(slot.hook).is_some_and(is_due)
+        })
     }
 
-    /// Handles a call that failed or left a message; returns whether the hook stays in its lists, and a fault that
-    /// ends the run.
+    /// Does what is due after a call; returns whether the hook stays in its lists, and a fault that ends the run.
     #[cold]
     #[inline(never)]
-    fn trouble(
+    fn after_stop(
         &mut self,
-        slot: Slot,
-        status: u32,
+        stop: &Stop,
         position: &Position,
         shared: &BridgeState<'_>,
     ) -> (bool, Option<Box<HookFault>>) {
+        let Stop { slot, status, .. } = *stop;
+        if stop.is_timed {
+            self.timed(slot, position, shared);
+        }
+        if self.process.has_other_results() {
+            self.put_back(slot, position, shared);
+        }
         if status == Status::OK.0 {
-            self.error = ErrorAbi::new();
+            // A hook in C may succeed after it has dealt with a failure of the host's, whose message is still there.
+            if !self.error.message.is_empty() {
+                self.error = ErrorAbi::new();
+            }
             return (true, None);
         }
         let fault = self.fault(slot, status, position);
@@ -301,20 +259,7 @@ impl Dispatcher {
         (stays, fault)
     }
 
-    /// Begins a timed call of a hook, which has been counted.
-    #[cold]
-    #[inline(never)]
-    fn begin_timed(&mut self, hook: HookId) {
-        let times = self.times.get(hook.position());
-        self.begin = if times.is_some_and(HookTimes::is_first) {
-            Begin::read_all()
-        } else {
-            Begin::read()
-        };
-    }
-
     /// Ends a timed call, and makes the checks that are too slow for every call.
-    #[cold]
     fn timed(&mut self, slot: Slot, position: &Position, shared: &BridgeState<'_>) {
         let Some(times) = self.times.get_mut(slot.hook.position()) else {
             return;
@@ -481,4 +426,14 @@ impl Dispatcher {
             None => Ok(()),
         }
     }
+}
+
+/// Whether the filters of a hook let a call through, at the module with this index if it is a module's point.
+fn is_due(hook: &LoadedHook, module: usize, point: Point, position: &Position) -> bool {
+    let spec = &hook.spec;
+    let stream = position.phase.name();
+    spec.every.is_none_or(|every| every.is_due(point, position))
+        && (spec.streams.as_ref()).is_none_or(|streams| streams.iter().any(|s| s == stream))
+        && (!is_module(point)
+            || hook.listens != Some(false) && hook.modules.get(module).copied().unwrap_or(true))
 }

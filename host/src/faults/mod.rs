@@ -56,7 +56,7 @@ use std::time::Duration;
 use candle_core::Tensor;
 
 pub(crate) use expected::expect_exit;
-pub(crate) use fork::{Origin, mark};
+pub(crate) use fork::{Mark, Origin, mark};
 pub(crate) use leaving::{end_hung, leave};
 pub(crate) use previous::warning as of_the_run_before;
 pub(crate) use suspects::Suspect;
