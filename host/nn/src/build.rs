@@ -194,7 +194,8 @@ impl Builder<'_> {
         result
     }
 
-    /// Returns the layer as a module; none for unnamed residual, flatten and reshape layers.
+    /// Returns the layer as a module; none for unnamed layers that only rearrange
+    /// elements, and unnamed residual ones.
     fn module(&mut self, config: &LayerConfig) -> Result<Option<ModuleInfo>, LayerError> {
         let kind = config.kind();
         let own = match (config.name(), config) {
@@ -203,7 +204,8 @@ impl Builder<'_> {
                 None,
                 LayerConfig::Residual { .. }
                 | LayerConfig::Flatten { .. }
-                | LayerConfig::Reshape { .. },
+                | LayerConfig::Reshape { .. }
+                | LayerConfig::Positions { .. },
             ) => return Ok(None),
             (None, _) => {
                 let count = self.unnamed.entry((self.prefix.clone(), kind)).or_default();

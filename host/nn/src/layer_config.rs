@@ -278,6 +278,13 @@ pub enum LayerConfig {
         #[schemars(length(min = 1, max = 5), inner(range(min = 1)))]
         shape: Vec<usize>,
     },
+    /// Pixels or patches as a sequence: (channels, height, width) to (height · width, channels), row by row, and
+    /// (channels, length) to (length, channels).
+    Positions {
+        /// Name of the layer; without a name it is not a module.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
     /// The mean over the positions of (length, width).
     MeanPositions {
         /// Name of the layer.
@@ -366,6 +373,7 @@ impl LayerConfig {
             LayerConfig::Sigmoid { .. } => "sigmoid",
             LayerConfig::Flatten { .. } => "flatten",
             LayerConfig::Reshape { .. } => "reshape",
+            LayerConfig::Positions { .. } => "positions",
             LayerConfig::MeanPositions { .. } => "mean-positions",
             LayerConfig::Sequential { .. } => "sequential",
             LayerConfig::Residual { .. } => "residual",
@@ -397,6 +405,7 @@ impl LayerConfig {
             | LayerConfig::Sigmoid { name }
             | LayerConfig::Flatten { name }
             | LayerConfig::Reshape { name, .. }
+            | LayerConfig::Positions { name }
             | LayerConfig::MeanPositions { name }
             | LayerConfig::Sequential { name, .. }
             | LayerConfig::Residual { name, .. } => name.as_deref(),

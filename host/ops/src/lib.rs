@@ -5,7 +5,8 @@
 //!
 //! **Parts**
 //! - Operations, each a candle custom op with its own backward pass: `linear`, `conv` (with `unfold`), `attention`,
-//!   `softmax`, `cross_entropy`, `batch_norm`, `row_norm` (layer and RMS norm), `pool`, `embedding`, `elementwise`.
+//!   `softmax`, `cross_entropy`, `batch_norm`, `row_norm` (layer and RMS norm), `pool`, `embedding`, `sequences`,
+//!   `elementwise`.
 //! - `tape`: records operations ([`record`]) and runs the backward pass over them ([`backward`]).
 //! - `aside`: parameter gradients that bypass candle's gradient store during that pass.
 //! - `constants`: frozen parameters ([`hold`]), which operations see detached.
@@ -41,6 +42,7 @@ mod linear;
 mod pool;
 pub mod random;
 mod row_norm;
+mod sequences;
 mod softmax;
 mod storage;
 mod tape;
@@ -56,6 +58,7 @@ pub use embedding::{add_positions, embedding};
 pub use linear::{linear, linear_then};
 pub use pool::{PoolKind, Windows, pool2d};
 pub use row_norm::{layer_norm, rms_norm};
+pub use sequences::{mean_positions, transpose};
 pub use softmax::softmax;
 pub use storage::is_finite;
 pub use tape::{Recording, apply1, backward, record, recorded, reshape};

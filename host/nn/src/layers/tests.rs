@@ -209,6 +209,7 @@ fn layers_over_vectors_and_sequences_have_right_gradients() {
         layer!("dropout", "share": 0.4),
         layer!("position-embedding"),
         layer!("mean-positions"),
+        layer!("positions"),
         layer!("reshape", "shape": [2, 6]),
         layer!("attention", "heads": 2),
         layer!("attention", "heads": 2, "causal": true, "bias": false),
@@ -241,6 +242,7 @@ fn layers_over_images_have_right_gradients() {
         layer!("adaptive-avg-pool2d", "size": [3, 2]),
         layer!("adaptive-max-pool2d", "size": 2),
         layer!("batch-norm"),
+        layer!("positions"),
     ] {
         let input = Signal::numbers([4, 5, 6]);
         check_layer(&config, &input, &random("input", &[2, 4, 5, 6]));
