@@ -12,13 +12,13 @@ over the rounds. Python must be one that has torch, and JAX if that is to be com
   `iteration-timer`, which listens at no module, without its wait for data, since the peers have their batch at hand; *data* is that wait.
 - *GFLOP/s*: the matrix work of a step, forward and backward, over its time; *of peak*: over the better of two large products, measured
   before the first shape and after the last: torch's `matmul` of 2048 × 2048, and the forward pass of linear layers of ours.
-- *MB*: peak memory of the process. Forward, loss, backward and update are means, as `run.json` has them.
+- *MB*: peak memory of the process, ours with all samples. Forward, loss, backward and update are means, as `run.json` has them.
 
 `--record FILE` appends each round to a file, one JSON line each, and `--table FILE` prints the table of such a file: for a machine
 that is idle for short times only. `--instructions avx2` limits our own loops, the peers, and nothing of the crate `gemm`: for that,
 build a binary with `--no-default-features --features mimalloc`. Needs `cargo build --release`.
 """
-import argparse, json, math, os, pathlib, statistics, subprocess, sys, tempfile
+import argparse, array, json, math, os, pathlib, random, statistics, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = pathlib.Path(os.environ.get("PEERS", ROOT / "../shared/peers"))
@@ -66,7 +66,7 @@ class Shape:
 
 IMAGE, DIGIT = (3, 32, 32), (1, 28, 28)
 SHAPES = {  # gflop: None is asked of the peer
-    "mlp": Shape(0.0781, 64, DIGIT, 10, mlp(256), 250, 16, 1500),
+    "mlp": Shape(0.0781, 64, DIGIT, 10, mlp(256), 100, 40, 1500),
     "lenet": Shape(1.842, 64, DIGIT, 10, {"kind": "convnet", "conv_activation": "identity", "hidden": [1024]}, 30, 5, 50),
     "gpt": Shape(3.775, 12, 64, 256, {"kind": "gpt"}, 15, 5, 35),
     "online": Shape(None, 1, (784,), 10, mlp(256), 1000, 8, 1500),
@@ -91,10 +91,15 @@ print(json.dumps({"gflops": 2 * 2048**3 / best / 1e9}))
 """
 
 
-def npy(path, shape, content, kind):
+def npy(path, shape, block, kind):
+    """Writes an array that repeats the elements of `block`: this process stays small, as its memory counts for its children."""
     header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
     header += " " * (63 - (len(header) + 10) % 64) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + content)
+    left = math.prod(shape) * block.itemsize
+    with path.open("wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
+        while left > 0:
+            left -= file.write(block.tobytes()[:left])
 
 
 def data(shape, directory):
@@ -103,9 +108,10 @@ def data(shape, directory):
     if isinstance(shape.sample, int):
         (directory / "text").write_bytes(os.urandom(samples * shape.sample + 1))
         return {"kind": "text", "file": "text", "context": shape.sample}
-    npy(directory / "x.npy", (samples, *shape.sample), os.urandom(samples * math.prod(shape.sample)), "|i1")
-    npy(directory / "y.npy", (samples,), bytes(index % max(shape.classes, 1) for index in range(samples)), "|u1")
-    arrays = {"kind": "npy", "inputs": "x.npy", "standardise": True}
+    noise = array.array("f", (random.gauss(0, 1) for _ in range(100_003)))
+    npy(directory / "x.npy", (samples, *shape.sample), noise, "<f4")
+    npy(directory / "y.npy", (samples,), array.array("B", range(max(shape.classes, 1))), "|u1")
+    arrays = {"kind": "npy", "inputs": "x.npy"}
     return {**arrays, "targets": "y.npy"} if shape.classes else arrays
 
 
