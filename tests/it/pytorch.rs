@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::process::Command;
 
 use candle_core::{DType, Device, Tensor};
-use sconce::data::{Inputs, Targets};
+use sconce::data::Targets;
 use sconce::gradients::Gradients;
 use sconce::loss::LossConfig;
 use sconce::nn::{Model, ModelConfig, Network, Pass, PassPosition, Signal};

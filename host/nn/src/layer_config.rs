@@ -298,6 +298,9 @@ pub enum LayerConfig {
         name: Option<String>,
         /// Layers to run in order.
         layers: Vec<LayerConfig>,
+        /// Whether the activations inside are recomputed in the backward pass instead of kept for it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        recompute: bool,
     },
     /// The input, plus the output of the layers.
     Residual {
@@ -312,6 +315,9 @@ pub enum LayerConfig {
         /// Nonlinearity applied to the sum.
         #[serde(default = "identity")]
         activation: Activation,
+        /// Whether the activations inside are recomputed in the backward pass instead of kept for it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        recompute: bool,
     },
 }
 

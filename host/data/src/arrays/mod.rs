@@ -97,9 +97,10 @@ fn npy_part<'a>(
         }
         _ => OwnFiles::Half,
     };
-    let keys = match has_targets {
-        true => "`inputs` with `targets`",
-        false => "`inputs` without `targets`, as in the training",
+    let keys = if has_targets {
+        "`inputs` with `targets`"
+    } else {
+        "`inputs` without `targets`, as in the training"
     };
     split::one_of(phase, total, split.count, split.fraction, own, keys)
 }

@@ -38,6 +38,9 @@ pub struct GptConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub init_std: Option<f64>,
+    /// Whether the blocks' activations are recomputed in the backward pass instead of kept for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recompute: bool,
 }
 
 /// Encoding of positions.
@@ -64,6 +67,7 @@ impl Default for GptConfig {
             dropout: 0.0,
             bias: true,
             init_std: None,
+            recompute: false,
         }
     }
 }
@@ -94,10 +98,11 @@ pub fn gpt(config: &GptConfig) -> Vec<LayerConfig> {
         activation: config.activation,
         norm: config.norm,
         causal: true,
-        rotary: config.positions == Positions::Rotary,
+        positions: config.positions,
         dropout: config.dropout,
         bias: config.bias,
         init,
+        recompute: config.recompute,
     };
     layers.extend((0..config.layers).map(|index| block.layer(index)));
     layers.push(config.norm.layer("ln"));

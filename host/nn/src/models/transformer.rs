@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{activation, dropout};
+use super::{Positions, activation, dropout};
 use crate::{Activation, InitConfig, LayerConfig};
 
 /// Normalisation of each position.
@@ -38,10 +38,11 @@ pub(super) struct Block {
     pub(super) activation: Activation,
     pub(super) norm: Norm,
     pub(super) causal: bool,
-    pub(super) rotary: bool,
+    pub(super) positions: Positions,
     pub(super) dropout: f64,
     pub(super) bias: bool,
     pub(super) init: Option<InitConfig>,
+    pub(super) recompute: bool,
 }
 
 impl Block {
@@ -53,7 +54,7 @@ impl Block {
                 name: Some("attn".to_owned()),
                 heads: self.heads,
                 causal: self.causal,
-                rotary: self.rotary,
+                rotary: self.positions == Positions::Rotary,
                 dropout: self.dropout,
                 bias: self.bias,
                 init: self.init,
@@ -78,6 +79,7 @@ impl Block {
         LayerConfig::Sequential {
             name: Some(format!("blocks.{index}")),
             layers: vec![residual(attention), residual(between)],
+            recompute: self.recompute,
         }
     }
 }
@@ -88,5 +90,6 @@ fn residual(layers: Vec<LayerConfig>) -> LayerConfig {
         layers,
         shortcut: Vec::new(),
         activation: Activation::Identity,
+        recompute: false,
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::transformer::{Block, Norm};
-use super::{dropout, linear};
+use super::{Positions, dropout, linear};
 use crate::{Activation, Extent, InitConfig, LayerConfig};
 
 /// A vision transformer: an image's patches are the positions of a sequence, and each attends to all others.
@@ -31,6 +31,9 @@ pub struct VitConfig {
     /// Fraction of elements dropped during training, from 0 to below 1.
     #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1.0))]
     pub dropout: f64,
+    /// Whether the blocks' activations are recomputed in the backward pass instead of kept for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recompute: bool,
 }
 
 impl Default for VitConfig {
@@ -43,6 +46,7 @@ impl Default for VitConfig {
             expansion: 4,
             activation: Activation::Gelu,
             dropout: 0.0,
+            recompute: false,
         }
     }
 }
@@ -80,10 +84,11 @@ pub fn vit(config: &VitConfig) -> Vec<LayerConfig> {
         activation: config.activation,
         norm: Norm::Layer,
         causal: false,
-        rotary: false,
+        positions: Positions::Learned,
         dropout: config.dropout,
         bias: true,
         init: None,
+        recompute: config.recompute,
     };
     layers.extend((0..config.layers).map(|index| block.layer(index)));
     layers.push(Norm::Layer.layer("ln"));
