@@ -1,8 +1,8 @@
 """Training steps of twelve shapes through manifests, beside PyTorch's and JAX's: the table of docs/performance.md.
 
 usage: against_pytorch.py [--shapes mlp,vit] [--threads 2] [--rounds 3] [--peers torch,compile,jax] [--instructions avx2]
-                          [--binary FILE] [--record FILE]
-       against_pytorch.py --table FILE
+                          [--binary FILE] [--set model.recompute=true] [--phases] [--record FILE]
+       against_pytorch.py --table FILE [--phases]
 
 Each shape is a manifest over generated data, run by the `sconce` binary; the same model and batch runs in the peers' scripts of
 ../shared/peers (or PEERS). Ours and the peers run in turn, A B C A B C …, each in a process of its own; the table has the medians
@@ -12,13 +12,13 @@ over the rounds. Python must be one that has torch, and JAX if that is to be com
   `iteration-timer`, which listens at no module, without its wait for data, since the peers have their batch at hand; *data* is that wait.
 - *GFLOP/s*: the matrix work of a step, forward and backward, over its time; *of peak*: over the better of two large products, measured
   before the first shape and after the last: torch's `matmul` of 2048 × 2048, and the forward pass of linear layers of ours.
-- *MB*: peak memory of the process, ours with all samples. Forward, loss, backward and update are means, as `run.json` has them.
+- *MB*: peak memory of the process, ours with all samples. `--phases` adds forward, loss, backward and update, the means of `run.json`.
 
 `--record FILE` appends each round to a file, one JSON line each, and `--table FILE` prints the table of such a file: for a machine
 that is idle for short times only. `--instructions avx2` limits our own loops, the peers, and nothing of the crate `gemm`: for that,
 build a binary with `--no-default-features --features mimalloc`. Needs `cargo build --release`.
 """
-import argparse, array, json, math, os, pathlib, random, statistics, subprocess, sys, tempfile
+import argparse, array, json, math, os, pathlib, random, statistics, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = pathlib.Path(os.environ.get("PEERS", ROOT / "../shared/peers"))
@@ -80,6 +80,7 @@ SHAPES = {  # gflop: None is asked of the peer
     "gpt-8x256": Shape(None, 4, 256, 256, {"kind": "gpt", "layers": 8, "heads": 8, "width": 256}, 3, 3, 6),
 }
 JAX = ("mlp", "lenet", "gpt", "tabular", "vgg")
+PHASES = ("forward", "loss", "backward", "update")
 PEAK = Shape(None, 1024, (2048,), 10, mlp(2048, 2048, 2048), 2, 2, 0)
 TORCH_PEAK = """
 import json, sys, time, torch
@@ -143,14 +144,18 @@ def ours(shape, arguments):
         }
         (directory / "step.json").write_text(json.dumps(manifest))
         command = [arguments.binary, "run", str(directory / "step.json"), "--quiet"]
+        for assignment in arguments.set if shape is not PEAK else []:
+            command += ["--set", assignment]
         _, memory = run(command, {"SCONCE_INSTRUCTIONS": arguments.instructions} if arguments.instructions else {})
         head, *rows = (line.split(",") for line in (directory / "run/train.csv").read_text().splitlines())
         profile = json.loads((directory / "run/run.json").read_text())["profile"]["train"]
+
     def median(column):
         index = head.index(column)
         return 1e3 * statistics.median(float(row[index]) for row in rows[1:])
+
     iterations = shape.steps * (1 + shape.passes)
-    found = {part: 1e3 * profile[part] / iterations for part in ("forward", "loss", "backward", "update")}
+    found = {part: 1e3 * profile[part] / iterations for part in PHASES}
     waiting = median("data_time/median")
     return {"ms": median("iteration_time/median") - waiting, "data": waiting, "mb": memory, **found}
 
@@ -200,7 +205,7 @@ def has_script(peer, name):
 
 def measure(arguments):
     """Yields each measurement: shape, threads, who, round, and what was found."""
-    common = {"threads": arguments.threads, "instructions": arguments.instructions or "all"}
+    common = {"threads": arguments.threads, "instructions": arguments.instructions or "all", "call": time.time()}
     yield {**common, "shape": "peak", "who": "all", **peak(arguments)}
     for _ in range(arguments.rounds):
         for name in arguments.shapes:
@@ -215,24 +220,28 @@ def mean(ratios):
     return statistics.geometric_mean(ratios) if ratios else math.nan
 
 
-def table(records):
+def table(records, has_phases):
     """Prints a table for each number of threads and set of instructions among the records."""
     for kind in sorted({(record["threads"], record["instructions"]) for record in records}, key=str, reverse=True):
         of_kind = [record for record in records if (record["threads"], record["instructions"]) == kind]
-        print_table(of_kind, f"{kind[0]} threads, {kind[1]} instructions")
+        print_table(of_kind, f"{kind[0]} threads, {kind[1]} instructions", PHASES if has_phases else ())
 
 
-def print_table(records, title):
+def print_table(records, title, phases):
     def median(name, who, key):
         values = [record[key] for record in records if (record["shape"], record["who"]) == (name, who)]
         return statistics.median(values) if values else None
 
+    def best(call):
+        """GFLOP/s of the better product of a call of this script, the median of its measurements."""
+        of_call = [record for record in records if (record["shape"], record.get("call")) == ("peak", call)]
+        return max(statistics.median(record[library] for record in of_call) for library in ("torch", "ours"))
+
     limits = {library: median("peak", "all", library) for library in ("torch", "ours")}
-    best = max(limits.values())
     peers = [peer for peer in ("torch", "compile", "jax") if any(record["who"] == peer for record in records)]
     print(f"\n{title}: products of {limits['torch']:.0f} GFLOP/s (torch) and {limits['ours']:.0f} (ours)\n")
     columns = ["shape", "ours, ms", *(f"{peer}, ms" for peer in peers), *(f"to {peer}" for peer in peers), "to the fastest"]
-    columns += ["GFLOP/s", "of peak", "forward", "loss", "backward", "update", "data", "ours, MB", "torch, MB"]
+    columns += ["GFLOP/s", "of peak", *phases, "data", "ours, MB", "torch, MB"]
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     ratios = {peer: [] for peer in [*peers, "fastest"]}
     for name in SHAPES:
@@ -249,8 +258,10 @@ def print_table(records, title):
         rate = gflop / own * 1e3 if gflop else math.nan
         line = [name, f"{own:.3f}", *(f"{time:.3f}" if time else "" for time in times.values())]
         line += [f"{ratio:.2f}" if ratio else "" for ratio in to.values()]
-        line += [f"**{own / fastest:.2f}**", f"{rate:.0f}", f"{rate / best:.0%}"]
-        line += [f"{median(name, 'ours', part):.3f}" for part in ("forward", "loss", "backward", "update", "data")]
+        mine = [record for record in records if (record["shape"], record["who"]) == (name, "ours")]
+        shares = [gflop / record["ms"] * 1e3 / best(record.get("call")) for record in mine] if gflop else [math.nan]
+        line += [f"**{own / fastest:.2f}**", f"{rate:.0f}", f"{statistics.median(shares):.0%}"]
+        line += [f"{median(name, 'ours', part):.3f}" for part in (*phases, "data")]
         torch_memory = median(name, "torch", "mb")
         line += [f"{median(name, 'ours', 'mb'):.0f}", f"{torch_memory:.0f}" if torch_memory else ""]
         print("| " + " | ".join(line) + " |")
@@ -267,11 +278,13 @@ def main():
     parser.add_argument("--peers", type=listed, default=["torch", "jax"], help="of torch, compile, jax; default: torch,jax")
     parser.add_argument("--instructions", choices=["avx2", "avx512"], help="default: all that the processor has")
     parser.add_argument("--binary", default=str(ROOT / "target/release/sconce"))
+    parser.add_argument("--set", action="append", default=[], help="an assignment to our manifests, as `sconce run` takes it")
+    parser.add_argument("--phases", action="store_true", help="columns for the phases of our steps")
     parser.add_argument("--record", type=pathlib.Path, help="a file to which measurements are appended")
     parser.add_argument("--table", type=pathlib.Path, help="print the table of such a file, and measure nothing")
     arguments = parser.parse_args()
     if arguments.table:
-        table([json.loads(line) for line in arguments.table.read_text().splitlines()])
+        table([json.loads(line) for line in arguments.table.read_text().splitlines()], arguments.phases)
         return
     unknown = [name for name in arguments.shapes if name not in SHAPES]
     if unknown:
@@ -283,7 +296,7 @@ def main():
         if arguments.record:
             with arguments.record.open("a") as file:
                 file.write(json.dumps(record) + "\n")
-    table(records)
+    table(records, arguments.phases)
 
 
 if __name__ == "__main__":
