@@ -158,7 +158,7 @@ vectorised! {
 }
 
 vectorised! {
-    fn relu_gradients<'a, T: Number>(
+    pub(super) fn relu_gradients<'a, T: Number>(
         x: &[T],
         g: &[T],
         gradients: &'a mut [MaybeUninit<T>],
